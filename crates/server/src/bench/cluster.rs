@@ -1,4 +1,4 @@
-//! The nodes of a run, in this process, each with a session of its own.
+//! The nodes of a run, in this process, each with its own session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::BenchConfig;
 
-/// The kind of the jobs: returns its payload.
+/// Kind of the jobs; its handler returns the payload.
 pub(super) const KIND: &str = "echo";
 
 /// No handler of a benchmark takes longer.
@@ -31,7 +31,7 @@ impl Cluster {
             );
         }
         let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
-        // One job through everything: connected, elected, registered.
+        // A warm-up job: it shows that all parts are connected, elected and registered.
         let warm = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
         warm.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
         Ok(Self { nodes, client, namespace })
@@ -45,18 +45,18 @@ impl Cluster {
     }
 }
 
-/// A namespace of this run.
+/// Returns the namespace of a part of this run.
 pub(super) fn namespace(config: &BenchConfig, run: Uuid, part: &str) -> Result<ConnectString, String> {
     named(&config.zookeeper, run, part)
 }
 
-/// As [`namespace`].
+/// As [`namespace`], from an address.
 pub(super) fn named(zookeeper: &ConnectString, run: Uuid, part: &str) -> Result<ConnectString, String> {
     let base = zookeeper.to_string();
     format!("{}/bench-{run}/{part}", base.trim_end_matches('/')).parse().map_err(|error| format!("{error}"))
 }
 
-/// As [`job`], of all priorities.
+/// As [`job`], with all priorities in turn.
 pub(super) fn ranked(n: usize) -> Result<Job, String> {
     let priority = u8::try_from(n % 10).map_err(|error| error.to_string())?;
     Ok(job(n)?.priority(priority))
@@ -71,7 +71,7 @@ async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String
     node.start().await.map_err(|error| error.to_string())
 }
 
-/// A node that runs jobs.
+/// Starts a node that runs jobs.
 pub(super) async fn worker(
     namespace: &ConnectString,
     name: &str,

@@ -1,4 +1,4 @@
-//! Latency when there is nothing else to do.
+//! Latency without other load.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ pub(super) struct Idle {
     pub(super) three_writes_p50_ms: f64,
 }
 
-/// Submits one job at a time and waits for its result; beside it, three bare writes one after another.
+/// Submits one job at a time and waits for its result. For comparison, runs three bare writes in sequence.
 pub(super) async fn measure(
     config: &BenchConfig,
     cluster: &Cluster,
@@ -37,7 +37,7 @@ pub(super) async fn measure(
     })
 }
 
-/// The nearest-rank percentile of sorted values; zero of none.
+/// Returns the nearest-rank percentile of sorted values, or zero if there are none.
 pub(super) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()

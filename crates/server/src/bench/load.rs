@@ -9,10 +9,10 @@ use super::cluster::{Cluster, job};
 use super::process::{Sent, sum};
 use super::{BenchConfig, Step, count};
 
-/// No run of any size that is useful takes longer.
+/// Longer than any useful run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Requests that all parties of this process sent.
+/// Counts the requests that all parts of this process sent.
 pub(super) struct Counts(PrometheusHandle);
 
 impl Counts {
@@ -37,7 +37,7 @@ pub(super) struct Load {
     pub(super) operations_per_job: f64,
 }
 
-/// Real jobs through leader and workers.
+/// Measures real jobs through leader and workers.
 pub(super) async fn load(
     config: &BenchConfig,
     cluster: &Cluster,

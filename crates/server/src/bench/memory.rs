@@ -1,4 +1,4 @@
-//! What a waiting job costs the node that leads and works: a process of its own, measured from outside.
+//! Memory per waiting job of a node that is leader and worker, in its own process.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -8,21 +8,21 @@ use super::process::NodeProcess;
 use super::{BenchConfig, count};
 use bellwether::client::Client;
 
-/// No worker has a handler for it, so its jobs wait.
+/// No worker has a handler for this kind, so its jobs wait.
 const KIND: &str = "bench-waits";
 
-/// What waiting jobs cost.
+/// The memory of waiting jobs.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PendingMemory {
-    /// Jobs that waited.
+    /// Number of waiting jobs.
     pub jobs: usize,
-    /// Resident bytes of the node per job: after all were known, less before any was submitted.
+    /// Resident bytes per job: the node's memory after it knew all jobs, minus that before the first submission.
     pub bytes_per_job: f64,
-    /// Resident bytes of the node before.
+    /// Resident bytes of the node before the first submission.
     pub node_bytes: u64,
 }
 
-/// Starts this binary as a node that leads and works, lets jobs wait, and compares its resident memory.
+/// Starts this binary as leader and worker, submits jobs that wait, and compares its resident memory.
 pub(super) async fn measure(config: &BenchConfig, run: Uuid) -> Result<PendingMemory, String> {
     let namespace = namespace(config, run, "memory")?;
     let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
-//! The benchmark: what scheduling costs beside the bare ZooKeeper writes that it cannot do without.
+//! The benchmark: the cost of scheduling compared with the bare ZooKeeper writes that each job needs.
 //!
-//! Absolute figures belong to a machine, so everything is measured in one run against one server and reported
-//! as a ratio to the floor, which takes the same number of jobs through the same transactions, batched by 100, without a scheduler. The jobs of the other side are real: submitted by a
-//! [`Client`](bellwether::Client), assigned by an elected leader, run by workers, seen by the client. All of it, ZooKeeper too,
-//! shares the machine.
+//! Absolute figures depend on the machine, so everything is measured in one run against one server and reported as a
+//! ratio to the floor, which applies the same transactions for the same number of jobs without a scheduler. The jobs of the
+//! other side are real: submitted by a [`Client`](bellwether::Client), assigned by an elected leader, run by workers, and read
+//! by the client. All parts share the machine, including ZooKeeper.
 
 mod cluster;
 mod floor;
@@ -22,78 +22,78 @@ use serde::Serialize;
 use cluster::Cluster;
 pub use memory::PendingMemory;
 
-/// What to measure.
+/// The configuration of a run.
 #[derive(Debug, Clone)]
 pub struct BenchConfig {
-    /// The servers, and a chroot under which a namespace per run is made.
+    /// The servers, and a chroot under which the namespaces of a run are created.
     pub zookeeper: ConnectString,
-    /// Jobs under load.
+    /// Number of jobs under load.
     pub jobs: usize,
-    /// Jobs submitted one at a time.
+    /// Number of jobs submitted one at a time.
     pub idle_jobs: usize,
-    /// Workers, each a node of its own session.
+    /// Number of workers, each a node with its own session.
     pub workers: usize,
-    /// Slots of each.
+    /// Slots of each worker.
     pub slots: u32,
-    /// Jobs that wait while a node process's memory is measured; 0 leaves it out.
+    /// Number of waiting jobs while the memory of a node process is measured; 0 skips the measurement.
     pub pending: usize,
 }
 
 impl BenchConfig {
-    /// The figures that the documentation quotes.
+    /// The configuration of the published figures.
     #[must_use]
     pub fn new(zookeeper: ConnectString) -> Self {
         Self { zookeeper, jobs: 50_000, idle_jobs: 500, workers: 2, slots: 512, pending: 50_000 }
     }
 }
 
-/// What was measured.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchReport {
-    /// Jobs under load.
+    /// Number of jobs under load.
     pub jobs: usize,
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
     /// Slots of each worker.
     pub slots: u32,
     /// Jobs per second of the bare transactions.
     pub floor_jobs_per_second: f64,
-    /// Jobs per second through leader and workers, from the first submission to the last result seen.
+    /// Jobs per second through leader and workers, from the first submission until the last result is read.
     pub jobs_per_second: f64,
-    /// The second over the first.
+    /// `jobs_per_second` divided by `floor_jobs_per_second`.
     pub ratio: f64,
-    /// Write transactions per job under load, of all parties together.
+    /// Write transactions per job under load, of all processes together.
     pub transactions_per_job: f64,
-    /// Requests per job under load, reads and writes, of all parties together.
+    /// Requests per job under load, reads and writes, of all processes together.
     pub requests_per_job: f64,
-    /// Znode operations per job under load, reads and writes, of all parties together.
+    /// Znode operations per job under load, reads and writes, of all processes together.
     pub operations_per_job: f64,
-    /// Submission to result seen, one at a time, half of them within.
+    /// Median time from submission until the result is read, one job at a time.
     pub idle_p50_ms: f64,
-    /// As before, 99 of 100 within.
+    /// 99th percentile of that time.
     pub idle_p99_ms: f64,
-    /// Three bare writes one after another, half of them within.
+    /// Median time of three bare writes in sequence.
     pub three_writes_p50_ms: f64,
-    /// The idle median over that of three bare writes.
+    /// `idle_p50_ms` divided by `three_writes_p50_ms`.
     pub idle_ratio: f64,
-    /// What waiting jobs cost a node that leads and works; `None` when it was not measured.
+    /// Memory of waiting jobs in a node that is leader and worker; `None` if it was not measured.
     pub pending_memory: Option<PendingMemory>,
 }
 
-/// What the benchmark does now, for a progress bar.
+/// The current step, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Bare transactions.
     Floor,
-    /// Jobs under load; so many are over.
+    /// Jobs under load, with the number of ended jobs.
     Load(usize),
-    /// Jobs one at a time; so many are over.
+    /// Jobs one at a time, with the number of ended jobs.
     Idle(usize),
-    /// A node's memory.
+    /// Memory of a node.
     Memory,
 }
 
-/// Why there is no report.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the benchmark failed while {during}: {reason}")]
 pub struct BenchError {
@@ -105,13 +105,13 @@ fn failed(during: &'static str) -> impl Fn(String) -> BenchError {
     move |reason| BenchError { during, reason }
 }
 
-/// Measures. Makes namespaces under the chroot and leaves them there: ZooKeeper is not a place to delete
-/// hundreds of thousands of znodes from in a hurry; give it a throw-away server.
+/// Runs the benchmark. It creates namespaces under the chroot and does not delete them, because deleting hundreds of
+/// thousands of znodes takes long: use a disposable server.
 ///
-/// Installs this process's metrics recorder, to count requests; a process runs one benchmark.
+/// Installs this process's metrics recorder to count requests, so a process can run only one benchmark.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not succeed.
+/// If ZooKeeper cannot be reached, or a job does not succeed.
 pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result<BenchReport, BenchError> {
     let counts = load::Counts::install().map_err(failed("installing the recorder"))?;
     let run = uuid::Uuid::now_v7();

@@ -1,4 +1,4 @@
-//! A node in a process of its own, measured from outside.
+//! A node in its own process, measured from outside.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct NodeProcess {
     http: String,
 }
 
-/// What it sent to ZooKeeper so far.
+/// What the node has sent to ZooKeeper so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) requests: f64,
@@ -28,7 +28,7 @@ pub(super) struct Sent {
 }
 
 impl NodeProcess {
-    /// Starts it and waits until it leads.
+    /// Starts a node and waits until it is the leader.
     pub(super) async fn lead(
         namespace: &ConnectString,
         roles: &str,
@@ -43,7 +43,7 @@ impl NodeProcess {
         Ok(node)
     }
 
-    /// Starts it as a gateway for so many connections, and waits until it serves.
+    /// Starts a gateway for that many connections and waits until it serves.
     pub(super) async fn gateway(namespace: &ConnectString, connections: usize) -> Result<Self, String> {
         let most = connections.to_string();
         let node =
@@ -68,17 +68,17 @@ impl NodeProcess {
         Ok(Self { child, metrics, http })
     }
 
-    /// Where it serves HTTP.
+    /// Returns the address of its gateway.
     pub(super) fn http(&self) -> Result<std::net::SocketAddr, String> {
         self.http.parse().map_err(|error| format!("{error}"))
     }
 
-    /// Kills it, and waits until it is dead.
+    /// Kills the node and waits for its end.
     pub(super) async fn kill(&mut self) -> Result<(), String> {
         self.child.kill().await.map_err(|error| error.to_string())
     }
 
-    /// Waits until it knows of so many jobs that wait.
+    /// Waits until the leader knows that many waiting jobs.
     pub(super) async fn knows(&self, jobs: usize) -> Result<(), String> {
         let by = Instant::now() + PATIENCE;
         while self.metric(metric::QUEUE_DEPTH).await? < count(jobs) {
@@ -87,7 +87,7 @@ impl NodeProcess {
         Ok(())
     }
 
-    /// The sum of a metric's series.
+    /// Returns the sum of a metric's series.
     pub(super) async fn metric(&self, name: &str) -> Result<f64, String> {
         let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
         Ok(sum(&text, name, ""))
@@ -99,7 +99,7 @@ impl NodeProcess {
         Ok(Sent { requests, operations: sum(&text, metric::ZK_OPERATIONS, "") })
     }
 
-    /// Its resident memory.
+    /// Returns its resident memory.
     pub(super) fn bytes(&self) -> Result<u64, String> {
         let pid = self.child.id().ok_or("the node has ended")?;
         let status =
@@ -110,13 +110,13 @@ impl NodeProcess {
     }
 }
 
-/// The epoch of the last claim.
+/// Returns the epoch of the last claim.
 async fn claim(client: &Client) -> Result<Option<i32>, String> {
     let leader = client.leader().await.map_err(|error| error.to_string())?;
     Ok(leader.map(|leader| leader.epoch))
 }
 
-/// The sum of a metric's series whose text contains `labelled`.
+/// Returns the sum of a metric's series whose text contains `labelled`.
 pub(super) fn sum(text: &str, name: &str, labelled: &str) -> f64 {
     let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labelled));
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()

@@ -1,6 +1,7 @@
-//! Who the command is to ZooKeeper.
+//! ZooKeeper login and TLS options of the command line.
 //!
-//! A password is in a file or in an environment variable, never an argument: those are shown to all users of a machine.
+//! The password comes from a file or an environment variable, never from an argument: other users of the machine can
+//! read process arguments.
 
 use std::env::{self, VarError};
 use std::path::{Path, PathBuf};
@@ -10,15 +11,16 @@ use clap::{Args, ValueEnum};
 
 use super::exit::Failure;
 
-/// Where the password may stand instead of a file. No option and no key, so that nothing shows it.
+/// The environment variable for the password, as an alternative to the file. It is neither an option nor a key of the
+/// configuration file, so that no output shows it.
 pub(crate) const PASSWORD: &str = "BELLWETHER_ZOOKEEPER_PASSWORD";
 
-/// How to log in to ZooKeeper.
+/// How the user logs in to ZooKeeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Auth {
-    /// ZooKeeper's own scheme; any server takes it, and any password.
+    /// ZooKeeper's built-in scheme: every server supports it and accepts any password.
     Digest,
-    /// SASL, for an ensemble that keeps the passwords and refuses wrong ones.
+    /// SASL DIGEST-MD5, for an ensemble that stores the passwords and rejects wrong ones.
     SaslDigestMd5,
 }
 
@@ -31,11 +33,11 @@ impl From<Auth> for Scheme {
     }
 }
 
-/// Of every command that talks to ZooKeeper.
+/// Options of every command that talks to ZooKeeper.
 #[derive(Debug, Args)]
 pub(crate) struct AccessOptions {
-    /// Log in to ZooKeeper as this user; what is created is then for that user alone. One and the same for all nodes
-    /// and clients of a namespace.
+    /// Log in to ZooKeeper as this user. Only this user can then access the znodes that are created. All nodes and
+    /// clients of a namespace must use the same user.
     #[arg(
         long,
         global = true,
@@ -44,7 +46,7 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_user: Option<String>,
-    /// The file with the user's password. Or give it in the environment variable BELLWETHER_ZOOKEEPER_PASSWORD.
+    /// File with the user's password. Alternatively set the environment variable BELLWETHER_ZOOKEEPER_PASSWORD.
     #[arg(
         long,
         global = true,
@@ -63,8 +65,8 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_auth: Auth,
-    /// Connect with TLS alone, to servers with a certificate of one of these authorities, PEM. In builds with the feature
-    /// zookeeper-tls.
+    /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
+    /// Requires a build with the feature zookeeper-tls.
     #[arg(
         long,
         global = true,
@@ -73,7 +75,7 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_tls_ca: Option<PathBuf>,
-    /// The certificate to show to servers that want one, PEM.
+    /// Client certificate for servers that require one, in PEM format.
     #[arg(
         long,
         global = true,
@@ -82,7 +84,7 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_tls_cert: Option<PathBuf>,
-    /// The private key of that certificate, PEM.
+    /// Private key of the client certificate, in PEM format.
     #[arg(
         long,
         global = true,
@@ -94,7 +96,7 @@ pub(crate) struct AccessOptions {
 }
 
 impl AccessOptions {
-    /// What the options and the environment come to. Nothing is connected to.
+    /// Combines the options and the environment into an `Access`. Does not connect.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
         let login = self.login()?;
         let identity = match (&self.zookeeper_tls_cert, &self.zookeeper_tls_key) {
@@ -141,11 +143,12 @@ impl AccessOptions {
             .map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// For a command that brings its own nodes, which are told of no login.
+    /// Rejects a login and TLS for a command that starts its own nodes, because the nodes do not receive these
+    /// options.
     pub(crate) fn none(&self, command: &str) -> Result<(), Failure> {
         if self.access()?.is_login() || self.zookeeper_tls_ca.is_some() {
             return Err(Failure::usage(format!(
-                "{command} logs in nowhere: run it on a ZooKeeper for tests, without zookeeper_user and zookeeper_tls_ca"
+                "{command} does not support a login or TLS: run it on a test server, without zookeeper_user and zookeeper_tls_ca"
             )));
         }
         Ok(())
@@ -160,13 +163,13 @@ fn with_tls(access: Access, authorities: &Path, identity: Option<(&Path, &Path)>
 
 #[cfg(not(feature = "zookeeper-tls"))]
 fn with_tls(_: Access, _: &Path, _: Option<(&Path, &Path)>) -> Result<Access, Failure> {
-    // To go on without would send the password in the clear.
+    // Continuing without TLS would send the password in clear text.
     Err(Failure::usage(
-        "this build has no TLS to ZooKeeper: build it with `--features zookeeper-tls`, or leave zookeeper_tls_ca out",
+        "this build has no TLS to ZooKeeper: build with `--features zookeeper-tls`, or remove zookeeper_tls_ca",
     ))
 }
 
-/// The first line, as editors and `echo` end it.
+/// Reads the file and removes one line ending from its end, because editors and `echo` add one.
 fn read(file: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(format!("cannot read zookeeper_password_file {}: {error}", file.display()))

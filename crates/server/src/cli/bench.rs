@@ -14,55 +14,56 @@ use super::Global;
 use super::exit::{Failure, Kind};
 use super::output::{Format, Output};
 
-/// Measure jobs per second and latency beside the bare ZooKeeper writes that they cannot do without.
+/// Measure jobs per second and latency, compared with the bare ZooKeeper writes that each job needs.
 ///
-/// Leaves hundreds of thousands of znodes under the chroot: use a throw-away ZooKeeper.
+/// The benchmark leaves hundreds of thousands of znodes under the chroot: use a disposable ZooKeeper server.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// What to measure.
     #[arg(value_enum, default_value_t)]
     pub(crate) scenario: What,
-    /// How many of what the scenario is about: jobs that wait, members, lanes, schedules, or event streams. As the scenario
-    /// says by default.
+    /// Size of the scenario: number of waiting jobs, group members, lanes, schedules or event streams. The default
+    /// depends on the scenario.
     #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) size: Option<u32>,
-    /// Jobs under load.
+    /// Number of jobs under load.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) jobs: u32,
-    /// Callers that submit at a time, by HTTP and natively.
+    /// Number of concurrent callers, for HTTP and for the native client.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub(crate) callers: u32,
-    /// Jobs submitted one at a time.
+    /// Number of jobs that are submitted one at a time.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) idle_jobs: u32,
-    /// Workers, each with a session of its own.
+    /// Number of workers, each with its own session.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) workers: u32,
-    /// Slots of each worker.
+    /// Slots per worker.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=i64::from(bellwether::node::MAX_SLOTS)))]
     pub(crate) slots: u32,
-    /// Jobs that wait while a node's memory is measured; 0 leaves it out.
+    /// Number of waiting jobs while the memory of a node is measured; 0 skips the measurement.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) pending: u32,
 }
 
-/// What is measured.
+/// The scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum What {
-    /// Jobs under load, and one at a time, beside the bare writes that they cannot do without.
+    /// Throughput under load and latency of single jobs, compared with the bare ZooKeeper writes that each job needs.
     #[default]
     Load,
-    /// 100,000 jobs of all priorities that wait, beside 1,000.
+    /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000.
     Backlog,
     /// 10,000 lanes.
     Lanes,
-    /// One group of 100,000, with its join.
+    /// One group of 100,000 members with its join.
     Group,
     /// 10,000 schedules that tick every ten seconds.
     Schedules,
-    /// 1,000,000 jobs that are due in a month, and others that run beside them, before and after a change of leader.
+    /// 1,000,000 jobs that start in a month and other jobs that run at the same time, before and after a change of
+    /// leader.
     Later,
-    /// Submissions over HTTP beside the native client's, and 10,000 connected event streams.
+    /// Submissions over HTTP compared with the native client, and 10,000 connected event streams.
     Http,
 }
 
@@ -83,7 +84,7 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
     global.access.none("bench")?;
     let zookeeper = global.zookeeper()?;
     let zookeeper = zookeeper.parse::<ConnectString>().map_err(|error| Failure::usage(error.to_string()))?;
-    // Says what is wrong with the address before anything is measured.
+    // Reports a wrong address before the measurement starts.
     reach(&zookeeper, global.timeout).await?;
     if let Some(scenario) = bench.scenario.scenario() {
         let size = bench.size.map_or(scenario.usual(), |size| size as usize);
@@ -114,7 +115,7 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
     match output.format {
         Format::Json => output.json(&report),
-        Format::Table => output.rows(["MEASURED", "VALUE", "WHAT IT IS"], rows(&report)),
+        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], rows(&report)),
     }
 }
 
@@ -167,25 +168,25 @@ async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Resu
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
     match output.format {
         Format::Json => output.json(&report),
-        Format::Table => output.rows(["MEASURED", "VALUE", "WHAT IT IS"], http_rows(&report)),
+        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], http_rows(&report)),
     }
 }
 
 fn http_rows(report: &HttpReport) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
     let HttpReport { jobs, callers, native, http, ratio, streams } = report;
-    let what = format!("{jobs} jobs each, {callers} callers, one at a time from each");
+    let what = format!("{jobs} jobs each from {callers} callers, one at a time per caller");
     let (connected, before) = (streams.streams, streams.bytes_before / (1024 * 1024));
-    let connected = format!("resident, of {connected} connected event streams; {before} MiB without them");
+    let connected = format!("resident, for each of {connected} event streams; {before} MiB without streams");
     vec![
         row("native", format!("{:.0} jobs/s", native.jobs_per_second), &what),
         row("native p50, p99", format!("{:.2} ms, {:.2} ms", native.p50_ms, native.p99_ms), ""),
-        row("HTTP", format!("{:.0} jobs/s", http.jobs_per_second), "the same over HTTP, on kept connections"),
+        row("HTTP", format!("{:.0} jobs/s", http.jobs_per_second), "the same over HTTP with keep-alive"),
         row("HTTP p50, p99", format!("{:.2} ms, {:.2} ms", http.p50_ms, http.p99_ms), ""),
         row("ratio", format!("{ratio:.2}"), "HTTP / native"),
         row("stream", format!("{:.0} bytes", streams.bytes_per_stream), &connected),
         row("stream after an event", format!("{:.0} bytes", streams.bytes_per_stream_after_events), ""),
-        row("last event", format!("{:.0} ms", streams.last_event_ms), "from a submission to the last stream"),
+        row("last event", format!("{:.0} ms", streams.last_event_ms), "from submission to the last stream"),
     ]
 }
 
@@ -218,19 +219,27 @@ fn rows(report: &BenchReport) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
     let jobs = format!("{} jobs, {} workers of {} slots", report.jobs, report.workers, report.slots);
     let mut rows = vec![
-        row("floor", format!("{:.0} jobs/s", report.floor_jobs_per_second), "the same transactions, bare"),
+        row("floor", format!("{:.0} jobs/s", report.floor_jobs_per_second), "bare ZooKeeper transactions"),
         row("bellwether", format!("{:.0} jobs/s", report.jobs_per_second), &jobs),
         row("ratio", format!("{:.2}", report.ratio), "bellwether / floor"),
-        row("transactions", format!("{:.3} per job", report.transactions_per_job), "multis of all parties"),
-        row("requests", format!("{:.3} per job", report.requests_per_job), "reads and writes of all parties"),
+        row("transactions", format!("{:.3} per job", report.transactions_per_job), "multis of all processes"),
+        row(
+            "requests",
+            format!("{:.3} per job", report.requests_per_job),
+            "reads and writes of all processes",
+        ),
         row(
             "operations",
             format!("{:.1} per job", report.operations_per_job),
-            "znode reads and writes in them",
+            "znode reads and writes in these requests",
         ),
-        row("idle p50", format!("{:.2} ms", report.idle_p50_ms), "submit to result seen, one at a time"),
+        row(
+            "idle p50",
+            format!("{:.2} ms", report.idle_p50_ms),
+            "submit until result is read, one at a time",
+        ),
         row("idle p99", format!("{:.2} ms", report.idle_p99_ms), ""),
-        row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare, one after another"),
+        row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare writes, in sequence"),
         row("idle ratio", format!("{:.2}", report.idle_ratio), "idle p50 / three writes p50"),
     ];
     if let Some(memory) = report.pending_memory {

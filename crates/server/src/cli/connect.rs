@@ -1,4 +1,4 @@
-//! From the global options to a client.
+//! Connects a client from the global options.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use bellwether::Client;
 use super::Global;
 use super::exit::Failure;
 
-/// Sessions of commands: a command is over soon, and a silent server should be given up on within its timeout.
+/// Limits of a command's session timeout. A command is short, and a server that does not answer must be given up on
+/// within the command's own timeout.
 const SESSION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 impl Global {
@@ -15,18 +16,18 @@ impl Global {
     pub(crate) fn zookeeper(&self) -> Result<&str, Failure> {
         self.zookeeper.as_deref().ok_or_else(|| {
             Failure::usage(
-                "say where ZooKeeper is: --zookeeper HOST:PORT[,HOST:PORT…]/CHROOT, or the environment variable \
+                "no ZooKeeper address: give --zookeeper HOST:PORT[,HOST:PORT…]/CHROOT or set the environment variable \
                  BELLWETHER_ZOOKEEPER",
             )
         })
     }
 
-    /// A client that makes nothing: a misspelt chroot is refused.
+    /// Connects without creating the namespace, so that a misspelt chroot is rejected.
     pub(crate) async fn reader(&self) -> Result<Client, Failure> {
         self.connect(false).await
     }
 
-    /// A client that makes its namespace when it is absent.
+    /// Connects and creates the namespace if it does not exist.
     pub(crate) async fn writer(&self) -> Result<Client, Failure> {
         self.connect(true).await
     }

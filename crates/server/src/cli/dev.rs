@@ -1,4 +1,4 @@
-//! `bellwether dev`: all that there is, in one process.
+//! `bellwether dev`: a keeper and a node in one process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,15 +15,15 @@ const CHROOT: &str = "/bellwether";
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Where the keeper listens [default: 127.0.0.1:2181, or any free port when that is taken].
+    /// Address of the keeper [default: 127.0.0.1:2181, or any free port if that is in use].
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Keep the state here; without it, it is gone at the end.
+    /// Store the data in this directory; without it, the data is lost at the end.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "The keeper")]
+    #[command(flatten, next_help_heading = "Keeper options")]
     keeper: keeper::Options,
-    #[command(flatten, next_help_heading = "The node")]
+    #[command(flatten, next_help_heading = "Node options")]
     node: node::Node,
 }
 
@@ -34,7 +34,7 @@ impl Dev {
     }
 }
 
-/// What a program that started it needs to know.
+/// What a program that starts it needs to know.
 #[derive(Serialize)]
 struct Started<'a> {
     zookeeper: &'a str,
@@ -65,15 +65,15 @@ fn greeting(
     (metrics, http): (Option<SocketAddr>, Option<SocketAddr>),
     data: Option<&std::path::Path>,
 ) -> String {
-    let http = http.map_or("none (--roles candidate,worker,gateway serves it)".to_owned(), |at| {
+    let http = http.map_or("none (--roles candidate,worker,gateway enables it)".to_owned(), |at| {
         format!("http://{at}/docs/")
     });
     let metrics =
-        metrics.map_or("none (--metrics-addr serves them)".to_owned(), |at| format!("http://{at}/metrics"));
-    let data = data.map_or("in memory, gone at the end (--data-dir keeps them)".to_owned(), |dir| {
+        metrics.map_or("none (--metrics-addr enables them)".to_owned(), |at| format!("http://{at}/metrics"));
+    let data = data.map_or("in memory, lost at the end (--data-dir keeps it)".to_owned(), |dir| {
         dir.display().to_string()
     });
-    // As it was called, so that what is printed can be typed.
+    // The command by the name of its call, so that the printed line can be pasted.
     let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
     format!(
         "Bellwether for development: one keeper, one node, no failover.\n\
@@ -81,6 +81,6 @@ fn greeting(
          \nTry in another terminal:\n\
          \n  export BELLWETHER_ZOOKEEPER={zookeeper}\
          \n  {command} job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\
-         \nCtrl-C ends it."
+         \nPress Ctrl-C to stop."
     )
 }

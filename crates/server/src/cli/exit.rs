@@ -1,4 +1,4 @@
-//! What went wrong, as an exit code and lines on stderr.
+//! Failures as an exit code and lines on stderr.
 
 use std::io;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use bellwether::client::{
 
 use super::logging::LogFormat;
 
-/// The kinds of failure, in the order in which one is chosen when there are several.
+/// The kinds of failure, by priority: the exit code is that of the first kind that occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Unreachable,
@@ -34,13 +34,13 @@ impl Kind {
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Each with its line.
+    /// Lines for stderr, each with its kind.
     Told(Vec<(Kind, String)>),
-    /// Whoever reads stdout has enough, as `head` does. That is no failure.
+    /// The reader of stdout closed it, as `head` does. This is not a failure.
     Pipe,
 }
 
-/// Most lines of one failure: of thousands of jobs, the first tell enough.
+/// Limit of lines for one failure: of thousands of jobs, the first ones are enough.
 const LINES: usize = 10;
 
 impl Failure {
@@ -56,13 +56,13 @@ impl Failure {
         Self::new(Kind::Usage, line)
     }
 
-    /// Nothing, when nothing went wrong.
+    /// Returns `Ok` if there are no lines.
     pub(crate) fn all(lines: Vec<(Kind, String)>) -> Result<(), Self> {
         if lines.is_empty() { Ok(()) } else { Err(Self::Told(lines)) }
     }
 }
 
-/// Prints what went wrong.
+/// Prints the failure and returns its exit code.
 pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
     let lines = match result {
         Ok(()) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
@@ -79,7 +79,7 @@ pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
     ExitCode::from(lines.iter().map(|(kind, _)| *kind).min().map_or(1, Kind::code))
 }
 
-/// An error with its sources, in a line.
+/// Formats an error and its sources as one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
@@ -90,7 +90,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// Errors that know their kind.
+/// Errors that map to a kind of failure.
 pub(crate) trait Told: std::error::Error + Sized {
     fn kind(&self) -> Kind;
 
@@ -219,7 +219,8 @@ impl<E: Told> From<E> for Failure {
     }
 }
 
-/// Of stdout; nothing else that fails becomes a failure without saying what it was about.
+/// Converts an error of stdout. There is no general conversion from `io::Error`, because a failure must name its
+/// subject.
 pub(crate) fn stdout(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Pipe,

@@ -1,11 +1,11 @@
-//! What is fuzzed of the command: see `src/fuzz.rs` for how, and for the rest.
+//! Fuzz targets of the command line. See `src/fuzz.rs` for how they run, and for the other targets.
 
 use clap::Parser as _;
 
 use super::output::printable;
 use super::{Arguments, Command, input, job, schedule};
 
-/// Arguments, one to a line: they are understood, or refused in a text for people. Nothing is run.
+/// Parses arguments, one per line: they are accepted, or rejected with a readable error. Nothing is run.
 pub fn command_line(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     duration(text.lines().next().unwrap_or_default());
@@ -18,7 +18,7 @@ pub fn command_line(bytes: &[u8]) {
     }
 }
 
-/// What is understood as a duration is that number of its unit.
+/// An accepted duration equals its number times its unit.
 fn duration(text: &str) {
     let Ok(read) = input::duration(text) else { return };
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -32,11 +32,11 @@ fn duration(text: &str) {
 mod tests {
     use bellwether_testkit::fuzz::Corpus;
 
-    /// Each builds the whole command line anew, which takes a millisecond of a debug build.
+    /// Each mutant builds the whole command line, which takes a millisecond in a debug build.
     const MUTANTS: usize = 1_000;
 
     #[test]
-    fn any_command_line_is_understood_or_refused() {
+    fn any_command_line_is_accepted_or_rejected() {
         let words: [&[u8]; 10] = [
             b"\n",
             b"-",

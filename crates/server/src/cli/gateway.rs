@@ -1,4 +1,4 @@
-//! The gateway's options of a node, and `bellwether token`.
+//! Gateway options of a node, and `bellwether token`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,28 +12,31 @@ use serde_json::json;
 use super::exit::{Failure, chain};
 use super::output::{Format, Output};
 
-/// Of a node with the role `gateway`.
+/// Options of a node with the role `gateway`.
 #[derive(Debug, Args)]
 pub(crate) struct HttpOptions {
-    /// Where the gateway listens. Where other machines can reach it, it needs TLS and tokens.
+    /// Address that the gateway listens on. An address that other machines can reach requires TLS and tokens.
     #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
     pub(crate) http_addr: SocketAddr,
-    /// Who may do what: a file of lines as `bellwether token new` prints them. Without it everybody may do everything.
+    /// File with tokens and their roles, one line per token as printed by `bellwether token new`. Without it every
+    /// caller may do everything.
     #[arg(long, value_name = "FILE")]
     http_tokens: Option<PathBuf>,
-    /// Serve HTTPS with this chain of certificates, PEM.
+    /// Serve HTTPS with this certificate chain, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_cert: Option<PathBuf>,
-    /// The private key of the first certificate, PEM.
+    /// Private key of the first certificate, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_key: Option<PathBuf>,
-    /// Listen where other machines can reach it although TLS or tokens are missing: when something else protects it.
+    /// Listen on an address that other machines can reach although TLS or tokens are missing. Use it only if something
+    /// else protects the gateway.
     #[arg(long)]
     insecure: bool,
-    /// Most open connections; those beyond are answered 503. Each needs a file descriptor, and up to 16 KiB.
+    /// Maximum number of open connections; further connections are answered with 503. Each connection needs a file
+    /// descriptor and up to 16 KiB.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = count)]
     http_connections: usize,
-    /// Most event streams among them.
+    /// Maximum number of event streams among these connections.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().streams, value_parser = count)]
     http_streams: usize,
 }
@@ -44,7 +47,7 @@ fn count(text: &str) -> Result<usize, String> {
 }
 
 impl HttpOptions {
-    /// Checked; nothing listens yet.
+    /// Checks the options and returns the builder. Nothing listens yet.
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
         let mut builder = Gateway::builder().listen(self.http_addr).insecure(self.insecure);
         let (connections, streams) = (self.http_connections, self.http_streams);
@@ -57,7 +60,7 @@ impl HttpOptions {
                 let tls = Tls::read(certificate, key).map_err(|error| Failure::usage(chain(&error)))?;
                 builder = builder.tls(tls);
             }
-            // In a file each stands for itself, so it is not clap that can say this.
+            // In a file each key is checked alone, so clap cannot check the pair.
             (Some(_), None) | (None, Some(_)) => {
                 return Err(Failure::usage("give http_tls_cert and http_tls_key, or neither"));
             }
@@ -70,13 +73,13 @@ impl HttpOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make a token for the HTTP gateway: it is printed once, with the line for the file of --http-tokens.
+    /// Create a token for the HTTP gateway, and its line for the file of --http-tokens.
     ///
-    /// JSON: an object with token and line. Nothing is stored, and ZooKeeper is not asked.
+    /// The token is printed once and not stored, and ZooKeeper is not contacted. JSON: an object with token and line.
     New {
-        /// What the token is called in the gateway's log.
+        /// Name of the token in the gateway's log.
         name: String,
-        /// What it may do: read, submit, operate or admin. Each includes those before it.
+        /// Role of the token: read, submit, operate or admin. Each role includes the ones before it.
         #[arg(long, default_value = "read")]
         role: Role,
     },

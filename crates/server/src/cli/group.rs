@@ -10,20 +10,21 @@ use super::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
-    /// Show groups: how many of their members have ended and how, and what they wait for.
+    /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
     /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, join, finish, created_at, done_at.
     Show(Ids),
-    /// Wait until groups are done: their members, joins and finished handlers have ended; up to --timeout.
+    /// Wait until groups are done, up to --timeout: their members, joins and finished handlers have ended.
     ///
-    /// Exit code 5 when one is not done in time. How their members ended does not matter. JSON as of `group show`.
+    /// Exit code 5 if a group is not done in time. The outcome of the members does not matter. JSON as for `group
+    /// show`.
     Wait(Ids),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Ids {
-    /// The groups; that of a job's sub-jobs is in `job show`.
+    /// Ids of the groups. `job show` prints the group of a job's sub-jobs.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<GroupId>,
 }

@@ -1,4 +1,4 @@
-//! Values of arguments.
+//! Parsers for argument values.
 
 use std::io::Read;
 use std::time::{Duration, SystemTime};
@@ -7,10 +7,10 @@ use bellwether::Job;
 
 use super::exit::Failure;
 
-/// Most bytes that are read before they are refused with their number: the bound itself is the client's.
+/// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;
 
-/// `10s`, `500ms`, `2m`, `1h`, `1d`.
+/// Parses a duration such as `10s`, `500ms`, `2m`, `1h` or `1d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let refused =
         || format!("{text:?} is not a duration: give a number and a unit, such as 10s, 500ms, 2m or 1h");
@@ -28,7 +28,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(millis).map(Duration::from_millis).ok_or_else(refused)
 }
 
-/// RFC 3339 with an offset: `2026-11-21T11:33:00Z`, `2026-11-21T12:33:00+01:00`.
+/// Parses an instant in RFC 3339 with an offset: `2026-11-21T11:33:00Z`, `2026-11-21T12:33:00+01:00`.
 pub(crate) fn instant(text: &str) -> Result<SystemTime, String> {
     let at = text.parse::<jiff::Timestamp>().map_err(|_| {
         format!("{text:?} is not an instant: give date, time and offset, such as 2026-11-21T11:33:00Z")
@@ -36,7 +36,7 @@ pub(crate) fn instant(text: &str) -> Result<SystemTime, String> {
     Ok(at.into())
 }
 
-/// A job whose payload is given as text, as `@FILE`, or as `-` for stdin.
+/// Creates a job whose payload is given as text, as `@FILE`, or as `-` for stdin.
 pub(crate) fn job(kind: &str, payload: &str, content_type: &str) -> Result<Job, Failure> {
     let bytes = match (payload, payload.strip_prefix('@')) {
         ("-", _) => read("stdin", std::io::stdin().lock())?,

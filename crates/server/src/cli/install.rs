@@ -1,4 +1,4 @@
-//! Man pages and completions, from the description of the command line.
+//! Man pages and completions, generated from the description of the command line.
 
 use std::fs;
 use std::io;
@@ -15,14 +15,14 @@ const NAME: &str = "bellwether";
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Which shell.
+    /// The shell.
     #[arg(value_enum)]
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// Where to: `man/*.1` and a file per shell.
+    /// Target directory for `man/*.1` and one file per shell.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

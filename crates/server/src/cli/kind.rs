@@ -11,15 +11,16 @@ use super::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {
-    /// List the kinds that live workers serve, and those that are paused.
+    /// List the kinds that live workers serve, and the kinds that are paused.
     ///
     /// JSON: an array of objects with kind, workers, slots, assigned, paused (an object with by and since, or null).
     List,
-    /// Have no jobs of these kinds assigned until they are resumed. What runs goes on; jobs may be submitted.
+    /// Pause kinds: their jobs are not assigned until the kinds are resumed. Running jobs continue; jobs can be
+    /// submitted.
     ///
     /// JSON: an array of objects with kind and outcome: paused, or already_paused.
     Pause(Pause),
-    /// Have jobs of these kinds assigned again.
+    /// Resume kinds: their jobs are assigned again.
     ///
     /// JSON: an array of objects with kind and outcome: resumed, or not_paused.
     Resume(Kinds),
@@ -27,7 +28,7 @@ pub(crate) enum KindCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Kinds {
-    /// The kinds.
+    /// Names of the kinds.
     #[arg(required = true, value_name = "KIND")]
     kinds: Vec<Kind>,
 }
@@ -36,7 +37,7 @@ pub(crate) struct Kinds {
 pub(crate) struct Pause {
     #[command(flatten)]
     kinds: Kinds,
-    /// Who does it, and why: for people.
+    /// Who pauses the kinds and why, as a note for operators.
     #[arg(long, default_value = "the command line", value_name = "TEXT")]
     by: String,
 }
@@ -59,7 +60,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: KindCommand) -
     }
 }
 
-/// `outcomes`: when it was changed, and when it was so already.
+/// Changes the kinds up to the first error. `outcomes`: the word for a change, and for a kind that was already in that
+/// state.
 async fn change(
     global: &Global,
     output: Output,
@@ -80,7 +82,7 @@ async fn change(
         }
     }
     client.close().await;
-    // What was done is told in any case.
+    // Changes before an error are printed, too.
     match output.format {
         Format::Json => {
             let documents = changed.iter().map(|(kind, outcome)| json!({ "kind": kind, "outcome": outcome }));

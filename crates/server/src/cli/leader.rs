@@ -10,9 +10,9 @@ use super::output::{Format, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leader {
-    /// Show who leads; exit code 4 when nobody does.
+    /// Show the leader; exit code 4 without a leader.
     ///
-    /// JSON: an object with node, epoch, session, since, standing (whether it still stands for election).
+    /// JSON: an object with node, epoch, session, since, standing (whether it is still a candidate).
     Show,
 }
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Res
     let leader = client.leader().await?;
     client.close().await;
     let Some(leader) = leader else {
-        return Err(Failure::new(Kind::NotFound, "nobody leads, and nobody ever did in this namespace"));
+        return Err(Failure::new(Kind::NotFound, "there is no leader, and this namespace never had one"));
     };
     let (session, since) = (format!("{:#x}", leader.session), rfc3339(leader.since));
     match output.format {
@@ -31,7 +31,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Res
             "standing": leader.standing,
         }))?,
         Format::Table => {
-            let standing = if leader.standing { "leads" } else { "gone" };
+            let standing = if leader.standing { "leading" } else { "left" };
             let row =
                 [leader.node.to_string(), leader.epoch.to_string(), standing.to_owned(), since, session];
             output.rows(["NODE", "EPOCH", "STATE", "SINCE", "SESSION"], vec![row])?;
@@ -40,6 +40,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Res
     if leader.standing {
         return Ok(());
     }
-    let gone = format!("{} led last and does not stand any more; nobody has replaced it yet", leader.node);
+    let gone =
+        format!("there is no leader: {} was the last one and no longer stands for election", leader.node);
     Err(Failure::new(Kind::NotFound, gone))
 }

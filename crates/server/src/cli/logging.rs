@@ -1,4 +1,4 @@
-//! Log lines, on stderr only, and traces.
+//! Log lines on stderr, and traces.
 
 mod export;
 
@@ -14,25 +14,26 @@ use super::exit::Failure;
 use super::{Command, Global};
 pub(crate) use export::Exporter;
 
-/// How a line is written.
+/// Format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs: one JSON object a line, a panic and the last error included.
+    /// One JSON object per line, also for panics and the final error.
     Json,
 }
 
-/// Starts both; what is given back is to be stopped at the end. `RUST_LOG` wins over the options. A node tells what it
-/// does; a command tells its end, and what its session went through only when asked, as its error says that, too.
+/// Starts logging and tracing. The caller stops the exporter at the end. `RUST_LOG` overrides the options. A node logs
+/// its work. A command logs warnings; it logs the events of its session only if asked, because its error also contains
+/// them.
 pub(crate) fn start(
     global: &Global,
     command: &Command,
     runtime: &Handle,
 ) -> Result<Option<Exporter>, Failure> {
     if matches!(command, Command::Top(top) if top.draws() && stderr().is_terminal()) {
-        // It would be drawn over, and draw over. What goes wrong is told on the page.
+        // Log lines would overwrite the page, and the page would overwrite them. `top` shows errors on the page.
         return Ok(None);
     }
     let exporter = export::start(global, command, runtime)?;
@@ -57,7 +58,7 @@ pub(crate) fn start(
     Ok(exporter)
 }
 
-/// Whether it is there to go on.
+/// Whether the command runs until it is stopped.
 fn runs_on(command: &Command) -> bool {
     matches!(command, Command::Node(_) | Command::Dev(_) | Command::Keeper(_))
 }
@@ -65,7 +66,7 @@ fn runs_on(command: &Command) -> bool {
 fn lines(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
     match format {
         LogFormat::Text => fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).boxed(),
-        // An event's fields stay apart from the line's own: one that is called `level` would be there twice.
+        // The fields of an event stay in their own object: a field named `level` would otherwise be there twice.
         LogFormat::Json => fmt::layer().json().with_span_list(false).with_writer(stderr).boxed(),
     }
 }

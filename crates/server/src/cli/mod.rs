@@ -1,4 +1,4 @@
-//! The command line: arguments in, results on stdout, everything else on stderr, an exit code.
+//! The command line: arguments in, results on stdout, all other output on stderr, and an exit code.
 
 mod access;
 mod bench;
@@ -44,7 +44,7 @@ const EXIT_CODES: &str = "Exit codes:
   4  not found
   5  timed out";
 
-/// What `--version` tells: with which of the features that a build may do without.
+/// The text of `--version`: the version and the optional features of this build.
 fn built() -> String {
     let features = [("otel", cfg!(feature = "otel")), ("zookeeper-tls", cfg!(feature = "zookeeper-tls"))];
     let has: Vec<_> = features.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect();
@@ -52,7 +52,7 @@ fn built() -> String {
     format!("{}\nfeatures: {told}", env!("CARGO_PKG_VERSION"))
 }
 
-/// How long what is left of a node may take to be dropped.
+/// Time limit for dropping the remains of a node.
 const LEFT_OVER: Duration = Duration::from_secs(1);
 
 /// A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
@@ -65,11 +65,11 @@ struct Arguments {
     command: Command,
 }
 
-/// Options of every command.
+/// Global options of every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 struct Global {
-    /// Where ZooKeeper is, and the namespace: HOST:PORT[,HOST:PORT…][/CHROOT].
+    /// Address and namespace of ZooKeeper: HOST:PORT[,HOST:PORT…][/CHROOT].
     #[arg(
         long,
         global = true,
@@ -80,19 +80,19 @@ struct Global {
     zookeeper: Option<String>,
     #[command(flatten)]
     access: access::AccessOptions,
-    /// How long the command may take: connecting, asking, and waiting for jobs. For example 10s, 500ms, 2m.
+    /// Time limit of the command: connecting, requests, and waiting for jobs. For example 10s, 500ms, 2m.
     #[arg(long, global = true, default_value = "10s", value_parser = input::duration)]
     timeout: Duration,
-    /// How results are printed.
+    /// Output format.
     #[arg(long, global = true, value_enum, default_value_t)]
     output: Format,
-    /// More on stderr; twice for debugging.
+    /// More log output on stderr; twice for debug output.
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
-    /// Less on stderr: errors only.
+    /// Less output on stderr: only errors.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// How log lines are written, on stderr.
+    /// Format of log lines on stderr.
     #[arg(
         long,
         global = true,
@@ -102,70 +102,71 @@ struct Global {
         hide_env_values = true
     )]
     log_format: LogFormat,
-    /// Send traces by OTLP over HTTP to the collector at this address, such as http://127.0.0.1:4318 [default: OpenTelemetry's
-    /// variables]. For a build with the feature otel.
+    /// Send traces by OTLP over HTTP to the collector at this address, such as http://127.0.0.1:4318 [default:
+    /// OpenTelemetry's variables]. Requires a build with the feature otel.
     #[arg(long, global = true, value_name = "URL", env = "BELLWETHER_OTLP_ENDPOINT", hide_env_values = true)]
     otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Submit jobs and follow them.
+    /// Submit jobs, and show, cancel or retry them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Job(job::Job),
-    /// See the kinds of jobs, and pause them.
+    /// Show, pause and resume kinds of jobs.
     #[command(subcommand, after_help = EXIT_CODES)]
     Kind(kind::KindCommand),
-    /// See groups: jobs whose join runs once all of them have ended.
+    /// Show groups: jobs whose join runs once all of them have ended.
     #[command(subcommand, after_help = EXIT_CODES)]
     Group(group::GroupCommand),
-    /// See the workers.
+    /// Show and drain workers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Worker(worker::Worker),
-    /// See the leader.
+    /// Show the leader.
     #[command(subcommand, after_help = EXIT_CODES)]
     Leader(leader::Leader),
-    /// Watch leader, workers, kinds and rates, as top(1) does processes.
+    /// Show leader, workers, kinds and rates live, like top(1).
     ///
-    /// It asks ZooKeeper alone, for some thirty small requests a look. JSON: an object on a line for each look, until nobody
-    /// reads any more, with trouble (why there is nothing newer, or null), at, leader, jobs, per_second, workers, kinds.
+    /// It reads only from ZooKeeper, with about thirty small requests per refresh. JSON: one object per line and
+    /// refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
+    /// per_second, workers, kinds.
     #[command(after_help = EXIT_CODES)]
     Top(top::Top),
-    /// How long the records of jobs that are over are kept.
+    /// Show or set how long the records of ended jobs are kept.
     #[command(subcommand, after_help = EXIT_CODES)]
     Retention(retention::Retention),
-    /// Have jobs submitted at the times of a calendar.
+    /// Manage schedules, which submit jobs at given times.
     #[command(subcommand, after_help = EXIT_CODES)]
     Schedule(schedule::ScheduleCommand),
-    /// Make tokens for the HTTP gateway.
+    /// Create tokens for the HTTP gateway.
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(gateway::Token),
-    /// Run a node in the foreground, until SIGTERM or Ctrl-C; a second one stops it at once.
+    /// Run a node in the foreground until SIGTERM or Ctrl-C; a second signal stops it immediately.
     ///
-    /// Exit code 1 when it left jobs behind: after a second signal, or when ZooKeeper could not be reached to hand
-    /// them back. They are recovered after the session timeout.
+    /// Exit code 1 if it left jobs behind: after a second signal, or if ZooKeeper could not be reached to hand them
+    /// back. The leader recovers them after the session timeout.
     #[command(after_help = EXIT_CODES)]
     Node(node::Node),
-    /// See what a node is told, by whom, and whether its file is right.
+    /// Show the effective configuration of a node, or validate a configuration file.
     #[command(subcommand, after_help = EXIT_CODES)]
     Config(config::ConfigCommand),
     /// Print completions for a shell.
     Completions(install::Completions),
-    /// Write what a package installs beside the command: man pages and completions.
+    /// Write the files that a package installs with the command: man pages and completions.
     #[command(hide = true)]
     InstallFiles(install::Files),
-    /// Run a server for one machine that speaks ZooKeeper's protocol: single node, no failover.
+    /// Run a single-node server that speaks ZooKeeper's protocol, for one machine and without failover.
     #[command(after_help = EXIT_CODES)]
     Keeper(keeper::Keeper),
-    /// Run all there is in one process, to develop against: a keeper and a node with every role.
+    /// Run a keeper and a node with every role in one process, for development.
     #[command(after_help = EXIT_CODES)]
     Dev(dev::Dev),
-    /// Watch a cluster lose its leader and a worker, and no job: a keeper, three node processes, real jobs.
+    /// Show a cluster that loses its leader and a worker but no job: a keeper, three node processes, real jobs.
     ///
     /// Exit code 0 only if every job succeeded and every attempt is explained.
     #[command(after_help = EXIT_CODES)]
     Demo(demo::Demo),
-    /// Measure how many jobs per second a namespace takes and how fast.
+    /// Measure throughput and latency of jobs in a namespace.
     #[command(after_help = EXIT_CODES)]
     Bench(bench::Bench),
 }
@@ -184,7 +185,7 @@ pub fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let failure = Failure::failed(format!("no runtime: {error}"));
+            let failure = Failure::failed(format!("cannot start the runtime: {error}"));
             return exit::code(Err(failure), LogFormat::Text);
         }
     };
@@ -196,7 +197,7 @@ pub fn main() -> ExitCode {
     if let Some(exporter) = exporter {
         exporter.stop();
     }
-    // Jobs that are left lose their process groups and locals here; a blocking one cannot be ended.
+    // Jobs that still run lose their process groups and locals here. A blocking handler cannot be ended.
     runtime.shutdown_timeout(LEFT_OVER);
     exit::code(result, global.log_format)
 }

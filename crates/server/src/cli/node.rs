@@ -15,7 +15,7 @@ use crate::http::Gateway;
 use crate::metrics;
 use crate::served::{ServeError, Served};
 
-/// What a node does.
+/// A role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Stands for election.
@@ -29,9 +29,9 @@ pub(crate) enum Role {
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Election {
-    /// In a line, each watching the one before it.
+    /// A queue: each candidate watches the one before it.
     Queue,
-    /// Whoever comes first after the leader is gone.
+    /// One znode: the first candidate to create it leads.
     Single,
 }
 
@@ -46,41 +46,42 @@ impl From<Election> for ElectionStrategy {
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
-    /// A file with these options, as `bellwether config example` shows them, and with schedules. An option here wins
-    /// over its environment variable, and that over the file.
+    /// File with these options and with schedules; `bellwether config example` prints one. An option overrides its
+    /// environment variable, and the variable overrides the file.
     #[arg(long, value_name = "FILE", env = "BELLWETHER_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
-    /// What operators call this process [default: its host name and process id].
+    /// Name of this node for operators [default: host name and process id].
     #[arg(long, value_name = "NAME")]
     pub(crate) node_id: Option<NodeId>,
-    /// What this node does.
+    /// Roles of this node.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "candidate,worker")]
     pub(crate) roles: Vec<Role>,
-    /// How many jobs it runs at a time.
+    /// Number of jobs that run at the same time.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
     pub(crate) slots: u32,
     /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics_addr: Option<SocketAddr>,
-    /// A program that jobs of the kind `exec` may run. May be given again; none is allowed otherwise.
+    /// Program that jobs of the kind `exec` may run. Can be repeated; without this option no program is allowed.
     #[arg(long, value_name = "PROG")]
     pub(crate) allow_exec: Vec<String>,
-    /// What this worker offers to jobs that require it. May be given again.
+    /// Tag that this worker offers to jobs that require it. Can be repeated.
     #[arg(long)]
     pub(crate) tag: Vec<Tag>,
-    /// Which worker gets a job: round-robin, random, least-loaded, rendezvous.
+    /// Assignment strategy: round-robin, random, least-loaded or rendezvous.
     #[arg(long, default_value = "least-loaded")]
     pub(crate) strategy: AssignmentStrategy,
-    /// How candidates for leadership are ordered; the same for all nodes of a namespace.
+    /// Election strategy; must be the same for all nodes of a namespace.
     #[arg(long, value_enum, default_value = "queue")]
     pub(crate) election: Election,
-    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move.
+    /// Time after which ZooKeeper ends the session of a silent node; then its jobs and its leadership move to other
+    /// nodes.
     #[arg(long, default_value = "10s", value_parser = session_timeout, value_name = "DURATION")]
     pub(crate) session_timeout: Duration,
-    /// How long running jobs may take to end when the node stops; then they are handed back.
+    /// Time for running jobs to end when the node stops; jobs that still run are handed back.
     #[arg(long, default_value = "30s", value_parser = input::duration, value_name = "DURATION")]
     pub(crate) drain_grace: Duration,
-    #[command(flatten, next_help_heading = "The gateway, with --roles …,gateway")]
+    #[command(flatten, next_help_heading = "Gateway options, for --roles …,gateway")]
     pub(crate) gateway: gateway::HttpOptions,
 }
 
@@ -106,7 +107,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     };
     let gateway = options.plays(Role::Gateway).then(|| options.gateway.builder()).transpose()?;
     if let Some(address) = options.metrics_addr {
-        tracing::info!(%address, "metrics are served");
+        tracing::info!(%address, "serving metrics");
     }
     let metrics = match (options.metrics_addr, &gateway) {
         (Some(address), _) => Some(metrics::serve(address, &kinds)),
@@ -134,7 +135,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     };
     let served = Served { node, gateway };
     if let Some(address) = served.http() {
-        tracing::info!(%address, "HTTP is served");
+        tracing::info!(%address, "serving HTTP");
     }
     Ok(served)
 }

@@ -10,20 +10,20 @@ use serde::Serialize;
 
 use super::exit::{self, Failure};
 
-/// Tables fit this many columns.
+/// Width of tables in columns.
 const WIDTH: u16 = 100;
 
-/// How results are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// A table for people.
     #[default]
     Table,
     /// One JSON document: an object for one job, an array for several.
     Json,
 }
 
-/// Where results go.
+/// Prints results to stdout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) format: Format,
@@ -34,7 +34,7 @@ impl Output {
         Self { format }
     }
 
-    /// Prints a line, or many.
+    /// Prints one or more lines.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(|error| exit::stdout(&error))
@@ -42,16 +42,16 @@ impl Output {
 
     pub(crate) fn json<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document);
-        self.text(&text.map_err(|error| Failure::failed(format!("a document does not serialize: {error}")))?)
+        self.text(&text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?)
     }
 
-    /// Prints a document of a stream, on one line.
+    /// Prints one document of a stream, on one line.
     pub(crate) fn json_line<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
         let text = serde_json::to_string(document);
-        self.text(&text.map_err(|error| Failure::failed(format!("a document does not serialize: {error}")))?)
+        self.text(&text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?)
     }
 
-    /// Prints rows below a header. Columns are named; the first is never broken into lines, to be copied whole.
+    /// Prints rows below a header. The first column is never wrapped, because users copy it.
     pub(crate) fn rows<const N: usize>(
         self,
         header: [&str; N],
@@ -64,7 +64,7 @@ impl Output {
         self.text(&table.trim_fmt())
     }
 
-    /// Prints a job's fields, one to a line.
+    /// Prints the fields of a job, one per line.
     pub(crate) fn job(self, view: &JobView) -> Result<(), Failure> {
         let optional =
             |name: &'static str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
@@ -115,8 +115,8 @@ fn keep_whole(table: &mut Table) {
     }
 }
 
-/// What jobs and other people wrote, for a terminal: it must not move the cursor, clear the screen or set a title. Only
-/// lines are kept.
+/// Makes text from jobs and other users safe for a terminal: it must not move the cursor, clear the screen or set a
+/// title. Line breaks are kept.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -130,12 +130,12 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// Letters that nobody sees and that change the order of those that follow, those of the next column included.
+/// Invisible characters that change the direction of the text after them, even in the next column.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Cuts a text for one cell of a table.
+/// Shortens a text to fit one cell of a table.
 pub(crate) fn short(text: &str, most: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= most && line.len() == text.len() {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_cannot_talk_to_the_terminal() {
+    fn a_result_cannot_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
         assert_eq!(printable("\u{202e}daed"), "\\u{202e}daed");
     }

@@ -1,4 +1,4 @@
-//! Progress on stderr, when somebody looks.
+//! Progress on stderr, if it is a terminal.
 
 use std::io::{IsTerminal, stderr};
 
@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Global;
 
-/// Fewer are over before a bar could be read.
+/// Smaller numbers are done before a bar can be read.
 const WORTH_A_BAR: usize = 100;
 
 impl Global {

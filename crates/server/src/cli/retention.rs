@@ -14,28 +14,28 @@ use super::{Global, input};
 pub(crate) enum Retention {
     /// Show how long records are kept.
     ///
-    /// JSON: an object with succeeded_s, cancelled_s and dead_s, in seconds, and records; or null when there is no setting,
-    /// so that nothing is removed.
+    /// JSON: an object with succeeded_s, cancelled_s and dead_s, in seconds, and records; or null if no retention is
+    /// set, so that nothing is removed.
     Show,
-    /// Set how long records are kept: from 60s to 3650d after the end. What is not given stays as it is.
+    /// Set how long records are kept: 60s to 3650d after the job's end. Values that are not given do not change.
     ///
-    /// Holds for the whole namespace, and within seconds. JSON as of `retention show`.
+    /// Applies to the whole namespace within seconds. JSON as for `retention show`.
     Set(Set),
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Set {
-    /// Of jobs that succeeded.
+    /// Retention of jobs that succeeded.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     succeeded: Option<Duration>,
-    /// Of jobs that were cancelled.
+    /// Retention of jobs that were cancelled.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     cancelled: Option<Duration>,
-    /// Of jobs that are dead.
+    /// Retention of jobs that are dead.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     dead: Option<Duration>,
-    /// Most records of jobs that are over; beyond it the oldest go first.
+    /// Maximum number of records of ended jobs; above it the oldest are removed first.
     #[arg(long)]
     records: Option<u32>,
 }
@@ -65,7 +65,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
             })
         })),
         Format::Table => {
-            let header = ["OF JOBS THAT", "ARE KEPT FOR"];
+            let header = ["JOBS", "KEPT FOR"];
             output.rows(header, setting.as_ref().map_or_else(unset, rows))
         }
     }
@@ -74,17 +74,17 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
 fn rows(setting: &Setting) -> Vec<[String; 2]> {
     vec![
         ["succeeded".to_owned(), told(setting.succeeded)],
-        ["were cancelled".to_owned(), told(setting.cancelled)],
-        ["are dead".to_owned(), told(setting.dead)],
-        ["ended, at most".to_owned(), format!("{} records", setting.records)],
+        ["cancelled".to_owned(), told(setting.cancelled)],
+        ["dead".to_owned(), told(setting.dead)],
+        ["all, at most".to_owned(), format!("{} records", setting.records)],
     ]
 }
 
 fn unset() -> Vec<[String; 2]> {
-    vec![["ended".to_owned(), "ever: there is no setting".to_owned()]]
+    vec![["all".to_owned(), "ever: no retention is set".to_owned()]]
 }
 
-/// As it may be given: in the largest unit that tells it exactly.
+/// Formats a duration in the largest unit that is exact, as the options accept it.
 fn told(time: Duration) -> String {
     let millis = time.as_millis();
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_as_it_may_be_given() {
+    fn a_duration_is_printed_as_the_options_accept_it() {
         for text in ["1d", "36h", "90m", "61s", "1500ms"] {
             assert_eq!(told(input::duration(text).unwrap()), text);
         }

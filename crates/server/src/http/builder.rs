@@ -1,4 +1,4 @@
-//! What a gateway is started with. Everything is checked before anything listens.
+//! The builder of a gateway. The configuration is checked before the gateway listens.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -13,7 +13,7 @@ use super::server::{self, Gateway};
 use super::tls::Tls;
 use bellwether::client::Client;
 
-/// Where a gateway listens unless said otherwise: on this machine only.
+/// Default address of a gateway: reachable from this machine only.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
 
 /// Builds a [`Gateway`].
@@ -41,34 +41,34 @@ impl std::fmt::Debug for GatewayBuilder {
     }
 }
 
-/// Why a gateway does not serve.
+/// Why a gateway cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// Others could reach it and read or do everything. Nothing listens.
+    /// Other machines could reach the gateway without TLS or tokens. Nothing listens.
     #[error(
         "the gateway does not listen on {address}, which other machines can reach, without {lacks}: \
-         give them, listen on 127.0.0.1, or say --insecure if something else protects it"
+         configure them, listen on 127.0.0.1, or use --insecure if something else protects it"
     )]
     Exposed {
-        /// Where it was to listen.
+        /// The requested address.
         address: SocketAddr,
-        /// What is missing: TLS, tokens, or both.
+        /// The missing protection: TLS, tokens, or both.
         lacks: &'static str,
     },
-    /// Something else listens there, or the address is not this machine's.
+    /// The address is in use, or is not an address of this machine.
     #[error("the gateway cannot listen on {address}: choose another address, or port 0 for any free one")]
     Listen {
-        /// Where.
+        /// The requested address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A limit is out of its bounds.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// Its tasks kept dying.
-    #[error("the gateway's tasks keep dying")]
+    /// The tasks of the gateway failed repeatedly.
+    #[error("the tasks of the gateway failed repeatedly")]
     Died,
 }
 
@@ -84,43 +84,45 @@ impl GatewayBuilder {
         }
     }
 
-    /// Where to listen; [`DEFAULT_ADDRESS`] by default. Port 0 takes a free one, which [`Gateway::address`] tells.
+    /// Sets the address; the default is [`DEFAULT_ADDRESS`]. Port 0 selects a free port, see [`Gateway::address`].
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.address = address;
         self
     }
 
-    /// Who may do what. Without tokens everybody who reaches the gateway may do everything.
+    /// Sets the tokens and their roles. Without tokens every caller may do everything.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Serves HTTPS, and no HTTP.
+    /// Serves HTTPS instead of HTTP.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Lets it listen where other machines can reach it without TLS or tokens: for what a proxy or a network protects.
+    /// Allows an address that other machines can reach without TLS or tokens. Use it only behind a proxy or in a
+    /// protected network.
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.insecure = insecure;
         self
     }
 
-    /// How much it takes on.
+    /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What `/metrics` tells: [`crate::metrics::record`] gives it. Without it the path is not there.
+    /// Serves these metrics at `/metrics`; [`crate::metrics::record`] returns the handle. Without it the path does not
+    /// exist.
     pub fn metrics(mut self, metrics: PrometheusHandle) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Whether it may be started as it is; nothing listens.
+    /// Checks the configuration. Does not listen.
     ///
     /// # Errors
     /// [`GatewayError::Exposed`], [`GatewayError::Limits`].
@@ -138,16 +140,16 @@ impl GatewayBuilder {
         Err(GatewayError::Exposed { address: self.address, lacks })
     }
 
-    /// Listens, and serves until [`Gateway::stop`]. The client is the gateway's from now on: it is closed with it.
+    /// Starts to listen and serves until [`Gateway::stop`]. The gateway owns the client and closes it when it stops.
     ///
     /// # Errors
-    /// [`GatewayError`]. That ZooKeeper does not serve is none: requests are told so until it does.
+    /// [`GatewayError`]. An unreachable ZooKeeper is not an error: requests are answered with 503 until it serves.
     pub async fn start(self, client: Client) -> Result<Gateway, GatewayError> {
         self.check()?;
         self.started(client).await
     }
 
-    /// Boxed, so that all of it is compiled here and not again in each program.
+    /// Boxed, so that the future is compiled in this crate and not again in each program.
     fn started(self, client: Client) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
         server::start(self, client).boxed()
     }
@@ -164,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_open_is_offered_to_other_machines() {
+    fn a_gateway_without_protection_is_not_reachable_from_other_machines() {
         for open in ["0.0.0.0:80", "[::]:80", "10.0.0.7:80", "[::ffff:10.0.0.7]:80"] {
             let open = GatewayBuilder::new().listen(open.parse().unwrap());
             let said = open.check().unwrap_err().to_string();
-            assert!(said.contains("without TLS and tokens: give them"), "{said}");
+            assert!(said.contains("without TLS and tokens: configure them"), "{said}");
             let said = open.clone().tokens(tokens()).check().unwrap_err().to_string();
             assert!(said.contains("without TLS: "), "{said}");
             open.insecure(true).check().unwrap();
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_nothing_could_be_served_with_is_named() {
+    fn a_limit_that_allows_no_request_is_rejected_by_name() {
         let limits = Limits { waits: 0, ..Limits::default() };
         let said = GatewayBuilder::new().limits(limits).check().unwrap_err().to_string();
         assert_eq!(said, "the gateway's limit `waits` must be 1 or more");

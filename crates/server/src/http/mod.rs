@@ -1,7 +1,7 @@
-//! The HTTP gateway: a namespace for programs that are not Rust, and for people with curl.
+//! The HTTP gateway: a namespace for programs in other languages, and for people with curl.
 //!
-//! A [`Gateway`] serves HTTP/1.1 in front of a [`Client`](bellwether::Client) and nothing else: it keeps no state of its own,
-//! so any number of them may stand beside each other, and what one of them answered any other may be asked about.
+//! A [`Gateway`] serves HTTP/1.1 on top of a [`Client`](bellwether::Client). It keeps no state of its own, so several
+//! gateways can serve one namespace, and each can answer for the requests of the others.
 //!
 //! ```no_run
 //! use bellwether::{Client, http::Gateway};
@@ -16,15 +16,15 @@
 //!
 //! | folder or file | concern |
 //! | --- | --- |
-//! | `builder`, `limits`, [`tls`] | what is served where, and its bounds, checked before anything listens |
-//! | [`access`] | tokens and roles; who may do what |
-//! | `server/` | accepting, TLS, one connection, stopping |
-//! | `front/` | what every request passes: its id, audit line, meters, origin, credentials, room, time |
-//! | `extract/` | bodies, parameters and ids that are refused with a reason |
+//! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
+//! | [`access`] | tokens and roles |
+//! | `server/` | accepting, TLS, connections, shutdown |
+//! | `front/` | layers of every request: id, audit line, metrics, origin, credentials, room, time limit |
+//! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
-//! | `routes/` | one file per resource; the OpenAPI document is made from them |
+//! | `routes/` | one file per resource; the OpenAPI document is generated from them |
 //!
-//! # What every request passes
+//! # Layers of a request
 //!
 //! ```text
 //! accept ─ room? ─ TLS ─ headers ≤ 16 KiB in 10 s ─ id, audit, meters ─ framing, origin ─ token ─ room? ─ time ─ role ─ route
@@ -32,8 +32,8 @@
 //!
 //! # Lost answers
 //!
-//! A caller that has no answer may ask again: a job with an id is the same job, a cancel or retry is told as done
-//! already. A submission without an id that has no answer may have been accepted: give it an id.
+//! A caller without an answer may repeat the request: a job with an id is the same job, and a repeated cancel or retry
+//! reports that it is already done. A submission without an id that got no answer may have been accepted: use an id.
 
 pub mod access;
 mod builder;

@@ -1,8 +1,7 @@
 //! Every error, as `application/problem+json` (RFC 9457).
 //!
-//! A handler or a layer returns a [`Problem`]; what goes out is written in one place, [`Problem::written`], by the
-//! outermost layer, which knows the request's id. So an answer that something else refused (a method that is not
-//! allowed, a path that is not there) gets the same form.
+//! A handler or a layer returns a [`Problem`]. The outermost layer, which knows the request's id, writes it in one
+//! place, [`Problem::written`]. So errors of the framework (method not allowed, path not found) have the same form.
 
 use std::time::Duration;
 
@@ -20,26 +19,26 @@ use bellwether::client::{
     CursorError, Error, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, Unavailable, WaitError,
 };
 
-/// What went wrong, for programs (`type`, `status`) and for people (`title`, `detail`).
+/// An error for programs (`type`, `status`) and for people (`title`, `detail`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// Which kind of problem: `urn:bellwether:problem:` and a word, the same for all of its kind.
+    /// Type of the problem: `urn:bellwether:problem:` and a word that does not change.
     #[serde(rename = "type", serialize_with = "urn")]
     #[schema(value_type = String, example = "urn:bellwether:problem:not-found")]
     kind: &'static str,
-    /// The kind of problem, in words.
+    /// Title of the problem type.
     #[schema(value_type = String)]
     title: &'static str,
-    /// The status of the answer.
+    /// HTTP status of the answer.
     #[serde(serialize_with = "code")]
     #[schema(value_type = u16)]
     status: StatusCode,
-    /// What it is about here, and the way out.
+    /// The problem with this request, and the way out.
     detail: String,
-    /// The request's id, as in the header `X-Request-Id` and in the gateway's log.
+    /// Id of the request, as in the header `X-Request-Id` and in the gateway's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// The job that it is about. A submission without an id has the one that was made for it, to be submitted again.
+    /// The job concerned. For a submission without an id it is the generated id; use it to repeat the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     job: Option<JobId>,
@@ -47,7 +46,7 @@ pub(super) struct Problem {
     retry_after: Option<Duration>,
 }
 
-/// Stands for a problem that its status says all about (RFC 9457).
+/// Type of a problem that its status describes completely (RFC 9457).
 const NO_KIND: &str = "about:blank";
 
 fn urn<S: serde::Serializer>(kind: &str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -61,7 +60,7 @@ fn code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::O
     serializer.serialize_u16(status.as_u16())
 }
 
-/// The kinds. One status each, and a word that programs may rely on.
+/// The problem types. Each has one status, and a word that programs may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     Invalid,
@@ -86,39 +85,33 @@ pub(super) enum Fault {
 impl Fault {
     const fn tell(self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "The request is not valid"),
-            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "A token is needed"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token's role is not enough"),
-            Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin", "Another site's page asked"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
-            Self::NotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "The method is not allowed here")
-            }
-            Self::Conflict => (StatusCode::CONFLICT, "conflict", "What is stored forbids it"),
+            Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "Invalid request"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "Authentication required"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Insufficient role"),
+            Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin", "Request of another origin"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Self::NotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "Method not allowed"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict with the stored state"),
             Self::LengthRequired => {
-                (StatusCode::LENGTH_REQUIRED, "length-required", "The body needs a length")
+                (StatusCode::LENGTH_REQUIRED, "length-required", "Content-Length required")
             }
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
-            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The body must be JSON"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Request body too large"),
+            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "JSON body required"),
             Self::TooMany => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "too-many-requests",
-                "This caller has too many requests under way",
+                "Too many concurrent requests of this caller",
             ),
-            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "The gateway has a defect"),
-            Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused it"),
-            Self::Saturated => {
-                (StatusCode::SERVICE_UNAVAILABLE, "saturated", "The gateway has too much to do")
-            }
-            Self::Unavailable => {
-                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The namespace cannot be used now")
-            }
-            Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Whether it was done is not known"),
-            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "It took too long"),
+            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "Internal error"),
+            Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused the operation"),
+            Self::Saturated => (StatusCode::SERVICE_UNAVAILABLE, "saturated", "Gateway saturated"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Namespace unavailable"),
+            Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Outcome unknown"),
+            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "Timeout"),
         }
     }
 
-    /// A problem of this kind.
+    /// Returns a problem of this type.
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
         let (status, word, title) = self.tell();
         let retry_after = match self {
@@ -143,7 +136,7 @@ impl Fault {
 }
 
 impl Problem {
-    /// Its word, and what it is about.
+    /// Returns its word and its detail.
     pub(super) fn why(&self) -> (&'static str, &str) {
         (self.kind, &self.detail)
     }
@@ -153,7 +146,7 @@ impl Problem {
         self
     }
 
-    /// The same, of one part of what was sent.
+    /// Adds the part of the request that is concerned.
     pub(super) fn within(mut self, part: &str) -> Self {
         self.detail = format!("{part}: {}", self.detail);
         self
@@ -164,12 +157,12 @@ impl Problem {
         self
     }
 
-    /// What stands for an error that is no problem of ours yet, by its status.
+    /// Returns the problem for an error answer of the framework, by its status.
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::NOT_FOUND => Fault::NotFound.because("there is nothing at this path: see /docs"),
+            StatusCode::NOT_FOUND => Fault::NotFound.because("no resource at this path: see /docs"),
             StatusCode::METHOD_NOT_ALLOWED => {
-                Fault::NotAllowed.because("the header Allow tells the methods of this path")
+                Fault::NotAllowed.because("the header Allow lists the methods of this path")
             }
             other => Self {
                 kind: NO_KIND,
@@ -183,7 +176,7 @@ impl Problem {
         }
     }
 
-    /// The whole answer, with the headers that another layer has set on it.
+    /// Returns the complete answer, with the headers that another layer has set.
     pub(super) fn written(mut self, answer: Response, request_id: &str) -> Response {
         self.request_id = Some(request_id.to_owned());
         let (mut head, _) = answer.into_parts();
@@ -260,7 +253,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Conflict { id, .. } | SubmitError::Unreadable { id, .. } => {
                 Fault::Conflict.because(said).about(id)
             }
-            // Retention or an operator makes room; that takes a while.
+            // Retention or an operator frees space, which takes a while.
             SubmitError::Overloaded { id, .. }
             | SubmitError::MinuteFull { id, .. }
             | SubmitError::TooManyMinutes { id, .. } => {
@@ -350,7 +343,7 @@ impl From<WaitError> for Problem {
     }
 }
 
-/// An error with its sources, in a line.
+/// Formats an error and its sources as one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

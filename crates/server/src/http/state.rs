@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) limits: Limits,
     pub(super) tokens: Option<Tokens>,
-    /// What it listens on is the loopback interface, and nobody shows a token: only names of this machine are asked for.
+    /// Whether it listens on the loopback interface without tokens: then it accepts only host names of this machine.
     pub(super) local_only: bool,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) room: Room,
     pub(super) batches: Semaphore,
-    /// One at a time: each goes through all records.
+    /// One at a time, because a purge reads all records.
     pub(super) purges: Semaphore,
     pub(super) waits: Semaphore,
     pub(super) streams: Arc<Semaphore>,

@@ -1,4 +1,4 @@
-//! TLS by rustls: versions 1.2 and 1.3, and no other HTTP than 1.1 inside.
+//! TLS by rustls: versions 1.2 and 1.3, with HTTP/1.1 only.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,29 +19,29 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Why there is no TLS. What the files hold is never in the text.
+/// Why TLS cannot be used. The text never contains the content of the files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or is not PEM.
     #[error("cannot read {what} from {path}: {reason}", path = .path.display())]
     File {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// Certificate and key do not fit, or are of a kind that is not supported.
+    /// Certificate and key do not match, or are of an unsupported kind.
     #[error("the certificate and its key cannot be used")]
     Refused(#[source] rustls::Error),
 }
 
 impl Tls {
-    /// Reads a chain of certificates, the server's own first, and its private key, both PEM.
+    /// Reads a certificate chain, the server's own certificate first, and its private key, both in PEM format.
     ///
     /// # Errors
-    /// When a file cannot be read, holds something else, or the two do not belong together.
+    /// If a file cannot be read or has other content, or if certificate and key do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let (chain_error, key_error) = (told("a certificate", certificate), told("a private key", key));
         let chain = CertificateDer::pem_file_iter(certificate).map_err(&chain_error)?;
@@ -63,8 +63,8 @@ fn told(what: &'static str, path: &Path) -> impl Fn(pem::Error) -> TlsError {
     move |error| {
         let reason = match error {
             pem::Error::Io(error) => error.to_string(),
-            pem::Error::NoItemsFound => "there is none in it".to_owned(),
-            // What is malformed may be the key: no part of it is repeated.
+            pem::Error::NoItemsFound => "the file contains none".to_owned(),
+            // The malformed text may be the key, so no part of it is repeated.
             _ => "it is not PEM".to_owned(),
         };
         TlsError::File { what, path: path.to_owned(), reason }

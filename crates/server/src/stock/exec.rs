@@ -1,9 +1,9 @@
-//! Runs a listed program, without a shell, in a process group of its own.
+//! Runs an allowed program, without a shell, in its own process group.
 //!
-//! The group is killed when the attempt ends, however it ends: the program's own end (its stragglers go with
-//! it), a timeout, a cancel, the end of the worker's session, and the end of the node itself, even by SIGKILL
-//! ([`Group`]). What leaves its group (`setsid`) is not followed. The program sees little of the node's
-//! environment, which may hold secrets.
+//! The group is killed when the attempt ends for any reason: the end of the program (remaining descendants are killed
+//! with it), a timeout, a cancel, the end of the worker's session, or the end of the node, even by SIGKILL ([`Group`]).
+//! Processes that leave the group (`setsid`) are not tracked. The program gets only a few variables of the node's
+//! environment, which may contain secrets.
 
 use std::collections::BTreeSet;
 use std::process::{ExitStatus, Stdio};
@@ -17,20 +17,20 @@ use tokio::process::ChildStdin;
 
 use bellwether::handler::{HandlerError, JobContext};
 
-/// Kept of each stream, from its beginning; the rest is read and dropped, so that the program does not block.
+/// Bytes kept of each stream, from its beginning. The rest is read and dropped, so that the program does not block.
 const MAX_CAPTURE: usize = 16 * 1024;
 
-/// Most that a kept stream takes in the result, where a byte that is no text takes up to six: two of them and
-/// the rest fit the 64 KiB, because a program that succeeded must not fail, and run again, for its output.
+/// Limit for a kept stream in the JSON result, where a byte that is not text takes up to six bytes: two streams and the
+/// rest fit into 64 KiB, because a program that succeeded must not fail, and run again, because of its output.
 const MAX_ESCAPED: usize = 30 * 1024;
 
-/// Kept of stderr in a failure's text, from its end.
+/// Bytes of stderr in the text of a failure, from its end.
 const TAIL: usize = 2 * 1024;
 
-/// How long a stream may stay open after its program and group are gone: somebody left the group with it.
+/// Time for a stream to close after the end of program and group: a process that left the group may keep it open.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What a program sees of the node's environment.
+/// Variables of the node's environment that a program gets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
 /// The programs that may be run.
@@ -50,16 +50,16 @@ pub(super) struct Output {
     stderr: String,
 }
 
-/// Reads a pipe that only this node can write to, and never does: its end of file is the node's end. It ignores what
-/// a program may send to its own group, or a service manager to all processes of a node, and goes by SIGKILL alone.
-/// It says so before anything joins it.
+/// Reads a pipe that only this node can write to, and never does: end of file means that the node has ended. The guard
+/// ignores signals that a program may send to its own group, or a service manager to all processes of a node; only
+/// SIGKILL ends it. It reports that it is ready before a program joins its group.
 const GUARD: &str = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; echo; read -r never; kill -KILL 0";
 
-/// A process group that dies with this value, and with this process.
+/// A process group that is killed when this value is dropped, and when this process ends.
 ///
-/// Its leader is a guard, on duty before there is anything to guard, so there is no moment in which a program
-/// runs unguarded. A node that was killed outright drops nothing, but the kernel closes its pipes (they are
-/// close-on-exec: no sibling holds them open), and then the guard kills the group, itself included.
+/// Its leader is a guard that runs before the program starts, so that the program is never unguarded. A node that is
+/// killed with SIGKILL drops nothing, but the kernel closes its pipes (they are close-on-exec, so no sibling keeps them
+/// open), and then the guard kills the group, including itself.
 struct Group {
     guard: tokio::process::Child,
     id: Pid,
@@ -76,9 +76,9 @@ impl Group {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
-        guard.stdout.take().expect("stdout was asked for as a pipe").read_u8().await?;
+        guard.stdout.take().expect("stdout is a pipe").read_u8().await?;
         let id =
-            guard.id().and_then(|id| i32::try_from(id).ok()).expect("a child that nobody awaited has an id");
+            guard.id().and_then(|id| i32::try_from(id).ok()).expect("a child that was not awaited has an id");
         Ok(Self { guard, id: Pid::from_raw(id) })
     }
 
@@ -89,13 +89,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A guard that was reaped no longer keeps the number from being given to another group.
+        // The id of a reaped guard may belong to another group.
         if self.guard.id().is_none() {
             return;
         }
         match killpg(self.id, Signal::SIGKILL) {
             Ok(()) | Err(nix::errno::Errno::ESRCH) => {} // ESRCH: only zombies are left.
-            Err(error) => tracing::warn!(group = %self.id, %error, "a process group could not be killed"),
+            Err(error) => tracing::warn!(group = %self.id, %error, "cannot kill a process group"),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(super) async fn run(
     }
     let group = Group::new()
         .await
-        .map_err(|error| HandlerError::new(format!("no process group to run in: {error}")))?;
+        .map_err(|error| HandlerError::new(format!("cannot create a process group: {error}")))?;
     let mut child = tokio::process::Command::new(program)
         .args(arguments)
         .env_clear()
@@ -128,7 +128,7 @@ pub(super) async fn run(
         .process_group(group.id())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| HandlerError::new(format!("{program:?} could not be started: {error}")))?;
+        .map_err(|error| HandlerError::new(format!("cannot start {program:?}: {error}")))?;
 
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let status = {
@@ -142,7 +142,7 @@ pub(super) async fn run(
             tokio::select! {
                 status = child.wait() => break status?,
                 _ = &mut streams, if open => open = false,
-                () = context.cancelled() => return Err(HandlerError::new("killed: told to stop")),
+                () = context.cancelled() => return Err(HandlerError::new("killed: the attempt was asked to stop")),
             }
         };
         drop(group);
@@ -177,7 +177,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().take_while(fits).collect()
 }
 
-/// A program that does not read its input is not at fault.
+/// A program that does not read its input is not an error.
 async fn feed(stdin: Option<ChildStdin>, input: &str) {
     let Some(mut stdin) = stdin else { return };
     if let Err(error) = stdin.write_all(input.as_bytes()).await {

@@ -4,14 +4,14 @@
 //! | --- | --- | --- |
 //! | `sum` | `{"first": 1, "second": 2}`, or an array of numbers | their sum |
 //! | `echo` | anything | the same |
-//! | `sleep` | `{"millis": 100}` | the same, after that time; says how far it is, and the next attempt sleeps the rest |
+//! | `sleep` | `{"millis": 100}` | the same, after that time; reports progress, and the next attempt sleeps the rest |
 //! | `fail` | `{"message": "why", "times": 2}` | fails every attempt, or the first `times` |
 //! | `exec` | `{"argv": ["date"], "stdin": ""}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
 //!
-//! `exec` is there only for programs that the operator of the node has listed ([`handlers`]).
+//! `exec` exists only for programs that the operator of the node has allowed ([`handlers`]).
 //!
-//! `sleep` and `exec` renew their leases automatically: how long they last is said by their payload and program, and
-//! bounded by a job's timeout.
+//! `sleep` and `exec` renew their leases automatically: their duration depends on payload and program, and is limited
+//! by the job's timeout.
 
 mod exec;
 mod sleep;
@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use bellwether::handler::{Handler, HandlerError, Handlers, JobContext};
 
-/// All stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
+/// Returns all stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
 #[must_use]
 pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
     let handlers = Handlers::new()

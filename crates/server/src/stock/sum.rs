@@ -1,4 +1,4 @@
-//! Adds numbers, and says so when it cannot.
+//! Adds numbers, and fails on overflow.
 
 use serde::Deserialize;
 use serde_json::Number;
@@ -13,7 +13,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    /// Whole numbers add up to a whole number, or fail; one with a fraction makes the sum one.
+    /// The sum of integers is an integer, or an error on overflow; with one fraction the sum is a float.
     pub(super) fn sum(self) -> Result<Number, HandlerError> {
         let numbers = match self {
             Self::Two { first, second } => vec![first, second],

@@ -32,7 +32,7 @@ fn sh(script: &str) -> Value {
 }
 
 #[tokio::test]
-async fn sum_adds_and_tells_an_overflow() {
+async fn sum_adds_and_reports_an_overflow() {
     assert_eq!(run("sum", json!({"first": 1, "second": 2})).await, Ok(json!(3)));
     assert_eq!(run("sum", json!([1, 2, -4])).await, Ok(json!(-1)));
     assert_eq!(run("sum", json!({"first": 1, "second": 0.5})).await, Ok(json!(1.5)));
@@ -45,7 +45,7 @@ async fn sum_adds_and_tells_an_overflow() {
 }
 
 #[tokio::test]
-async fn echo_returns_what_it_got() {
+async fn echo_returns_its_payload() {
     assert_eq!(run("echo", json!({"a": [1]})).await, Ok(json!({"a": [1]})));
 }
 
@@ -54,11 +54,11 @@ async fn sleep_sleeps_until_it_is_cancelled() {
     assert_eq!(run("sleep", json!({"millis": 1})).await, Ok(json!({"millis": 1})));
     let long = context("sleep", &json!({"millis": 3_600_000}));
     long.cancellation().cancel();
-    assert_eq!(call(long).await, Err("woken up before its time".into()));
+    assert_eq!(call(long).await, Err("cancelled before the end of the sleep".into()));
 }
 
 #[tokio::test]
-async fn fail_fails_as_often_as_it_is_told() {
+async fn fail_fails_the_requested_number_of_times() {
     assert_eq!(run("fail", json!({"message": "no"})).await, Err("no".into()));
     let twice = |attempt| context("fail", &json!({"message": "no", "times": 2})).with_attempt(attempt);
     assert_eq!(call(twice(2)).await, Err("no".into()));
@@ -66,14 +66,14 @@ async fn fail_fails_as_often_as_it_is_told() {
 }
 
 #[test]
-fn exec_is_there_only_when_a_program_is_allowed() {
+fn exec_exists_only_if_a_program_is_allowed() {
     let exec = Kind::new("exec").unwrap();
     assert!(handlers([] as [&str; 0]).build().unwrap().get(&exec).is_none());
     assert!(handlers(["sh"]).build().unwrap().get(&exec).is_some());
 }
 
 #[tokio::test]
-async fn exec_runs_listed_programs_only_and_by_their_exact_name() {
+async fn exec_runs_only_allowed_programs_by_their_exact_name() {
     for program in ["/bin/sh", "env", "./sh", ""] {
         let refused = run("exec", json!({"argv": [program, "-c", "true"]})).await.unwrap_err();
         assert_eq!(refused, format!("this worker does not allow the program {program:?}"));
@@ -83,7 +83,7 @@ async fn exec_runs_listed_programs_only_and_by_their_exact_name() {
 }
 
 #[tokio::test]
-async fn exec_gives_input_and_output_and_fails_with_the_end_of_stderr() {
+async fn exec_passes_input_and_output_and_fails_with_the_end_of_stderr() {
     let output = run("exec", json!({"argv": ["cat"], "stdin": "hello"})).await;
     assert_eq!(output, Ok(json!({"code": 0, "stdout": "hello", "stderr": ""})));
     let failed = run("exec", sh("echo out; echo why >&2; exit 3")).await;
@@ -98,7 +98,7 @@ async fn exec_reads_all_output_and_keeps_its_beginning() {
 }
 
 #[tokio::test]
-async fn exec_succeeds_also_when_its_output_is_no_text() {
+async fn exec_succeeds_even_if_its_output_is_not_text() {
     for byte in ["\\000", "\\377", "\\042"] {
         let script = format!("head -c 100000 /dev/zero | tr '\\000' '{byte}' | tee /dev/stderr");
         assert_eq!(run("exec", sh(&script)).await.unwrap()["code"], 0, "{byte}");
@@ -114,11 +114,11 @@ async fn exec_hides_the_environment_of_the_node() {
 
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // A zombie is dead, and waits for whoever reaps it.
+    // A zombie is dead, but not yet reaped.
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// A grandchild that outlives its parent's wish, and the file that tells its number.
+/// A grandchild that outlives its parent, and the directory of the file with its process id.
 fn straggler(then: &str) -> (tempfile::TempDir, Value) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("pid");
@@ -128,7 +128,7 @@ fn straggler(then: &str) -> (tempfile::TempDir, Value) {
 
 async fn pid(home: &tempfile::TempDir) -> String {
     let file = home.path().join("pid");
-    bellwether_testkit::eventually_some("the grandchild tells its number", SOON, async || {
+    bellwether_testkit::eventually_some("the grandchild has written its process id", SOON, async || {
         std::fs::read_to_string(&file).ok().map(|pid| pid.trim().to_owned())
     })
     .await

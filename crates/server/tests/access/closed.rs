@@ -1,4 +1,4 @@
-//! A namespace in which everything happened, and into which nobody else gets.
+//! A namespace with a login and all kinds of znodes, which other users cannot access.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use bellwether_testkit::{Proxy, eventually};
 use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, let_in, login, node, place, tree};
 
 #[tokio::test]
-async fn nobody_else_can_read_or_write_any_znode_of_a_namespace_in_which_everything_happened() {
+async fn other_users_can_access_no_znode_of_a_namespace_with_all_features_in_use() {
     let to = place("everything");
     let one = node(&to, login()).await;
     let _two = node(&to, login()).await;
@@ -26,7 +26,7 @@ async fn nobody_else_can_read_or_write_any_znode_of_a_namespace_in_which_everyth
     }
     let flaky = Job::new("flaky", &()).unwrap().backoff(Duration::from_secs(1), Duration::from_secs(1));
     let flaky = client.submit(flaky).await.unwrap();
-    // Waits in the queue, for a time, and on a worker.
+    // One job waits in the queue, one for its start time, and one runs on a worker.
     client.submit(Job::new("paused", &()).unwrap()).await.unwrap();
     client.submit(Job::new("double", &1).unwrap().delay(Duration::from_secs(3600))).await.unwrap();
     let sleep = client.submit(Job::new("sleep", &()).unwrap()).await.unwrap();
@@ -42,7 +42,7 @@ async fn nobody_else_can_read_or_write_any_znode_of_a_namespace_in_which_everyth
         client.get(sleep.id()).await.unwrap().unwrap().state == State::Running
     })
     .await;
-    // And another leader.
+    // A second leader also creates znodes.
     one.stop().await;
     let job = client.submit(Job::new("double", &1).unwrap()).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
@@ -51,7 +51,7 @@ async fn nobody_else_can_read_or_write_any_znode_of_a_namespace_in_which_everyth
     let paths = tree(&insider).await;
     for part in path::PARENTS {
         let below = paths.iter().filter(|path| path.starts_with(&format!("{part}/"))).count();
-        // What is in quarantine is not made by an honest day.
+        // Normal operation puts nothing into quarantine.
         assert!(
             below > 0 || [path::QUARANTINE, path::DELAYED].contains(&part) || part == path::CONFIG,
             "{part}"
@@ -73,7 +73,7 @@ async fn nobody_else_can_read_or_write_any_znode_of_a_namespace_in_which_everyth
 }
 
 #[tokio::test]
-async fn a_regained_connection_and_a_new_session_are_who_the_first_was() {
+async fn a_new_connection_and_a_new_session_use_the_same_login() {
     let to = place("again");
     let proxy = Proxy::to(&to);
     let node = node(&proxy.connect_string(), login()).await;
@@ -92,7 +92,7 @@ async fn a_regained_connection_and_a_new_session_are_who_the_first_was() {
     run("after-an-expiry").await;
     assert_ne!(proxy.session().unwrap().session_id, ended.session_id);
 
-    // What the new session made is closed, too.
+    // Znodes of the new session are closed to other users, too.
     let insider = bare(&to, Some((USER, PASSWORD))).await;
     let outsider = bare(&to, None).await;
     assert_closed(&insider, &[&outsider]).await;
@@ -100,7 +100,7 @@ async fn a_regained_connection_and_a_new_session_are_who_the_first_was() {
 }
 
 #[tokio::test]
-async fn two_users_have_a_namespace_each_below_one_chroot_and_none_of_the_other() {
+async fn two_users_below_one_chroot_cannot_access_each_others_namespaces() {
     let shared = bellwether_testkit::namespace("neighbours");
     let other = Access::login(Scheme::Digest, "other", "other-password").unwrap();
     let (mine, theirs) = (format!("{shared}/mine"), format!("{shared}/theirs"));

@@ -1,4 +1,4 @@
-//! The command: its options, what its nodes say, and what nothing of it ever says.
+//! The command with a login: its options, the log of its nodes, and where the password must not appear.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn password_file(dir: &Path) -> String {
 }
 
 #[tokio::test]
-async fn the_password_is_in_no_log_at_any_level_no_error_and_no_listing_of_the_options() {
+async fn the_password_is_in_no_log_error_or_listing_of_options() {
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
     let to = place("secret");
@@ -81,10 +81,10 @@ async fn the_password_is_in_no_log_at_any_level_no_error_and_no_listing_of_the_o
     proxy.cut(bellwether_testkit::Cut::Reset);
     run("again").await;
     let mut said = vec![node.said()];
-    assert!(said[0].contains("zookeeper_client::session"), "the client library's own lines are there, too");
-    assert!(said[0].contains("the namespace is closed to others"), "as its self-check saw");
+    assert!(said[0].contains("zookeeper_client::session"), "the log includes the client library");
+    assert!(said[0].contains("the namespace is closed to others"), "the self-check found no open znode");
 
-    // By the environment, and as a wrong one.
+    // The password from the environment, once right and once wrong.
     for (password, code) in [(PASSWORD, 0), ("not-that-password", 3)] {
         for words in [&["job", "list"][..], &["config", "show"], &["config", "show", "--output", "json"]] {
             let mut command = command(words);
@@ -109,12 +109,14 @@ async fn the_password_is_in_no_log_at_any_level_no_error_and_no_listing_of_the_o
 }
 
 #[tokio::test]
-async fn a_node_in_an_open_namespace_warns_loudly_of_what_anyone_may_do_and_how_to_close_it() {
+async fn a_node_in_an_open_namespace_warns_of_the_risk_and_names_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let to = place("open");
     let node = Node::start(&mut command(&["node", "--zookeeper", &to]), dir.path().join("open"));
-    eventually("it warns of both", SOON, async || node.said().matches("docs/operations.md").count() == 2)
-        .await;
+    eventually("the node warns of the namespace and of the root", SOON, async || {
+        node.said().matches("docs/operations.md").count() == 2
+    })
+    .await;
     let said = node.said();
     for part in [
         "WARN",
@@ -129,7 +131,7 @@ async fn a_node_in_an_open_namespace_warns_loudly_of_what_anyone_may_do_and_how_
 }
 
 #[tokio::test]
-async fn a_namespace_that_was_made_open_is_told_to_its_first_node_with_a_login_and_closed_by_an_operator() {
+async fn a_node_with_a_login_warns_of_an_open_namespace_until_an_operator_closes_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
     let to = place("was-open");
@@ -143,17 +145,23 @@ async fn a_namespace_that_was_made_open_is_told_to_its_first_node_with_a_login_a
         Node::start(&mut command(&words), dir.path().join(log))
     };
     let node = start("first");
-    eventually("it warns", SOON, async || node.said().contains("THE NAMESPACE IS OPEN")).await;
+    eventually("the node warns of the open namespace", SOON, async || {
+        node.said().contains("THE NAMESPACE IS OPEN")
+    })
+    .await;
     let now = client(&to, login()).await;
-    assert_eq!(now.wait(job.id(), SOON).await.unwrap().state, State::Succeeded, "what was there is served");
+    assert_eq!(now.wait(job.id(), SOON).await.unwrap().state, State::Succeeded, "the existing job is run");
     drop(node);
     let insider = bare(&to, Some((USER, PASSWORD))).await;
     for path in tree(&insider).await {
-        // As `setAcl -R` does. What is gone meanwhile needs no list.
+        // As `setAcl -R` does. Znodes that were deleted since the listing need no access list.
         drop(insider.set_acl(&path, &Acls::creator_all(), None).await);
     }
     let node = start("second");
-    eventually("it looked", SOON, async || node.said().contains("THE ROOT OF ZOOKEEPER IS OPEN")).await;
+    eventually("the node has checked the access lists", SOON, async || {
+        node.said().contains("THE ROOT OF ZOOKEEPER IS OPEN")
+    })
+    .await;
     assert!(!node.said().contains("THE NAMESPACE IS OPEN"), "{}", node.said());
     let job = now.submit(Job::new("sum", &[1, 2]).unwrap()).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
@@ -161,7 +169,7 @@ async fn a_namespace_that_was_made_open_is_told_to_its_first_node_with_a_login_a
 }
 
 #[test]
-fn half_a_login_is_refused_before_anything_is_connected_to() {
+fn an_incomplete_login_is_rejected_before_a_connection_is_opened() {
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
     let nowhere = ["--zookeeper", "127.0.0.1:1/nowhere"];
@@ -196,9 +204,9 @@ fn half_a_login_is_refused_before_anything_is_connected_to() {
             assert!(err.contains(says) && !err.contains("other-password"), "{says:?} is not in {err}");
         }
     }
-    // Those that bring their own nodes, which would not be logged in.
+    // Commands that start their own nodes without a login.
     for of in [&["bench"][..], &["demo"]] {
         let (code, _, err) = ran(&mut command(&[of, &nowhere, &both].concat()));
-        assert!(code == 2 && err.contains("logs in nowhere"), "{err}");
+        assert!(code == 2 && err.contains("does not support a login"), "{err}");
     }
 }

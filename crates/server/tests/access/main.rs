@@ -1,4 +1,4 @@
-//! Namespaces that are closed to others, on a real server: who may touch them, who is told, and what stays secret.
+//! Namespaces that are closed to other users, on a real server: access lists, errors and log messages, and secrets.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod closed;

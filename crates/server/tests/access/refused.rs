@@ -1,4 +1,4 @@
-//! Whom a closed namespace keeps out is told so, in words that name the way in, and leaves nothing behind.
+//! Users without access to a closed namespace get an error that names the remedy, and they leave no znode behind.
 
 use std::time::Duration;
 
@@ -17,19 +17,21 @@ fn stranger() -> Access {
     Access::login(Scheme::Digest, USER, "wrong-password").unwrap()
 }
 
-/// Waits until a node has ended, and gives why.
+/// Waits until a node has ended and returns its error.
 async fn end(to: &str, access: Access) -> NodeError {
-    timeout(SOON, node(to, access).await.ended()).await.expect("it ends by itself").unwrap_err()
+    timeout(SOON, node(to, access).await.ended()).await.expect("the node must end").unwrap_err()
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_none_are_refused_by_name_and_write_nothing() {
+async fn a_wrong_password_and_a_missing_login_are_refused_and_write_nothing() {
     let to = place("wrong");
     let _node = node(&to, login()).await;
     drop(client(&to, login()).await);
     let insider = bare(&to, Some((USER, PASSWORD))).await;
-    eventually("it leads", SOON, async || !insider.list_children(path::ELECTION).await.unwrap().is_empty())
-        .await;
+    eventually("the node stands for election", SOON, async || {
+        !insider.list_children(path::ELECTION).await.unwrap().is_empty()
+    })
+    .await;
     let before = tree(&insider).await;
     for (access, who) in
         [(stranger(), "user \"bellwether\" (digest)"), (Access::default(), "a client without a login")]
@@ -50,7 +52,7 @@ async fn a_wrong_password_and_none_are_refused_by_name_and_write_nothing() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_may_be_read_and_not_written_has_readers_and_no_nodes() {
+async fn a_read_only_namespace_accepts_readers_but_no_nodes() {
     let to = place("readable");
     drop(client(&to, login()).await);
     let insider = bare(&to, Some((USER, PASSWORD))).await;
@@ -65,20 +67,22 @@ async fn a_namespace_that_may_be_read_and_not_written_has_readers_and_no_nodes()
     let ended = end(&to, Access::default()).await.to_string();
     assert!(ended.contains("it may not write /election/may-this-be-written"), "{ended}");
     assert_eq!(tree(&insider).await, before);
-    // One that may write is let in, and the question itself leaves nothing.
+    // A node with write access is accepted, and its write test leaves no znode.
     let node = node(&to, login()).await;
-    eventually("it leads", SOON, async || !insider.list_children(path::ELECTION).await.unwrap().is_empty())
-        .await;
+    eventually("the node stands for election", SOON, async || {
+        !insider.list_children(path::ELECTION).await.unwrap().is_empty()
+    })
+    .await;
     node.stop().await;
     assert!(!tree(&insider).await.iter().any(|path| path.contains("may-this-be-written")));
     let version = async || insider.get_data(path::EPOCH).await.unwrap().1.version;
     let epoch = version().await;
     drop(client(&to, login()).await);
-    assert_eq!(version().await, epoch, "nobody led meanwhile");
+    assert_eq!(version().await, epoch, "no node became leader in between");
 }
 
 #[tokio::test]
-async fn a_chroot_that_an_operator_made_in_a_closed_place_is_taken() {
+async fn a_chroot_that_an_operator_created_below_a_closed_znode_is_used() {
     let parent = namespace("operators");
     let to = format!("{parent}/prod");
     let operator = bare(&parent, Some(("operator", "of-the-ensemble"))).await;
@@ -91,7 +95,7 @@ async fn a_chroot_that_an_operator_made_in_a_closed_place_is_taken() {
     let refused = Client::builder().access(login()).connect(&elsewhere).await.unwrap_err().to_string();
     assert!(refused.contains("it may not create it"), "{refused}");
 
-    // To give is to name the other's digest; a client of the other's can say what it is.
+    // The operator grants access by the user's digest, which a client of that user can read.
     let other = bare(&namespace("digest"), Some((USER, PASSWORD))).await;
     other.create("/mine", b"", &own).await.unwrap();
     let (list, _) = other.get_acl("/mine").await.unwrap();

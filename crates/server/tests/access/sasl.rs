@@ -1,4 +1,4 @@
-//! SASL DIGEST-MD5, on an Apache ZooKeeper that keeps the passwords. The keeper has no SASL.
+//! SASL DIGEST-MD5 on an Apache ZooKeeper that stores the passwords. The keeper does not support SASL.
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn login(password: &str) -> Access {
     Access::login(Scheme::SaslDigestMd5, USER, password).unwrap()
 }
 
-/// A server that knows one user.
+/// A server with one user.
 fn server(dir: &tempfile::TempDir) -> ZooKeeperServer {
     let jaas = dir.path().join("jaas.conf");
     let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
@@ -29,7 +29,7 @@ fn server(dir: &tempfile::TempDir) -> ZooKeeperServer {
 }
 
 #[tokio::test]
-async fn a_sasl_user_closes_its_namespace_and_is_the_same_after_a_cut_and_an_expiry() {
+async fn a_sasl_login_closes_its_namespace_and_survives_a_cut_and_an_expiry() {
     let dir = tempfile::tempdir().unwrap();
     let server = server(&dir);
     let to = format!("{}/bellwether/prod", server.connect_string());
@@ -47,14 +47,14 @@ async fn a_sasl_user_closes_its_namespace_and_is_the_same_after_a_cut_and_an_exp
     run("after-an-expiry").await;
 
     let outsider = bare(&to, None).await;
-    // Of the same name, by another scheme.
+    // The same user name in another scheme.
     let namesake = bare(&to, Some((USER, PASSWORD))).await;
     closed_to(&sasl(&to).await, ("sasl", USER), &[&outsider, &namesake]).await;
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_refused_at_the_login_by_name_and_ends_a_node() {
+async fn a_wrong_password_is_refused_at_login_and_ends_a_node() {
     let dir = tempfile::tempdir().unwrap();
     let server = server(&dir);
     let to = format!("{}/bellwether", server.connect_string());
@@ -62,7 +62,7 @@ async fn a_wrong_password_is_refused_at_the_login_by_name_and_ends_a_node() {
     let builder = Client::builder().access(wrong.clone()).deadline(Duration::from_secs(20));
     let refused = builder.connect(&to).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Unavailable(Unavailable::Refused(_))), "{refused:?}");
-    let ended = timeout(SOON, node(&to, wrong).await.ended()).await.expect("it ends by itself").unwrap_err();
+    let ended = timeout(SOON, node(&to, wrong).await.ended()).await.expect("the node must end").unwrap_err();
     assert!(matches!(ended, NodeError::Namespace(NamespaceError::LoginRefused { .. })), "{ended:?}");
     for said in [refused.to_string(), ended.to_string()] {
         assert!(said.contains("refused the login of user \"bellwether\" (SASL DIGEST-MD5)"), "{said}");
@@ -74,7 +74,7 @@ async fn a_wrong_password_is_refused_at_the_login_by_name_and_ends_a_node() {
 }
 
 #[tokio::test]
-async fn a_server_without_sasl_lets_nobody_stand_in_a_namespace_as_nobody() {
+async fn a_server_without_sasl_gives_no_access_without_a_login() {
     let server = ZooKeeperServer::builder().program(Program::Apache).start();
     let to = format!("{}/bellwether", server.connect_string());
     drop(client(&to, Access::default()).await);

@@ -1,4 +1,4 @@
-//! What a node says of access lists when it starts.
+//! The self-check of access lists at the start of a node.
 
 use bellwether_testkit::{Program, ZooKeeperServer};
 use bellwether_zk::{Access, Exposed, connect_as, exposed, open_namespace};
@@ -17,7 +17,7 @@ fn paths(exposed: &[Exposed]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_open_root_an_open_namespace_and_one_open_part_are_seen_and_a_closed_ensemble_is_not() {
+async fn the_self_check_finds_each_open_znode_and_none_in_a_closed_ensemble() {
     for program in [Program::Keeper, Program::Apache] {
         let server = ZooKeeperServer::builder().program(program).memory().start();
         let (open, closed) = (server.connect_string() + "/open", server.connect_string() + "/closed");
@@ -29,7 +29,7 @@ async fn an_open_root_an_open_namespace_and_one_open_part_are_seen_and_a_closed_
             "the root, the chroot, its 13 parents, the epoch and the layout: {seen:?}"
         );
         assert!(seen.iter().all(|exposed| exposed.may == "ALL"), "{seen:?}");
-        assert_eq!(paths(&look(&closed, &login()).await), ["/"], "the rest is closed");
+        assert_eq!(paths(&look(&closed, &login()).await), ["/"], "only the root is open");
 
         let insider = bare(&server.connect_string(), Some((USER, PASSWORD))).await;
         insider.set_acl("/", &Acls::creator_all(), None).await.unwrap();
@@ -38,6 +38,6 @@ async fn an_open_root_an_open_namespace_and_one_open_part_are_seen_and_a_closed_
         assert_eq!(paths(&look(&closed, &login()).await), ["/closed/queue"]);
         insider.set_acl("/closed/queue", &Acls::anyone_read(), None).await.unwrap();
         let zk = connect_as(&closed.parse().unwrap(), &login(), SOON).await.unwrap();
-        assert_eq!(exposed(&zk).await.unwrap(), [], "to read is not to change");
+        assert_eq!(exposed(&zk).await.unwrap(), [], "read access is not reported");
     }
 }

@@ -1,4 +1,4 @@
-//! A namespace with a login, and a look at it that is not Bellwether's own.
+//! A namespace with a login, and access to it by the client library alone.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) fn login() -> Access {
     Access::login(Scheme::Digest, USER, PASSWORD).unwrap()
 }
 
-/// A place for a namespace that its first node makes, in one that anyone may write.
+/// A chroot that does not exist yet, below a znode that every user may write.
 pub(crate) fn place(name: &str) -> String {
     format!("{}/closed", namespace(name))
 }
@@ -51,7 +51,7 @@ pub(crate) fn handlers() -> Handlers {
         .join("double", async |_context, _members| Ok(()))
 }
 
-/// A session by the client library alone.
+/// A session of the client library alone.
 pub(crate) async fn bare(to: &str, digest: Option<(&str, &str)>) -> ZooKeeper {
     let connector = ZooKeeper::connector().with_session_timeout(Duration::from_secs(10));
     let connector = match digest {
@@ -61,13 +61,13 @@ pub(crate) async fn bare(to: &str, digest: Option<(&str, &str)>) -> ZooKeeper {
     connector.connect(to).await.unwrap()
 }
 
-/// All znodes of a namespace, its root first.
+/// Returns the paths of all znodes of a namespace, its root first.
 pub(crate) async fn tree(insider: &ZooKeeper) -> Vec<String> {
     let mut paths = vec!["/".to_owned()];
     let mut next = 0;
     while let Some(path) = paths.get(next).cloned() {
         next += 1;
-        // Jobs move meanwhile.
+        // Jobs move in the meantime.
         match insider.list_children(&path).await {
             Ok(children) => {
                 paths.extend(children.iter().map(|name| format!("{}/{name}", path.trim_end_matches('/'))));
@@ -87,18 +87,19 @@ pub(crate) async fn list(insider: &ZooKeeper, path: &str) -> Option<Vec<Acl>> {
     }
 }
 
-/// A session of the SASL user by the client library alone.
+/// A session of the SASL user, of the client library alone.
 pub(crate) async fn sasl(to: &str) -> ZooKeeper {
     let connector = ZooKeeper::connector().with_session_timeout(Duration::from_secs(10));
     connector.with_sasl(SaslOptions::digest_md5(USER, PASSWORD)).connect(to).await.unwrap()
 }
 
-/// As [`closed_to`], of the user of [`login`].
+/// As [`closed_to`], for the user of [`login`].
 pub(crate) async fn assert_closed(insider: &ZooKeeper, outsiders: &[&ZooKeeper]) {
     closed_to(insider, ("digest", &format!("{USER}:")), outsiders).await;
 }
 
-/// Asserts of every znode of a namespace that it is for its user alone, and that these can do nothing with it.
+/// Asserts for every znode of a namespace that only its user has access and that every operation of the outsiders
+/// fails.
 pub(crate) async fn closed_to(insider: &ZooKeeper, (scheme, id): (&str, &str), outsiders: &[&ZooKeeper]) {
     let checks = tree(insider).await.into_iter().map(|path| async move {
         let Some(list) = list(insider, &path).await else { return };
@@ -112,7 +113,7 @@ pub(crate) async fn closed_to(insider: &ZooKeeper, (scheme, id): (&str, &str), o
     stream::iter(checks).buffer_unordered(100).collect::<()>().await;
 }
 
-/// What an outsider was let do with a znode, in words. One that is gone lets nobody do anything.
+/// Returns the operations on a znode that succeeded for an outsider. None succeeds on a deleted znode.
 pub(crate) async fn let_in(outsider: &ZooKeeper, path: &str) -> Vec<&'static str> {
     let below = format!("{}/intruder", path.trim_end_matches('/'));
     let anyone = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -123,7 +124,7 @@ pub(crate) async fn let_in(outsider: &ZooKeeper, path: &str) -> Vec<&'static str
         ("create below it", outsider.create(&below, b"", &anyone).await.map(drop)),
         ("read its access list", outsider.get_acl(path).await.map(drop)),
         ("set its access list", outsider.set_acl(path, &Acls::anyone_all(), None).await.map(drop)),
-        // The root's parent is not the namespace's. Whoever may not is told so before that there are children.
+        // The root's parent is not part of the namespace. A missing permission is reported before existing children.
         ("delete it", if path == "/" { Err(Error::NoAuth) } else { outsider.delete(path, None).await }),
     ];
     let done = tried.into_iter().filter_map(|(what, result)| match result {

@@ -1,4 +1,4 @@
-//! TLS, on an Apache ZooKeeper with a port for it.
+//! TLS, on an Apache ZooKeeper with a secure port.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, login, node};
 
-/// All of Netty: ZooKeeper's manifest forgets some, and its parts have to be of one class loader to see each other.
+/// All parts of Netty: ZooKeeper's manifest omits some, and they must share one class loader.
 const NETTY: [&str; 8] = [
     "buffer",
     "codec",
@@ -22,7 +22,7 @@ const NETTY: [&str; 8] = [
     "transport-native-unix-common",
 ];
 
-/// Certificates in files.
+/// A directory with certificates.
 struct Papers(tempfile::TempDir);
 
 impl Papers {
@@ -39,7 +39,7 @@ impl Papers {
         self.path(name)
     }
 
-    /// An authority, in `{name}.pem`.
+    /// Creates an authority in `{name}.pem`.
     fn authority(&self, name: &str) -> CertifiedIssuer<'static, KeyPair> {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -49,7 +49,7 @@ impl Papers {
         issuer
     }
 
-    /// A certificate with its key, in `{name}.pem`, `{name}.key`, and both in `{name}-both.pem`.
+    /// Creates a certificate and its key in `{name}.pem` and `{name}.key`, and both in `{name}-both.pem`.
     fn certificate(&self, name: &str, host: &str, issuer: &CertifiedIssuer<'static, KeyPair>) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -60,7 +60,7 @@ impl Papers {
         self.write(&format!("{name}-both.pem"), &(key.serialize_pem() + &certificate.pem()));
     }
 
-    /// A server with a certificate for 127.0.0.1, and where it speaks TLS.
+    /// Starts a server with a certificate for 127.0.0.1 and returns its secure address.
     fn server(&self, client_auth: &str) -> (ZooKeeperServer, String) {
         let secure = unused_address().unwrap();
         let netty = NETTY.map(|part| format!("/usr/share/java/netty-{part}.jar")).join(":");
@@ -90,7 +90,7 @@ async fn refused(to: &str, access: Access) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_believed_by_its_authority_and_jobs_run_over_tls_alone() {
+async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls() {
     let papers = Papers::new();
     let authority = papers.authority("authority");
     papers.authority("stranger");
@@ -109,21 +109,21 @@ async fn a_server_is_believed_by_its_authority_and_jobs_run_over_tls_alone() {
     assert!(said.contains("no TLS: invalid peer certificate: certificate not valid for name"), "{said}");
     let said = refused(&to.replace("127.0.0.1", "no_such..name"), access.clone()).await;
     assert!(said.contains("no certificate can have this name"), "{said}");
-    // Not a word, and so no password, without TLS.
+    // Nothing, and so no password, is sent without TLS.
     let plain = format!("{}/bellwether", server.connect_string());
     let said = refused(&plain, access).await;
     assert!(said.contains(&server.connect_string()), "{said}");
     let said = refused(&to, login()).await;
     assert!(said.contains("gives no session"), "{said}");
 
-    // The same namespace by the other port.
+    // The same namespace on the plain port.
     let insider = bare(&plain, Some((USER, PASSWORD))).await;
     assert_closed(&insider, &[&bare(&plain, None).await]).await;
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_gets_one_and_refuses_whoever_has_none() {
+async fn a_server_that_requires_a_client_certificate_gets_it_and_refuses_others() {
     let papers = Papers::new();
     let authority = papers.authority("authority");
     let stranger = papers.authority("stranger");
@@ -143,7 +143,7 @@ async fn a_server_that_wants_a_certificate_gets_one_and_refuses_whoever_has_none
 }
 
 #[test]
-fn files_that_are_none_are_told_by_name_and_none_of_their_bytes() {
+fn an_invalid_file_is_reported_by_name_without_its_content() {
     let papers = Papers::new();
     let authority = papers.authority("authority");
     papers.certificate("one", "a.example", &authority);

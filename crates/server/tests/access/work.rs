@@ -1,5 +1,5 @@
-//! What runs beside jobs works with a login, too: a node's gateway, the schedules of its file, what handlers submit, and an
-//! election by itself. `top` is in `tests/cli`.
+//! Other users of ZooKeeper sessions work with a login, too: a node's gateway, the schedules of its file, jobs that
+//! handlers submit, and an election without jobs. `top` is tested in `tests/cli`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, handlers, login, node, place};
 
-/// The command without what the environment says of ZooKeeper.
+/// The command without ZooKeeper variables in its environment.
 fn command(words: &[&str]) -> Command {
     let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BELLWETHER_ZOOKEEPER")) {
@@ -32,7 +32,7 @@ fn password_file(dir: &Path) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Status and body.
+/// Returns status and body.
 async fn ask(gateway: SocketAddr, line: &str, body: &str) -> (u16, Value) {
     let length = body.len();
     let text = format!(
@@ -48,7 +48,7 @@ async fn ask(gateway: SocketAddr, line: &str, body: &str) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_of_a_node_with_a_login_takes_jobs_runs_them_and_lists_them() {
+async fn a_gateway_works_with_the_login_of_its_node() {
     let to = place("gateway");
     let node = bellwether::Node::builder(&to).access(login()).handlers(handlers()).start().await.unwrap();
     let client = Client::builder().access(login()).open(&to).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_gateway_of_a_node_with_a_login_takes_jobs_runs_them_and_lists_them() 
 }
 
 #[tokio::test]
-async fn the_schedules_of_a_file_are_made_by_a_node_with_a_login_and_tick() {
+async fn schedules_of_a_file_tick_on_a_node_with_a_login() {
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
     let to = place("schedules");
@@ -91,7 +91,7 @@ async fn the_schedules_of_a_file_are_made_by_a_node_with_a_login_and_tick() {
 }
 
 #[tokio::test]
-async fn a_handler_submits_sub_jobs_with_its_nodes_login() {
+async fn a_handler_submits_sub_jobs_with_the_login_of_its_node() {
     let to = place("sub-jobs");
     let node = node(&to, login()).await;
     let client = client(&to, login()).await;
@@ -104,7 +104,7 @@ async fn a_handler_submits_sub_jobs_with_its_nodes_login() {
 }
 
 #[tokio::test]
-async fn an_election_by_itself_with_a_login_is_closed_to_others() {
+async fn an_election_without_jobs_uses_its_login() {
     let to = place("election");
     let candidate = Election::builder(&to).node("a").access(login()).start().await.unwrap();
     candidate.watch().active().await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::run::run_in;
 
 #[test]
-fn members_are_submitted_by_number_and_the_group_says_what_it_waits_for() {
+fn members_are_submitted_by_number_and_the_group_shows_what_it_waits_for() {
     let to = namespace("cli-groups");
     let member = ["job", "submit", "sum", "[1]", "--group", "batch", "--number", "0", "--total", "3"];
     let id = run_in(&to, &member).exits(0).stdout;
@@ -27,7 +27,7 @@ fn members_are_submitted_by_number_and_the_group_says_what_it_waits_for() {
 }
 
 #[test]
-fn what_a_group_does_not_take_is_a_usage_error_or_a_failure() {
+fn a_rejected_group_member_is_a_usage_error_or_a_failure() {
     let to = namespace("cli-groups-refused");
     let submit = |number: &str, more: &[&str]| {
         let member = ["job", "submit", "sum", "1", "--group", "g", "--number", number];

@@ -1,4 +1,4 @@
-//! Jobs from submission to their end.
+//! Jobs from their submission to their end.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -85,7 +85,7 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_does_not_hide_what_is() {
+fn absent_jobs_are_reported_and_the_other_jobs_are_printed() {
     let to = namespace("cli-absent");
     run_in(&to, &["job", "submit", "sum", "--id", "a"]).exits(0);
     for verb in ["show", "cancel", "retry"] {
@@ -95,17 +95,17 @@ fn what_is_not_there_is_not_found_and_does_not_hide_what_is() {
     }
     let ran = run_in(&to, &["job", "show", "nobody", "--output", "json"]).exits(4);
     assert_eq!(ran.stdout, "");
-    run_in(&to, &["leader", "show"]).exits(4).says("nobody leads");
+    run_in(&to, &["leader", "show"]).exits(4).says("there is no leader");
     assert_eq!(run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json(), json!([]));
 }
 
 #[test]
-fn what_was_done_is_told_also_when_the_jobs_cannot_be_read_afterwards() {
+fn outcomes_are_printed_even_if_the_jobs_cannot_be_read_afterwards() {
     let to = namespace("cli-unread");
     for id in ["a", "b", "c"] {
         run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
     }
-    // Only the last look asks for the workers; it asks again after each reconnection.
+    // Only the last read asks for the workers, and it repeats after each reconnection.
     let unread = |arguments: &[&str]| {
         let proxy = Proxy::to(&to);
         let asked = |request: &Request<'_>| request.mentions("/workers");
@@ -128,11 +128,11 @@ fn what_was_done_is_told_also_when_the_jobs_cannot_be_read_afterwards() {
 }
 
 #[test]
-fn thousands_of_jobs_are_submitted_by_one_command_and_a_reader_may_stop_early() {
+fn one_command_submits_thousands_of_jobs_and_a_reader_of_its_output_may_stop_early() {
     let to = namespace("cli-many");
     let ids = run_in(&to, &["job", "submit", "noop", "--count", "5000", "--id", "n"]).exits(0).stdout;
     assert_eq!((ids.lines().count(), ids.lines().last()), (5_000, Some("n-5000")));
-    // The ids make it safe to say it again.
+    // Because of the ids the submission can be repeated.
     let again = ["job", "submit", "noop", "--count", "3", "--id", "n", "--output", "json"];
     let again = run_in(&to, &again).exits(0).json();
     assert!(again.as_array().unwrap().iter().all(|job| job["duplicate"] == json!(true)), "{again}");
@@ -167,7 +167,7 @@ fn a_payload_comes_from_the_argument_a_file_or_stdin() {
 }
 
 #[tokio::test]
-async fn a_job_that_waits_in_its_lane_is_shown_with_the_one_that_comes_first() {
+async fn a_job_that_waits_in_its_lane_is_shown_with_the_first_job_of_the_lane() {
     let to = namespace("cli-lane");
     for id in ["b", "a"] {
         run_in(&to, &["job", "submit", "sum", "1", "--id", id, "--lane", "account-7"]).exits(0);

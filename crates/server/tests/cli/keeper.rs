@@ -1,4 +1,4 @@
-//! The keeper, alone and with all that a developer wants around it.
+//! The keeper, alone and as part of `dev` and `demo`.
 
 use bellwether_testkit::RawClient;
 
@@ -16,7 +16,7 @@ fn client(keeper: &Service) -> RawClient {
 }
 
 #[tokio::test]
-async fn a_keeper_says_that_it_has_no_failover_and_ends_by_a_signal() {
+async fn a_keeper_warns_that_it_is_a_single_node_and_stops_on_a_signal() {
     let keeper = keeper(&["--memory"]);
     client(&keeper).create("/a", b"").unwrap();
     let (code, said) = keeper.end().await;
@@ -25,7 +25,7 @@ async fn a_keeper_says_that_it_has_no_failover_and_ends_by_a_signal() {
 }
 
 #[test]
-fn a_killed_keeper_has_everything_that_it_acknowledged() {
+fn a_killed_keeper_has_kept_all_acknowledged_writes() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("data");
     let options = ["--data-dir", dir.to_str().unwrap()];
@@ -41,7 +41,7 @@ fn a_killed_keeper_has_everything_that_it_acknowledged() {
     let mut two = client(&after);
     assert!((0..100).all(|n| two.exists(&format!("/n-{n}")).unwrap()));
     let mut back = RawClient::attach(after.zookeeper().parse().unwrap(), one.credentials().clone()).unwrap();
-    assert!(back.exists("/mine").unwrap(), "its session goes on");
+    assert!(back.exists("/mine").unwrap(), "its session survives");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_backup_of_a_running_keeper_is_restored_into_a_new_directory() {
 }
 
 #[test]
-fn what_a_keeper_cannot_serve_is_refused_with_the_way_out() {
+fn invalid_options_of_a_keeper_are_rejected_with_the_option_to_change() {
     run(&["keeper"]).exits(2).says("--data-dir");
     run(&["keeper", "--memory", "--data-dir", "x"]).exits(2).says("cannot be used with");
     run(&["keeper", "--memory", "--compat", "3.5"]).exits(2).says("3.8.0");
@@ -105,7 +105,7 @@ async fn a_development_server_runs_jobs_and_keeps_them() {
 }
 
 #[test]
-fn the_demonstration_loses_a_leader_and_a_worker_and_no_job() {
+fn the_demo_loses_a_leader_and_a_worker_and_no_job() {
     let told = run(&["--output", "json", "demo", "--jobs", "300"]).exits(0).json();
     assert_eq!((&told["acknowledged"], &told["succeeded"]), (&300.into(), &300.into()), "{told}");
     assert_eq!((&told["lost"], &told["unexplained"]), (&0.into(), &0.into()), "{told}");

@@ -1,4 +1,4 @@
-//! The real binary against a real server: exit codes, documents, and what is said where.
+//! The real binary against a real server: exit codes, JSON documents, and output on stdout and stderr.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod config;

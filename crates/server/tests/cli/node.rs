@@ -1,4 +1,4 @@
-//! How a node ends.
+//! How a node stops.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn start(to: &str, options: &[&str]) -> Process {
     Process::start("the node", command.args(options)).unwrap()
 }
 
-/// Its exit code and all that it said.
+/// Returns its exit code and all its log output.
 async fn ended(node: &mut Process) -> (Option<i32>, String) {
     (node.ended(SOON).await.code(), node.said())
 }
@@ -31,19 +31,19 @@ async fn running(client: &Client) {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader() {
+async fn a_second_signal_ends_a_drain_immediately_and_the_leader_recovers_its_jobs() {
     for (first, second) in [(Signal::SIGTERM, Signal::SIGINT), (Signal::SIGINT, Signal::SIGINT)] {
         let to = namespace("second-signal");
         let client = Client::connect(&to).await.unwrap();
         let mut node = start(&to, &["--drain-grace", "1h"]);
         running(&client).await;
         node.signal(first);
-        eventually("it drains", SOON, async || {
+        eventually("the node drains", SOON, async || {
             let workers = client.workers().await.unwrap();
             workers.iter().any(|worker| worker.info.as_ref().is_ok_and(|info| info.draining))
         })
         .await;
-        assert!(!node.has_ended(), "its job runs");
+        assert!(!node.has_ended(), "its job still runs");
         node.signal(second);
         let (code, said) = ended(&mut node).await;
         assert_eq!(code, Some(1), "{said}");
@@ -59,7 +59,7 @@ async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader(
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_hand_its_jobs_back_warns_and_fails() {
+async fn a_node_that_cannot_hand_back_its_jobs_warns_and_fails() {
     let to = namespace("abandoned");
     let client = Client::connect(&to).await.unwrap();
     let _leader = start(&to, &["--roles", "candidate"]);
@@ -75,7 +75,7 @@ async fn a_node_that_cannot_hand_its_jobs_back_warns_and_fails() {
 }
 
 #[tokio::test]
-async fn a_node_is_what_its_file_says() {
+async fn a_node_uses_the_settings_of_its_file() {
     let to = namespace("file");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("node.toml");
@@ -84,7 +84,7 @@ async fn a_node_is_what_its_file_says() {
     let mut node = command(&["node", "-q", "--config", file.to_str().unwrap()]);
     let _node = Process::start("the node", &mut node).unwrap();
     let client = Client::connect(&to).await.unwrap();
-    eventually("the worker is there", SOON, async || {
+    eventually("the worker is registered", SOON, async || {
         let workers = client.workers().await.unwrap();
         let mut registered = workers.iter().filter_map(|worker| worker.info.as_ref().ok());
         registered.any(|info| info.node.as_str() == "from-a-file" && info.slots == 3)
@@ -93,7 +93,7 @@ async fn a_node_is_what_its_file_says() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_drain_ends_what_it_runs_and_leaves() {
+async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     let to = namespace("told-to-drain");
     let client = Client::connect(&to).await.unwrap();
     let mut node = start(&to, &["--node-id", "tired", "--slots", "1"]);
@@ -110,10 +110,10 @@ async fn a_worker_that_is_told_to_drain_ends_what_it_runs_and_leaves() {
     let told = drained.exits(0).json();
     assert_eq!((told[0]["node"].as_str(), told[0]["outcome"].as_str()), (Some("tired"), Some("left")));
     assert!(client.workers().await.unwrap().is_empty());
-    assert_eq!(job.wait(SOON).await.unwrap().attempt, 1, "it was finished where it ran");
+    assert_eq!(job.wait(SOON).await.unwrap().attempt, 1, "the running job was finished by its worker");
     let waits = client.get(waits.id()).await.unwrap().unwrap();
-    assert_eq!(waits.state, State::Queued, "nobody is there to begin it: {waits:?}");
-    assert!(client.leader().await.unwrap().unwrap().standing, "its node leads on");
+    assert_eq!(waits.state, State::Queued, "no worker is left to start it: {waits:?}");
+    assert!(client.leader().await.unwrap().unwrap().standing, "its node is still the leader");
     node.signal(Signal::SIGTERM);
     assert_eq!(ended(&mut node).await.0, Some(0));
 }

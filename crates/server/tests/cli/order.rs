@@ -1,4 +1,4 @@
-//! Ids, order and times, pauses, and why a job does not run.
+//! Ids, priorities, times, pauses, and explanations of waiting jobs.
 
 use bellwether_testkit::namespace;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::run::run_in;
 
 #[test]
-fn a_name_a_priority_and_times_are_given_and_shown() {
+fn name_priority_and_times_are_set_and_shown() {
     let to = namespace("cli-order");
     let json = |arguments: &[&str]| {
         let arguments = [arguments, &["--output", "json"]].concat();
@@ -47,7 +47,7 @@ fn a_name_a_priority_and_times_are_given_and_shown() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_as_usage() {
+fn invalid_options_of_a_job_are_usage_errors() {
     let to = namespace("cli-order-refusals");
     for (arguments, said) in [
         (&["--priority", "10"][..], "priority must be 0 to 9"),
@@ -64,11 +64,11 @@ fn what_cannot_be_is_refused_as_usage() {
         let arguments = [&["job", "submit", "report", "1"], arguments].concat();
         run_in(&to, &arguments).exits(2).says(said);
     }
-    assert_eq!(run_in(&to, &["kind", "list", "--output", "json"]).code, 3, "nothing was made");
+    assert_eq!(run_in(&to, &["kind", "list", "--output", "json"]).code, 3, "no namespace was created");
 }
 
 #[test]
-fn a_kind_is_paused_listed_and_resumed_and_a_job_explains_itself() {
+fn a_kind_is_paused_listed_and_resumed_and_its_jobs_are_explained() {
     let to = namespace("cli-kinds");
     run_in(&to, &["job", "submit", "report", "1", "--id", "a"]).exits(0);
     let json = |arguments: &[&str]| {

@@ -1,4 +1,4 @@
-//! Bad arguments, and namespaces and servers that do not serve.
+//! Invalid arguments, and servers and namespaces that cannot be used.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use bellwether_zk::{connect, open_namespace};
 use crate::run::{run, run_in, run_with_stdin};
 
 #[test]
-fn without_an_address_it_says_how_to_give_one() {
+fn a_missing_address_is_reported_with_the_ways_to_set_it() {
     let refused = run(&["job", "list"]).exits(2).says("--zookeeper HOST:PORT");
     refused.says("BELLWETHER_ZOOKEEPER");
     run(&["job", "list", "--zookeeper", "zk1:port"]).exits(2).says("is not HOST:PORT");
 }
 
-/// Nothing is sent, so no server is needed.
+/// Nothing is sent, so the test needs no server.
 #[test]
-fn bad_input_is_refused_with_the_field_and_the_bound() {
+fn invalid_input_is_rejected_with_its_field_and_bound() {
     let nowhere = "127.0.0.1:1/nowhere";
     let long = "x".repeat(129);
     for (arguments, said) in [
@@ -60,7 +60,7 @@ fn bad_input_is_refused_with_the_field_and_the_bound() {
 
 #[test]
 fn every_unreachable_server_is_named_with_its_reason_within_the_timeout() {
-    // Accepts, and never says a word.
+    // Accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().unwrap();
     let began = Instant::now();
@@ -91,7 +91,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
 }
 
 #[tokio::test]
-async fn a_reader_makes_no_namespace() {
+async fn a_read_only_command_creates_no_namespace() {
     let to = namespace("cli-reader");
     let served = format!("this build serves version {LAYOUT_VERSION}");
     for arguments in [&["job", "list"][..], &["job", "show", "a"], &["worker", "list"], &["leader", "show"]] {

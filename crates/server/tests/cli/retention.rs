@@ -1,4 +1,4 @@
-//! How long records are kept, and removing them by hand.
+//! Retention of records, and `job purge`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn retention_is_shown_and_set_within_its_bounds() {
     run_in(&to, &["retention", "show"]).exits(3).says("there is no namespace");
     run_in(&to, &["job", "submit", "sum", "--id", "a"]).exits(0);
     let table = run_in(&to, &["retention", "show"]).exits(0).stdout;
-    for row in ["succeeded       1d", "were cancelled  7d", "are dead        30d", "640000 records"] {
+    for row in ["succeeded     1d", "cancelled     7d", "dead          30d", "640000 records"] {
         assert!(table.contains(row), "{table}");
     }
     let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];
@@ -33,7 +33,7 @@ fn retention_is_shown_and_set_within_its_bounds() {
 }
 
 #[tokio::test]
-async fn a_purge_counts_and_removes_only_when_told_to() {
+async fn a_purge_counts_records_and_removes_them_only_with_yes() {
     let to = namespace("cli-purge");
     for id in ["a", "b"] {
         run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
@@ -43,8 +43,11 @@ async fn a_purge_counts_and_removes_only_when_told_to() {
         let arguments = [&["job", "purge", "--state", "cancelled", "--output", "json"], more].concat();
         run_in(&to, &arguments).exits(0)
     };
-    eventually("it is old enough", Duration::from_secs(90), async || purge(&[]).json()["matched"] == 1).await;
-    let counted = purge(&[]).says("nothing was removed: say --yes to remove 1 records");
+    eventually("the record is old enough", Duration::from_secs(90), async || {
+        purge(&[]).json()["matched"] == 1
+    })
+    .await;
+    let counted = purge(&[]).says("nothing was removed: use --yes to remove 1 records");
     assert_eq!(counted.json(), json!({ "matched": 1, "removed": 0, "young": 0, "dry_run": true }));
     assert_eq!(purge(&["--older-than", "1h"]).json()["matched"], 0);
     assert_eq!(purge(&["--kind", "product", "--yes"]).json()["removed"], 0);

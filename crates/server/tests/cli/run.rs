@@ -1,4 +1,4 @@
-//! Runs the command and keeps what it said.
+//! Runs the command and captures its output.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use bellwether_testkit::binary_or;
 use serde_json::Value;
 
-/// What a run of the command left.
+/// The result of a run of the command.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -15,19 +15,19 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The one document on stdout.
+    /// Parses stdout as one JSON document.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts the exit code, so that a failure shows what was said.
+    /// Asserts the exit code; the panic message contains the output.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
 
-    /// Asserts what stderr says.
+    /// Asserts that stderr contains a text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "{text:?} is not in {self:?}");
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
     ran(&mut command(arguments))
 }
 
-/// In a namespace, with `--output json` where asked for.
+/// Runs the command in a namespace.
 pub(crate) fn run_in(to: &str, arguments: &[&str]) -> Ran {
     ran(command(arguments).env("BELLWETHER_ZOOKEEPER", to))
 }
@@ -78,7 +78,7 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
 
 fn told(output: std::process::Output) -> Ran {
     Ran {
-        code: output.status.code().expect("no signal ended it"),
+        code: output.status.code().expect("the command was not killed by a signal"),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }

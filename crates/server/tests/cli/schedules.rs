@@ -1,4 +1,4 @@
-//! Schedules by hand and by file.
+//! Schedules from the command line and from a file.
 
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -18,7 +18,10 @@ fn ticks_are_previewed_without_a_namespace() {
         run(&all).exits(0).stdout
     };
     let berlin = preview(&["30 2 * * *", "--zone", "europe/berlin"]);
-    assert_eq!(berlin, "2026-03-29T01:00:00Z\n2026-03-30T00:30:00Z\n", "the gap, and the day after it");
+    assert_eq!(
+        berlin, "2026-03-29T01:00:00Z\n2026-03-30T00:30:00Z\n",
+        "the end of the gap, and the next day"
+    );
     assert_eq!(preview(&["--every", "1h"]), "2026-03-28T13:00:00Z\n2026-03-28T14:00:00Z\n");
     let json = preview(&["30 2 * * *", "--output", "json"]);
     let ticks = serde_json::from_str::<Vec<String>>(&json).unwrap();
@@ -26,7 +29,7 @@ fn ticks_are_previewed_without_a_namespace() {
 }
 
 #[test]
-fn what_is_no_schedule_is_refused_before_anything_is_sent() {
+fn invalid_schedules_are_rejected_before_anything_is_sent() {
     let nowhere = "127.0.0.1:1/nowhere";
     for (arguments, said) in [
         (
@@ -37,7 +40,7 @@ fn what_is_no_schedule_is_refused_before_anything_is_sent() {
         (vec!["preview", "* * * *"], "has 4 fields: give 5"),
         (vec!["preview", "0 2 * * *", "--zone", "Mars/Base"], "zone \"Mars/Base\" is not an IANA zone"),
         (vec!["preview", "--every", "0s"], "interval must be 1 s to 366 d"),
-        (vec!["preview", "nightly", "--zone", "UTC"], "--zone is an expression's"),
+        (vec!["preview", "nightly", "--zone", "UTC"], "--zone needs a cron expression"),
         (vec!["preview", "0 2 * * *", "-n", "0"], "0 is not in 1..=1000"),
         (vec!["add", "nightly", "sum"], "required arguments were not provided"),
         (vec!["add", "nightly", "sum", "--cron", "@daily"], "has 1 fields"),
@@ -66,7 +69,7 @@ fn what_is_no_schedule_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_schedule_goes_from_add_to_remove() {
+async fn a_schedule_is_added_changed_triggered_and_removed() {
     let to = namespace("cli-schedules");
     let in_json =
         |arguments: &[&str]| run_in(&to, &[&["schedule"], arguments, &["--output", "json"]].concat());
@@ -116,7 +119,7 @@ impl Drop for Node {
 }
 
 #[tokio::test]
-async fn three_nodes_that_start_with_one_file_make_one_schedule_and_a_bad_file_starts_none() {
+async fn three_nodes_with_one_file_share_one_schedule_and_an_invalid_file_starts_no_node() {
     let to = namespace("cli-config");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("node.toml");
@@ -134,7 +137,8 @@ async fn three_nodes_that_start_with_one_file_make_one_schedule_and_a_bad_file_s
     let client = Client::connect(&to).await.unwrap();
     let (schedules, id) = (client.schedules(), ScheduleId::new("beat").unwrap());
     let record = async || schedules.get(&id).await.ok()?.record.ok();
-    eventually("it ticks", SOON, async || record().await.is_some_and(|record| record.ticked >= 3)).await;
+    eventually("the schedule ticks", SOON, async || record().await.is_some_and(|record| record.ticked >= 3))
+        .await;
     let all = schedules.list().await.unwrap();
     assert_eq!(all.len(), 1);
     let beat = all[0].record.as_ref().unwrap();

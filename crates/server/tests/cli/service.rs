@@ -1,4 +1,4 @@
-//! A command that serves until it is told to end.
+//! A command that serves until it is stopped.
 
 use std::io::Read;
 use std::process::{Child, Stdio};
@@ -16,12 +16,12 @@ const SOON: Duration = Duration::from_secs(20);
 /// A running service; killed when dropped.
 pub(crate) struct Service {
     child: Child,
-    /// What it told when it served.
+    /// The document that it printed when it was ready.
     pub(crate) told: Value,
 }
 
 impl Service {
-    /// Returns when it serves, which it tells by a document on stdout.
+    /// Returns when the command is ready, which it reports by a document on stdout.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = command(&[&["--output", "json"], arguments].concat())
             .stdin(Stdio::null())
@@ -37,26 +37,26 @@ impl Service {
                 child.kill().unwrap();
                 let mut said = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-                panic!("{arguments:?} told {told:?} and said {said}");
+                panic!("{arguments:?} printed {told:?} and logged {said}");
             }
         }
     }
 
-    /// Where it serves.
+    /// Its connect string.
     pub(crate) fn zookeeper(&self) -> &str {
         self.told["zookeeper"].as_str().unwrap()
     }
 
-    /// SIGKILL; it is gone when this returns.
+    /// Sends SIGKILL and waits for the end of the process.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM; its exit code and what it said.
+    /// Sends SIGTERM. Returns its exit code and its log output.
     pub(crate) async fn end(mut self) -> (Option<i32>, String) {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGTERM).unwrap();
-        let status = eventually_some("it ends", SOON, async || self.child.try_wait().unwrap()).await;
+        let status = eventually_some("the command ends", SOON, async || self.child.try_wait().unwrap()).await;
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         (status.code(), said)

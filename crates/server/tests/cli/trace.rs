@@ -1,4 +1,4 @@
-//! Traces, and log lines that programs read.
+//! Traces, and log lines in JSON.
 
 use serde_json::{Value, json};
 
@@ -12,14 +12,14 @@ fn dev(options: &[&str]) -> Service {
     Service::start(&[&["dev", "--listen", "127.0.0.1:0"], options].concat())
 }
 
-/// Every line must be one.
+/// Parses every line as JSON.
 fn lines(said: &str) -> Vec<Value> {
     let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     said.lines().map(line).collect()
 }
 
 #[tokio::test]
-async fn each_line_that_a_node_logs_is_json_and_a_handlers_lines_tell_the_run_and_its_trace() {
+async fn each_log_line_of_a_node_is_json_and_handler_lines_include_run_and_trace() {
     let node = dev(&["--log-format", "json"]);
     let submit = ["job", "submit", "sum", "\"no numbers\"", "--id", "bad\"id\""];
     run_in(node.zookeeper(), &submit).exits(2);
@@ -42,8 +42,8 @@ async fn each_line_that_a_node_logs_is_json_and_a_handlers_lines_tell_the_run_an
 }
 
 #[test]
-fn the_error_that_ends_a_command_is_json_if_its_lines_are() {
-    // Nothing listens there.
+fn the_final_error_of_a_command_is_json_if_its_log_is() {
+    // Nothing listens on this port.
     let words = ["--zookeeper", "127.0.0.1:1/x", "--timeout", "200ms", "job", "list"];
     let text = run(&words).exits(3);
     assert!(text.stderr.starts_with("bellwether: "), "{text:?}");
@@ -54,7 +54,7 @@ fn the_error_that_ends_a_command_is_json_if_its_lines_are() {
 }
 
 #[tokio::test]
-async fn a_job_carries_the_trace_it_is_given_and_hands_it_to_its_program() {
+async fn a_job_keeps_its_trace_and_passes_it_to_its_program() {
     let node = dev(&["--allow-exec", "env"]);
     let to = node.zookeeper();
     let env = ["job", "submit", "exec", r#"{"argv": ["env"]}"#, "--wait", "--output", "json"];
@@ -72,8 +72,12 @@ async fn a_job_carries_the_trace_it_is_given_and_hands_it_to_its_program() {
     assert_eq!(saw(within("", &["--traceparent", TRACEPARENT])), traced);
     assert_eq!(saw(within(TRACEPARENT, &["--id", "a"])), traced);
     let other = TRACEPARENT.replace("4bf9", "aaaa");
-    assert_eq!(saw(within(&other, &["--traceparent", TRACEPARENT])), traced, "who says it wins");
-    assert_eq!(saw(within("what is this", &[])), (json!(null), None), "not this command's to refuse");
+    assert_eq!(
+        saw(within(&other, &["--traceparent", TRACEPARENT])),
+        traced,
+        "the option overrides the variable"
+    );
+    assert_eq!(saw(within("what is this", &[])), (json!(null), None), "an invalid variable is ignored");
     let wrong = within("", &["--traceparent", "00-1-2-3"]).exits(2);
     wrong.says("is not 00-TRACE-SPAN-FLAGS of 32, 16 and 2 lower-case hexadecimal digits");
     let shown = run_in(to, &["job", "show", "a"]).exits(0);
@@ -82,7 +86,7 @@ async fn a_job_carries_the_trace_it_is_given_and_hands_it_to_its_program() {
 }
 
 #[test]
-fn a_collector_is_refused_by_a_build_without_opentelemetry_and_no_variable_of_others_is_an_error() {
+fn only_an_explicit_collector_is_rejected_by_a_build_without_opentelemetry() {
     let version = run(&["--version"]).exits(0).stdout;
     let features = version.lines().find_map(|line| line.strip_prefix("features: ")).unwrap();
     let words = ["--zookeeper", "127.0.0.1:1/x", "--timeout", "200ms", "job", "list"];

@@ -1,4 +1,4 @@
-//! Who may do what, TLS, and pages of other sites.
+//! Roles, TLS, and requests of other sites' pages.
 
 use bellwether::Client;
 use bellwether_server::http::access::Role;
@@ -15,7 +15,7 @@ use crate::ask::{Ask, exchange};
 use crate::stage::{Secrets, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_operation_needs_the_role_that_its_document_names() {
+async fn each_operation_requires_its_documented_role() {
     let secrets = Secrets::new();
     let stage = Stage::with("http-roles", |builder| builder.tokens(secrets.tokens.clone())).await;
     let document = serde_json::to_value(bellwether_server::http::openapi()).unwrap();
@@ -36,7 +36,7 @@ async fn each_operation_needs_the_role_that_its_document_names() {
             };
             seen += 1;
             let bare = ask().of(stage.address()).await;
-            let bare = bare.problem(401, "unauthenticated", "show a token");
+            let bare = bare.problem(401, "unauthenticated", "send exactly one header");
             assert_eq!(bare.header("www-authenticate"), Some("Bearer"));
             for role in Role::ALL {
                 if path == "/v1/events" && role >= needs {
@@ -44,7 +44,11 @@ async fn each_operation_needs_the_role_that_its_document_names() {
                 }
                 let answer = ask().token(secrets.of(role)).of(stage.address()).await;
                 if role < needs {
-                    answer.problem(403, "forbidden", &format!("has the role {role}: this needs {needs}"));
+                    answer.problem(
+                        403,
+                        "forbidden",
+                        &format!("has the role {role}: this operation needs {needs}"),
+                    );
                 } else {
                     assert!(![401, 403].contains(&answer.status), "{method} {path} as {role}: {answer:?}");
                 }
@@ -55,7 +59,7 @@ async fn each_operation_needs_the_role_that_its_document_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
+async fn every_wrong_token_is_refused_with_the_same_detail() {
     let secrets = Secrets::new();
     let stage = Stage::with("http-token", |builder| builder.tokens(secrets.tokens.clone())).await;
     let good = secrets.of(Role::Read);
@@ -63,7 +67,7 @@ async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
         "Bearer".to_owned(),
         "Bearer ".to_owned(),
         format!("Basic {good}"),
-        // As long as the right word.
+        // As long as the right scheme.
         format!("Digest {good}"),
         format!("Bearer {}", &good[..good.len() - 1]),
         format!("Bearer {good}x"),
@@ -71,13 +75,13 @@ async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
     ] {
         let ask = Ask::get("/v1/jobs").header(&format!("authorization: {header}"));
         let answer = ask.of(stage.address()).await;
-        let answer = answer.problem(401, "unauthenticated", "the token that was shown is not known here");
+        let answer = answer.problem(401, "unauthenticated", "this gateway does not know the token");
         assert!(!answer.text().contains(&good[..20]));
     }
     let twice = Ask::get("/v1/jobs").token(good).token(good).of(stage.address()).await;
-    twice.problem(401, "unauthenticated", "once");
+    twice.problem(401, "unauthenticated", "send exactly one header");
     Ask::get("/v1/jobs").header(&format!("authorization: bearer  {good}")).of(stage.address()).await.is(200);
-    // What every copy of the program tells, needs none.
+    // Public content needs no token.
     for open in ["/openapi.json", "/docs/", "/healthz", "/readyz"] {
         Ask::get(open).of(stage.address()).await.is(200);
     }
@@ -85,7 +89,7 @@ async fn a_token_that_is_wrong_in_any_way_is_refused_with_the_same_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_other_sites_change_nothing_and_cannot_pretend_to_be_here() {
+async fn pages_of_other_sites_are_refused_by_origin_and_host() {
     let stage = Stage::new("http-origin").await;
     let foreign = Ask::post("/v1/client?first=1&second=2", "").header("origin: http://evil.example");
     foreign.of(stage.address()).await.problem(403, "foreign-origin", "another site");
@@ -97,7 +101,7 @@ async fn pages_of_other_sites_change_nothing_and_cannot_pretend_to_be_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_does_not_start_open_to_other_machines() {
+async fn a_gateway_without_protection_does_not_start_on_a_public_address() {
     let to = namespace("http-exposed");
     let secrets = Secrets::new();
     let open = Gateway::builder().listen("0.0.0.0:0".parse().unwrap());
@@ -108,7 +112,7 @@ async fn a_gateway_does_not_start_open_to_other_machines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_is_spoken_and_nothing_else_on_that_port() {
+async fn a_port_with_tls_does_not_answer_plain_http() {
     let files = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));
@@ -134,10 +138,10 @@ async fn tls_is_spoken_and_nothing_else_on_that_port() {
     let plain = TcpStream::connect(stage.address()).await.unwrap();
     assert!(exchange(plain, &Ask::get("/v1/jobs").text()).await.is_none(), "no answer to plain HTTP");
 
-    // The key in the place of the certificate, and the other way round: nothing of it is repeated.
+    // Key and certificate are exchanged: the error contains no part of the key.
     for (certificate, key) in [(&key, &key), (&certificate, &certificate)] {
         let said = Tls::read(certificate, key).unwrap_err().to_string();
-        assert!(said.starts_with("cannot read a ") && said.ends_with("there is none in it"), "{said}");
+        assert!(said.starts_with("cannot read a ") && said.ends_with("the file contains none"), "{said}");
     }
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();

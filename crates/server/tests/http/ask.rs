@@ -1,4 +1,4 @@
-//! One request on one connection, spelt out, so that a test can spell it wrong.
+//! One raw request per connection, so that a test can also send malformed ones.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub(crate) struct Ask {
     body: Vec<u8>,
 }
 
-/// What came back until the connection was closed.
+/// An answer, read until the connection was closed.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ impl Ask {
         Self { line: format!("{method} {path} HTTP/1.1"), headers, body: Vec::new() }
     }
 
-    /// JSON, with its length.
+    /// A POST with a JSON body and its length.
     pub(crate) fn post(path: &str, body: &str) -> Self {
         let ask = Self::new("POST", path).header("content-type: application/json");
         ask.body(body.as_bytes())
@@ -69,13 +69,13 @@ impl Ask {
     }
 }
 
-/// Sends bytes, and reads all that comes back; `None` when that is no answer.
+/// Sends bytes and reads until the connection is closed; `None` if that is not an answer.
 pub(crate) async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     bytes: &[u8],
 ) -> Option<Answer> {
     let exchange = async {
-        // The other side may answer, and close, before it has read everything.
+        // The server may answer and close the connection before it has read everything.
         drop(stream.write_all(bytes).await);
         drop(stream.flush().await);
         let mut read = Vec::new();
@@ -109,14 +109,14 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Asserts the status, so that a failure shows what was said.
+    /// Asserts the status; the panic message contains the answer.
     #[track_caller]
     pub(crate) fn is(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{:?} {}", self.headers, self.text());
         self
     }
 
-    /// Asserts that it is a problem of this kind, in its form, and what it says.
+    /// Asserts that the answer is a problem of this type with this text in its detail.
     #[track_caller]
     pub(crate) fn problem(self, status: u16, word: &str, said: &str) -> Self {
         let answer = self.is(status);

@@ -1,4 +1,4 @@
-//! A line for each call that may change something: who, what, when, and the request's id.
+//! Audit lines of requests that may change something.
 
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::ask::Ask;
 use crate::stage::{SOON, Secrets, Stage};
 
-/// What this process has logged: all tests write into it, and each asks for its own requests.
+/// The log of this process. All tests write into it, and each test looks for its own requests.
 #[derive(Clone, Copy)]
 struct Log;
 
@@ -47,7 +47,7 @@ fn listen() {
     });
 }
 
-/// The audit lines in which a text is.
+/// Returns the audit lines that contain a text.
 fn lines_with(text: &str) -> Vec<String> {
     let all = LINES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let all = String::from_utf8(all).unwrap();
@@ -55,7 +55,7 @@ fn lines_with(text: &str) -> Vec<String> {
     audit.map(ToOwned::to_owned).collect()
 }
 
-/// The one line of a request, which is written before its answer is sent.
+/// Returns the only audit line of a request. It is written before the answer is sent.
 fn the_line_of(request_id: &str) -> String {
     let lines = lines_with(&format!("request_id=\"{request_id}\""));
     assert_eq!(lines.len(), 1, "{request_id}: {lines:?}");
@@ -63,7 +63,7 @@ fn the_line_of(request_id: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_operation_that_may_change_something_leaves_one_line_and_none_that_reads() {
+async fn only_operations_that_may_change_something_leave_an_audit_line() {
     listen();
     let secrets = Secrets::new();
     let stage = Stage::with("http-audit", |builder| builder.tokens(secrets.tokens.clone())).await;
@@ -104,7 +104,7 @@ async fn each_operation_that_may_change_something_leaves_one_line_and_none_that_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_says_what_was_done_and_tells_no_secret() {
+async fn a_line_names_the_change_and_contains_no_secret() {
     listen();
     let secrets = Secrets::new();
     let stage = Stage::with("http-audit-what", |builder| builder.tokens(secrets.tokens.clone())).await;
@@ -114,7 +114,7 @@ async fn a_line_says_what_was_done_and_tells_no_secret() {
     named(Ask::post("/v1/jobs?hunter2=hunter2", hidden), "what-job").of(stage.address()).await.is(201);
     assert!(the_line_of("what-job").contains("what=\"job audited: new"), "{}", the_line_of("what-job"));
 
-    // Refused is told, too, and by whom.
+    // A refused request leaves a line with its caller, too.
     named(Ask::post("/v1/jobs/audited/cancel", ""), "what-role").of(stage.address()).await.is(403);
     let refused = the_line_of("what-role");
     assert!(refused.contains("who=\"submit\"") && refused.contains("status=403"), "{refused}");
@@ -123,7 +123,7 @@ async fn a_line_says_what_was_done_and_tells_no_secret() {
     let unknown = the_line_of("what-token");
     assert!(unknown.contains("who=\"-\"") && unknown.contains("status=401"), "{unknown}");
 
-    // An id that would break a log is not taken over.
+    // A request id that is unsafe to log is replaced.
     let odd = Ask::post("/v1/jobs", hidden).token(token).header("x-request-id: a\" who=\"admin");
     let odd = odd.of(stage.address()).await.is(200);
     the_line_of(odd.header("x-request-id").unwrap());
@@ -133,7 +133,7 @@ async fn a_line_says_what_was_done_and_tells_no_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_caller_went_away_leaves_its_line() {
+async fn a_request_whose_caller_disconnected_leaves_its_line() {
     listen();
     let stage = Stage::new("http-audit-gone").await;
     let mut stream = TcpStream::connect(stage.address()).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_call_whose_caller_went_away_leaves_its_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_error_can_be_looked_up_by_its_request() {
+async fn a_server_error_is_logged_with_its_request_id() {
     listen();
     let limits = Limits { request_time: Duration::from_millis(200), ..Limits::default() };
     let stage = Stage::with("http-log", |builder| builder.limits(limits)).await;

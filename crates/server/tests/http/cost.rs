@@ -1,7 +1,7 @@
-//! What an event stream holds of the gateway's memory, counted in bytes that were allocated and not given back.
+//! Memory of the gateway per event stream, counted in allocated bytes that were not freed.
 //!
-//! The gateway runs on this thread alone, and only it: its callers have a thread of their own, whose allocations are not
-//! counted. ZooKeeper's client has one, too; all streams share one watch of it.
+//! Only the gateway runs on this thread. Its callers have their own thread, whose allocations are not counted. So does
+//! ZooKeeper's client; all streams share one watch of it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,11 +18,12 @@ use crate::stage::{SOON, Stage};
 
 const STREAMS: usize = 200;
 
-/// Of one stream, with its task, timer and entry in the reactor: 1,792 in a build without optimisation; 21,384 were it
-/// left to hyper. What the allocator adds is measured by `bellwether bench http`.
+/// Limit for one stream, with its task, timer and entry in the reactor. Measured: 1,792 in a build without
+/// optimisation, and 21,384 if hyper kept the connection. `bellwether bench http` also measures the overhead of the
+/// allocator.
 const MOST_BYTES_EACH: i64 = 3 * 1024;
 
-/// Opens so many streams, each until its first words have come.
+/// Opens that many streams and waits for the start of each.
 fn open(address: SocketAddr, streams: usize) -> Vec<TcpStream> {
     let ask = Ask::get("/v1/events").text();
     let one = || {
@@ -41,7 +42,7 @@ fn open(address: SocketAddr, streams: usize) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_connected_event_stream_holds_little() {
+fn a_connected_event_stream_uses_little_memory() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limits = Limits { streams: 2 * STREAMS, ..Limits::default() };
     let stage = runtime.block_on(Stage::with("http-cost", |builder| builder.limits(limits)));
@@ -63,7 +64,7 @@ fn a_connected_event_stream_holds_little() {
             .expect("streams begin in time")
             .expect("streams begin");
     };
-    // What is made once, such as the hub, is made for the first.
+    // The first batch pays for allocations that are made once, such as the hub.
     more();
     let held = measure(more);
     let each = held.bytes_current / STREAMS as i64;

@@ -1,4 +1,4 @@
-//! Ten thousand connections that ask for nothing, to a gateway in a process of its own, whose memory is its alone.
+//! Ten thousand idle connections to a gateway in its own process, so that its memory can be measured.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -16,11 +16,11 @@ use crate::stage::SOON;
 
 const CROWD: usize = 10_000;
 
-/// What a connection that has sent nothing may cost: hyper's first buffer of 8 KiB, and tasks as large as a build without
-/// optimisation makes them.
+/// Limit for a connection that has sent nothing: hyper's first buffer of 8 KiB, and tasks of the size that a build
+/// without optimisation has.
 const MOST_BYTES_EACH: u64 = 24 * 1024;
 
-/// The test has one end of each, and the gateway the other of those that it keeps.
+/// The test holds one end of every connection, and the gateway the other end of those that it keeps.
 fn raise_descriptors() {
     let wanted = CROWD as u64 + 1_000;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
@@ -55,7 +55,7 @@ impl Gateway {
     }
 
     async fn serves(&self) {
-        eventually("it serves", SOON, async || {
+        eventually("the gateway serves", SOON, async || {
             let Ok(stream) = TcpStream::connect(self.address).await else { return false };
             exchange(stream, &Ask::get("/readyz").text()).await.is_some_and(|answer| answer.status == 200)
         })
@@ -77,27 +77,27 @@ async fn ten_thousand_idle_connections_are_bounded_in_number_memory_and_time() {
     let before = gateway.resident();
     let mut crowd = Vec::with_capacity(CROWD);
     while crowd.len() < CROWD {
-        // The socket holds 1,024 that nobody has accepted.
+        // The listen queue of the socket holds 1,024 connections.
         let few = join_all((0..250).map(|_| TcpStream::connect(gateway.address))).await;
         crowd.extend(few.into_iter().map(Result::unwrap));
     }
     let grown = gateway.resident().saturating_sub(before);
     assert!(grown < most * MOST_BYTES_EACH, "{grown} bytes for at most {most} connections of {CROWD}");
 
-    // Each hears 503, or is closed without a word: at once, or when it has been idle for too long.
+    // Each connection gets 503, or is closed without an answer: immediately, or after its idle time.
     let ends = crowd.into_iter().map(async |mut stream: TcpStream| {
         let mut heard = Vec::new();
         let mut ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
         if ended.is_err() {
-            // Where the socket's queue overflowed, the gateway's machine never took what this one believes to be connected:
-            // its next word makes it so, or ends it.
+            // If the listen queue overflowed, the gateway's kernel does not know a connection that this end considers
+            // open. Sending a byte establishes or resets it.
             drop(stream.write_all(b"G").await);
             ended = timeout(SOON, stream.read_to_end(&mut heard)).await;
         }
         ended.expect("an idle connection is closed").is_ok() && heard.starts_with(b"HTTP/1.1 503 ")
     });
     let turned_away = join_all(ends).await.into_iter().filter(|away| *away).count();
-    assert!(turned_away >= 1, "some are told so");
+    assert!(turned_away >= 1, "some connections get 503");
     gateway.serves().await;
     let left = gateway.resident().saturating_sub(before);
     assert!(left < most * MOST_BYTES_EACH, "{left} bytes are left");

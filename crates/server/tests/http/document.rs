@@ -1,4 +1,4 @@
-//! The OpenAPI document, its page, and what is served beside the API.
+//! The OpenAPI document, its page, and other paths outside of the API.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::stage::Stage;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_document_is_served_with_a_page_that_needs_nothing_from_elsewhere() {
+async fn the_document_is_served_with_a_page_that_loads_nothing_from_other_hosts() {
     let stage = Stage::new("http-docs").await;
     let document = stage.get("/openapi.json").await.is(200).json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -25,9 +25,9 @@ async fn the_document_is_served_with_a_page_that_needs_nothing_from_elsewhere() 
     stage.get("/").await.is(307);
 }
 
-/// Programs are made from the document, so what it says of a job is what is written.
+/// Clients are generated from the document, so the schema of a job must match the actual JSON.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_written_as_the_document_describes_it() {
+async fn a_job_has_the_documented_fields() {
     let stage = Stage::new("http-form").await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
     let job = stage.get("/v1/jobs/a").await.is(200).json();
@@ -38,11 +38,11 @@ async fn a_job_is_written_as_the_document_describes_it() {
     assert_eq!(written, described);
     let required =
         schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
-    assert_eq!(written, required.collect(), "each field is always there");
+    assert_eq!(written, required.collect(), "all fields are always present");
 }
 
 #[test]
-fn each_operation_has_a_name_a_summary_a_role_and_answers_for_errors() {
+fn each_operation_has_a_name_a_summary_a_role_and_error_answers() {
     let document = serde_json::to_value(bellwether_server::http::openapi()).unwrap();
     let mut names = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -65,7 +65,7 @@ fn each_operation_has_a_name_a_summary_a_role_and_answers_for_errors() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_tells_whether_it_lives_and_whether_it_can_serve() {
+async fn health_endpoints_report_liveness_and_readiness() {
     let stage = Stage::new("http-health").await;
     assert_eq!(stage.get("/healthz").await.is(200).text(), "ok");
     assert_eq!(stage.get("/readyz").await.is(200).text(), "ready");

@@ -1,4 +1,4 @@
-//! What happens to jobs, as it happens.
+//! Event streams.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ impl Stream {
         timeout(SOON, self.lines.next_line()).await.expect("a line in time").unwrap()
     }
 
-    /// The next event's name and data.
+    /// Returns the next event's name and data.
     pub(crate) async fn next(&mut self) -> (String, Value) {
         loop {
-            let line = self.line().await.expect("the stream goes on");
+            let line = self.line().await.expect("the stream continues");
             if let Some(name) = line.strip_prefix("event: ") {
                 let data = self.line().await.unwrap();
                 let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// States of a job up to one.
+    /// Returns the states of a job up to a given one.
     async fn states(&mut self, job: &str, last: &str) -> Vec<String> {
         let mut states = Vec::new();
         while states.last().is_none_or(|state| state != last) {
@@ -67,7 +67,7 @@ async fn a_job_is_followed_from_its_submission_to_its_end() {
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1, 2]}"#).await.is(201);
     assert_eq!(all.states("a", "queued").await, ["queued"]);
     let node = stage.node().await;
-    // States of moments may be left out; the last one is not.
+    // Short-lived states may be omitted; the last one is always sent.
     let states = all.states("a", "succeeded").await;
     assert!(states == ["running", "succeeded"] || states == ["succeeded"], "{states:?}");
 

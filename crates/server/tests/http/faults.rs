@@ -1,4 +1,4 @@
-//! What is answered while ZooKeeper is away, is slow or refuses, and while there is too much to do.
+//! Answers while ZooKeeper is unreachable, slow, or refuses, and while the gateway is saturated.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::ask::Ask;
 use crate::events::Stream;
 use crate::stage::{SOON, Stage};
 
-/// A gateway behind a proxy. Its client gives up after a second.
+/// A gateway behind a proxy. The deadline of its client is one second.
 async fn behind(name: &str, limits: Limits) -> (Stage, Proxy) {
     let to = namespace(name);
-    // Made by somebody who is not hurt.
+    // The namespace is created without the proxy.
     Client::connect(&to).await.unwrap().close().await;
     let proxy = Proxy::to(&to);
     let client =
@@ -25,23 +25,23 @@ async fn behind(name: &str, limits: Limits) -> (Stage, Proxy) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_zookeeper_it_lives_is_not_ready_and_tells_followers_of_the_gap() {
+async fn without_zookeeper_the_gateway_is_alive_but_not_ready_and_streams_get_a_gap() {
     let (stage, proxy) = behind("http-cut-off", Limits::default()).await;
     let mut events = Stream::open(&stage, "/v1/events").await;
     proxy.refuse();
     proxy.cut(Cut::Reset);
-    eventually("it is not ready", SOON, async || stage.get("/readyz").await.status == 503).await;
+    eventually("the gateway is not ready", SOON, async || stage.get("/readyz").await.status == 503).await;
     stage.get("/readyz").await.problem(503, "unavailable", "ZooKeeper does not serve this gateway now");
     stage.get("/healthz").await.is(200);
     let refused = stage.get("/v1/jobs").await.problem(503, "unavailable", "");
     assert_eq!(refused.header("retry-after"), Some("1"));
     proxy.accept();
     assert_eq!(events.next().await.0, "gap");
-    eventually("it is ready", SOON, async || stage.get("/readyz").await.status == 200).await;
+    eventually("the gateway is ready", SOON, async || stage.get("/readyz").await.status == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_zookeeper_is_not_waited_for_for_ever() {
+async fn a_request_to_a_slow_zookeeper_times_out() {
     let limits = Limits { request_time: Duration::from_millis(300), ..Limits::default() };
     let (stage, proxy) = behind("http-late", limits).await;
     proxy.delay(Duration::from_millis(600));
@@ -49,7 +49,7 @@ async fn a_slow_zookeeper_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_zookeeper_refuses_is_told_as_its_refusal() {
+async fn a_refusal_of_zookeeper_is_answered_with_502() {
     const ADMIN: i32 = 16;
     let (stage, _proxy) = behind("http-no-auth", Limits::default()).await;
     let (_, chroot) = stage.to.split_once('/').unwrap();
@@ -59,7 +59,7 @@ async fn what_zookeeper_refuses_is_told_as_its_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_purge_goes_through_the_records_at_a_time() {
+async fn only_one_purge_runs_at_a_time() {
     let (stage, proxy) = behind("http-purges", Limits::default()).await;
     let purge = r#"{"state": "dead", "older_than_ms": 86400000}"#;
     let held = proxy.hold_reply(|request: &bellwether_testkit::Request<'_>| request.mentions("/jobs/"));
@@ -69,17 +69,17 @@ async fn one_purge_goes_through_the_records_at_a_time() {
     };
     let second = async {
         held.fired().await;
-        stage.post("/v1/purge", purge).await.problem(503, "saturated", "another purge is under way");
+        stage.post("/v1/purge", purge).await.problem(503, "saturated", "another purge is running");
         held.release();
     };
     tokio::join!(first, second);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purge_whose_time_is_up_says_so_and_another_goes_on() {
+async fn a_purge_that_reaches_its_time_limit_is_incomplete_and_can_be_continued() {
     let (stage, proxy) = behind("http-long-purge", Limits::default()).await;
     let purge = r#"{"state": "dead", "remove": true}"#;
-    // It takes 32 round trips, each within the client's second, and all together longer than it may.
+    // The purge needs 32 round trips, each within the client's deadline, but together above the time limit of a purge.
     proxy.delay(Duration::from_millis(300));
     let stopped = stage.post("/v1/purge", purge).await.is(200).json();
     assert_eq!(stopped["complete"], false, "{stopped}");
@@ -89,13 +89,13 @@ async fn a_purge_whose_time_is_up_says_so_and_another_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn few_bodies_with_many_jobs_are_read_at_a_time() {
+async fn concurrent_batches_are_limited() {
     let stage = Stage::new("http-batches").await;
     let begun =
         Ask::new("POST", "/v1/batch").header("content-type: application/json").header("content-length: 10");
     let batch = r#"{"jobs": [{"id": "a", "kind": "sum", "payload": 1}]}"#;
     let mut stuck = Vec::new();
-    // One more each time: on a slow machine the first are cut off before the fourth is there.
+    // One more request each time: on a slow machine the first ones time out before the fourth has started.
     eventually("four are under way", SOON, async || {
         let mut stream = TcpStream::connect(stage.address()).await.unwrap();
         stream.write_all(&begun.text()).await.unwrap();
@@ -104,7 +104,7 @@ async fn few_bodies_with_many_jobs_are_read_at_a_time() {
         if answer.status == 200 {
             return false;
         }
-        answer.problem(503, "saturated", "as many batches are under way");
+        answer.problem(503, "saturated", "the limit of concurrent batches is reached");
         true
     })
     .await;
@@ -113,8 +113,8 @@ async fn few_bodies_with_many_jobs_are_read_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_in_which_nothing_happens_shows_that_it_lives() {
+async fn a_stream_without_events_sends_comments() {
     let stage = Stage::new("http-alive").await;
     let mut events = Stream::open(&stage, "/v1/events").await;
-    while events.line().await.expect("the stream goes on") != ":" {}
+    while events.line().await.expect("the stream continues") != ":" {}
 }

@@ -1,4 +1,4 @@
-//! Requests that nobody sends by mistake. Each gets a 4xx, or is cut off in time, and the gateway goes on.
+//! Malicious requests. Each gets a 4xx or is disconnected in time, and the gateway keeps serving.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ async fn raw(stage: &Stage, bytes: &[u8]) -> Option<u16> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_refused_and_its_connection_closed() {
+async fn input_that_is_not_http_is_refused_and_its_connection_closed() {
     let stage =
         Stage::with("http-odd", |builder| builder.limits(Limits { header_time: SHORT, ..Limits::default() }))
             .await;
@@ -62,7 +62,7 @@ async fn what_is_no_http_is_refused_and_its_connection_closed() {
     stage.get("/healthz").await.is(200);
 }
 
-/// A request that hides in the body of another.
+/// A request inside the body of another request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_request_cannot_be_smuggled_in_a_body() {
     let stage = Stage::new("http-smuggle").await;
@@ -87,14 +87,14 @@ async fn a_second_request_cannot_be_smuggled_in_a_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_are_too_large_too_deep_or_not_text_are_refused() {
+async fn bodies_that_are_too_large_too_deep_or_not_utf8_are_refused() {
     let stage = Stage::new("http-bodies").await;
     let sized = |bytes: usize| format!(r#"{{"kind": "sum", "payload": "{}"}}"#, "x".repeat(bytes));
     stage.post("/v1/jobs", &sized(65_000)).await.is(201);
     stage.post("/v1/jobs", &sized(66_000)).await.problem(400, "invalid", "payload has");
     stage.post("/v1/jobs", &sized(300_000)).await.problem(413, "too-large", "at most 262144 bytes");
     stage.post("/v1/batch", &sized(5_000_000)).await.problem(413, "too-large", "at most 4194304 bytes");
-    // Announced, and never sent: it is refused before anything is read.
+    // The announced body is never sent: it is refused before anything is read.
     let announced = Ask::new("POST", "/v1/jobs").header("content-type: application/json");
     let announced = announced.header("content-length: 9000000000000").of(stage.address()).await;
     announced.problem(413, "too-large", "at most 262144 bytes");
@@ -110,11 +110,11 @@ async fn bodies_that_are_too_large_too_deep_or_not_text_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_slow_with_headers_body_or_next_request_is_cut_off() {
+async fn slow_headers_slow_bodies_and_idle_connections_are_cut_off() {
     let limits = Limits { header_time: SHORT, request_time: 2 * SHORT, ..Limits::default() };
     let stage = Stage::with("http-slow", |builder| builder.limits(limits)).await;
 
-    // A header a little at a time.
+    // A header that is sent byte by byte.
     let slow = async {
         let mut stream = TcpStream::connect(stage.address()).await.unwrap();
         let started = Instant::now();
@@ -126,14 +126,14 @@ async fn who_is_slow_with_headers_body_or_next_request_is_cut_off() {
         }
         started.elapsed()
     };
-    // A body that never comes.
+    // A body that is never sent.
     let stuck = async {
         let request = Ask::new("POST", "/v1/jobs")
             .header("content-type: application/json")
             .header("content-length: 10");
-        request.of(stage.address()).await.problem(504, "unknown", "asking again is safe");
+        request.of(stage.address()).await.problem(504, "unknown", "repeating it is safe");
     };
-    // A connection that is kept and not used.
+    // An idle connection.
     let idle = async {
         let mut stream = TcpStream::connect(stage.address()).await.unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -147,14 +147,14 @@ async fn who_is_slow_with_headers_body_or_next_request_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_bound_are_told_so_and_those_that_idle_make_room() {
+async fn connections_above_the_limit_get_503_until_idle_ones_are_closed() {
     let limits = Limits { connections: 50, header_time: 2 * SHORT, ..Limits::default() };
     let stage = Stage::with("http-crowd", |builder| builder.limits(limits)).await;
     let crowd = join_all((0..50).map(|_| TcpStream::connect(stage.address()))).await;
     let crowd = crowd.into_iter().map(Result::unwrap).collect::<Vec<_>>();
     let beyond = timeout(SOON, async {
         loop {
-            // Those before it may not all have been taken yet.
+            // The gateway may not have accepted all earlier connections yet.
             let answer = stage.get("/healthz").await;
             if answer.status == 503 {
                 break answer;
@@ -176,12 +176,12 @@ async fn connections_beyond_the_bound_are_told_so_and_those_that_idle_make_room(
 const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_saturated_gateway_says_when_to_come_back_and_tells_one_caller_from_all() {
+async fn a_saturated_gateway_sends_retry_after_and_limits_each_caller() {
     let limits =
         Limits { requests: 4, requests_of_one: 2, waits: 1, request_time: 2 * SOON, ..Limits::default() };
     let stage = Stage::with("http-full", |builder| builder.limits(limits)).await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
-    // Two requests whose bodies do not come. That one is asked for its body tells that it was let in.
+    // Two requests whose bodies are never sent. `100 Continue` shows that a request was admitted.
     let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\
         expect: 100-continue\r\n\r\n";
     let mut held = Vec::new();
@@ -193,20 +193,23 @@ async fn a_saturated_gateway_says_when_to_come_back_and_tells_one_caller_from_al
         assert_eq!(asked, *CONTINUE);
         held.push(stream);
     }
-    let full =
-        stage.get("/v1/jobs/a").await.problem(429, "too-many-requests", "at most 2 requests of one caller");
+    let full = stage.get("/v1/jobs/a").await.problem(
+        429,
+        "too-many-requests",
+        "at most 2 concurrent requests per caller",
+    );
     assert_eq!(full.header("retry-after"), Some("1"));
-    // Whoever asks whether it lives is answered.
+    // Health checks are answered.
     stage.get("/healthz").await.is(200);
     drop(held);
 
-    // Of two waits one has room, and the other is told at once.
+    // One of two waits is admitted, and the other is refused immediately.
     let path = "/v1/jobs/a/wait?timeout_ms=20000";
     let second = async {
         tokio::select! { answer = stage.get(path) => answer, answer = stage.get(path) => answer }
     };
     let second = timeout(SOON / 2, second).await.unwrap();
-    let second = second.problem(503, "saturated", "as many waits are under way");
+    let second = second.problem(503, "saturated", "the limit of concurrent waits is reached");
     assert_eq!(second.header("retry-after"), Some("1"));
 }
 
@@ -216,7 +219,7 @@ async fn a_stop_ends_long_polls_and_closes_the_port() {
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
     let mut waiting = TcpStream::connect(stage.address()).await.unwrap();
     waiting.write_all(&Ask::get("/v1/jobs/a/wait").text()).await.unwrap();
-    // It is under way once another request on a later connection was answered.
+    // The wait has started once a request on a later connection was answered.
     stage.get("/healthz").await.is(200);
     sleep(Duration::from_millis(100)).await;
     let started = Instant::now();

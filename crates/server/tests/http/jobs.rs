@@ -22,7 +22,7 @@ async fn a_job_is_submitted_waited_for_and_shown() {
     let why = stage.get("/v1/jobs/sum-1/explain").await.is(200).json();
     assert_eq!((&why["state"], &why["why"]), (&json!("succeeded"), &json!("over")));
 
-    // The same again is the same job; another payload is a conflict.
+    // The same submission is the same job; another payload is a conflict.
     let again = stage.post("/v1/jobs", body).await.is(200);
     assert_eq!(again.json(), json!({ "id": "sum-1", "duplicate": true, "accepted": "same" }));
     let other = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 3}}"#;
@@ -33,7 +33,7 @@ async fn a_job_is_submitted_waited_for_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_prototypes_request_still_adds_two_numbers() {
+async fn the_request_of_the_first_prototype_still_adds_two_numbers() {
     let stage = Stage::new("http-demo").await;
     let node = stage.node().await;
     let made = stage.post("/v1/client?first=1&second=2", "").await.is(201);
@@ -46,7 +46,7 @@ async fn the_first_prototypes_request_still_adds_two_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_that_runs_out_tells_how_the_job_is() {
+async fn a_wait_that_times_out_returns_the_current_job() {
     let stage = Stage::new("http-wait").await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
     for timeout in [0, 300] {
@@ -78,7 +78,7 @@ async fn a_job_is_cancelled_and_retried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_is_checked_as_a_whole_and_then_answered_one_by_one() {
+async fn a_batch_is_checked_as_a_whole_and_then_answered_per_job() {
     let stage = Stage::new("http-batch").await;
     stage.post("/v1/jobs", r#"{"id": "taken", "kind": "other"}"#).await.is(201);
     let jobs = r#"{"jobs": [{"id": "a", "kind": "sum"}, {"id": "taken", "kind": "sum"}, {"kind": "sum"}]}"#;
@@ -98,7 +98,7 @@ async fn a_batch_is_checked_as_a_whole_and_then_answered_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_paged_and_filtered_and_misses_nothing() {
+async fn a_paged_and_filtered_list_is_complete() {
     let stage = Stage::new("http-list").await;
     let jobs = (0..250)
         .map(|n| json!({ "id": format!("job-{n}"), "kind": if n % 50 == 0 { "rare" } else { "sum" } }));
@@ -131,7 +131,7 @@ async fn a_list_is_paged_and_filtered_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_request_is_told_with_its_field_and_the_way_out() {
+async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
     let stage = Stage::new("http-wrong").await;
     for (body, said) in [
         ("{", "the body is not valid: EOF while parsing an object at line 1 column 1"),
@@ -193,7 +193,7 @@ async fn a_payload_is_kept_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_part_of_the_trace_of_its_request_and_what_is_no_trace_is_none() {
+async fn a_job_joins_the_trace_of_its_request_and_an_invalid_trace_is_ignored() {
     const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let stage = Stage::new("http-trace").await;
     let trace_of =
@@ -207,7 +207,7 @@ async fn a_job_is_part_of_the_trace_of_its_request_and_what_is_no_trace_is_none(
     assert_eq!(trace_of("b").await, trace);
     ask("/v1/groups", r#"{"kind": "sum", "name": "g"}"#).of(stage.address()).await.is(200);
     stage.post("/v1/groups/g/members", r#"{"jobs": [{"kind": "sum"}]}"#).await.is(200);
-    assert_eq!(trace_of("sum:g:0").await, trace, "that of its group");
+    assert_eq!(trace_of("sum:g:0").await, trace, "the trace of its group");
 
     let (twice, zero) =
         (format!("traceparent: {TRACEPARENT}"), TRACEPARENT.replace("00f067aa0ba902b7", &"0".repeat(16)));

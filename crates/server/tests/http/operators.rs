@@ -1,4 +1,4 @@
-//! What operators see and change: workers, leader, kinds, schedules.
+//! Operations for operators: workers, leader, kinds, schedules, groups.
 
 use bellwether_testkit::eventually;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use crate::ask::Ask;
 use crate::stage::{SOON, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cluster_is_told_on_one_page() {
+async fn the_cluster_is_shown_on_one_page() {
     let stage = Stage::new("http-cluster").await;
-    stage.get("/v1/leader").await.problem(404, "not-found", "nobody leads");
+    stage.get("/v1/leader").await.problem(404, "not-found", "there is no leader");
     let empty = stage.get("/v1/cluster").await.is(200).json();
     assert_eq!(empty["leader"], Value::Null);
     let jobs = |stored, queued, delayed| {
@@ -21,7 +21,7 @@ async fn the_cluster_is_told_on_one_page() {
     stage.post("/v1/jobs", r#"{"kind": "nobody"}"#).await.is(201);
     stage.post("/v1/jobs", r#"{"kind": "nobody", "delay_ms": 3600000}"#).await.is(201);
     let node = stage.node().await;
-    eventually("a worker is there, and a leader", SOON, async || {
+    eventually("there is a worker and a leader", SOON, async || {
         let leader = stage.get("/v1/leader").await;
         leader.status == 200 && !stage.get("/v1/workers").await.json().as_array().unwrap().is_empty()
     })
@@ -36,7 +36,7 @@ async fn the_cluster_is_told_on_one_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_clusters_page_counts_delayed_jobs_in_a_bounded_number_of_minutes() {
+async fn the_cluster_page_counts_delayed_jobs_in_a_limited_number_of_minutes() {
     const COUNTED: usize = 1_000;
     const MINUTE: usize = 60_000;
     let stage = Stage::new("http-cluster-minutes").await;
@@ -55,11 +55,12 @@ async fn the_clusters_page_counts_delayed_jobs_in_a_bounded_number_of_minutes() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drained_worker_finishes_what_it_has_and_leaves() {
+async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     let stage = Stage::new("http-drain").await;
     let node = stage.node().await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sleep", "payload": {"millis": 3000}}"#).await.is(201);
-    eventually("it runs", SOON, async || stage.get("/v1/jobs/a").await.json()["state"] == "running").await;
+    eventually("the job runs", SOON, async || stage.get("/v1/jobs/a").await.json()["state"] == "running")
+        .await;
     let id = stage.get("/v1/workers").await.is(200).json()[0]["id"].as_str().unwrap().to_owned();
     let drain = async || stage.post(&format!("/v1/workers/{id}/drain"), "").await.is(200).json();
     assert_eq!(drain().await, json!({ "id": id, "outcome": "draining" }));
@@ -79,7 +80,7 @@ async fn a_drained_worker_finishes_what_it_has_and_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_is_paused_and_its_jobs_say_so() {
+async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
     let stage = Stage::new("http-kinds").await;
     assert_eq!(stage.get("/v1/kinds").await.is(200).json(), json!([]));
     let change = async |verb: &str| stage.post(&format!("/v1/kinds/sum/{verb}"), "").await.is(200).json();
@@ -141,7 +142,7 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_is_made_filled_sealed_and_waited_for() {
+async fn a_group_is_created_filled_sealed_and_waited_for() {
     let stage = Stage::new("http-groups").await;
     let new = |total: &str| format!(r#"{{"kind": "sum", "name": "night", "join": false{total}}}"#);
     let made = stage.post("/v1/groups", &new("")).await.is(200);
@@ -169,7 +170,7 @@ async fn a_group_is_made_filled_sealed_and_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_are_listed_by_pages_and_stages_and_none_is_missed() {
+async fn groups_are_listed_completely_by_page_and_stage() {
     let stage = Stage::new("http-groups-list").await;
     let none = stage.get("/v1/groups").await.is(200).json();
     assert_eq!(none, json!({ "groups": [], "next": null }));
@@ -180,7 +181,7 @@ async fn groups_are_listed_by_pages_and_stages_and_none_is_missed() {
     }
     let node = stage.node().await;
     stage.get("/v1/groups/g0/wait").await.is(200);
-    eventually("five have no member to wait for", SOON, async || {
+    eventually("five groups without members are done", SOON, async || {
         let done = stage.get("/v1/groups?stage=done").await.is(200).json();
         done["groups"].as_array().unwrap().len() == 5
     })
@@ -200,7 +201,7 @@ async fn groups_are_listed_by_pages_and_stages_and_none_is_missed() {
     seen.sort();
     let mut all = (5..25).map(|n| format!("g{n}")).collect::<Vec<_>>();
     all.sort();
-    assert_eq!(seen, all, "each once");
+    assert_eq!(seen, all, "each group once");
     stage.get("/v1/groups?limit=0").await.problem(400, "invalid", "limit must be 1 to 1000");
     stage.get("/v1/groups?after=a/b").await.problem(400, "invalid", "not the `next` of a page");
     stage.get("/v1/groups?stage=closed").await.problem(400, "invalid", "stage");

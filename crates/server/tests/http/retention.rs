@@ -1,4 +1,4 @@
-//! How long records are kept, and their removal before that.
+//! Retention, and purging of records.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ async fn set(stage: &Stage, change: &str) -> crate::ask::Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retention_is_shown_and_what_is_not_given_stays() {
+async fn retention_is_shown_and_values_that_are_not_given_do_not_change() {
     let stage = Stage::new("http-retention").await;
     let day = 24 * 3_600_000_u64;
     let usual =
@@ -34,14 +34,14 @@ async fn retention_is_shown_and_what_is_not_given_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purge_counts_and_leaves_what_ended_a_moment_ago() {
+async fn a_purge_counts_and_keeps_records_of_jobs_that_just_ended() {
     let stage = Stage::new("http-purge").await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
     stage.post("/v1/jobs/a/cancel", "").await.is(200);
     for remove in ["", r#", "remove": true"#] {
         let purge = format!(r#"{{"state": "cancelled"{remove}}}"#);
         let done = stage.post("/v1/purge", &purge).await.is(200).json();
-        // A record stays for a minute, whatever is asked for: a lost reply is resolved by it.
+        // A record is kept for at least a minute, because it resolves a lost reply.
         assert_eq!(done, json!({ "matched": 0, "removed": 0, "young": 1, "complete": true }));
     }
     stage.get("/v1/jobs/a").await.is(200);

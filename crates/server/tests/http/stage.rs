@@ -1,4 +1,4 @@
-//! A gateway in a namespace of its own.
+//! A gateway in its own namespace.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use bellwether_testkit::namespace;
 
 use crate::ask::{Answer, Ask};
 
-/// How long anything may take that should happen.
+/// Time limit for anything that must happen.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
@@ -19,7 +19,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// One without tokens, on the loopback interface.
+    /// A gateway without tokens, on the loopback interface.
     pub(crate) async fn new(name: &str) -> Self {
         Self::with(name, |builder| builder).await
     }
@@ -35,7 +35,7 @@ impl Stage {
         self.gateway.address()
     }
 
-    /// A node that leads, and runs the stock handlers.
+    /// Starts a node that becomes leader and runs the stock handlers.
     pub(crate) async fn node(&self) -> Node {
         let handlers = bellwether_server::stock::handlers(Vec::<String>::new());
         Node::builder(&self.to).handlers(handlers).slots(8).start().await.unwrap()
@@ -50,7 +50,7 @@ impl Stage {
     }
 }
 
-/// A token of each role, and the file that knows them.
+/// A token of each role, and the token file.
 pub(crate) struct Secrets {
     pub(crate) tokens: Tokens,
     issued: Vec<(Role, Issued)>,

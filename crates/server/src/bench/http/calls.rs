@@ -1,4 +1,4 @@
-//! As much of an HTTP client as submissions take: one request after the other on a connection that is kept.
+//! A minimal HTTP client for submissions: one request after another on a keep-alive connection.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ impl Connection {
         Ok(Self { stream, read: Vec::with_capacity(4_096) })
     }
 
-    /// Submits one job, and reads the answer to its end.
+    /// Submits one job and reads the complete answer.
     pub(super) async fn submit(&mut self, body: &str) -> Result<(), String> {
         let length = body.len();
         let request = format!(
@@ -43,7 +43,7 @@ impl Connection {
     }
 }
 
-/// Where an answer ends, once its head is there.
+/// Returns where an answer ends, once its head has been read.
 fn end(read: &[u8]) -> Option<usize> {
     let head = read.windows(4).position(|window| window == b"\r\n\r\n")?;
     let text = std::str::from_utf8(&read[..head]).ok()?;

@@ -1,8 +1,8 @@
-//! What the HTTP gateway costs beside the native client, and what an event stream that is connected costs it.
+//! The cost of the HTTP gateway compared with the native client, and the memory of a connected event stream.
 //!
-//! The gateway is a process of its own, so that its memory is its alone. Both sides submit the same jobs, one after the
-//! other from each of as many callers; callers of HTTP have a connection each that they keep. Nobody leads and nobody
-//! works meanwhile: what is measured is submission.
+//! The gateway runs in its own process, so that its memory can be measured. Both sides submit the same jobs from the
+//! same number of callers, each caller one job at a time; each HTTP caller keeps its connection. There is no leader and
+//! no worker during the run: only submission is measured.
 
 mod calls;
 mod streams;
@@ -21,68 +21,68 @@ use super::{BenchError, count, failed, millis};
 use bellwether::client::Client;
 use calls::Connection;
 
-/// How many event streams, unless said otherwise.
+/// Default number of event streams.
 pub const USUAL_STREAMS: usize = 10_000;
 
-/// What to measure.
+/// The configuration of a run.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// The servers, and a chroot under which a namespace is made.
+    /// The servers, and a chroot under which the namespace is created.
     pub zookeeper: ConnectString,
     /// Jobs that each side submits.
     pub jobs: usize,
-    /// How many callers submit at a time. The gateway serves 128 requests of one address at a time.
+    /// Number of concurrent callers. The gateway serves 128 concurrent requests per address.
     pub callers: usize,
-    /// Event streams that are connected at once.
+    /// Number of connected event streams.
     pub streams: usize,
 }
 
-/// What was measured.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct HttpReport {
     /// Jobs that each side submitted.
     pub jobs: usize,
-    /// Callers.
+    /// Number of callers.
     pub callers: usize,
-    /// By the native client.
+    /// Submissions with the native client.
     pub native: Submissions,
-    /// Over HTTP.
+    /// Submissions over HTTP.
     pub http: Submissions,
-    /// The second's jobs per second over the first's.
+    /// Jobs per second of `http` divided by those of `native`.
     pub ratio: f64,
-    /// What connected event streams cost.
+    /// The cost of connected event streams.
     pub streams: Streams,
 }
 
-/// How submissions went.
+/// The results of submissions.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Submissions {
     /// Jobs per second.
     pub jobs_per_second: f64,
-    /// Half of them within.
+    /// Median latency.
     pub p50_ms: f64,
-    /// 99 of 100 within.
+    /// 99th percentile of the latency.
     pub p99_ms: f64,
 }
 
-/// What connected event streams cost.
+/// The cost of connected event streams.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Streams {
-    /// How many.
+    /// Number of streams.
     pub streams: usize,
     /// Resident bytes of the gateway before.
     pub bytes_before: u64,
-    /// Resident bytes of the gateway once each had its answer's head.
+    /// Resident bytes of the gateway once each stream has the head of its answer.
     pub bytes: u64,
-    /// What each cost.
+    /// Additional bytes per stream.
     pub bytes_per_stream: f64,
-    /// What each cost once it had been sent an event.
+    /// Additional bytes per stream after each was sent an event.
     pub bytes_per_stream_after_events: f64,
-    /// From a submission to when the last stream had its event.
+    /// Time from a submission until the last stream has its event.
     pub last_event_ms: f64,
 }
 
-/// What the benchmark does now, for a progress bar.
+/// The current step, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpStep {
     /// Submissions by the native client.
@@ -93,13 +93,13 @@ pub enum HttpStep {
     Streams,
 }
 
-/// Rounds of each side, one after the other: what the machine does beside is shared by both.
+/// Rounds of each side. The sides alternate, so that other load on the machine affects both.
 const ROUNDS: usize = 4;
 
-/// Measures. Makes a namespace under the chroot and leaves it there: give it a throw-away server.
+/// Runs the benchmark. It creates a namespace under the chroot and does not delete it: use a disposable server.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, a job is refused, or there are not enough file descriptors.
+/// If ZooKeeper cannot be reached, a job is refused, or there are not enough file descriptors.
 pub async fn run(config: &HttpConfig, mut progress: impl FnMut(HttpStep)) -> Result<HttpReport, BenchError> {
     streams::raise_descriptors(config.streams).map_err(failed("making room for connections"))?;
     let namespace = named(&config.zookeeper, Uuid::now_v7(), "http").map_err(failed("naming a namespace"))?;
@@ -120,7 +120,7 @@ async fn measure(
 ) -> Result<HttpReport, String> {
     let at = gateway.http()?;
     let each = (config.jobs / ROUNDS / config.callers).max(1);
-    // Each side once, so that no side pays for what is made at its first use.
+    // Each side runs once before the measurement, so that one-time initialization is not measured.
     native(client, config.callers, 1).await?;
     over_http(at, config.callers, 1).await?;
     let (mut natives, mut https) = (Taken::default(), Taken::default());
@@ -137,7 +137,7 @@ async fn measure(
     Ok(HttpReport { jobs: natives.each.len(), callers: config.callers, native, http, ratio, streams })
 }
 
-/// How long each submission took, and all of them.
+/// The duration of each submission, and the total.
 #[derive(Default)]
 struct Taken {
     each: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! Event streams: thousands that are connected, on which nothing happens, and then something.
+//! Event streams: thousands of idle connections, and then one event.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use crate::bench::process::NodeProcess;
 use crate::bench::{count, millis};
 use bellwether::client::Client;
 
-/// Connections that are opened at a time: a listening socket holds 1,024 at most that nobody has accepted.
+/// Connections that are opened concurrently: a listening socket queues at most 1,024.
 const AT_ONCE: usize = 200;
 
-/// Beside the connections: of the client, its runtime, and standard streams.
+/// File descriptors in addition to the connections: for the client, its runtime, and standard streams.
 const DESCRIPTORS_BESIDE: usize = 500;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Allocators give memory back, and grow, a little after the fact.
+/// Time for the allocator to return or reserve memory.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
-/// Lets this process and those that it starts have as many connections, if the machine does.
+/// Raises the limit of file descriptors for this process and its children, if the system allows it.
 pub(super) fn raise_descriptors(connections: usize) -> Result<(), String> {
     let wanted = (connections + DESCRIPTORS_BESIDE) as u64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| error.to_string())?;
@@ -35,7 +35,7 @@ pub(super) fn raise_descriptors(connections: usize) -> Result<(), String> {
     }
     if hard < wanted {
         return Err(format!(
-            "{wanted} file descriptors are needed and {hard} allowed: raise `ulimit -Hn`, or measure fewer streams"
+            "{wanted} file descriptors are needed, but {hard} are allowed: raise `ulimit -Hn`, or measure fewer streams"
         ));
     }
     setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(|error| error.to_string())
@@ -47,7 +47,7 @@ pub(super) async fn measure(
     gateway: &NodeProcess,
     at: SocketAddr,
 ) -> Result<Streams, String> {
-    // The first stream starts the hub, which all share.
+    // The first stream starts the hub, which all streams share.
     let mut open = vec![connect(at).await?];
     sleep(SETTLED_AFTER).await;
     let bytes_before = gateway.bytes()?;
@@ -62,7 +62,7 @@ pub(super) async fn measure(
     let job = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
     let heard = open.iter_mut().map(|stream| hear(stream, job.id().as_str()));
     let heard = timeout(PATIENCE, try_join_all(heard)).await;
-    heard.map_err(|_| "some stream was told nothing".to_owned())??;
+    heard.map_err(|_| "a stream did not get the event in time".to_owned())??;
     let last_event_ms = millis(started.elapsed());
     sleep(SETTLED_AFTER).await;
     let after = gateway.bytes()?;
@@ -79,7 +79,7 @@ pub(super) async fn measure(
     })
 }
 
-/// A stream whose head, and first words, have come.
+/// Opens a stream and waits for its head and its first line.
 async fn connect(at: SocketAddr) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
     let ask = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -89,7 +89,7 @@ async fn connect(at: SocketAddr) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Reads until a text has come.
+/// Reads until a text was received.
 async fn hear(stream: &mut TcpStream, text: &str) -> Result<(), String> {
     let mut heard = Vec::new();
     while !heard.windows(text.len()).any(|window| window == text.as_bytes()) {

@@ -1,8 +1,8 @@
-//! Whether a job costs more when many wait.
+//! Whether a job costs more when many jobs wait.
 //!
-//! As many jobs are submitted as are run, so that the same number waits all the time. Few wait and many in turn, and what
-//! is compared are the means: on a machine that does other things, too, what differs between two parts of one kind is its
-//! doing, or that of the records that the parts before left behind.
+//! Jobs are submitted as fast as they run, so that the number of waiting jobs is constant. Parts with few and with many
+//! waiting jobs alternate, and their means are compared: differences between equal parts come from other load on the
+//! machine or from the records of earlier parts.
 
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use uuid::Uuid;
@@ -13,19 +13,19 @@ use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::ranked;
 use crate::bench::count;
 
-/// Few.
+/// The small number of waiting jobs.
 const FEW: usize = 1_000;
 
-/// How often many wait. Few wait once more.
+/// Number of parts with many waiting jobs. There is one more part with few.
 const TURNS: usize = 2;
 
-/// Jobs that are run before the measurement begins, so that everybody is at work.
+/// Jobs that run before the measurement, as a warm-up.
 const WARM: usize = 5_000;
 
-/// Jobs that are run while it is measured: seconds, and not so many that their records are what is measured.
+/// Jobs that are measured: enough for some seconds, but not so many that their records dominate.
 const MEASURED: usize = 30_000;
 
-/// Jobs of one call while it is measured, and calls at once: so that it is never the submission that is measured.
+/// Jobs per submission, and concurrent submissions, so that submission is not the bottleneck.
 const STEP: usize = 200;
 const AT_ONCE: usize = 8;
 

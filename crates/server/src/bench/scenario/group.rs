@@ -1,4 +1,4 @@
-//! One large group: from its first member's submission to its join.
+//! One large group, from the submission of its first member to its join.
 
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub(super) async fn measure(
     let clock = rig.start().await?;
     let jobs = (0..config.size).map(job).collect::<Result<Vec<_>, _>>()?;
     let submitted = async { group.submit_all(jobs).await.map_err(|error| error.to_string()) };
-    // Its members, and then its join.
+    // The members, and then the join.
     let ran = async {
         while rig.runs() <= config.size {
             rig.ran(rig.runs() + 1).await?;

@@ -7,7 +7,7 @@ use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::job;
 
-/// Jobs of each lane.
+/// Jobs per lane.
 const EACH: usize = 5;
 
 pub(super) async fn measure(
@@ -20,7 +20,7 @@ pub(super) async fn measure(
     let jobs = EACH * config.size;
     let laned = |n: usize| Ok(job(n)?.lane(format!("lane-{}", n % config.size)));
     rig.fill(jobs, laned, progress).await?;
-    // The first of each.
+    // The leader knows only the first job of each lane.
     rig.known(config.size).await?;
     let clock = rig.start().await?;
     rig.work(config).await?;

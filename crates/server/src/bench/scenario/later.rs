@@ -1,4 +1,5 @@
-//! Jobs of the far future: what they cost a leader that sees them come, and one that comes to lead when they are there.
+//! Jobs that start far in the future: their cost for the leader that was there at their submission, and for its
+//! successor.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,13 +10,13 @@ use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::job;
 
-/// When the first of them is due: after any run of this.
+/// Start time of the first of them, after the end of any run.
 const AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
-/// Minutes over which they are spread: a week of them.
+/// Minutes over which they are spread, about a week.
 const MINUTES: usize = 10_000;
 
-/// Jobs that are run beside them, for the cost of a job.
+/// Other jobs that run at the same time, for the cost per job.
 const BESIDE: usize = 10_000;
 
 pub(super) async fn measure(
@@ -39,7 +40,7 @@ pub(super) async fn measure(
     Ok((parts, None))
 }
 
-/// Runs jobs beside those that wait for their time.
+/// Runs other jobs while the delayed jobs wait.
 async fn beside(
     rig: &Rig<'_>,
     leader: &str,
@@ -51,7 +52,7 @@ async fn beside(
     rig.fill(BESIDE, |n| job(from + n), progress).await?;
     while rig.runs() < before + BESIDE {
         rig.ran(rig.runs() + 1).await?;
-        progress(Progress { what: "jobs beside".into(), of: BESIDE, done: rig.runs() - before });
+        progress(Progress { what: "other jobs".into(), of: BESIDE, done: rig.runs() - before });
     }
     let mut measured = rig.stop(leader.into(), &clock).await?;
     measured.leader_bytes = rig.leader_bytes()?;

@@ -1,7 +1,7 @@
-//! Scenarios: what the features of jobs cost when there is much of something.
+//! Scenarios: the cost of features at scale.
 //!
-//! The leader is a process of its own, so that its memory and its requests are its alone. Workers and client are in this
-//! process. What is counted is what all of them sent to ZooKeeper.
+//! The leader runs in its own process, so that its memory and its requests can be measured. Workers and client run in
+//! this process. Requests are counted over all of them.
 
 mod backlog;
 mod group;
@@ -17,39 +17,39 @@ use serde::Serialize;
 
 use super::{BenchError, failed, load};
 
-/// What there is much of.
+/// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scenario {
-    /// Jobs that wait, of all priorities, while as many are submitted as are run: few wait, many, and few again.
+    /// Waiting jobs of all priorities, with submissions at the rate of completion: few, many, and few again.
     Backlog,
     /// Lanes with five jobs each.
     Lanes,
-    /// One group, with its join.
+    /// One group with its join.
     Group,
     /// Schedules that tick every ten seconds.
     Schedules,
-    /// Jobs that are due in a month, and others that run beside them, before and after a change of leader.
+    /// Jobs that start in a month and other jobs that run at the same time, before and after a change of leader.
     Later,
 }
 
-/// What to measure.
+/// The configuration of a run.
 #[derive(Debug, Clone)]
 pub struct ScenarioConfig {
-    /// The servers, and a chroot under which a namespace per part is made.
+    /// The servers, and a chroot under which a namespace per part is created.
     pub zookeeper: ConnectString,
-    /// Of what.
+    /// The scenario.
     pub scenario: Scenario,
-    /// How many of what it is about.
+    /// Size of the scenario: waiting jobs, lanes, members or schedules.
     pub size: usize,
-    /// Workers, each a node of its own session.
+    /// Number of workers, each a node with its own session.
     pub workers: usize,
-    /// Slots of each.
+    /// Slots of each worker.
     pub slots: u32,
 }
 
 impl Scenario {
-    /// How many of what it is about, unless said otherwise.
+    /// Returns the default size.
     #[must_use]
     pub fn usual(self) -> usize {
         match self {
@@ -60,61 +60,62 @@ impl Scenario {
     }
 }
 
-/// What was measured.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScenarioReport {
-    /// Of what.
+    /// The scenario.
     pub scenario: Scenario,
-    /// How many of it.
+    /// Its size.
     pub size: usize,
-    /// One after the other.
+    /// Its parts, in order.
     pub parts: Vec<Part>,
-    /// Of a backlog, jobs per second with many over that with few; of schedules, ticks per second over those that were due.
+    /// For a backlog, jobs per second with many waiting jobs divided by that with few; for schedules, ticks per second
+    /// divided by the scheduled rate.
     pub ratio: Option<f64>,
 }
 
 /// A part of a scenario.
 #[derive(Debug, Clone, Serialize)]
 pub struct Part {
-    /// What it is.
+    /// Name of the part.
     pub name: String,
-    /// Jobs that were run while it was measured.
+    /// Jobs that ran during the measurement.
     pub jobs: usize,
-    /// How long that took.
+    /// Duration of the measurement.
     pub seconds: f64,
     /// Jobs per second.
     pub jobs_per_second: f64,
-    /// Requests to ZooKeeper per job, of all parties together.
+    /// Requests to ZooKeeper per job, of all processes together.
     pub requests_per_job: f64,
-    /// Znode operations per job, reads and writes, of all parties together.
+    /// Znode operations per job, reads and writes, of all processes together.
     pub operations_per_job: f64,
     /// Resident bytes of the leader before there were any jobs.
     pub leader_bytes_before: u64,
-    /// Resident bytes of the leader when it knew of all that wait; of a group, when its join ran; of jobs that are due later,
-    /// when the others had run.
+    /// Resident bytes of the leader when it knew all waiting jobs; for a group, when its join ran; for delayed jobs,
+    /// when the other jobs had run.
     pub leader_bytes: u64,
 }
 
-/// What the scenario does now, for a progress bar.
+/// The current step, for a progress bar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// What is done.
+    /// Name of the step.
     pub what: String,
-    /// How much of it there is.
+    /// Total number of items.
     pub of: usize,
-    /// How much is done.
+    /// Number of items done.
     pub done: usize,
 }
 
-/// Longer than any run that is of use.
+/// Longer than any useful run.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
-/// Measures. Makes namespaces under the chroot and leaves them there: give it a throw-away server.
+/// Runs a scenario. It creates namespaces under the chroot and does not delete them: use a disposable server.
 ///
-/// Installs this process's metrics recorder, to count requests; a process runs one benchmark.
+/// Installs this process's metrics recorder to count requests, so a process can run only one benchmark.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job is refused.
+/// If ZooKeeper cannot be reached, or a job is refused.
 pub async fn run(
     config: &ScenarioConfig,
     mut progress: impl FnMut(Progress),

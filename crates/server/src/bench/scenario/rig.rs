@@ -1,4 +1,4 @@
-//! A leader in a process of its own, workers that count what they run, and a client.
+//! A leader in its own process, workers that count their runs, and a client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::super::load::Counts;
 use super::super::process::{NodeProcess, Sent};
 use super::{PATIENCE, Part, Progress, ScenarioConfig};
 
-/// Jobs of one call to the client: it batches them by itself.
+/// Jobs per call of the client, which batches them.
 const CHUNK: usize = 1_000;
 
 pub(super) struct Rig<'a> {
@@ -41,7 +41,7 @@ impl Runs {
     }
 }
 
-/// A measurement under way.
+/// A running measurement.
 pub(super) struct Clock {
     started: Instant,
     runs: usize,
@@ -64,7 +64,7 @@ impl<'a> Rig<'a> {
         Ok(Self { counts, namespace, leader, before, workers: Vec::new(), client, runs })
     }
 
-    /// Kills the leader, and starts another.
+    /// Kills the leader and starts another one.
     pub(super) async fn succeed(&mut self) -> Result<(), String> {
         self.leader.kill().await?;
         self.leader = NodeProcess::lead(&self.namespace, "candidate", &self.client).await?;
@@ -82,7 +82,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Submits jobs, many at once.
+    /// Submits jobs in batches.
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<(), String> {
         for accepted in self.client.submit_many(jobs, |_| {}).await {
             accepted.map_err(|error| error.to_string())?;
@@ -90,7 +90,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Lets jobs wait, and waits until the leader knows of them.
+    /// Submits jobs.
     pub(super) async fn fill(
         &self,
         jobs: usize,
@@ -115,7 +115,7 @@ impl<'a> Rig<'a> {
         self.runs.begun.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many runs have begun.
+    /// Waits until that many runs have started.
     pub(super) async fn ran(&self, runs: usize) -> Result<(), String> {
         let enough = async {
             loop {
@@ -123,7 +123,7 @@ impl<'a> Rig<'a> {
                 if self.runs() >= runs {
                     return;
                 }
-                // A count that was missed is seen soon.
+                // The timeout covers a missed notification.
                 let _ = tokio::time::timeout(Duration::from_millis(50), changed).await.is_ok();
             }
         };
@@ -157,7 +157,7 @@ impl<'a> Rig<'a> {
         self.leader.bytes()
     }
 
-    /// Of all parties.
+    /// Requests of all processes.
     async fn sent(&self) -> Result<Sent, String> {
         let (here, leader) = (self.counts.sent(), self.leader.sent().await?);
         Ok(Sent {
@@ -167,7 +167,7 @@ impl<'a> Rig<'a> {
     }
 
     pub(super) async fn take_down(self) {
-        // What they run is forgotten with the namespace.
+        // Running jobs are abandoned with their namespace.
         join_all(self.workers.iter().map(Node::stop)).await;
         self.client.close().await;
     }

@@ -1,4 +1,4 @@
-//! Many schedules that tick: each every ten seconds, spread evenly over them.
+//! Many schedules, each with a tick every ten seconds, spread evenly over them.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,13 +12,13 @@ use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::job;
 use bellwether::client::Schedule;
 
-/// Between two ticks of a schedule.
+/// Interval of a schedule.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Ticks of each that are waited for.
+/// Ticks of each schedule that are measured.
 const TICKS: usize = 3;
 
-/// Schedules that are made at once.
+/// Schedules that are added concurrently.
 const AT_ONCE: usize = 64;
 
 pub(super) async fn measure(
@@ -30,7 +30,7 @@ pub(super) async fn measure(
     let mut rig = Rig::set(config, run, "schedules", counts).await?;
     rig.work(config).await?;
     let schedules = rig.client.schedules();
-    // The first ticks after all of them are there.
+    // The first ticks are after the last schedule is added.
     let begin = SystemTime::now() + Duration::from_secs(5 + config.size as u64 / 500);
     let made = (0..config.size).map(|n| {
         let schedules = schedules.clone();

@@ -13,21 +13,23 @@ use crate::cli::{Arguments, node};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say whether files are right, without starting anything.
+    /// Validate configuration files without starting a node.
     ///
-    /// What is wrong is told with its file, its line and what is allowed: exit code 2. So is a variable of the environment
-    /// that begins with BELLWETHER_ and that nothing reads. JSON: an array of objects with file,
+    /// Errors name the file, the line and the allowed values, and the exit code is 2. An environment variable that
+    /// begins with BELLWETHER_ and that no option reads is an error, too. JSON: an array of objects with file, keys,
+    /// schedules.
     /// keys, schedules.
     Check {
-        /// Files for `node --config`.
+        /// Configuration files, as for `node --config`.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Show what a node with these options, in this environment, would be told, and by whom.
+    /// Show the effective configuration of a node and the source of each value.
     ///
-    /// JSON: an array of objects with key, value, from.
+    /// Combines the given options, the environment, the file and the defaults. JSON: an array of objects with key,
+    /// value, from.
     Show(Box<node::Node>),
-    /// Print a file with every key, what it is for, and its default.
+    /// Print an example file with every key, its description and its default.
     Example,
 }
 

@@ -1,4 +1,5 @@
-//! Environment variables that look like ours and are not: a misspelt one would be passed over without a word.
+//! Environment variables with our prefix that nothing reads: without this check a misspelt variable is silently
+//! ignored.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,25 +9,25 @@ use clap::{Command, CommandFactory};
 use super::keys;
 use crate::cli::{Arguments, access};
 
-/// What all of ours begin with.
+/// Prefix of all variables of the command.
 const OURS: &str = "BELLWETHER_";
 
-/// Of the tests and the build, not of the command.
+/// Prefix of the variables of the tests and the build.
 const FOR_TESTS: &str = "BELLWETHER_TEST_";
 
-/// What a handler of the kind `exec` tells its program, in whose environment a command may run.
+/// Variables that a handler of the kind `exec` sets for its program. A command may run in that environment.
 const OF_JOBS: [&str; 3] = ["BELLWETHER_JOB", "BELLWETHER_ATTEMPT", "BELLWETHER_FENCING_TOKEN"];
 
-/// The variables of this process that nothing of the command reads, each in a line.
+/// Returns one line for each environment variable of this process that has our prefix and that nothing reads.
 pub(super) fn strangers() -> Vec<String> {
     let known = known(&Arguments::command());
     among(std::env::vars_os().map(|(name, _)| name), &known)
         .into_iter()
-        .map(|name| format!("nothing reads the environment variable {name}: `bellwether config example` lists the keys, which are BELLWETHER_ and the key in capitals"))
+        .map(|name| format!("unknown environment variable {name}: `bellwether config example` lists the keys; the variable of a key is BELLWETHER_ and the key in capitals"))
         .collect()
 }
 
-/// Tells the log of them.
+/// Logs a warning for each of them.
 pub(crate) fn warn_of_strangers() {
     for line in strangers() {
         tracing::warn!("{line}");
@@ -49,7 +50,7 @@ fn among(names: impl Iterator<Item = OsString>, known: &BTreeSet<OsString>) -> V
     let names = names.filter(|name| !known.contains(name)).map(|name| name.to_string_lossy().into_owned());
     let mut strange = names
         .filter(|name| name.starts_with(OURS) && !name.starts_with(FOR_TESTS))
-        // A name is anybody's text.
+        // A name may contain control characters.
         .map(|name| name.escape_debug().to_string())
         .collect::<Vec<_>>();
     strange.sort();
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_variable_is_told_and_no_other() {
+    fn only_a_misspelt_variable_is_reported() {
         let known = known(&Arguments::command());
         let told = |names: &[&str]| among(names.iter().map(OsString::from), &known);
         assert_eq!(

@@ -1,16 +1,17 @@
-//! What a node can be told: the options of `bellwether node`, in the words of each place where they may stand.
+//! The options of `bellwether node` with their names on the command line, in a file and in the environment.
 //!
-//! There is one description, clap's: a key is its option's name with `_` for `-`, an environment variable that in
-//! capitals behind `BELLWETHER_`. An option that is added is all three, and in the example, by being added.
+//! clap's description is the only one. A key is the option's name with `_` for `-`, and its environment variable is
+//! `BELLWETHER_` and the key in capitals. So each new option also becomes a key, a variable and an entry of the
+//! example.
 
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::node;
 
-/// The option that says where the file is: it cannot stand in it.
+/// The option that names the file. It is not a key of the file.
 pub(super) const FILE: &str = "config";
 
-/// The options of every command that a node needs.
+/// Options of every command that a node also needs.
 const GLOBAL: [&str; 9] = [
     "zookeeper",
     "zookeeper_user",
@@ -27,7 +28,7 @@ const GLOBAL: [&str; 9] = [
 #[derive(Debug, Clone)]
 pub(super) struct Key(Arg);
 
-/// All of them, in the order of the help.
+/// Returns all keys, in the order of the help.
 pub(super) fn all(command: &Command) -> Vec<Key> {
     let node = <node::Node as clap::Args>::augment_args(Command::new("node"));
     let global = command.get_arguments().filter(|arg| GLOBAL.iter().any(|id| arg.get_id() == id));
@@ -35,7 +36,7 @@ pub(super) fn all(command: &Command) -> Vec<Key> {
     global.chain(own).cloned().map(Key).collect()
 }
 
-/// Gives each of these options, as far as the command has them, its environment variable.
+/// Gives each of these options that the command has its environment variable.
 pub(super) fn with_variables(command: Command, keys: &[Key]) -> Command {
     let known = |arg: &Arg| arg.get_env().is_none() && keys.iter().any(|key| key.id() == arg.get_id());
     command.mut_args(|arg| if known(&arg) { variable(arg) } else { arg })
@@ -45,52 +46,52 @@ fn variable(arg: Arg) -> Arg {
     let name = Key(arg.clone()).variable();
     let several = Key(arg.clone()).several();
     let arg = arg.env(name).hide_env_values(true);
-    // A variable has one value.
+    // A variable holds one text, so several values are separated by commas.
     if several { arg.value_delimiter(',') } else { arg }
 }
 
 impl Key {
-    /// As clap knows it.
+    /// The id in clap.
     pub(super) fn id(&self) -> &str {
         self.0.get_id().as_str()
     }
 
-    /// Whether it is an option of every command.
+    /// Whether every command has this option.
     pub(super) fn global(&self) -> bool {
         GLOBAL.contains(&self.id())
     }
 
-    /// As the command line says it.
+    /// The name on the command line.
     pub(super) fn option(&self) -> &str {
         self.0.get_long().unwrap_or_default()
     }
 
-    /// As a file says it.
+    /// The name in a file.
     pub(super) fn name(&self) -> String {
         self.option().replace('-', "_")
     }
 
-    /// As the environment says it.
+    /// The name in the environment.
     pub(super) fn variable(&self) -> String {
         format!("BELLWETHER_{}", self.name().to_uppercase())
     }
 
-    /// Whether it may have several values.
+    /// Whether the option accepts several values.
     pub(super) fn several(&self) -> bool {
         matches!(self.0.get_action(), ArgAction::Append) || self.0.get_value_delimiter().is_some()
     }
 
-    /// Whether it is there or not, without a value.
+    /// Whether the option is a flag without a value.
     pub(super) fn switch(&self) -> bool {
         matches!(self.0.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
     }
 
-    /// What it is for.
+    /// The help text.
     pub(super) fn help(&self) -> String {
         self.0.get_help().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// What it may be, if that can be listed.
+    /// The allowed values, if they can be listed.
     pub(super) fn possible(&self) -> Vec<String> {
         if self.switch() {
             return Vec::new();
@@ -98,7 +99,7 @@ impl Key {
         self.0.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
     }
 
-    /// What it is when nobody says.
+    /// The default values.
     pub(super) fn defaults(&self) -> Vec<String> {
         let texts = self.0.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
         let delimiter = self.0.get_value_delimiter();
@@ -110,13 +111,13 @@ impl Key {
             .collect()
     }
 
-    /// What stands for a value in its help.
+    /// The placeholder for the value in the help text.
     pub(super) fn placeholder(&self) -> String {
         let names = self.0.get_value_names().unwrap_or_default();
         names.first().map_or_else(|| self.name().to_uppercase(), ToString::to_string)
     }
 
-    /// Whether these values are some, as the option's own parser sees it.
+    /// Checks the values with the option's own parser.
     pub(super) fn check(&self, values: &[String]) -> Result<(), String> {
         use clap::error::{ContextKind, ContextValue};
         let arg = self.0.clone().env(None::<&str>).required(false).default_values(Vec::<String>::new());

@@ -1,7 +1,7 @@
-//! An option over its environment variable over the file over the default.
+//! Precedence: command line, environment variable, file, default.
 //!
-//! The command line is understood once, to find the file, and then again with what the file says for defaults: so the
-//! rules of precedence, and of what a value may be, are clap's, and stand once.
+//! The command line is parsed twice: first to find the file, then with the values of the file as defaults. So clap
+//! alone defines the precedence and the allowed values.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,38 +13,38 @@ use super::keys::{self, Key};
 use super::{Config, Setting};
 use crate::cli::exit::Failure;
 
-/// The commands that take a node's options.
+/// Commands that accept the options of a node.
 const NODES: [&[&str]; 3] = [&["node"], &["dev"], &["config", "show"]];
 
-/// Why there are no arguments.
+/// Why the command line was rejected.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The words: clap says how, and what it prints may be help.
+    /// clap's error for the command line; it may also be the help text.
     Words(Box<clap::Error>),
-    /// The file.
+    /// The configuration file is invalid.
     File(Failure),
 }
 
-/// What was said, and where.
+/// The parsed command line and the settings of the file.
 #[derive(Debug)]
 pub(crate) struct Said {
-    /// All of the command line, with what the file adds.
+    /// The whole command line, with the settings of the file as defaults.
     pub(crate) matches: ArgMatches,
-    /// What the file says.
+    /// The settings of the file.
     file: Vec<Setting>,
 }
 
-/// A key with what it is in effect.
+/// A key with its effective value.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Effective {
     pub(super) key: String,
-    /// `None`: nothing.
+    /// `None`: not set.
     pub(super) value: Option<String>,
-    /// Who says so.
+    /// The source of the value.
     pub(super) from: String,
 }
 
-/// Understands a command line.
+/// Parses a command line.
 pub(crate) fn understand<I>(command: Command, words: I) -> Result<Said, Refused>
 where
     I: IntoIterator<Item = OsString> + Clone,
@@ -74,7 +74,7 @@ fn with_default(command: Command, setting: &Setting) -> Command {
     command.mut_arg(setting.key.id(), |arg| arg.default_values(setting.values.clone()))
 }
 
-/// Changes a command's command.
+/// Changes a nested subcommand.
 fn below(command: Command, path: &[&'static str], change: impl FnOnce(Command) -> Command) -> Command {
     match path {
         [] => change(command),
@@ -82,13 +82,13 @@ fn below(command: Command, path: &[&'static str], change: impl FnOnce(Command) -
     }
 }
 
-/// What was said to a command's command, if it was that.
+/// Returns the matches of a nested subcommand if the command line names it.
 fn of<'a>(matches: &'a ArgMatches, path: &[&str]) -> Option<&'a ArgMatches> {
     path.iter().try_fold(matches, |matches, name| matches.subcommand_matches(name))
 }
 
 impl Said {
-    /// All keys with what they are.
+    /// Returns all keys with their effective values.
     pub(super) fn effective(&self, command: &Command) -> Vec<Effective> {
         let node = NODES.iter().find_map(|path| of(&self.matches, path)).unwrap_or(&self.matches);
         keys::all(command).iter().map(|key| self.key(key, node)).collect()

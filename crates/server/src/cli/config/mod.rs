@@ -1,7 +1,7 @@
-//! A node's configuration: its file, and what it is in effect.
+//! Configuration of a node: its file and the effective values.
 //!
-//! TOML. Each value is checked where it is read, so that what is wrong is told with its file, its line and what is
-//! allowed; a key that nobody knows is wrong.
+//! The file is TOML. Each value is checked where it is read, so that an error names the file, the line and the allowed
+//! values. An unknown key is an error.
 
 mod command;
 mod environment;
@@ -27,16 +27,16 @@ use super::Arguments;
 use super::exit::{Failure, chain};
 use keys::Key;
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// What the node is.
+    /// The settings of the node.
     settings: Vec<Setting>,
     /// The schedules that the node adds.
     pub(crate) schedules: Vec<Schedule>,
 }
 
-/// A key with what the file says of it.
+/// A key with its values in the file.
 #[derive(Debug)]
 struct Setting {
     key: Key,
@@ -89,7 +89,7 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
         if schedules.iter().any(|other| other.name() == schedule.name()) {
             return Err(wrong(
                 at,
-                &format!("there are two schedules {:?}: give each its name", schedule.name()),
+                &format!("two schedules have the name {:?}: use unique names", schedule.name()),
             ));
         }
         schedule.check().map_err(|error| wrong(at, &chain(&error)))?;
@@ -98,7 +98,7 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
     Ok(Config { settings, schedules })
 }
 
-/// Of a byte, counted from 1.
+/// Returns the line number of a byte offset, counted from 1.
 fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
@@ -138,7 +138,7 @@ job = { kind = "launch" }
 "#;
 
     #[test]
-    fn a_wrong_key_of_the_node_is_told_with_its_line_and_what_is_allowed() {
+    fn an_invalid_node_key_is_reported_with_its_line_and_the_allowed_values() {
         for (line, said) in [
             (
                 "slot = 3",
@@ -146,8 +146,8 @@ job = { kind = "launch" }
             ),
             ("slots = 0", "node.toml:3: slots is \"0\": 0 is not in 1..=4096"),
             ("slots = \"many\"", "node.toml:3: slots is \"many\": invalid digit found in string"),
-            ("slots = [1, 2]", "node.toml:3: slots has one value, not a list"),
-            ("slots = { a = 1 }", "node.toml:3: slots is a text, a number or a truth, not a table"),
+            ("slots = [1, 2]", "node.toml:3: slots must be one value, not a list"),
+            ("slots = { a = 1 }", "node.toml:3: slots must be a string, a number or a boolean, not a table"),
             ("roles = [\"leader\"]", "node.toml:3: roles is \"leader\": one of candidate, worker"),
             (
                 "session_timeout = 10",
@@ -169,7 +169,7 @@ job = { kind = "launch" }
     }
 
     #[test]
-    fn a_file_says_all_that_a_schedule_is() {
+    fn a_file_defines_all_properties_of_a_schedule() {
         let config = parse("node.toml", FILE).unwrap();
         let names = config.schedules.iter().map(Schedule::name).collect::<Vec<_>>();
         assert_eq!(names, ["nightly", "beat", "launch"]);
@@ -177,7 +177,7 @@ job = { kind = "launch" }
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_what_is_allowed() {
+    fn an_invalid_schedule_is_reported_with_its_line_and_the_allowed_values() {
         for (from, to, said) in [
             (
                 "grace = \"2m\"",
@@ -206,18 +206,22 @@ job = { kind = "launch" }
             (
                 "\"skip\"",
                 "\"later\"",
-                "node.toml:22: \"later\" is no misfire policy: give \"skip\", \"once\"",
+                "node.toml:22: \"later\" is not a misfire policy: give \"skip\", \"once\"",
             ),
             ("every = \"5s\"", "every = \"1ms\"", "node.toml:19: interval must be 1 s to 366 d"),
-            ("every = \"5s\"", "", "node.toml:19: say when it ticks: one of cron, every and at"),
+            ("every = \"5s\"", "", "node.toml:19: missing time: give one of cron, every and at"),
             (
                 "every = \"5s\"",
                 "every = \"5s\"\nat = \"2100-01-01T00:00:00Z\"",
-                "one of cron, every and at, not two",
+                "more than one time: give one of cron, every and at",
             ),
             ("kind = \"report\"", "kind = \"a/b\"", "node.toml:2: kind has '/' at byte 1"),
             ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
-            ("name = \"beat\"", "name = \"nightly\"", "node.toml:19: there are two schedules \"nightly\""),
+            (
+                "name = \"beat\"",
+                "name = \"nightly\"",
+                "node.toml:19: two schedules have the name \"nightly\"",
+            ),
             (
                 "[[schedule]]\nname = \"nightly\"",
                 "slots = 3\n[[schedule]]\nname = \"nightly\"",

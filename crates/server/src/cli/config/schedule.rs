@@ -1,4 +1,4 @@
-//! `[[schedule]]`.
+//! The section `[[schedule]]` of a file.
 
 use bellwether::schedule::{CronExpression, Misfire, Overlap, Zone};
 use bellwether::{Job, Schedule};
@@ -56,7 +56,7 @@ enum OverlapText {
     Queue,
 }
 
-/// `"skip"`, `"once"`, or how many to catch up with and how old they may be.
+/// `"skip"`, `"once"`, or the number and the maximum age of the ticks to catch up with.
 #[derive(Debug)]
 struct MisfireText(Misfire);
 
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for MisfireText {
         }
         let refused = |what: &str| {
             D::Error::custom(format!(
-                "{what} is no misfire policy: give \"skip\", \"once\" or {{ catch_up = 3, within = \"1d\" }}"
+                "{what} is not a misfire policy: give \"skip\", \"once\" or {{ catch_up = 3, within = \"1d\" }}"
             ))
         };
         match Either::deserialize(deserializer) {
@@ -111,8 +111,8 @@ impl Section {
             (Some(expression), None, None) => Schedule::cron(self.name, &expression, job),
             (None, Some(interval), None) => Schedule::every(self.name, interval.0, job),
             (None, None, Some(at)) => Schedule::once(self.name, at.0, job),
-            (None, None, None) => return Err("say when it ticks: one of cron, every and at".to_owned()),
-            (_, _, _) => return Err("say when it ticks: one of cron, every and at, not two".to_owned()),
+            (None, None, None) => return Err("missing time: give one of cron, every and at".to_owned()),
+            (_, _, _) => return Err("more than one time: give one of cron, every and at".to_owned()),
         };
         if let Some(zone) = self.zone {
             schedule = schedule.zone(&zone);

@@ -1,4 +1,4 @@
-//! Values that are texts in the file, checked where they stand.
+//! TOML values with their own checks.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,11 +28,11 @@ impl<'de> Deserialize<'de> for InstantText {
     }
 }
 
-/// A key's values, as the command line would give them.
+/// Converts the values of a key to the texts that the command line would have.
 pub(super) fn texts(value: toml::Value, several: bool) -> Result<Vec<String>, String> {
     match value {
         toml::Value::Array(values) if several => values.into_iter().map(text).collect(),
-        toml::Value::Array(_) => Err("has one value, not a list".to_owned()),
+        toml::Value::Array(_) => Err("must be one value, not a list".to_owned()),
         one => text(one).map(|text| vec![text]),
     }
 }
@@ -46,12 +46,12 @@ fn text(value: toml::Value) -> Result<String, String> {
         | toml::Value::Datetime(_)
         | toml::Value::Array(_)
         | toml::Value::Table(_)) => {
-            Err(format!("is a text, a number or a truth, not a {}", other.type_str()))
+            Err(format!("must be a string, a number or a boolean, not a {}", other.type_str()))
         }
     }
 }
 
-/// A payload: whatever TOML can say becomes the JSON for it.
+/// A payload: any TOML value, converted to JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Json(pub(super) serde_json::Value);
 
@@ -74,7 +74,7 @@ fn json(value: toml::Value) -> Result<serde_json::Value, String> {
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => serde_json::Number::from_f64(number)
             .map(Json::Number)
-            .ok_or_else(|| format!("{number} is no JSON: give a number"))?,
+            .ok_or_else(|| format!("{number} cannot be written as JSON: give a finite number"))?,
         toml::Value::Boolean(truth) => Json::Bool(truth),
         toml::Value::Datetime(at) => Json::String(at.to_string()),
         toml::Value::Array(values) => Json::Array(values.into_iter().map(json).collect::<Result<_, _>>()?),

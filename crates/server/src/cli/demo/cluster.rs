@@ -1,4 +1,4 @@
-//! The cluster, and whom it loses.
+//! The cluster of the demo, and the nodes that it kills.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::cli::exit::Failure;
 
 const NODES: usize = 3;
 
-/// Short against a takeover.
+/// Poll interval, short compared with a takeover.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A start, or a takeover, that takes longer has failed.
+/// Limit for a start or a takeover.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Three nodes and what happened to them.
+/// Three nodes and their history.
 pub(super) struct Cluster {
     binary: PathBuf,
     namespace: String,
@@ -39,7 +39,7 @@ pub(super) struct Cluster {
     pub(super) kills: Vec<String>,
 }
 
-/// Who led, and how it came to that.
+/// A term of a leader and how it began.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct LeaderChange {
     pub(super) epoch: i32,
@@ -48,11 +48,11 @@ pub(super) struct LeaderChange {
 }
 
 impl Cluster {
-    /// Starts the nodes; returns when all work and one leads.
+    /// Starts the nodes. Returns when every node has a worker and one node is the leader.
     pub(super) async fn start(namespace: &str, client: Client, stories: Stories) -> Result<Self, Failure> {
-        let binary = std::env::current_exe().map_err(|error| failed("where is this program", &error))?;
+        let binary = std::env::current_exe().map_err(|error| failed("cannot find the executable", &error))?;
         let logs = tempfile::Builder::new().prefix("bellwether-demo-").tempdir();
-        let logs = logs.map_err(|error| failed("no directory for logs", &error))?;
+        let logs = logs.map_err(|error| failed("cannot create a directory for logs", &error))?;
         let mut cluster = Self {
             binary,
             namespace: namespace.to_owned(),
@@ -90,7 +90,7 @@ impl Cluster {
         let name = leader.node.to_string();
         self.kill(&name)?;
         let killed = Instant::now();
-        self.told(bar, format!("kill -9 of {name}, which led and worked, after {at} jobs"));
+        self.told(bar, format!("kill -9 of {name} (leader and worker) after {at} jobs"));
         let next = self.leader_after(leader.epoch).await?;
         let took = killed.elapsed();
         self.term(&next, format!("took over {:.2} s after the kill", took.as_secs_f64()));
@@ -103,9 +103,9 @@ impl Cluster {
             .iter()
             .map(|node| node.name.clone())
             .find(|name| next.node.as_str() != name && leader.node.as_str() != name);
-        let victim = victim.ok_or_else(|| Failure::failed("no worker is left to be killed".to_owned()))?;
+        let victim = victim.ok_or_else(|| Failure::failed("no worker is left to kill".to_owned()))?;
         self.kill(&victim)?;
-        self.told(bar, format!("kill -9 of {victim}, which worked, after {at} jobs"));
+        self.told(bar, format!("kill -9 of {victim} (worker) after {at} jobs"));
         Ok(())
     }
 
@@ -127,10 +127,10 @@ impl Cluster {
 
     fn kill(&mut self, name: &str) -> Result<(), Failure> {
         let at = self.nodes.iter().position(|node| node.name == name);
-        let at = at.ok_or_else(|| Failure::failed(format!("{name} is not one of ours")))?;
+        let at = at.ok_or_else(|| Failure::failed(format!("{name} is not a node of this demo")))?;
         let of_node = self.workers.iter().filter(|(_, node)| *node == name).map(|(worker, _)| *worker);
         self.killed.extend(of_node.collect::<Vec<_>>());
-        self.nodes.remove(at).kill().map_err(|error| failed(&format!("{name} cannot be killed"), &error))
+        self.nodes.remove(at).kill().map_err(|error| failed(&format!("cannot kill {name}"), &error))
     }
 
     /// Waits until each node has a worker that was not killed.
@@ -138,7 +138,7 @@ impl Cluster {
         let began = Instant::now();
         loop {
             let workers =
-                self.client.workers().await.map_err(|error| failed("no workers are seen", &error))?;
+                self.client.workers().await.map_err(|error| failed("cannot list the workers", &error))?;
             self.workers.extend(
                 workers
                     .into_iter()
@@ -148,7 +148,7 @@ impl Cluster {
             if alive >= self.nodes.len() {
                 return Ok(());
             }
-            self.patience(began, "the nodes do not all work")?;
+            self.patience(began, "not every node has a worker")?;
             tokio::time::sleep(POLL).await;
         }
     }
@@ -156,12 +156,13 @@ impl Cluster {
     async fn leader_after(&self, epoch: i32) -> Result<LeaderView, Failure> {
         let began = Instant::now();
         loop {
-            let leader = self.client.leader().await.map_err(|error| failed("no leader is seen", &error))?;
+            let leader =
+                self.client.leader().await.map_err(|error| failed("cannot read the leader", &error))?;
             match leader {
                 Some(leader) if leader.standing && leader.epoch > epoch => return Ok(leader),
                 Some(_) | None => {}
             }
-            self.patience(began, "nobody leads")?;
+            self.patience(began, "there is no leader")?;
             tokio::time::sleep(POLL).await;
         }
     }
@@ -173,16 +174,16 @@ impl Cluster {
         let mut told = format!("{what} after {SOON:?}");
         for node in &self.nodes {
             let log = std::fs::read_to_string(self.logs.path().join(format!("{}.log", node.name)));
-            let last = log.as_deref().ok().and_then(|log| log.lines().last()).unwrap_or("nothing");
-            told = format!("{told}; {} said last: {last}", node.name);
+            let last = log.as_deref().ok().and_then(|log| log.lines().last()).unwrap_or("none");
+            told = format!("{told}; last log line of {}: {last}", node.name);
         }
         Err(Failure::failed(told))
     }
 }
 
-/// Waits until as many jobs are over, and says how many are.
+/// Waits until that many jobs have ended. Returns how many have ended.
 async fn reached(done: &mut watch::Receiver<usize>, jobs: usize) -> Result<usize, Failure> {
     let over = done.wait_for(|over| *over >= jobs).await;
     over.map(|over| *over)
-        .map_err(|_| Failure::failed(format!("the wait ended before {jobs} jobs were over")))
+        .map_err(|_| Failure::failed(format!("the wait ended before {jobs} jobs had ended")))
 }

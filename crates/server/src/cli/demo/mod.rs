@@ -1,8 +1,8 @@
-//! A cluster on this machine that loses its leader and a worker while it works, and what became of the jobs.
+//! A cluster on this machine that loses its leader and a worker while it runs jobs, and a report on the jobs.
 //!
 //! ```text
 //! keeper, or a    ─┬─ node-1 ┐
-//! ZooKeeper that   ├─ node-2 ├ processes, each candidate and worker; two are killed, the first comes back
+//! ZooKeeper that   ├─ node-2 ├ processes, each candidate and worker; two are killed, the first is restarted
 //! --server names   ├─ node-3 ┘
 //!                  └─ this process: submits, counts, kills, reports
 //! ```
@@ -29,30 +29,31 @@ use super::output::{Format, Output};
 use cluster::Cluster;
 use report::Report;
 
-/// Sessions of 1 s and more: the keeper sees that a node is dead within the nodes' timeout and one tick.
+/// Tick of the keeper. It detects a dead node within the node's session timeout (1 s or more) and one tick.
 const TICK_MS: u32 = 500;
 
-/// Longer than any backoff or recovery here, for each thousand jobs.
+/// Limit for each thousand jobs, longer than any backoff or recovery in the demo.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fewer are over before anybody can be killed.
+/// With fewer jobs, all have ended before a node can be killed.
 const FEWEST: u64 = 30;
 
-/// How many jobs.
+/// Options of `bellwether demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// How many jobs to submit.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(FEWEST..=1_000_000))]
     jobs: u64,
-    /// Meet in this ZooKeeper instead of a keeper: HOST:PORT[,HOST:PORT…][/CHROOT]. The demonstration makes a
-    /// namespace of its own there, which stays.
+    /// Use this ZooKeeper instead of a keeper: HOST:PORT[,HOST:PORT…][/CHROOT]. The demo creates its own namespace
+    /// there and does not delete it.
     #[arg(long, value_name = "ADDRESSES")]
     server: Option<String>,
 }
 
-/// Plays until the end, or until it is interrupted: nodes and keeper end with what this future owns.
+/// Runs the demo until its end or an interruption. Nodes and keeper stop when this future is dropped.
 pub(crate) async fn run(global: &Global, output: Output, demo: &Demo) -> Result<(), Failure> {
-    let mut term = signal(SignalKind::terminate()).map_err(|error| failed("no signals", &error))?;
+    let mut term =
+        signal(SignalKind::terminate()).map_err(|error| failed("cannot listen for signals", &error))?;
     tokio::select! {
         played = play(global, output, demo) => played,
         _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted")),
@@ -101,9 +102,9 @@ async fn play(global: &Global, output: Output, demo: &Demo) -> Result<(), Failur
     report.verdict()
 }
 
-/// What the nodes meet in.
+/// The server that the nodes use.
 struct Stage {
-    /// Dropped before its directory.
+    /// Declared before its directory, because fields are dropped in order.
     keeper: Option<Keeper>,
     _data: Option<tempfile::TempDir>,
     namespace: String,
@@ -111,14 +112,14 @@ struct Stage {
 
 impl Stage {
     async fn set(server: Option<&str>) -> Result<Self, Failure> {
-        // Not the environment's: nobody wants this in a production's ZooKeeper by accident.
+        // The environment's address is not used, so that the demo does not run on a production ZooKeeper by accident.
         if let Some(given) = server {
-            // Jobs of an earlier demonstration have the same names.
+            // Jobs of an earlier demo have the same ids.
             let namespace = format!("{}/demo-{}", given.trim_end_matches('/'), uuid::Uuid::now_v7());
             return Ok(Self { keeper: None, _data: None, namespace });
         }
         let data = tempfile::Builder::new().prefix("bellwether-demo-").tempdir();
-        let data = data.map_err(|error| failed("no directory for the keeper", &error))?;
+        let data = data.map_err(|error| failed("cannot create a directory for the keeper", &error))?;
         let keeper = Keeper::builder()
             .tick_ms(TICK_MS)
             .store(Storage::Directory(data.path().join("keeper")))
@@ -134,7 +135,7 @@ impl Stage {
     }
 }
 
-/// What is told while it happens. Programs read the report alone.
+/// Prints events to stderr as they happen. With JSON output, only the report is printed.
 #[derive(Debug, Clone, Copy)]
 struct Stories {
     quiet: bool,
@@ -148,17 +149,17 @@ impl Stories {
     }
 }
 
-/// One half adds, the other runs a program.
+/// Half of the jobs add numbers, the other half run a program.
 fn jobs(total: usize) -> Result<Vec<Job>, Failure> {
     let job = |n: usize| match n % 2 {
         0 => Job::new("sum", &json!({ "first": n, "second": 1 })),
         _ => Job::new("exec", &json!({ "argv": [node::PROGRAM, n.to_string(), "+", "1"] })),
     };
     let named = (0..total).map(|n| job(n).map(|job| job.id(format!("demo-{n}"))));
-    named.collect::<Result<_, _>>().map_err(|error| failed("not a job", &error))
+    named.collect::<Result<_, _>>().map_err(|error| failed("cannot create a job", &error))
 }
 
-/// What is known of each, also of those that are not over.
+/// Returns the last known view of each job, also of jobs that have not ended.
 fn jobs_of(answers: Vec<Result<JobView, WaitError>>) -> Vec<JobView> {
     let views = answers.into_iter().filter_map(|answer| match answer {
         Ok(view) => Some(view),
@@ -172,7 +173,7 @@ fn bar(global: &Global, total: u64) -> ProgressBar {
     if global.quiet {
         return ProgressBar::hidden();
     }
-    // Hidden by itself when stderr is no terminal.
+    // indicatif hides the bar when stderr is not a terminal.
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     match ProgressStyle::with_template("{msg:10} {wide_bar} {human_pos}/{human_len} {per_sec} {elapsed}") {
         Ok(style) => bar.with_style(style),
@@ -184,7 +185,7 @@ fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
     Failure::failed(format!("{what}: {}", super::exit::chain(error)))
 }
 
-/// Runs a program that dies with this one, where the system has a way to say so.
+/// Returns a command for a program that is killed when this process ends, if the system has `setpriv`.
 fn bound(program: &std::path::Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|dir| dir.join("setpriv").is_file()) {

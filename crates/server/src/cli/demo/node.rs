@@ -1,4 +1,4 @@
-//! A node as a process.
+//! A node as a child process.
 
 use std::fmt;
 use std::fs::File;
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-/// What the nodes may run.
+/// The program that the nodes' kind `exec` may run.
 pub(super) const PROGRAM: &str = "expr";
 
-/// How long ZooKeeper waits for a silent node: the larger part of a takeover.
+/// Session timeout of the nodes: the larger part of a takeover.
 pub(super) const SESSION: Duration = Duration::from_secs(2);
 
 /// A running node; killed when dropped.
@@ -25,9 +25,9 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn start(binary: &Path, namespace: &str, name: &str, log: &Path) -> io::Result<Self> {
-        // Free now; should somebody take it before the node does, the node says so and ends.
+        // The port is free now. If another process takes it before the node binds it, the node logs an error and ends.
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        // A process group of its own: Ctrl-C is for the demonstration, which then ends the nodes.
+        // The node has its own process group: Ctrl-C stops the demo, and the demo stops the nodes.
         let child = super::bound(binary)
             .args(["node", "--zookeeper", namespace, "--node-id", name, "--slots", "16"])
             .args(["--session-timeout", &format!("{}ms", SESSION.as_millis()), "--allow-exec", PROGRAM])
@@ -40,7 +40,7 @@ impl Node {
         Ok(Self { name: name.to_owned(), metrics, child })
     }
 
-    /// SIGKILL; it is gone when this returns.
+    /// Sends SIGKILL and waits for the end of the process.
     pub(super) fn kill(mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)

@@ -1,4 +1,4 @@
-//! What happened, for people and for programs, and whether it is what was promised.
+//! The report of the demo, as text and as JSON, and its verdict.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use serde::Serialize;
 use super::cluster::{Cluster, LeaderChange};
 use crate::cli::exit::Failure;
 
-/// Extra attempts that are told one by one; of hundreds, some tell enough.
+/// How many jobs the report describes one by one.
 const TOLD: usize = 5;
 
-/// What is known at the end.
+/// The outcome of a demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Who led, in order.
+    /// The leaders, in order.
     leaders: Vec<LeaderChange>,
-    /// Who was killed, and when.
+    /// The kills, in order.
     killed: Vec<String>,
     /// Jobs whose submission was acknowledged.
     acknowledged: usize,
     /// Jobs that succeeded.
     succeeded: usize,
-    /// Jobs of which nothing is known any more.
+    /// Jobs whose state is unknown at the end.
     lost: usize,
     /// Attempts of all jobs.
     attempts: u32,
-    /// Attempts that ended with a killed node, were closed by the leader, and were made again.
+    /// Attempts that were lost with a killed node: the leader closed them and the job ran again.
     lost_with_a_killed_node: u32,
     /// Attempts that their record closed for another reason.
     ended_otherwise: u32,
     /// Attempts that no record explains.
     unexplained: u32,
-    /// Some jobs that ran more than once, and why.
+    /// Examples of jobs that failed or ran more than once, each with the cause.
     stories: Vec<String>,
-    /// Jobs that ran more than once and are not among the stories.
+    /// Jobs that ran more than once beyond those examples.
     more: usize,
     submitting_seconds: f64,
     seconds: f64,
@@ -52,7 +52,7 @@ impl Report {
         let again = jobs.iter().filter(|job| job.attempt > 1).collect::<Vec<_>>();
         let (mut killed, mut otherwise, mut unexplained) = (0, 0, 0);
         for job in &again {
-            // The record closes each attempt as one of these, and the last as the success.
+            // The record counts each closed attempt as a loss, a failure or the success.
             let closed = job.losses + job.failures + u32::from(job.state == State::Succeeded);
             unexplained += job.attempt.abs_diff(closed);
             match killed_under(job, cluster) {
@@ -80,7 +80,7 @@ impl Report {
         }
     }
 
-    /// A failure unless every job succeeded and every extra attempt is explained.
+    /// Returns a failure unless every job succeeded and every extra attempt is explained.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.succeeded == self.acknowledged && self.unexplained == 0 {
             return Ok(());
@@ -105,15 +105,12 @@ impl fmt::Display for Report {
         writeln!(f, "  succeeded     {:>7}", self.succeeded)?;
         writeln!(f, "  lost          {:>7}", self.lost)?;
         writeln!(f, "Attempts")?;
-        writeln!(f, "  {:>7}  in all", self.attempts)?;
+        writeln!(f, "  {:>7}  total", self.attempts)?;
         let killed = self.lost_with_a_killed_node;
-        writeln!(f, "  {killed:>7}  ended with a killed node, closed as lost by the leader, and made again")?;
+        writeln!(f, "  {killed:>7}  lost with a killed node, closed by the leader, and retried")?;
         if self.ended_otherwise > 0 {
             let otherwise = self.ended_otherwise;
-            writeln!(
-                f,
-                "  {otherwise:>7}  ended otherwise by their record, such as with an expired session"
-            )?;
+            writeln!(f, "  {otherwise:>7}  closed for another reason, such as an expired session")?;
         }
         writeln!(f, "  {:>7}  unexplained", self.unexplained)?;
         for story in &self.stories {
@@ -127,7 +124,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why it was tried again, and where it succeeded.
+/// Describes why a job ran again and where it succeeded.
 fn story(job: &JobView, cluster: &Cluster) -> String {
     let node = |worker: &WorkerId| cluster.workers.get(worker).map_or("?", String::as_str);
     let why = match killed_under(job, cluster) {
@@ -138,7 +135,7 @@ fn story(job: &JobView, cluster: &Cluster) -> String {
     format!("{why}, attempt {} {} on {on}", job.attempt, job.state)
 }
 
-/// The killed worker that its last lost attempt was on: the error names it.
+/// Returns the killed worker of the job's last lost attempt. The job's error names it.
 fn killed_under<'a>(job: &JobView, cluster: &'a Cluster) -> Option<&'a WorkerId> {
     let error = job.error.as_deref().unwrap_or_default();
     cluster.killed.iter().find(|worker| error.ends_with(&worker.to_string()))

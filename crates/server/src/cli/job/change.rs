@@ -10,10 +10,10 @@ use super::super::exit::{Failure, Kind, Told};
 use super::super::output::Output;
 use super::{documents, is_json, not_found};
 
-/// Jobs that are changed at once.
+/// How many jobs are changed concurrently.
 const AT_ONCE: usize = 32;
 
-/// What was done to a job, and how it is now, as far as that could be read.
+/// The outcome for a job, and the current job if it could be read.
 #[derive(Serialize)]
 struct Changed<'a> {
     outcome: &'static str,
@@ -21,7 +21,7 @@ struct Changed<'a> {
     now: Now<'a>,
 }
 
-/// A document with the job's id in either case.
+/// Has the job's id in either case.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Now<'a> {
@@ -29,7 +29,7 @@ enum Now<'a> {
     Unread { id: &'a JobId },
 }
 
-/// What was done, as a word for scripts, and what is wrong with it.
+/// The outcome as a word for scripts, and the failure if there is one.
 struct Done {
     outcome: &'static str,
     wrong: Option<(Kind, String)>,
@@ -57,7 +57,7 @@ pub(super) async fn retry(global: &Global, output: Output, ids: &[JobId]) -> Res
             Retried::Released => Done { outcome: "released", wrong: None },
             Retried::StillOpen => Done { outcome: "still_open", wrong: None },
             Retried::Succeeded => {
-                let wrong = format!("job {id} succeeded: its result stands and it is not run again");
+                let wrong = format!("job {id} succeeded: it keeps its result and is not run again");
                 Done { outcome: "succeeded", wrong: Some((Kind::Failed, wrong)) }
             }
         })
@@ -80,7 +80,7 @@ async fn change(
     let done = stream::iter(changes).buffered(AT_ONCE).collect::<Vec<_>>().await;
     let read = client.get_many(ids).await;
     client.close().await;
-    // The jobs are changed all the same: what was done must be told.
+    // The jobs are already changed, so the outcomes are printed even if this read fails.
     let views = read.unwrap_or_else(|error| {
         wrong.push(error.told());
         Vec::new()

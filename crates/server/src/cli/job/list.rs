@@ -19,7 +19,7 @@ pub(crate) struct List {
     /// Only jobs of this kind.
     #[arg(long)]
     kind: Option<Kind>,
-    /// How many at most.
+    /// Maximum number of jobs to print.
     #[arg(long, default_value_t = 100)]
     limit: usize,
 }
@@ -27,7 +27,7 @@ pub(crate) struct List {
 fn states() -> impl TypedValueParser<Value = State> {
     PossibleValuesParser::new(State::ALL.map(State::as_str)).map(|name| {
         let named = State::ALL.into_iter().find(|state| state.as_str() == name);
-        named.expect("the parser lets only names of states through")
+        named.expect("the parser accepts only names of states")
     })
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(
     };
     client.close().await;
     if more && !global.quiet {
-        eprintln!("bellwether: there are more than {} jobs: see them with --limit", list.limit);
+        eprintln!("bellwether: there are more than {} jobs: use --limit to see more", list.limit);
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Res
     table(output, &views)
 }
 
-/// As it is read, so that a long list takes no memory.
+/// Prints each job immediately, so that a long list needs no memory.
 async fn print_json(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
     let mut printed = 0;
     while printed < limit

@@ -16,58 +16,57 @@ use super::output::{Format, Output, short};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
-    /// Submit a job, or many.
+    /// Submit one or more jobs.
     ///
-    /// Prints the id of each, or with --wait how each ended. A submission is acknowledged when a majority of the
+    /// Prints the id of each job, or with --wait its outcome. A submission is acknowledged when a majority of the
     /// ZooKeeper servers has it on disk.
     ///
-    /// JSON: an object, or with --count an array of them. Fields: id, kind, state, attempt, worker, node, result,
-    /// error, waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
-    /// expires_at, finished_at, payload; duplicate, whether the job was there already, and
-    /// accepted: new, same, other, or again. Payloads and results that are JSON
-    /// are embedded as they are.
+    /// JSON: an object, or with --count an array. Fields: id, kind, state, attempt, worker, node, result, error,
+    /// waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
+    /// expires_at, finished_at, payload; duplicate (whether the job already existed) and accepted (new, same, other or
+    /// again). JSON payloads and results are embedded unchanged.
     Submit(Box<submit::Submit>),
-    /// Show jobs: where they are in their life, and what they wait for.
+    /// Show jobs with their state and the reason for waiting.
     ///
-    /// JSON: an object for one id, an array for several; the fields are those of `job submit`.
+    /// JSON: an object for one id, an array for several. Fields as for `job submit`.
     Show(Ids),
-    /// Explain why jobs are not running, in a sentence each.
+    /// Explain why jobs are not running, in one sentence per job.
     ///
-    /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and what the sentence
-    /// is made of, by that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, error,
-    /// expired_at, lane, behind, status, worker, node, attempt, cancel_requested, note, finished_at.
+    /// JSON: an object for one id, an array for several. Fields: id, state, why (a word), sentence, and the details for
+    /// that word: kind, tags, missing, by, since, workers, slots, not_before, until, failures, error, expired_at, lane,
+    /// behind, status, worker, node, attempt, cancel_requested, note, finished_at.
     Explain(Ids),
-    /// Wait until jobs are over, up to --timeout.
+    /// Wait until jobs have ended, up to --timeout.
     ///
-    /// Exit code 1 when one is dead or cancelled, 5 when one is not over in time. JSON as of `job show`.
+    /// Exit code 1 if a job is dead or cancelled, 5 if a job has not ended in time. JSON as for `job show`.
     Wait(Ids),
-    /// Cancel jobs: at once while they wait; running ones are asked to stop.
+    /// Cancel jobs: waiting jobs immediately, running jobs by asking their handlers to stop.
     ///
-    /// JSON as of `job show`, and outcome: cancelled, requested, or already_terminal. When the jobs cannot be read
-    /// afterwards, id and outcome only.
+    /// JSON as for `job show`, with outcome: cancelled, requested or already_terminal. If the jobs cannot be read
+    /// afterwards, only id and outcome.
     Cancel(Ids),
-    /// Queue dead or cancelled jobs again, or jobs that were set aside in quarantine.
+    /// Queue dead or cancelled jobs again, or release jobs from quarantine.
     ///
-    /// A job leaves quarantine when its record can be read by this build; it keeps its attempts and counts.
+    /// A job is released from quarantine if this build can read its record. It keeps its attempts and counts.
     ///
-    /// JSON as of `job cancel`, with outcome: reopened, released (from quarantine), still_open, or succeeded.
+    /// JSON as for `job cancel`, with outcome: reopened, released (from quarantine), still_open or succeeded.
     Retry(Ids),
-    /// Remove the records of jobs that are over, before their retention ends: of dead ones, unless you say otherwise.
+    /// Remove the records of ended jobs before their retention is over, by default of dead jobs.
     ///
-    /// Counts them, and removes them only with --yes. Their ids are free again. What ended within the last minute stays, and
-    /// so does what belongs to a group, which goes as a whole.
+    /// Without --yes the records are only counted. The ids of removed jobs are free again. Jobs that ended within the
+    /// last minute are kept, and so are the records of groups, which are removed only as a whole.
     ///
     /// JSON: an object with matched, removed, young, and dry_run.
     Purge(purge::Purge),
     /// List jobs, in no particular order.
     ///
-    /// JSON: an array; the fields are those of `job submit`.
+    /// JSON: an array. Fields as for `job submit`.
     List(list::List),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Ids {
-    /// The jobs.
+    /// Ids of the jobs.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<JobId>,
 }
@@ -85,7 +84,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
     }
 }
 
-/// As far as nothing is connected to.
+/// Runs the part of a command that needs no connection.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed(command: Job) {
     match command {
@@ -100,17 +99,17 @@ pub(crate) fn fuzzed(command: Job) {
     }
 }
 
-/// An object when one job was asked for, an array otherwise.
+/// Prints an object if one job was requested, otherwise an array.
 fn documents<T: serde::Serialize>(output: Output, one: bool, documents: &[T]) -> Result<(), Failure> {
     match documents {
         [document] if one => output.json(document),
-        // There is nothing to say about the one job; stderr tells why.
+        // Nothing is known of the one job; stderr has the reason.
         [] if one => Ok(()),
         all => output.json(all),
     }
 }
 
-/// The lines of `job wait` and `job list`.
+/// Prints the table of `job wait`, `job list` and `job submit --wait`.
 fn table(output: Output, views: &[JobView]) -> Result<(), Failure> {
     const INFO: usize = 120;
     let rows = views.iter().map(|view| {
@@ -136,7 +135,7 @@ fn table(output: Output, views: &[JobView]) -> Result<(), Failure> {
     output.rows(["ID", "KIND", "STATE", "ATTEMPT", "NODE", "RESULT OR REASON"], rows.collect())
 }
 
-/// How a job that was waited for counts.
+/// Returns the failure for a job that did not succeed while the command waited for it.
 fn ended(view: &JobView) -> Option<(Kind, String)> {
     match view.state {
         State::Succeeded => None,
@@ -144,7 +143,7 @@ fn ended(view: &JobView) -> Option<(Kind, String)> {
             Some((Kind::Failed, format!("job {} is {}", view.id, view.status())))
         }
         State::Queued | State::Delayed | State::Running => {
-            Some((Kind::TimedOut, format!("job {} is not over: {}", view.id, view.status())))
+            Some((Kind::TimedOut, format!("job {} has not ended: {}", view.id, view.status())))
         }
     }
 }

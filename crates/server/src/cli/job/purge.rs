@@ -11,14 +11,14 @@ use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
 
-/// How jobs ended whose records go.
+/// The final state of the jobs whose records are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Of {
-    /// Those with a result.
+    /// Jobs that succeeded.
     Succeeded,
-    /// Those that were cancelled.
+    /// Jobs that were cancelled.
     Cancelled,
-    /// Those that failed, or lost their workers, too often.
+    /// Jobs that failed or lost their workers too often.
     #[default]
     Dead,
 }
@@ -35,16 +35,16 @@ impl From<Of> for Ended {
 
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
-    /// Of jobs that ended so.
+    /// Final state of the jobs.
     #[arg(long, value_enum, default_value_t)]
     state: Of,
-    /// Only of this kind.
+    /// Only jobs of this kind.
     #[arg(long)]
     kind: Option<Kind>,
-    /// Only of jobs that ended so long ago.
+    /// Only jobs that ended at least this long ago.
     #[arg(long, default_value = "0s", value_parser = input::duration, value_name = "DURATION")]
     older_than: Duration,
-    /// Remove them. Without it they are only counted.
+    /// Remove the records. Without this option they are only counted.
     #[arg(long)]
     yes: bool,
 }
@@ -73,7 +73,7 @@ pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result
         }
     }
     if dry_run && done.matched > 0 && !global.quiet {
-        eprintln!("bellwether: nothing was removed: say --yes to remove {} records", done.matched);
+        eprintln!("bellwether: nothing was removed: use --yes to remove {} records", done.matched);
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ pub(super) async fn wait(global: &Global, output: Output, ids: &[JobId]) -> Resu
     Failure::all(wrong)
 }
 
-/// Waits up to the timeout: what is known of each job, and what went wrong.
+/// Waits up to the timeout. Returns the last known view of each job, and the failures.
 pub(super) async fn wait_all(
     global: &Global,
     client: &Client,

@@ -18,96 +18,97 @@ use super::{documents, is_json, table};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
-    /// Which handler runs the job.
+    /// Kind of the job; it selects the handler.
     kind: String,
-    /// What the handler gets: JSON text, @FILE, or - for stdin.
+    /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
-    /// What the payload is; anything but JSON is passed on as it is.
+    /// Content type of the payload. A payload that is not JSON is passed on unchanged.
     #[arg(long, default_value = "application/json", value_name = "TYPE")]
     content_type: String,
-    /// Names the job [default: a UUIDv7]. The same id, kind and payload is the same job, so a named job can be
-    /// submitted again after any doubt. With --count the jobs are ID-1, ID-2, …
+    /// Id of the job [default: a UUIDv7]. The same id, kind and payload is the same job, so submitting a job with an
+    /// id again is safe. With --count the ids are ID-1, ID-2, …
     #[arg(long)]
     id: Option<String>,
-    /// How many such jobs to submit.
+    /// Number of jobs to submit.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: Option<u64>,
-    /// Wait until all are over, up to --timeout, and print how they ended.
+    /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
     #[arg(long)]
     wait: bool,
-    /// How many attempts may fail before the job is dead.
+    /// Number of failed attempts after which the job is dead.
     #[arg(long, default_value_t = 5)]
     max_attempts: u32,
-    /// How many workers may be lost under the job before it is dead.
+    /// Number of lost attempts (worker lost or lease expired) after which the job is dead.
     #[arg(long, default_value_t = 3)]
     max_losses: u32,
-    /// How long one attempt may run [default: no bound].
+    /// Time limit of each attempt [default: none].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     job_timeout: Option<Duration>,
-    /// How long a worker may give no sign of life of the job before it goes to another [default: what its kind says, else 5m].
+    /// Lease of each attempt: without a renewal for this long, the job moves to another worker [default: that of its
+    /// kind, else 5m].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     lease: Option<Duration>,
-    /// Renew the lease for as long as the handler runs [default: what its kind says, else false].
+    /// Renew the lease while the handler runs [default: the setting of its kind, else false].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     renew_lease: Option<bool>,
-    /// What the worker must offer. May be given again.
+    /// Tag that the worker must have. Can be repeated.
     #[arg(long)]
     tag: Vec<String>,
-    /// Jobs of one key prefer one worker, under the strategy rendezvous.
+    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
     #[arg(long, value_name = "KEY")]
     affinity: Option<String>,
-    /// Jobs of one lane run one at a time, in the order of their submission.
+    /// Lane of the job: jobs of one lane run one at a time, in the order of their submission.
     #[arg(long, value_name = "NAME")]
     lane: Option<String>,
-    /// A name within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2 and so on.
+    /// Name of the job within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2, …
     #[arg(long, conflicts_with = "id")]
     name: Option<String>,
-    /// Makes it a member of this group, which is made if it is not there: the id is KIND:GROUP:NUMBER.
+    /// Add the job to this group, which is created if it does not exist: the id is KIND:GROUP:NUMBER.
     #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "name"])]
     group: Option<String>,
-    /// Its number in the group, from 0; with --count that of the first.
+    /// Number of the member in the group, from 0; with --count the number of the first.
     #[arg(long, requires = "group", value_name = "N")]
     number: Option<u32>,
-    /// How many members the group has. Said once, with any of them.
+    /// Total number of members of the group. Set it once, with any member.
     #[arg(long, requires = "group", value_name = "N")]
     total: Option<u32>,
-    /// What to do when there is a job with this id.
+    /// What to do if a job with this id exists.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     if_exists: IfExists,
-    /// How urgent it is: 0 to 9, 9 goes first.
+    /// Priority of the job: 0 to 9; 9 runs first.
     #[arg(long, default_value_t = 5)]
     priority: u8,
-    /// Not to be started before this instant, such as 2026-11-21T11:33:00Z.
+    /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "in")]
     at: Option<SystemTime>,
-    /// Not to be started before this time has passed.
+    /// Do not start the job before this time has passed.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     r#in: Option<Duration>,
-    /// Never to be started after this instant: it is dead then.
+    /// Do not start the job after this instant: it is dead then.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "expires_in")]
     expires_at: Option<SystemTime>,
-    /// Never to be started after this time has passed.
+    /// Do not start the job after this time has passed: it is dead then.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_in: Option<Duration>,
-    /// Makes it part of this trace, as W3C Trace Context has it: 00-TRACE-SPAN-FLAGS [default: the environment's TRACEPARENT].
+    /// Trace of the job as in W3C Trace Context: 00-TRACE-SPAN-FLAGS [default: the environment variable TRACEPARENT].
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<TraceContext>,
 }
 
-/// As the client's.
+/// The client's `IfExists` as an option.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum IfExists {
-    /// It is the same job if kind and payload are the same, and a conflict otherwise.
+    /// The same job if kind and payload are the same, otherwise a conflict.
     #[default]
     Same,
-    /// Do nothing, whatever that job is.
+    /// Do nothing, whatever the existing job is.
     Ignore,
-    /// As same; a job that is over is opened again.
+    /// As same, but a job that has ended is opened again.
     Again,
 }
 
-/// A job as it was submitted.
+/// A job and how its submission was accepted.
 #[derive(Serialize)]
 struct Submitted {
     duplicate: bool,
@@ -158,7 +159,7 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         Ok(views) if submit.wait => table(output, &views)?,
         Ok(_) if ids.is_empty() => {}
         Ok(_) => output.text(&ids.iter().map(JobId::as_str).collect::<Vec<_>>().join("\n"))?,
-        // The jobs are accepted all the same: their ids must not be lost.
+        // The jobs are accepted, so their ids are printed even if this read fails.
         Err(failure) => {
             let told = ids.iter().map(|id| {
                 let accepted = accepted(id);
@@ -171,13 +172,13 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     Failure::all(wrong)
 }
 
-/// What the environment says is not this command's to refuse: the standard wants it ignored when it is none.
+/// Returns the trace of the job. An invalid TRACEPARENT in the environment is ignored, as W3C Trace Context requires.
 fn trace(submit: &Submit) -> Option<TraceContext> {
     let of_environment = || std::env::var("TRACEPARENT").ok()?.parse().ok();
     submit.traceparent.or_else(of_environment)
 }
 
-/// The group of a member, with what was said of it.
+/// Returns the group of a member, with its total and trace.
 fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
     let group = Group::new(&submit.kind, name).map_err(|error| Failure::usage(error.to_string()))?;
     let group = match submit.total {
@@ -238,13 +239,13 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
             (1..=count).map(|n| named(job.clone(), format!("{id}-{n}"))).collect()
         }
     };
-    // The last has the longest id.
+    // The last job has the longest id.
     let checked = jobs.first().into_iter().chain(jobs.last()).try_for_each(bellwether::Job::check);
     checked.map_err(|error| Failure::usage(error.to_string()))?;
     Ok(jobs)
 }
 
-/// What is accepted passes the check that its submission begins with. No file is read, and few copies are made.
+/// Accepted arguments pass the check that a submission begins with. Reads no file and limits the number of copies.
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(submit: Submit) {
     if submit.payload == "-" || submit.payload.starts_with('@') {
@@ -253,11 +254,11 @@ pub(super) fn fuzzed(submit: Submit) {
     let submit = Submit { count: submit.count.map(|count| count.min(3)), ..submit };
     if let Ok(jobs) = jobs(&submit) {
         assert_eq!(jobs.len() as u64, submit.count.unwrap_or(1));
-        jobs.iter().for_each(|job| job.check().expect("what is accepted can be submitted"));
+        jobs.iter().for_each(|job| job.check().expect("accepted arguments can be submitted"));
     }
 }
 
-/// What the output needs to know of the jobs: how they ended, how they are, or nothing.
+/// Returns the views that the output needs: of ended jobs, of jobs as they are now, or none.
 async fn follow(
     global: &Global,
     output: Output,

@@ -1,8 +1,8 @@
-//! How a command reaches the keeper that holds the lock on a data directory: a socket beside the data.
+//! Requests to the keeper that holds the lock on a data directory, over a socket in that directory.
 //!
-//! Who may read the directory may ask; the protocol of the clients' port has no word for a backup. One request and one
-//! answer per connection, each a line of JSON. A socket that a killed keeper left behind is replaced by the next one:
-//! the lock on the data tells that nobody serves it.
+//! Access to the directory is access to the socket. The protocol of the client port has no request for a backup. A
+//! connection carries one request and one answer, each a line of JSON. A keeper replaces the socket that a killed
+//! keeper left behind: it holds the lock on the data, so no other keeper serves that socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// The socket's name in the data directory.
+/// Name of the socket in the data directory.
 const SOCKET: &str = "admin.sock";
-/// Longer than any line: a path and a few numbers.
+/// Limit of a line. A request or answer is shorter: a path and a few numbers.
 const MAX_LINE: u64 = 16 * 1024;
-/// Whoever connects and asks nothing is not waited for.
+/// A client that connects and sends no request is disconnected after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a keeper may be asked.
+/// A request to a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Ask {
@@ -28,17 +28,17 @@ pub(super) enum Ask {
     Backup(PathBuf),
 }
 
-/// What it answers.
+/// The answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// The copy is made and on disk.
+    /// The copy is complete and on disk.
     Copied { zxid: i64, nodes: u64, bytes: u64 },
-    /// It is not made, and why.
+    /// No copy was made, for this reason.
     Refused(String),
 }
 
-/// The socket of a running keeper; gone with this value.
+/// The socket of a running keeper. It is removed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Admin {
     listener: UnixListener,
@@ -46,7 +46,7 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Opens the socket. The caller holds the lock on the directory, so an old socket is nobody's.
+    /// Opens the socket. The caller holds the lock on the directory, so an old socket is unused.
     pub(super) fn open(data_dir: &Path) -> io::Result<Self> {
         let path = data_dir.join(SOCKET);
         match std::fs::remove_file(&path) {
@@ -56,7 +56,7 @@ impl Admin {
         Ok(Self { listener: UnixListener::bind(&path)?, path })
     }
 
-    /// Answers one after another, until it is dropped.
+    /// Serves requests one after another, until the future is dropped.
     pub(super) async fn serve(&self, keeper: &Keeper) {
         loop {
             let served = match self.listener.accept().await {
@@ -64,8 +64,8 @@ impl Admin {
                 Err(error) => Err(error),
             };
             if let Err(error) = served {
-                tracing::warn!(%error, "a request for a backup could not be served");
-                // An error of accept (no more descriptors) may last.
+                tracing::warn!(%error, "cannot serve a backup request");
+                // An error of `accept`, such as too many open files, may last.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -75,7 +75,7 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, "the socket for backups was gone already");
+            tracing::debug!(%error, "the backup socket was already removed");
         }
     }
 }
@@ -87,12 +87,12 @@ async fn serve_one(mut stream: UnixStream, keeper: &Keeper) -> io::Result<()> {
             Ok(backup) => Answer::Copied { zxid: backup.zxid, nodes: backup.nodes, bytes: backup.bytes },
             Err(error) => Answer::Refused(crate::cli::exit::chain(&error)),
         },
-        Err(error) => Answer::Refused(format!("not a request: {error}")),
+        Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     write_line(&mut stream, &answer).await
 }
 
-/// Asks the keeper that runs on a directory.
+/// Sends a request to the keeper that runs on a directory.
 pub(super) async fn ask(data_dir: &Path, ask: &Ask) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(data_dir.join(SOCKET)).await?;
     write_line(&mut stream, ask).await?;

@@ -19,7 +19,7 @@ struct Copied<'a> {
 }
 
 pub(super) async fn backup(output: Output, data_dir: PathBuf, to: PathBuf) -> Result<(), Failure> {
-    // The keeper has another working directory.
+    // The keeper may have another working directory.
     let to =
         std::path::absolute(&to).map_err(|error| Failure::usage(format!("{}: {error}", to.display())))?;
     let (zxid, nodes, bytes) = match offline(&data_dir, &to) {
@@ -39,10 +39,10 @@ pub(super) async fn backup(output: Output, data_dir: PathBuf, to: PathBuf) -> Re
     tell(output, Copied { from: &data_dir, to: &to, zxid, nodes, bytes })
 }
 
-/// Of a directory that no keeper runs on.
+/// Copies a directory that no keeper uses.
 fn offline(data_dir: &Path, to: &Path) -> Result<store::Backup, StoreError> {
     if !data_dir.is_dir() {
-        // To open it would make it.
+        // Opening a missing directory would create it.
         let source = std::io::ErrorKind::NotFound.into();
         return Err(StoreError::Io {
             path: data_dir.to_owned(),

@@ -1,4 +1,4 @@
-//! `bellwether keeper`: a server for one machine, and copies of what it keeps.
+//! `bellwether keeper`: a server for one machine, with backup and restore.
 
 mod admin;
 mod backup;
@@ -28,28 +28,28 @@ pub(crate) struct Keeper {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Copy a keeper's data to a new file, also while it serves.
+    /// Copy a keeper's data to a new file, even while the keeper runs.
     Backup {
         /// The keeper's data directory.
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
-        /// The file to make. It must not exist.
+        /// The backup file to create. It must not exist.
         to: PathBuf,
     },
-    /// Make a data directory out of a backup.
+    /// Create a data directory from a backup.
     Restore {
-        /// The directory to make. It must be absent or empty.
+        /// The data directory to create. It must be absent or empty.
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
-        /// The backup.
+        /// The backup file.
         from: PathBuf,
     },
 }
 
-/// Which server it behaves as, where a client can see it.
+/// The release of ZooKeeper whose visible behaviour the keeper has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
-    /// ZooKeeper 3.8.0: a create inside a multi answers a blank stat, events have no transaction number.
+    /// ZooKeeper 3.8.0: a create inside a multi returns an empty stat, and events have no transaction id.
     #[value(name = "3.8.0")]
     V3_8_0,
     /// ZooKeeper 3.9.
@@ -59,7 +59,7 @@ pub(crate) enum Compat {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Where clients connect. Port 0 takes any free one.
+    /// Address for client connections. Port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "ADDR")]
     listen: SocketAddr,
     #[command(flatten)]
@@ -68,37 +68,37 @@ struct Serve {
     options: Options,
 }
 
-/// Where the data are.
+/// Where the data is stored.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct DataLocation {
-    /// Keep the data here. It is made when absent, and locked while the keeper runs.
+    /// Store the data in this directory. It is created if absent, and locked while the keeper runs.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Keep the data in memory: they are gone with the keeper.
+    /// Store the data in memory. It is lost when the keeper ends.
     #[arg(long)]
     memory: bool,
 }
 
-/// What else a keeper may be told.
+/// Further options of a keeper.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Behave as this release of ZooKeeper.
+    /// Behave like this release of ZooKeeper.
     #[arg(long, value_enum, default_value = "3.9")]
     compat: Compat,
-    /// The unit of session timeouts: they last 2 to 20 ticks, and expire up to a tick late.
+    /// Unit of session timeouts: they last 2 to 20 ticks, and sessions expire up to one tick late.
     #[arg(long, default_value = "2s", value_parser = input::duration, value_name = "DURATION")]
     tick_time: Duration,
-    /// The longest session timeout [default: 20 ticks].
+    /// Longest session timeout [default: 20 ticks].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     max_session_timeout: Option<Duration>,
-    /// Most connections; 0 is no limit.
+    /// Maximum number of connections; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections, value_name = "N")]
     max_connections: usize,
-    /// Most connections from one address; 0 is no limit.
+    /// Maximum number of connections from one address; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
     max_connections_per_address: usize,
-    /// Who passes every ACL: user:base64(sha1(user:password)), as ZooKeeper spells it.
+    /// Digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.
     #[arg(long, env = "BELLWETHER_KEEPER_SUPER_DIGEST", hide_env_values = true, value_name = "DIGEST")]
     super_digest: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A keeper in the foreground, or beside a node.
+//! A keeper in the foreground, or in the process of a node.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +15,10 @@ use super::{Compat, Options, Serve};
 use crate::cli::exit::{Failure, chain};
 use crate::cli::output::{Format, Output};
 
-/// Where ZooKeeper's users expect it.
+/// ZooKeeper's default port on this machine.
 const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2181);
 
-/// A keeper, and the socket for its backups when it keeps anything.
+/// A keeper, and the socket for backups if it stores data on disk.
 pub(crate) struct Running {
     keeper: Keeper,
     admin: Option<Admin>,
@@ -31,8 +31,9 @@ struct Started {
 
 pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
     let keeper = start(Some(serve.listen), serve.place.data_dir.as_deref(), &serve.options).await?;
-    // Before anybody is told that it serves, and may want it to end.
-    let no_signals = |error| Failure::failed(format!("no signals: {error}"));
+    // The signal handlers are installed before the address is printed, because a caller may stop the keeper as soon as
+    // it reads it.
+    let no_signals = |error| Failure::failed(format!("cannot listen for signals: {error}"));
     let mut term = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let address = keeper.connect_string();
@@ -50,7 +51,7 @@ pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
     keeper.stop().await
 }
 
-/// Starts a keeper, on the usual port or any free one when no address is given.
+/// Starts a keeper. Without an address it uses the default port, or any free port if the default one is in use.
 pub(crate) async fn start(
     listen: Option<SocketAddr>,
     data_dir: Option<&Path>,
@@ -73,7 +74,7 @@ pub(crate) async fn start(
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
         Ok(admin) => Some(admin),
         Err(error) => {
-            tracing::warn!(%error, dir = %dir.display(), "no socket for backups: stop the keeper to make one");
+            tracing::warn!(%error, dir = %dir.display(), "no backup socket: stop the keeper to make a backup");
             None
         }
     });
@@ -112,12 +113,12 @@ impl From<Compat> for model::Compat {
 }
 
 impl Running {
-    /// `127.0.0.1:2181`: a chroot may be appended to it.
+    /// Returns the address, such as `127.0.0.1:2181`, to which a chroot may be appended.
     pub(crate) fn connect_string(&self) -> String {
         self.keeper.connect_string()
     }
 
-    /// Serves requests for backups until the keeper stops by itself, and says why.
+    /// Serves backup requests until the keeper stops without a call of `stop`, and returns the reason.
     pub(crate) async fn stopped(&self) -> Failure {
         let backups = async {
             match &self.admin {
@@ -130,11 +131,11 @@ impl Running {
                 Ok(()) => Failure::failed("the keeper stopped"),
                 Err(error) => Failure::failed(chain(&error)),
             },
-            () = backups => Failure::failed("the socket for backups closed"),
+            () = backups => Failure::failed("the backup socket closed"),
         }
     }
 
-    /// Sends what was decided, and closes. Sessions stay, as they do on a ZooKeeper that is restarted.
+    /// Sends the answers to committed requests and closes. Sessions survive, as in a restart of ZooKeeper.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         drop(self.admin);
         self.keeper.stop().await.map_err(|error| Failure::failed(chain(&error)))

@@ -1,4 +1,4 @@
-//! Traces for a collector, in a build with the feature `otel`.
+//! Traces for a collector, in builds with the feature `otel`.
 
 #[cfg(feature = "otel")]
 pub(crate) use with::Exporter;
@@ -26,7 +26,7 @@ mod with {
         let named = match command {
             Command::Node(node) => node.node_id.as_ref(),
             Command::Dev(dev) => dev.node_id(),
-            // They are no nodes.
+            // These commands have no node id.
             Command::Job(_)
             | Command::Kind(_)
             | Command::Group(_)
@@ -57,7 +57,7 @@ mod without {
     use crate::cli::exit::Failure;
     use crate::cli::{Command, Global};
 
-    /// There is none.
+    /// This build has no exporter.
     #[derive(Debug)]
     pub(crate) enum Exporter {}
 
@@ -71,7 +71,8 @@ mod without {
         }
     }
 
-    /// What OpenTelemetry's own variables say is said to all programs, and no reason to refuse to be one without it.
+    /// OpenTelemetry's own variables are meant for all programs, so this build ignores them. An explicit endpoint is
+    /// an error.
     pub(in crate::cli::logging) fn start(
         global: &Global,
         _: &Command,
@@ -80,7 +81,7 @@ mod without {
         match &global.otlp_endpoint {
             None => Ok(None),
             Some(_) => Err(Failure::usage(
-                "otlp_endpoint is set, and this build exports no traces: build it with --features otel, or unset it",
+                "otlp_endpoint is set, but this build exports no traces: build it with --features otel, or unset it",
             )),
         }
     }

@@ -12,106 +12,106 @@ use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
 
-/// When it ticks: one of these.
+/// When the schedule ticks. Exactly one of these is required.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct When {
-    /// At the times of a cron expression of 5 fields, or 6 with the second first.
+    /// Tick at the times of a cron expression with 5 fields, or with 6 fields of which the first is the second.
     #[arg(long, value_name = "EXPRESSION")]
     pub(super) cron: Option<String>,
-    /// Every so often, from 1s to 366d.
+    /// Tick at this interval, 1s to 366d.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     pub(super) every: Option<Duration>,
-    /// Once, at this instant.
+    /// Tick once, at this instant.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
     pub(super) at: Option<SystemTime>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What it is called.
+    /// Name of the schedule.
     schedule: ScheduleId,
-    /// Which handler runs its jobs.
+    /// Kind of its jobs; it selects the handler.
     kind: String,
-    /// What the handler gets: JSON text, @FILE, or - for stdin.
+    /// Payload for the handler: JSON text, @FILE, or - for stdin.
     #[arg(default_value = "null", allow_hyphen_values = true)]
     payload: String,
     #[command(flatten)]
     when: When,
-    /// The IANA zone of a cron expression, such as Europe/Berlin [default: UTC].
+    /// IANA zone of the cron expression, such as Europe/Berlin [default: UTC].
     #[arg(long, requires = "cron")]
     zone: Option<String>,
-    /// Where an interval begins [default: 1970-01-01T00:00:00Z].
+    /// Instant at which the interval starts [default: 1970-01-01T00:00:00Z].
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", requires = "every")]
     anchor: Option<SystemTime>,
-    /// What becomes of ticks that nobody was there for.
+    /// What to do with ticks that were missed because there was no leader.
     #[arg(long, value_enum, default_value_t)]
     misfire: MisfireName,
-    /// How many to catch up with at most.
+    /// Maximum number of missed ticks to catch up with.
     #[arg(long, default_value_t = 10, value_name = "N")]
     catch_up: u32,
-    /// How old ticks may be that are caught up with.
+    /// Maximum age of missed ticks to catch up with.
     #[arg(long, default_value = "1d", value_parser = input::duration, value_name = "DURATION")]
     catch_up_within: Duration,
-    /// How late a tick may be and still be on time.
+    /// How late a tick may be without being missed.
     #[arg(long, default_value = "60s", value_parser = input::duration, value_name = "DURATION")]
     grace: Duration,
-    /// What becomes of a tick while the last one's job is not over.
+    /// What to do with a tick while the job of the last tick has not ended.
     #[arg(long, value_enum, default_value_t)]
     overlap: OverlapName,
-    /// How long after its tick a job may be started [default: for ever].
+    /// Time after its tick until which a job may start [default: unlimited].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_after: Option<Duration>,
-    /// Take the place of a schedule of this name with another spec.
+    /// Replace a schedule that has this name and another spec.
     #[arg(long)]
     replace: bool,
-    /// What the payload is; anything but JSON is passed on as it is.
+    /// Content type of the payload. A payload that is not JSON is passed on unchanged.
     #[arg(long, default_value = "application/json", value_name = "TYPE")]
     content_type: String,
-    /// How many attempts of a job may fail before it is dead.
+    /// Number of failed attempts after which a job is dead.
     #[arg(long, default_value_t = 5)]
     max_attempts: u32,
-    /// How many workers may be lost under a job before it is dead.
+    /// Number of lost attempts (worker lost or lease expired) after which a job is dead.
     #[arg(long, default_value_t = 3)]
     max_losses: u32,
-    /// How long one attempt may run [default: no bound].
+    /// Time limit of each attempt [default: none].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     job_timeout: Option<Duration>,
-    /// How urgent its jobs are: 0 to 9, 9 goes first.
+    /// Priority of the jobs: 0 to 9; 9 runs first.
     #[arg(long, default_value_t = 5)]
     priority: u8,
-    /// What the worker must offer. May be given again.
+    /// Tag that the worker must have. Can be repeated.
     #[arg(long)]
     tag: Vec<String>,
-    /// Jobs of one key prefer one worker, under the strategy rendezvous.
+    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
     #[arg(long, value_name = "KEY")]
     affinity: Option<String>,
-    /// Jobs of one lane run one at a time.
+    /// Lane of the jobs: jobs of one lane run one at a time.
     #[arg(long, value_name = "NAME")]
     lane: Option<String>,
 }
 
-/// As the library's.
+/// The library's `Misfire` as an option.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum MisfireName {
-    /// Nothing.
+    /// No missed tick gets a job.
     Skip,
-    /// The last one is made up for all of them.
+    /// The last missed tick gets a job, on behalf of all of them.
     #[default]
     Once,
-    /// The last ones are made up, by --catch-up and --catch-up-within.
+    /// The last missed ticks get their jobs, up to --catch-up and --catch-up-within.
     CatchUp,
 }
 
-/// As the library's.
+/// The library's `Overlap` as an option.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum OverlapName {
-    /// It gets its job.
+    /// The tick gets its job.
     #[default]
     Allow,
-    /// It is passed over.
+    /// The tick is skipped.
     Forbid,
-    /// It gets its job, which waits for the others in a lane.
+    /// The tick gets its job, which waits for the other jobs in a lane.
     Queue,
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     };
     match output.format {
         Format::Json => {
-            // It is added all the same, if it cannot be read just now.
+            // The schedule is added, even if it cannot be read afterwards.
             let mut document = match view {
                 Ok(view) => serde_json::to_value(view).unwrap_or_default(),
                 Err(_) => json!({ "id": add.schedule.as_str() }),
@@ -190,14 +190,14 @@ fn schedule(add: &Add) -> Result<Schedule, Failure> {
     Ok(schedule)
 }
 
-/// What is accepted can be added. No file is read.
+/// An accepted schedule can be added. Reads no file.
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(add: Add) {
     if add.payload != "-"
         && !add.payload.starts_with('@')
         && let Ok(schedule) = schedule(&add)
     {
-        let ticks = schedule.preview(SystemTime::UNIX_EPOCH, 3).expect("what is accepted can be added");
+        let ticks = schedule.preview(SystemTime::UNIX_EPOCH, 3).expect("an accepted schedule can be added");
         assert!(ticks.is_sorted());
     }
 }

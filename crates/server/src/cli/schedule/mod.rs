@@ -13,7 +13,7 @@ use super::Global;
 use super::exit::{Failure, Told};
 use super::output::{Format, Output};
 
-/// Of `schedule show` and the commands that change one.
+/// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace_ms, overlap, kind, priority, tags, \
                     expires_after_ms, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
                     last_passed, created_at, error.";
@@ -22,31 +22,31 @@ const JSON: &str = "JSON: an object with id, state, when, misfire, grace_ms, ove
 pub(crate) enum ScheduleCommand {
     /// Add a schedule: when it ticks, and the job that each tick submits.
     ///
-    /// The same schedule again is the same schedule; another one of its name is a conflict, unless --replace. JSON as of
-    /// `schedule show`, with added: made, same or replaced.
+    /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
+    /// unless --replace is given. JSON as for `schedule show`, with added: made, same or replaced.
     Add(Box<add::Add>),
     /// List the schedules.
     ///
-    /// JSON: an array of what `schedule show` tells.
+    /// JSON: an array of objects as for `schedule show`.
     List,
-    /// Show schedules with their next and their last tick.
+    /// Show schedules with their next and last ticks.
     #[command(after_long_help = JSON)]
     Show(Names),
-    /// Make schedules stand still. Jobs that they have submitted go on.
+    /// Pause schedules. Jobs that they have submitted continue.
     #[command(after_long_help = JSON)]
     Pause(Names),
-    /// Make schedules go on, with the first tick after now: what fell into the pause is not made up.
+    /// Resume schedules with the first tick after now. Ticks during the pause get no jobs.
     #[command(after_long_help = JSON)]
     Resume(Names),
-    /// Submit a schedule's job now, beside its ticks.
+    /// Submit the job of a schedule now, in addition to its ticks.
     ///
     /// JSON: an object with id and job.
     Trigger(Name),
-    /// Tell the next ticks of a cron expression or an interval, or of a schedule that is there.
+    /// Show the next ticks of a cron expression, an interval or an existing schedule.
     ///
     /// JSON: an array of instants.
     Preview(preview::Preview),
-    /// Remove schedules. Their jobs stay.
+    /// Remove schedules. Their jobs are kept.
     ///
     /// JSON: an array of objects with id and removed.
     Remove(Names),
@@ -54,14 +54,14 @@ pub(crate) enum ScheduleCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Names {
-    /// The schedules.
+    /// Names of the schedules.
     #[arg(required = true, value_name = "SCHEDULE")]
     schedules: Vec<ScheduleId>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// The schedule.
+    /// Name of the schedule.
     #[arg(value_name = "SCHEDULE")]
     schedule: ScheduleId,
 }
@@ -101,7 +101,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
     }
 }
 
-/// Does it to each, and tells how each is; one that fails stops no other.
+/// Applies an operation to each schedule and prints its state afterwards. A failure does not stop the others.
 async fn each(
     global: &Global,
     output: Output,
@@ -163,7 +163,7 @@ fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
     output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / PASSED OVER"], rows.collect())
 }
 
-/// Instants for people, one to a line.
+/// Prints instants, one per line.
 fn instants(output: Output, ticks: impl Iterator<Item = WallMillis>) -> Result<(), Failure> {
     let ticks = ticks.map(instant::text).collect::<Vec<_>>();
     match output.format {

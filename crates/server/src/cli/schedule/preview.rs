@@ -13,19 +13,19 @@ use super::instants;
 
 #[derive(Debug, Args)]
 pub(crate) struct Preview {
-    /// A cron expression in quotes, for which no ZooKeeper is needed; or the name of a schedule that is there.
+    /// Cron expression in quotes, which needs no ZooKeeper; or the name of an existing schedule.
     #[arg(value_name = "EXPRESSION|SCHEDULE", required_unless_present = "every")]
     what: Option<String>,
-    /// The IANA zone of the expression [default: UTC].
+    /// IANA zone of the expression [default: UTC].
     #[arg(long)]
     zone: Option<String>,
-    /// An interval instead.
+    /// Interval, instead of an expression.
     #[arg(long, value_parser = input::duration, value_name = "DURATION", conflicts_with_all = ["what", "zone"])]
     every: Option<Duration>,
-    /// How many ticks.
+    /// Number of ticks.
     #[arg(short = 'n', long = "count", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000), value_name = "N")]
     count: u32,
-    /// After which instant [default: now, or a schedule's cursor].
+    /// Show ticks after this instant [default: now, or the schedule's cursor].
     #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
     after: Option<SystemTime>,
 }
@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global, output: Output, preview: Preview) -> Re
     instants(output, calendar.ticks_after(after).take(count))
 }
 
-/// What needs no namespace, or the name of what does. An expression has spaces, and a name has none.
+/// Returns what needs no namespace, or else the name of the schedule. An expression contains spaces, and a name none.
 fn offline(preview: &Preview) -> Result<Result<When, ScheduleId>, Failure> {
     let usage = |error: bellwether::schedule::SpecError| Failure::usage(error.to_string());
     if let Some(interval) = preview.every {
@@ -60,17 +60,17 @@ fn offline(preview: &Preview) -> Result<Result<When, ScheduleId>, Failure> {
     }
     if preview.zone.is_some() {
         return Err(Failure::usage(format!(
-            "--zone is an expression's, and {what:?} is the name of a schedule"
+            "--zone needs a cron expression, but {what:?} is the name of a schedule"
         )));
     }
     Ok(Err(ScheduleId::new(what).map_err(|error| Failure::usage(error.to_string()))?))
 }
 
-/// What is understood has a calendar.
+/// An accepted expression has a calendar.
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(preview: Preview) {
     if let Ok(Ok(when)) = offline(&preview) {
-        let calendar = when.calendar().expect("what is accepted has a calendar");
+        let calendar = when.calendar().expect("an accepted expression has a calendar");
         let after = preview.after.map_or(WallMillis(0), WallMillis::from);
         assert!(calendar.ticks_after(after).take(3).is_sorted());
     }

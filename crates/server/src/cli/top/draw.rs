@@ -1,6 +1,6 @@
-//! A page as lines of a terminal.
+//! Draws a page as lines of a terminal.
 //!
-//! Nothing that somebody else wrote reaches the terminal as it is: see [`cell`].
+//! Text of other users never reaches the terminal unescaped: see [`cell`].
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::table::{Cell, Table, left, right};
 use super::view::{Count, Jobs, Kind, Rates, Sort, State, View, Worker};
 use crate::cli::output::{printable, short};
 
-/// A text of a cell is cut here. A name may have 128 letters.
+/// Limit of a cell's text in characters; longer texts are cut. A name may have 128 characters.
 const WIDEST: usize = 40;
 
-/// Cells of the bar of slots.
+/// Width of the bar of slots.
 const BAR: usize = 20;
 
-/// Columns of a page that is printed, and not drawn on a terminal.
+/// Width of a page that is printed instead of drawn on a terminal.
 const PRINTED: u16 = 140;
 
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -29,18 +29,18 @@ const GOOD: Style = Style::new().fg(Color::Green);
 const ODD: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::Red);
 
-/// All that is on the screen.
+/// The content of the screen.
 pub(crate) struct Screen<'a> {
     /// The connect string.
     pub(crate) to: &'a str,
     pub(crate) interval: Duration,
-    /// Why what is shown is old, and how old.
+    /// Why the data is old, and its age.
     pub(crate) trouble: Option<(&'a str, Duration)>,
     pub(crate) view: &'a View,
     pub(crate) sort: Sort,
-    /// Workers that are passed over.
+    /// Number of workers to skip.
     pub(crate) scroll: usize,
-    /// Whether somebody can press keys.
+    /// Whether the keyboard is read.
     pub(crate) keys: bool,
 }
 
@@ -54,7 +54,7 @@ impl Widget for &Screen<'_> {
 }
 
 impl Screen<'_> {
-    /// The whole page, as text.
+    /// Returns the whole page as text.
     pub(crate) fn text(&self) -> String {
         let lines = self.lines(usize::MAX);
         let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
@@ -71,7 +71,7 @@ impl Screen<'_> {
         let mut lines = vec![self.title()];
         if let Some((why, old)) = self.trouble {
             let why = short(&printable(why), 200);
-            lines.push(Line::styled(format!("What you see is {} old: {why}", time(old)), BAD));
+            lines.push(Line::styled(format!("Data is {} old: {why}", time(old)), BAD));
         }
         lines.push(leader(self.view));
         lines.push(jobs(&self.view.jobs));
@@ -79,7 +79,7 @@ impl Screen<'_> {
         lines.push(slots(self.view));
         lines.push(Line::default());
         let foot = usize::from(self.keys);
-        // Each table has a header; a blank line is between them.
+        // Each table has a header, and a blank line separates the tables.
         let room = height.saturating_sub(lines.len() + foot + 3);
         let kinds = self.view.kinds.len().min((room / 2).max(room.saturating_sub(self.view.workers.len())));
         let workers = room.saturating_sub(kinds);
@@ -91,7 +91,7 @@ impl Screen<'_> {
             lines.resize(height.saturating_sub(1), Line::default());
             let sort = self.sort.name();
             lines
-                .push(Line::styled(format!("q quit   s sort (by {sort})   ↑↓ scroll   space ask now"), HEAD));
+                .push(Line::styled(format!("q quit   s sort (by {sort})   ↑↓ scroll   space refresh"), HEAD));
         }
         lines
     }
@@ -115,9 +115,9 @@ fn leader(view: &View) -> Line<'static> {
         }
         Some(leader) => {
             let (node, epoch) = (cell(&leader.node), leader.epoch);
-            Span::styled(format!("nobody leads; {node} did, epoch {epoch}"), BAD)
+            Span::styled(format!("no leader; the last was {node}, epoch {epoch}"), BAD)
         }
-        None => Span::styled("nobody ever led", BAD),
+        None => Span::styled("no leader yet", BAD),
     };
     Line::from(vec!["leader  ".into(), told])
 }
@@ -135,9 +135,9 @@ fn jobs(jobs: &Jobs) -> Line<'static> {
         let style = if count == 0 { Style::new() } else { BAD };
         Span::styled(format!("{} {what}  ", grouped(count)), style)
     };
-    let mut spans = vec![calm.into(), amiss(orphaned, "orphaned"), amiss(quarantined, "set aside")];
+    let mut spans = vec![calm.into(), amiss(orphaned, "orphaned"), amiss(quarantined, "quarantined")];
     if let Some(over) = over {
-        spans.push(format!("{} over and kept", grouped(over)).into());
+        spans.push(format!("{} ended and kept", grouped(over)).into());
     }
     Line::from(spans)
 }
@@ -226,7 +226,7 @@ fn kind_row(kind: &Kind) -> Vec<Cell> {
     ]
 }
 
-/// What somebody wrote, on one line, cut, and without a sign that a terminal would obey.
+/// Makes text of other users safe for one line of the terminal: cuts it, and escapes control characters.
 fn cell(text: &str) -> String {
     short(&printable(&text.replace(['\n', '\r'], " ")), WIDEST)
 }
@@ -242,13 +242,13 @@ fn count(count: Option<Count>) -> String {
 fn rate(rate: Option<f64>) -> String {
     match rate {
         Some(rate) if rate < 1_000.0 => format!("{rate:.1}"),
-        // Rounded; a rate is not negative.
+        // Rounded; a rate is never negative.
         Some(rate) => grouped(rate.round() as usize),
         None => "–".to_owned(),
     }
 }
 
-/// `1,234,567`
+/// Formats a number as `1,234,567`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -261,7 +261,7 @@ fn grouped(number: usize) -> String {
     grouped
 }
 
-/// The two largest units.
+/// Formats a duration in its two largest units.
 fn time(time: Duration) -> String {
     let (seconds, millis) = (time.as_secs(), time.subsec_millis());
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {

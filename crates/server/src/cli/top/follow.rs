@@ -1,8 +1,8 @@
-//! Asks again and again, whatever happens to the connection.
+//! Takes snapshots repeatedly, also across lost connections.
 //!
-//! **How much that loads ZooKeeper**: one snapshot at a time, and a rest after each that is as long as the interval and at
-//! least as long as the snapshot took, so that a slow server is asked less often. Who does not want to wait for the
-//! interval waits for the rest of it all the same.
+//! **Load on ZooKeeper**: there is one snapshot at a time. The pause after it is at least the interval and at least the
+//! time that the snapshot took, so that a slow server gets fewer requests. A refresh by key shortens the interval but
+//! not the second bound.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::cli::exit::{Failure, chain};
 use super::SHORTEST;
 use super::view::{Sort, View};
 
-/// Delayed jobs are counted in the minutes of most of a day: ten requests.
+/// Delayed jobs are counted in at most this many minutes, most of a day: ten requests.
 const MINUTES: usize = 1_000;
 
-/// How long a snapshot may take before somebody who looks is told that there is none.
+/// Limit for a snapshot; after it the page shows the error.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Sessions of this command, which outlives what ails them.
+/// Session timeout of this command, which survives lost sessions.
 const SESSION: Duration = Duration::from_secs(5);
 
-/// A namespace, looked at now and then.
+/// Takes snapshots of a namespace.
 pub(crate) struct Follower {
     pub(crate) client: Client,
     interval: Duration,
     turn: usize,
-    /// When the next look is due, and from when on somebody may have it earlier.
+    /// When the next snapshot is due, and the earliest time of a requested refresh.
     due: Instant,
     earliest: Instant,
     impatient: Arc<Notify>,
@@ -40,17 +40,17 @@ pub(crate) struct Follower {
     before: Option<Taken>,
 }
 
-/// A snapshot, and when it was there.
+/// A snapshot and the time at which it was complete.
 struct Taken {
     at: Instant,
     snapshot: Snapshot,
 }
 
-/// Why there is no newer snapshot, for people.
+/// Why there is no newer snapshot, as text for the page.
 pub(crate) type Trouble = String;
 
 impl Follower {
-    /// Returns when the first snapshot is there.
+    /// Returns when the first snapshot has been taken.
     pub(crate) async fn start(global: &Global, interval: Duration) -> Result<Self, Failure> {
         let by = Instant::now() + global.timeout;
         let builder = Client::builder().access(global.access.access()?).session_timeout(SESSION);
@@ -81,12 +81,13 @@ impl Follower {
         }
     }
 
-    /// Notified, it does not wait for the interval.
+    /// Returns the handle that requests a refresh without waiting for the interval.
     pub(crate) fn impatient(&self) -> Arc<Notify> {
         Arc::clone(&self.impatient)
     }
 
-    /// Rests, and looks. A trouble that passes is told; one that does not is a failure.
+    /// Waits for the next refresh and takes a snapshot. A temporary error is returned as `Trouble`, a permanent one as
+    /// a failure.
     pub(crate) async fn next(&mut self) -> Result<Result<(), Trouble>, Failure> {
         tokio::select! {
             () = sleep_until(self.due) => {}
@@ -111,7 +112,7 @@ impl Follower {
         Ok(())
     }
 
-    /// What was seen last, and when.
+    /// Returns the last view and its time.
     pub(crate) fn view(&self, sort: Sort) -> Option<(View, Instant)> {
         let now = self.last.as_ref()?;
         let before = self.before.as_ref().map(|before| (&before.snapshot, now.at - before.at));
@@ -119,7 +120,7 @@ impl Follower {
     }
 }
 
-/// The client has ended: there is nothing to wait for.
+/// Whether the client has ended, so that a retry is useless.
 fn is_for_good(error: &Error) -> bool {
     matches!(error, Error::Unavailable(Unavailable::Refused(_) | Unavailable::Closed))
 }

@@ -1,7 +1,7 @@
-//! A page on a terminal, until somebody presses `q`.
+//! A page on a terminal, until the user presses `q`.
 //!
-//! Looking and drawing do not wait for each other: while ZooKeeper does not answer, keys do, and the page says how old it
-//! is.
+//! Snapshots and drawing do not wait for each other: while ZooKeeper does not answer, keys still work and the page
+//! shows the age of its data.
 
 use std::io::{self, Stdout, stdout};
 use std::time::Duration;
@@ -23,22 +23,22 @@ use super::follow::{Follower, Trouble};
 use super::view::{Sort, View};
 use crate::cli::exit::Failure;
 
-/// What is said before a look has failed.
+/// Shown while the connection is lost and no snapshot has failed yet.
 const CUT_OFF: &str = "the connection to ZooKeeper is lost";
 
-/// How often the page is drawn anew although nothing came: its age is told in seconds.
+/// Redraw interval without new data: the page shows its age in seconds.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// A page down.
+/// Number of rows of a page up or down.
 const SCREENFUL: usize = 10;
 
-/// A terminal that shows pages; as it was, when dropped.
+/// A terminal that shows pages; dropping it restores the terminal.
 struct Drawn(Terminal<CrosstermBackend<Stdout>>);
 
 impl Drawn {
     fn start() -> io::Result<Self> {
         enable_raw_mode()?;
-        // From here on whatever fails gives the terminal back.
+        // From here on, dropping `drawn` restores the terminal after a failure.
         let drawn = Terminal::new(CrosstermBackend::new(stdout())).map(Self);
         if drawn.is_err() {
             disable_raw_mode()?;
@@ -51,7 +51,7 @@ impl Drawn {
 
 impl Drop for Drawn {
     fn drop(&mut self) {
-        // Nobody is left to tell, if the terminal is gone.
+        // Errors cannot be reported if the terminal was closed.
         drop(execute!(stdout(), Show, LeaveAlternateScreen));
         drop(disable_raw_mode());
     }
@@ -61,7 +61,7 @@ fn spoilt(error: &io::Error) -> Failure {
     Failure::failed(format!("cannot draw on this terminal: {error}; try --once"))
 }
 
-/// What a key means.
+/// The action of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pressed {
     Quit,
@@ -77,7 +77,7 @@ pub(super) fn pressed(key: KeyEvent) -> Pressed {
         return Pressed::Nothing;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        // No signal comes in raw mode.
+        // In raw mode Ctrl-C sends no signal.
         return if key.code == KeyCode::Char('c') { Pressed::Quit } else { Pressed::Nothing };
     }
     match key.code {
@@ -94,10 +94,10 @@ pub(super) fn pressed(key: KeyEvent) -> Pressed {
     }
 }
 
-/// What is on the screen.
+/// The content of the screen.
 struct Page {
     view: View,
-    /// When that was so.
+    /// The time of the view.
     at: Instant,
     trouble: Option<Trouble>,
     sort: Sort,
@@ -111,7 +111,7 @@ pub(crate) async fn run(follower: Follower, to: &str, command: &Top) -> Result<(
     let mut page = Page { view, at, trouble: None, sort: command.sort, scroll: 0 };
     let (client, impatient) = (follower.client.clone(), follower.impatient());
     let (tell, mut told) = mpsc::channel(1);
-    // Ends when nobody listens any more, or with the client.
+    // Ends when the receiver is dropped or the client has ended.
     tokio::spawn(look(follower, tell));
     let mut terminal = Drawn::start().map_err(|error| spoilt(&error))?;
     let mut events = EventStream::new();
@@ -136,7 +136,7 @@ pub(crate) async fn run(follower: Follower, to: &str, command: &Top) -> Result<(
                 }
                 Some(Ok(Err(trouble))) => page.trouble = Some(trouble),
                 Some(Err(failure)) => return Err(failure),
-                None => return Err(Failure::failed("nobody looks any more")),
+                None => return Err(Failure::failed("the refresh task ended")),
             },
             event = events.next() => match event {
                 Some(Ok(Event::Key(key))) => match pressed(key) {
@@ -152,11 +152,11 @@ pub(crate) async fn run(follower: Follower, to: &str, command: &Top) -> Result<(
                     }
                     Pressed::Nothing => {}
                 },
-                // Drawn anew, in the new size.
+                // The next iteration draws the page in its new size.
                 Some(Ok(Event::Resize(..))) => {}
-                // Not asked for.
+                // These events are not enabled.
                 Some(Ok(Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_))) => {}
-                // The terminal is gone.
+                // The terminal was closed.
                 Some(Err(_)) | None => break,
             },
             () = sleep(REDRAW) => {}
@@ -167,7 +167,7 @@ pub(crate) async fn run(follower: Follower, to: &str, command: &Top) -> Result<(
     Ok(())
 }
 
-/// What a look found, or why it found nothing; the last is a failure.
+/// The result of a refresh: a view, or the reason of an error; a failure is the last result.
 type News = Result<Result<(View, Instant), Trouble>, Failure>;
 
 async fn look(mut follower: Follower, tell: mpsc::Sender<News>) {
@@ -181,7 +181,7 @@ async fn look(mut follower: Follower, tell: mpsc::Sender<News>) {
             Err(failure) => Err(failure),
         };
         let last = news.is_err();
-        // Nobody listens any more: the page was left.
+        // The receiver was dropped: the page was closed.
         if tell.send(news).await.is_err() || last {
             return;
         }

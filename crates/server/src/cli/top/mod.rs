@@ -22,21 +22,22 @@ use draw::Screen;
 use follow::Follower;
 use view::{Sort, View};
 
-/// Shorter could not be read, and a refresh costs some thirty requests.
+/// A page that changes more often cannot be read, and a refresh costs about thirty requests.
 const SHORTEST: Duration = Duration::from_millis(250);
 
-/// Longer is what Prometheus is for.
+/// For longer intervals, use Prometheus.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// How long to rest between two looks, 250ms to 1h.
+    /// Pause between two refreshes, 250ms to 1h.
     #[arg(long, short = 'd', default_value = "2s", value_parser = interval, value_name = "DURATION")]
     interval: Duration,
-    /// What comes first.
+    /// Sort order.
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
-    /// Look twice, an interval apart, print the page, and end. So it is when stdin or stdout is no terminal.
+    /// Take two snapshots, one interval apart, print the page, and exit. This is the default if stdin or stdout is not
+    /// a terminal.
     #[arg(long)]
     once: bool,
 }
@@ -49,17 +50,17 @@ fn interval(text: &str) -> Result<Duration, String> {
     Err(format!("the interval must be {SHORTEST:?} to {}s, not {text}", LONGEST.as_secs()))
 }
 
-/// One line of the stream.
+/// One line of the JSON stream.
 #[derive(Serialize)]
 struct Told<'a> {
-    /// Why there is nothing newer to tell: then the rest is of the time that it tells, or absent.
+    /// Why there is no newer data. The other fields are then of the last snapshot, or absent.
     trouble: Option<&'a str>,
     #[serde(flatten)]
     view: Option<View>,
 }
 
 impl Top {
-    /// Whether log lines would spoil what is drawn.
+    /// Whether it draws on the terminal, so that log lines would disturb the page.
     pub(crate) fn draws(&self) -> bool {
         !self.once && stdout().is_terminal() && stdin().is_terminal()
     }
@@ -78,7 +79,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Top) -> Result
     done
 }
 
-/// Two looks, so that there are rates.
+/// Takes two snapshots, because rates need two.
 async fn page(follower: &mut Follower, output: Output, to: &str, command: &Top) -> Result<(), Failure> {
     let trouble = follower.next().await?.err();
     let Some((view, at)) = follower.view(command.sort) else { return Ok(()) };
@@ -88,7 +89,7 @@ async fn page(follower: &mut Follower, output: Output, to: &str, command: &Top) 
     output.text(&screen.text())
 }
 
-/// An object for each look, until nobody reads any more.
+/// Prints one object per refresh, until stdout is closed.
 async fn stream(follower: &mut Follower, output: Output, command: &Top) -> Result<(), Failure> {
     loop {
         let trouble = follower.next().await?.err();

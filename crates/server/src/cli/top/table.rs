@@ -1,13 +1,13 @@
-//! Rows in columns that are as wide as what is in them.
+//! A table whose columns are as wide as their widest cell.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// Between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
 
 pub(crate) struct Table {
-    /// What its rows are, for the line that says how many are not shown.
+    /// The rows' name, for the line that counts hidden rows.
     what: &'static str,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
@@ -29,7 +29,7 @@ pub(crate) fn left(name: &'static str) -> Column {
     Column { name, side: Side::Left }
 }
 
-/// For numbers.
+/// A column of numbers.
 pub(crate) fn right(name: &'static str) -> Column {
     Column { name, side: Side::Right }
 }
@@ -54,7 +54,8 @@ impl Table {
         Self { what, columns, rows }
     }
 
-    /// A header and at most `room` lines below it, from the row `first` on. What is not shown is counted in the last.
+    /// Returns a header and at most `room` lines below it, starting at the row `first`. The last line counts the hidden
+    /// rows.
     pub(crate) fn lines(&self, first: usize, room: usize, head: Style) -> Vec<Line<'static>> {
         let widths = self.widths();
         let header =

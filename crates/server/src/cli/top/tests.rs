@@ -1,4 +1,4 @@
-//! What is shown of made-up snapshots, and how it is drawn.
+//! Views of artificial snapshots, and how they are drawn.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
-/// Registered so many seconds before now.
+/// A worker that registered 725 seconds before `NOW`.
 fn worker(n: u128, node: &str, kinds: &[&str], assigned: usize, ended: usize) -> WorkerView {
     let info = WorkerInfo {
         node: NodeId::new(node).unwrap(),
@@ -46,7 +46,7 @@ fn shares(seen: &[(&str, usize)], asked: usize, all: usize) -> Shares {
     Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), asked, all }
 }
 
-/// Three workers, of which one serves nothing but mail.
+/// Three workers; the third serves only the kind `mail`.
 fn snapshot() -> Snapshot {
     let workers = vec![
         worker(1, "first", &["report", "sum"], 8, 4_000),
@@ -83,7 +83,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-/// Two seconds later.
+/// The snapshot two seconds later.
 fn later() -> Snapshot {
     let mut now = snapshot();
     now.at = WallMillis(NOW.0 + 2_000);
@@ -119,19 +119,19 @@ fn drawn(view: &View, trouble: Option<&str>, scroll: usize, width: u16, height: 
 }
 
 #[test]
-fn rates_are_what_changed_between_two_looks() {
+fn rates_are_the_changes_between_two_snapshots() {
     let rates = view(&later()).per_second.unwrap();
     assert_eq!(rates.submitted, Some(102.0));
     assert_eq!(rates.removed, Some(2.0));
     assert_eq!(rates.ended, 100.0);
-    // 204 came, and six more are open.
+    // 204 jobs were submitted, and six more are open.
     assert_eq!(rates.finished, Some(99.0));
     assert_eq!(View::new(None, &later(), Sort::Busy).per_second, None);
     assert_eq!(View::new(Some((&snapshot(), Duration::ZERO)), &later(), Sort::Busy).per_second, None);
 }
 
 #[test]
-fn a_count_that_wraps_or_begins_afresh_makes_no_rate_up() {
+fn a_count_that_wraps_or_restarts_gives_no_wrong_rate() {
     let last = (1 << 31) - 2;
     assert_eq!(Tally::of(5).since(Tally::of(last)), Some(7));
     let mut before = snapshot();
@@ -143,7 +143,7 @@ fn a_count_that_wraps_or_begins_afresh_makes_no_rate_up() {
 }
 
 #[test]
-fn what_was_not_counted_is_not_told() {
+fn counts_that_are_incomplete_are_not_shown() {
     let mut now = later();
     now.further_minutes = 9;
     let view = view(&now);
@@ -162,14 +162,14 @@ fn a_dead_workers_jobs_are_open_and_not_finished() {
 }
 
 #[test]
-fn attempts_are_told_by_kind_where_a_worker_serves_nothing_else() {
+fn attempts_are_counted_by_kind_if_its_workers_serve_no_other_kind() {
     let view = view(&later());
     let ended = |name: &str| view.kinds.iter().find(|kind| kind.kind == name).unwrap().ended_per_second;
     assert_eq!((ended("mail"), ended("sum")), (Some(2.5), None));
 }
 
 #[test]
-fn a_kind_that_nobody_serves_is_shown_while_jobs_of_it_wait() {
+fn a_kind_without_workers_is_shown_while_its_jobs_wait() {
     let mut now = later();
     now.queued = shares(&[("typo", 2)], 2, 2);
     let view = view(&now);
@@ -178,7 +178,7 @@ fn a_kind_that_nobody_serves_is_shown_while_jobs_of_it_wait() {
 }
 
 #[test]
-fn workers_and_kinds_come_in_the_order_that_was_asked_for() {
+fn workers_and_kinds_are_sorted_as_requested() {
     let order = |sort| {
         let view = View::new(Some((&snapshot(), 2 * SECOND)), &later(), sort);
         let nodes = view.workers.iter().map(|worker| worker.node.clone().unwrap()).collect::<Vec<_>>();
@@ -195,7 +195,7 @@ fn workers_and_kinds_come_in_the_order_that_was_asked_for() {
 }
 
 #[test]
-fn the_page_says_who_leads_and_what_works() {
+fn the_page_shows_leader_jobs_rates_and_slots() {
     let shown = drawn(&view(&later()), None, 0, 110, 24);
     for text in [
         "first leads, epoch 3, for 2h03m",
@@ -212,25 +212,25 @@ fn the_page_says_who_leads_and_what_works() {
 }
 
 #[test]
-fn the_picture_in_the_readme_is_what_is_drawn() {
+fn the_example_page_in_the_readme_is_current() {
     let shown = drawn(&view(&later()), None, 0, 100, 17);
     let page = include_str!("../../../../../docs/cli.md");
     assert!(page.contains(&shown), "put this into docs/cli.md:\n{shown}");
 }
 
 #[test]
-fn an_interregnum_and_a_lost_connection_are_told() {
+fn a_missing_leader_and_a_lost_connection_are_shown() {
     let mut now = later();
     now.leader.as_mut().unwrap().standing = false;
     let shown = drawn(&view(&now), Some("the connection to zk1:2181 is lost"), 0, 110, 24);
-    assert!(shown.contains("nobody leads; first did, epoch 3"), "{shown}");
-    assert!(shown.contains("What you see is 12s old: the connection to zk1:2181 is lost"), "{shown}");
+    assert!(shown.contains("no leader; the last was first, epoch 3"), "{shown}");
+    assert!(shown.contains("Data is 12s old: the connection to zk1:2181 is lost"), "{shown}");
     now.leader = None;
-    assert!(drawn(&view(&now), None, 0, 110, 24).contains("nobody ever led"));
+    assert!(drawn(&view(&now), None, 0, 110, 24).contains("no leader yet"));
 }
 
 #[test]
-fn what_others_wrote_cannot_talk_to_the_terminal() {
+fn text_of_other_users_cannot_control_the_terminal() {
     let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}txet";
     let mut now = later();
     for worker in &mut now.workers {
@@ -241,10 +241,10 @@ fn what_others_wrote_cannot_talk_to_the_terminal() {
     let shown = drawn(&view, Some(hostile), 0, 110, 24);
     let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!shown.contains(obeyed), "{shown:?}");
-    assert_eq!(shown.lines().count(), 24, "nothing has a line too many");
+    assert_eq!(shown.lines().count(), 24, "no text adds a line");
     for (table, row) in [("a worker's host", "first "), ("who paused", "mail ")] {
         let row = shown.lines().find(|line| line.starts_with(row)).unwrap();
-        assert!(row.contains("\\u{1b}[2J"), "{table} is shown for what it is: {row}");
+        assert!(row.contains("\\u{1b}[2J"), "{table} is shown escaped: {row}");
     }
     assert!(!serde_json::to_string(&view).unwrap().contains('\u{1b}'), "JSON escapes it");
 }
@@ -259,7 +259,7 @@ fn many_workers_are_cut_counted_and_scrolled_through() {
         first.contains("n0 ") && first.contains("… 1 to ") && first.contains("of 1000 workers"),
         "{first}"
     );
-    assert!(first.contains("mail") && first.contains("sum"), "the kinds have room: {first}");
+    assert!(first.contains("mail") && first.contains("sum"), "the kinds are shown: {first}");
     let last = drawn(&view, None, 5_000, 110, 24);
     assert!(last.contains("of 1000 workers") && !last.contains("n0 "), "{last}");
 }
@@ -273,7 +273,7 @@ fn a_page_of_any_size_is_drawn() {
 }
 
 #[test]
-fn a_worker_that_drains_is_shunned_or_unreadable_says_so() {
+fn draining_shunned_and_unreadable_workers_are_shown_as_such() {
     let mut now = later();
     now.workers[0].info.as_mut().unwrap().draining = true;
     now.workers[1].shunned_until = Some(NOW);
@@ -282,11 +282,14 @@ fn a_worker_that_drains_is_shunned_or_unreadable_says_so() {
     let states = view.workers.iter().map(|worker| worker.state).collect::<Vec<_>>();
     assert_eq!(states, [State::Draining, State::Shunned, State::Unreadable]);
     let shown = drawn(&view, None, 0, 110, 24);
-    assert!(shown.contains("00000000-0000-0000-0000-000000000003"), "by its id, for want of a name: {shown}");
+    assert!(
+        shown.contains("00000000-0000-0000-0000-000000000003"),
+        "an unreadable worker is shown by its id: {shown}"
+    );
 }
 
 #[test]
-fn keys_mean_what_the_foot_says() {
+fn keys_do_what_the_footer_says() {
     let key = |code| pressed(KeyEvent::new(code, KeyModifiers::NONE));
     assert_eq!(key(KeyCode::Char('q')), Pressed::Quit);
     assert_eq!(key(KeyCode::Esc), Pressed::Quit);

@@ -1,4 +1,4 @@
-//! What to show of two snapshots and the time between them.
+//! The view of two snapshots and the time between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,22 +8,22 @@ use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Tally
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What comes first.
+/// Sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Sort {
-    /// Workers with the most jobs, kinds with the most that wait.
+    /// Workers with the most assigned jobs and kinds with the most waiting jobs first.
     #[default]
     Busy,
-    /// Workers that end the most attempts a second, kinds with the most that wait.
+    /// Workers with the most ended attempts per second and kinds with the most waiting jobs first.
     Rate,
     /// By name.
     Name,
-    /// Workers that were started last.
+    /// Workers that started last first.
     Age,
 }
 
 impl Sort {
-    /// The next one, and after the last the first.
+    /// Returns the next order; the last is followed by the first.
     pub(crate) fn next(self) -> Self {
         match self {
             Self::Busy => Self::Rate,
@@ -43,7 +43,7 @@ impl Sort {
     }
 }
 
-/// A page. As JSON, one object of a line.
+/// A page. In JSON, one object per line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct View {
     pub(crate) at: String,
@@ -58,39 +58,39 @@ pub(crate) struct View {
 pub(crate) struct Leader {
     pub(crate) node: String,
     pub(crate) epoch: i32,
-    /// Otherwise it led last, and nobody leads now.
+    /// Whether it is still a candidate. If not, it was the last leader and there is no leader now.
     pub(crate) standing: bool,
     pub(crate) since: String,
     #[serde(skip)]
     pub(crate) age: Duration,
 }
 
-/// How many jobs there are, by where they are.
+/// Number of jobs by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Jobs {
     pub(crate) queued: usize,
     pub(crate) delayed: usize,
-    /// `false`: there are more, in minutes that were not looked into.
+    /// `false` if there are more delayed jobs, in minutes that were not read.
     pub(crate) delayed_exact: bool,
     pub(crate) running: usize,
     pub(crate) orphaned: usize,
     pub(crate) quarantined: usize,
-    /// Over, and their record is kept; `None` unless all that are open were counted.
+    /// Ended jobs whose records are kept; `None` unless all open jobs were counted.
     pub(crate) over: Option<usize>,
 }
 
-/// Since the snapshot before, each second. `None` where a number was set back.
+/// Rates per second since the previous snapshot; `None` if a counter was reset.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Rates {
     pub(crate) submitted: Option<f64>,
-    /// Submitted, less by how many more are open: a job that is opened again counts as one less.
+    /// Submitted jobs minus the increase of open jobs: a job that is opened again reduces it by one.
     pub(crate) finished: Option<f64>,
-    /// Attempts that left a worker that is still there.
+    /// Ended attempts of the workers that are still live.
     pub(crate) ended: f64,
     pub(crate) removed: Option<f64>,
 }
 
-/// A live worker. What it says about itself is `None` when that cannot be read.
+/// A live worker. Fields of its registration are `None` if it cannot be read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Worker {
     pub(crate) id: String,
@@ -113,7 +113,7 @@ pub(crate) struct Worker {
 pub(crate) enum State {
     Ready,
     Draining,
-    /// The leader gives it nothing for a while.
+    /// The leader assigns no jobs to it for a while.
     Shunned,
     Unreadable,
 }
@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// A kind that a live worker serves, that is paused, or that jobs are of.
+/// A kind that a live worker serves, that is paused, or that waiting jobs have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Kind {
     pub(crate) kind: String,
@@ -138,9 +138,9 @@ pub(crate) struct Kind {
     pub(crate) slots: usize,
     pub(crate) waiting: Option<Count>,
     pub(crate) running: Option<Count>,
-    /// Attempts that its workers ended, if all of them serve nothing else: nobody counts them by kind.
+    /// Ended attempts of its workers, if all of them serve only this kind: attempts are not counted by kind.
     pub(crate) ended_per_second: Option<f64>,
-    /// Who paused it, as they said.
+    /// The note of the pause.
     pub(crate) paused: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl From<Estimate> for Count {
 }
 
 impl View {
-    /// `before`: the snapshot before, and how long ago that was.
+    /// `before`: the previous snapshot and its age.
     pub(crate) fn new(before: Option<(&Snapshot, Duration)>, now: &Snapshot, sort: Sort) -> Self {
         let before = before.filter(|(_, ago)| !ago.is_zero());
         let ended = before.map(|(before, ago)| ended(before, now, ago)).unwrap_or_default();
@@ -183,7 +183,7 @@ impl View {
     }
 
     pub(crate) fn sort(&mut self, sort: Sort) {
-        // Ids are in the order of time: whatever is equal stays so.
+        // Ids are ordered by time, and the sorts below are stable.
         self.workers.sort_by(|a, b| a.id.cmp(&b.id));
         match sort {
             Sort::Busy => self.workers.sort_by_key(|worker| std::cmp::Reverse(worker.assigned)),
@@ -204,7 +204,7 @@ impl View {
         }
     }
 
-    /// Jobs that live workers have, and their slots.
+    /// Returns the jobs of live workers and their slots.
     pub(crate) fn slots(&self) -> (usize, usize) {
         let slots = self.workers.iter().filter_map(|worker| worker.slots).map(|slots| slots as usize).sum();
         (self.jobs.running, slots)
@@ -222,7 +222,7 @@ fn leader(leader: &LeaderView, now: &Snapshot) -> Leader {
     }
 }
 
-/// By two machines' clocks: one that is ahead counts as none.
+/// Computed from the clocks of two machines; a start in the future counts as age 0.
 fn age(since: u64, now: &Snapshot) -> Duration {
     Duration::from_millis(now.at.0.saturating_sub(since))
 }
@@ -236,7 +236,7 @@ fn rates(before: &Snapshot, now: &Snapshot, ago: Duration, ended: f64) -> Rates 
     let submitted = since(now.churn.submitted, before.churn.submitted);
     let counted = before.further_minutes == 0 && now.further_minutes == 0;
     let finished = submitted.filter(|_| counted).map(|submitted| {
-        // The parts of a snapshot are of moments a little apart, so that it may come out below nothing.
+        // The parts of a snapshot are read at slightly different times, so the difference may be negative.
         (submitted - now.open() as f64 + before.open() as f64).max(0.0)
     });
     Rates {
@@ -247,7 +247,7 @@ fn rates(before: &Snapshot, now: &Snapshot, ago: Duration, ended: f64) -> Rates 
     }
 }
 
-/// Attempts that each worker ended, a second. One that is new since then began at none.
+/// Returns the ended attempts per second of each worker. A worker that is new since `before` started at 0.
 fn ended(before: &Snapshot, now: &Snapshot, ago: Duration) -> BTreeMap<WorkerId, f64> {
     let before = before.workers.iter().map(|worker| (worker.id, worker.ended)).collect::<BTreeMap<_, _>>();
     let ended = now.workers.iter().filter_map(|worker| {

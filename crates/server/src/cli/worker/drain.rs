@@ -12,15 +12,15 @@ use crate::cli::Global;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::output::{Format, Output};
 
-/// Between two looks whether the workers have left.
+/// Interval between two checks whether the workers have left.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
-    /// Workers, by their ids or by the names of their nodes.
+    /// Ids of workers, or names of their nodes.
     #[arg(required = true, value_name = "WORKER")]
     workers: Vec<String>,
-    /// Wait until they have left, within --timeout.
+    /// Wait until the workers have left, up to --timeout.
     #[arg(long)]
     wait: bool,
 }
@@ -30,7 +30,7 @@ pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Resul
     let done = told(global, &client, drain).await;
     client.close().await;
     let (told, failed) = done?;
-    // What was done is told in any case.
+    // The outcomes are printed even if a later worker failed.
     match output.format {
         Format::Json => {
             let documents = told.iter().map(
@@ -71,7 +71,7 @@ async fn told(
     if drain.wait { left(global, client, told, by).await } else { Ok((told, Ok(()))) }
 }
 
-/// Waits until they have left.
+/// Waits until the workers have left.
 async fn left(
     global: &Global,
     client: &Client,
@@ -96,15 +96,14 @@ async fn left(
     }
 }
 
-/// The workers that are meant, each once. A node has one worker at most.
+/// Returns the named workers, each once. A node has at most one worker.
 fn choose(live: &[WorkerView], named: &[String]) -> Result<Vec<WorkerView>, Failure> {
     let mut chosen = Vec::<WorkerView>::new();
     for name in named {
         let is = |worker: &&WorkerView| worker.id.to_string() == *name || node(worker).as_ref() == Some(name);
         let mut found = live.iter().filter(is).peekable();
         if found.peek().is_none() {
-            let said =
-                format!("there is no worker {name}: `bellwether worker list` shows their ids and nodes");
+            let said = format!("there is no worker {name}: `bellwether worker list` shows ids and nodes");
             return Err(Failure::new(Kind::NotFound, said));
         }
         chosen.extend(found.cloned());

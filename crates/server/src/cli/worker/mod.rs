@@ -18,10 +18,11 @@ pub(crate) enum Worker {
     /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining,
     /// shunned_until, started_at, error.
     List,
-    /// Have workers take no more jobs, finish what runs, hand back the rest, and leave.
+    /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
-    /// What runs has the drain grace of its node. The nodes run on without their workers, until they are started again. JSON:
-    /// an array of objects with id, node and outcome: drains, drained_already, gone, or, with --wait, left.
+    /// Running jobs have the drain grace of their node to finish. The nodes keep running without their workers until
+    /// they are restarted. JSON: an array of objects with id, node and outcome: drains, drained_already, gone, or left
+    /// (with --wait).
     Drain(drain::Drain),
 }
 

@@ -1,8 +1,8 @@
-//! Who may do what.
+//! Authentication and authorization.
 //!
-//! A caller shows a bearer token. What is known of a token is its name, its [`Role`] and its SHA-256, so a file of
-//! tokens that leaks opens nothing: tokens are 256 random bits, which nobody guesses from a digest. A gateway without
-//! tokens takes everybody for an admin, which is why it listens on the loopback interface only, unless told otherwise.
+//! A caller presents a bearer token. The gateway knows the token's name, its [`Role`] and its SHA-256, so a leaked
+//! token file gives no access: tokens are 256 random bits, which cannot be guessed from a digest. A gateway without
+//! tokens treats every caller as an admin, so by default it listens on the loopback interface only.
 
 mod role;
 mod token;

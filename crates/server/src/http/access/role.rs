@@ -1,26 +1,26 @@
-//! Roles, each of which may do what those before it may.
+//! Roles. Each role includes the permissions of the ones before it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a caller may do. Each role includes those before it.
+/// The permissions of a caller. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// See jobs, workers, the leader, metrics and events.
+    /// Read jobs, workers, the leader, metrics and events.
     Read,
     /// Submit jobs.
     Submit,
-    /// Change what others submitted: cancel and retry jobs, pause kinds, drain workers, keep schedules.
+    /// Change what others submitted: cancel and retry jobs, pause kinds, drain workers, change schedules.
     Operate,
-    /// Remove what is stored.
+    /// Set the retention and purge records.
     Admin,
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All roles, the lowest first.
     pub const ALL: [Self; 4] = [Self::Read, Self::Submit, Self::Operate, Self::Admin];
 
-    /// Its name in files and documents.
+    /// Returns the name in files and documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A word that is no role. It is not repeated: it may stand where a token was meant.
+/// The text is not a role. The error does not contain it, because it may be a misplaced token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a role: allowed are read, submit, operate, admin")]
 pub struct RoleError;

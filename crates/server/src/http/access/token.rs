@@ -5,9 +5,9 @@
 //! ci      submit  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //! ```
 //!
-//! A token that is shown is digested, and its digest compared with each that is known, all of them and each in constant
-//! time: how long it takes tells nothing about how near it was. A fast digest is right here and a slow one is not: a
-//! token is random, not a password, and the gateway digests one per request.
+//! The digest of a presented token is compared with all known digests, each in constant time, so that the duration
+//! reveals nothing about a partial match. A fast digest is right here: a token is random, not a password, and the
+//! gateway computes one digest per request.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,21 +20,21 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::role::Role;
 
-/// Most tokens of one gateway: each request compares with all of them, a few microseconds for so many.
+/// Maximum number of tokens of a gateway. Each request compares with all of them, in a few microseconds.
 pub const MAX_TOKENS: usize = 1_000;
 
-/// Most bytes of a token that is shown: longer ones are not digested.
+/// Maximum bytes of a presented token. A longer one is rejected without a digest.
 const MAX_SHOWN: usize = 512;
 
-/// Random bytes of a token that is issued here.
+/// Random bytes of a generated token.
 const RANDOM_BYTES: usize = 32;
 
-/// Begins a token that was issued here, so that scanners for leaked secrets find it.
+/// Prefix of a generated token, so that scanners for leaked secrets find it.
 const PREFIX: &str = "bw_";
 
 type Digest = [u8; 32];
 
-/// A token as the gateway knows it.
+/// A token known to the gateway.
 #[derive(Clone)]
 struct Known {
     name: Arc<str>,
@@ -52,15 +52,15 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// Why tokens cannot be used. Neither a token nor a digest is ever in the text.
+/// Why tokens cannot be used. The text never contains a token or a digest.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the file of tokens {path}", path = .path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -70,41 +70,41 @@ pub enum TokenError {
         path = .path.display()
     )]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem with the line.
         problem: String,
     },
-    /// There are none, and nobody could do anything.
-    #[error("{path} holds no token: make one with `bellwether token new`", path = .path.display())]
+    /// The file contains no token, so that no request could be authorized.
+    #[error("{path} contains no token: create one with `bellwether token new`", path = .path.display())]
     None {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// There are too many.
-    #[error("{path} holds {given} tokens: at most {MAX_TOKENS} are allowed", path = .path.display())]
+    /// The file contains too many tokens.
+    #[error("{path} contains {given} tokens: at most {MAX_TOKENS} are allowed", path = .path.display())]
     TooMany {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How many.
+        /// The number of tokens.
         given: usize,
     },
-    /// A token's name is none.
+    /// The name of a token is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The system gave no random bytes.
-    #[error("the system gave no random bytes")]
+    /// The system returned no random bytes.
+    #[error("the system returned no random bytes")]
     Random,
 }
 
-/// A fresh token: the secret, which is shown once, and the line to keep.
+/// A new token: the secret, which is shown once, and its line for the file of tokens.
 #[derive(Clone)]
 pub struct Issued {
-    /// What the caller shows. It is nowhere else.
+    /// The token that the caller presents. It is not stored.
     pub secret: String,
-    /// What goes into the file of tokens.
+    /// The line for the file of tokens.
     pub line: String,
 }
 
@@ -115,10 +115,10 @@ impl fmt::Debug for Issued {
 }
 
 impl Issued {
-    /// Makes a token of this name and role from the system's random numbers.
+    /// Generates a token with this name and role from the system's random numbers.
     ///
     /// # Errors
-    /// When the name is none, or the system gives no random bytes.
+    /// If the name is invalid, or the system returns no random bytes.
     pub fn new(name: &str, role: Role) -> Result<Self, TokenError> {
         let name = named(name)?;
         let mut random = [0; RANDOM_BYTES];
@@ -133,14 +133,14 @@ impl Tokens {
     /// Reads a file of tokens.
     ///
     /// # Errors
-    /// [`TokenError`] names the file, the line and what is allowed.
+    /// [`TokenError`] names the file, the line and the expected format.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
-    /// Reads the text of such a file; `path` is named in errors.
+    /// Parses the text of a file of tokens; errors name `path`.
     ///
     /// # Errors
     /// As [`Tokens::read`].
@@ -155,7 +155,7 @@ impl Tokens {
             }
             let known = known(line).map_err(line_error)?;
             if tokens.iter().any(|other| other.name == known.name) {
-                return Err(line_error(format!("the name {} is there already", known.name)));
+                return Err(line_error(format!("the name {} is already in use", known.name)));
             }
             tokens.push(known);
         }
@@ -166,13 +166,13 @@ impl Tokens {
         }
     }
 
-    /// Whose token it is, and what it may do.
+    /// Returns the name and role of a presented token.
     pub(in crate::http) fn find(&self, shown: &[u8]) -> Option<(Arc<str>, Role)> {
         if shown.len() > MAX_SHOWN {
             return None;
         }
         let shown = sha256(shown);
-        // One more than the position, and 0 for none; chosen without a branch on the comparison.
+        // The position plus one, or 0 if not found; selected without a branch on the comparison.
         let mut found = 0_u32;
         for (at, known) in (1_u32..).zip(self.0.iter()) {
             let equal: Choice = known.digest.ct_eq(&shown);
@@ -190,7 +190,7 @@ fn known(line: &str) -> Result<Known, String> {
     else {
         return Err("it does not have three words".to_owned());
     };
-    // The text of a name's error has one character of it at most.
+    // The error contains at most one character of the name, which may be a misplaced token.
     let name = named(name).map_err(|error| error.to_string())?;
     let role = role.parse().map_err(|error: super::role::RoleError| error.to_string())?;
     let digest = digest.strip_prefix("sha256:").and_then(unhex);
@@ -198,7 +198,7 @@ fn known(line: &str) -> Result<Known, String> {
     Ok(Known { name: Arc::from(name.as_str()), role, digest })
 }
 
-/// Names stand in audit lines, so they are of the alphabet of all names.
+/// Names appear in audit lines, so they have the alphabet of all names.
 fn named(name: &str) -> Result<NodeId, NameError> {
     NodeId::new(name)
 }
@@ -221,7 +221,7 @@ fn unhex(text: &str) -> Option<Digest> {
     for (byte, at) in out.iter_mut().zip((0..).step_by(2)) {
         *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
     }
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     text.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(out)
 }
 
@@ -251,7 +251,7 @@ mod tests {
         let ci = Issued::new("ci", Role::Submit).unwrap();
         let tokens = parse(&ci.line).unwrap();
         assert_eq!(format!("{tokens:?} {ci:?}"), "[(\"ci\", Submit)] Issued { .. }");
-        // A secret where something else belongs.
+        // A secret in a wrong place.
         for line in [&*ci.secret, &format!("ci {} x", ci.secret), &format!("ci read {}", ci.secret)] {
             let said = parse(line).unwrap_err().to_string();
             assert!(!said.contains(&ci.secret[3..]), "{said}");
@@ -259,12 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_line_and_what_is_allowed() {
+    fn an_invalid_file_is_reported_with_its_line_and_the_expected_format() {
         let digest = "ab".repeat(32);
         let good = format!("ci read sha256:{digest}");
         for (text, said) in [
             ("ci read".to_owned(), "tokens, line 1: it does not have three words"),
-            (format!("{good}\nci read sha256:{digest}"), "tokens, line 2: the name ci is there already"),
+            (format!("{good}\nci read sha256:{digest}"), "tokens, line 2: the name ci is already in use"),
             (
                 format!("#\nci root sha256:{digest}"),
                 "tokens, line 2: not a role: allowed are read, submit, operate, admin",
@@ -276,7 +276,7 @@ mod tests {
             ),
             (format!("ci read sha256:{}", "+b".repeat(32)), "tokens, line 1: the digest is not"),
             (format!("ci read md5:{digest}"), "tokens, line 1: the digest is not"),
-            ("# nobody\n".to_owned(), "tokens holds no token: make one"),
+            ("# nobody\n".to_owned(), "tokens contains no token: create one"),
         ] {
             let error = parse(&text).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
@@ -284,7 +284,7 @@ mod tests {
         let many = (0..=MAX_TOKENS).map(|n| format!("t{n} read sha256:{digest}\n")).collect::<String>();
         assert_eq!(
             parse(&many).unwrap_err().to_string(),
-            "tokens holds 1001 tokens: at most 1000 are allowed"
+            "tokens contains 1001 tokens: at most 1000 are allowed"
         );
     }
 }

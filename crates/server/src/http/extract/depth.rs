@@ -1,9 +1,9 @@
-//! How deep JSON nests, without recursion.
+//! Checks the nesting of JSON, without recursion.
 
 use crate::http::limits::MAX_DEPTH;
 use crate::http::problem::{Fault, Problem};
 
-/// Refuses JSON text that nests deeper than any handler could read it. It is valid JSON already.
+/// Rejects JSON text that is nested too deeply for any handler to parse. The text is known to be valid JSON.
 pub(in crate::http) fn shallow(field: &str, json: &str) -> Result<(), Problem> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {

@@ -1,4 +1,4 @@
-//! A JSON body, no longer than its route allows.
+//! A JSON body with a size limit per route.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 
 use crate::http::problem::{Fault, Problem};
 
-/// A body that has a bound.
+/// A body with a size limit.
 pub(in crate::http) trait Bounded: DeserializeOwned {
     const MAX_BYTES: usize;
 }
 
-/// A body that was read, decoded and is of the right form.
+/// A body that was read and decoded.
 pub(in crate::http) struct Json<T>(pub(in crate::http) T);
 
 impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
@@ -21,9 +21,9 @@ impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
-            return Err(Fault::NotJson.because("send it with `Content-Type: application/json`"));
+            return Err(Fault::NotJson.because("send the body with `Content-Type: application/json`"));
         }
-        // Told before anything is read. A length that is not there is one of no body.
+        // Checked before anything is read. A missing length means that there is no body.
         let announced =
             request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if announced.is_some_and(|length: u64| length > T::MAX_BYTES as u64) {

@@ -1,4 +1,4 @@
-//! What a request says, or a problem that names the field, the bound and the way out.
+//! Extractors of requests. Their problems name the field, the bound and the way out.
 
 mod depth;
 mod json;
@@ -17,7 +17,7 @@ use super::problem::{Fault, Problem};
 pub(super) use depth::shallow;
 pub(super) use json::{Bounded, Json};
 
-/// The job that the path names. An id is taken apart by nobody: `../x` is refused as a name, as it would be anywhere.
+/// The job id in the path. The decoded id is checked as a whole, so `../x` is rejected as an invalid name.
 pub(super) struct Id(pub(super) JobId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -29,7 +29,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// The kind that the path names.
+/// The kind in the path.
 pub(super) struct KindName(pub(super) Kind);
 
 impl<S: Send + Sync> FromRequestParts<S> for KindName {
@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequestParts<S> for KindName {
     }
 }
 
-/// The group that the path names.
+/// The group id in the path.
 pub(super) struct GroupName(pub(super) GroupId);
 
 impl<S: Send + Sync> FromRequestParts<S> for GroupName {
@@ -51,7 +51,7 @@ impl<S: Send + Sync> FromRequestParts<S> for GroupName {
     }
 }
 
-/// The schedule that the path names.
+/// The schedule id in the path.
 pub(super) struct ScheduleName(pub(super) ScheduleId);
 
 impl<S: Send + Sync> FromRequestParts<S> for ScheduleName {
@@ -62,7 +62,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ScheduleName {
     }
 }
 
-/// The worker that the path names.
+/// The worker id in the path.
 pub(super) struct WorkerName(pub(super) WorkerId);
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkerName {
@@ -75,16 +75,16 @@ impl<S: Send + Sync> FromRequestParts<S> for WorkerName {
     }
 }
 
-/// A parameter of the path, decoded.
+/// Returns a decoded path parameter.
 async fn name<S: Send + Sync>(parts: &mut Parts, state: &S, parameter: &str) -> Result<String, Problem> {
     let all = RawPathParams::from_request_parts(parts, state).await;
-    let all = all.map_err(|_| Fault::Invalid.because("the path is not UTF-8 once it is decoded"))?;
+    let all = all.map_err(|_| Fault::Invalid.because("the decoded path is not UTF-8"))?;
     let found = all.iter().find(|(name, _)| *name == parameter).map(|(_, value)| value.to_owned());
     found.ok_or_else(|| Fault::NotFound.because("there is nothing at this path: see /docs"))
 }
 
-/// The trace that the request belongs to. What is no `traceparent`, or two of them, is none, as the standard wants it: the
-/// request is not to blame for what stands between.
+/// The trace of the request. An invalid or repeated `traceparent` is ignored, as W3C Trace Context requires: an
+/// intermediary may have set it.
 pub(super) struct Traced(pub(super) Option<TraceContext>);
 
 impl Traced {
@@ -103,7 +103,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Traced {
     }
 }
 
-/// The parameters after the `?`.
+/// The query parameters.
 pub(super) struct Asked<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {

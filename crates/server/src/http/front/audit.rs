@@ -1,7 +1,7 @@
-//! A line for each call that may change something: who, what, from where, with which outcome.
+//! An audit line for each request that may change something: caller, address, operation and outcome.
 //!
-//! It is written when the call ends, however it ends: also when it was refused, and when its caller went away before the
-//! answer. What was submitted is named by ids; payloads, query parameters and tokens are never in it.
+//! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
+//! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
 
 use std::time::Instant;
 
@@ -13,16 +13,16 @@ use super::operations::Operations;
 use super::request_id::RequestId;
 use super::{Peer, mutates};
 
-/// The target of the lines, to filter them by.
+/// The target of audit lines, for log filters.
 const TARGET: &str = "bellwether::audit";
 
-/// What a route did, for the line: put into the answer's extensions.
+/// What a route did, for the audit line. The route puts it into the extensions of its answer.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Told(pub(in crate::http) String);
 
-/// A line that is written at the end.
+/// An audit line, written when the request ends.
 pub(super) struct Line {
-    /// Nothing for a call that only reads.
+    /// `None` for a request that only reads.
     line: Option<Begun>,
 }
 
@@ -69,7 +69,7 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // The connection is gone: what was sent on may be done all the same.
+        // The connection was lost; the operation may be applied nevertheless.
         if let Some(line) = self.line.take() {
             line.write(None, None);
         }
@@ -92,7 +92,7 @@ impl Begun {
             millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             request_id = id.as_str(),
             "{}",
-            if status.is_some() { "answered" } else { "the caller went away before the answer" },
+            if status.is_some() { "answered" } else { "the caller disconnected before the answer" },
         );
     }
 }

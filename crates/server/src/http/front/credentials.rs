@@ -1,4 +1,4 @@
-//! Who asks, by the bearer token that is shown.
+//! Authentication by a bearer token.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use axum::http::header::AUTHORIZATION;
 use crate::http::access::{Role, Tokens};
 use crate::http::problem::{Fault, Problem};
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Caller {
-    /// The token's name, or `anonymous` where no token is needed.
+    /// The token's name, or `anonymous` if no token is required.
     pub(in crate::http) name: Arc<str>,
     pub(in crate::http) role: Role,
     pub(super) address: Option<IpAddr>,
 }
 
-/// The caller, or why there is none. A header that is there and wrong is refused with the same words as a token that is
-/// not known, so that nothing tells them apart.
+/// Returns the caller. A malformed header and an unknown token are refused with the same detail, so that a caller
+/// cannot distinguish them.
 pub(super) fn caller(
     tokens: Option<&Tokens>,
     headers: &HeaderMap,
@@ -30,11 +30,11 @@ pub(super) fn caller(
     };
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let (Some(header), None) = (shown.next(), shown.next()) else {
-        return Err(Fault::Unauthenticated.because("show a token: `Authorization: Bearer TOKEN`, once"));
+        return Err(Fault::Unauthenticated.because("send exactly one header `Authorization: Bearer TOKEN`"));
     };
     let found = bearer(header.as_bytes()).and_then(|token| tokens.find(token));
     let (name, role) =
-        found.ok_or_else(|| Fault::Unauthenticated.because("the token that was shown is not known here"))?;
+        found.ok_or_else(|| Fault::Unauthenticated.because("this gateway does not know the token"))?;
     Ok(Caller { name, role, address })
 }
 

@@ -1,8 +1,8 @@
-//! Where a request ends must not be a matter of opinion.
+//! Rejects requests whose end is ambiguous.
 //!
-//! A proxy and a server that disagree about a body's length can be made to see two requests where the other sees one.
-//! hyper refuses lengths that contradict each other and malformed ones. What is left is a length beside a
-//! transfer coding: so a body needs a length here, and a coding is refused, whatever else is said.
+//! A proxy and a server that disagree about the length of a body can be made to see a different number of requests
+//! (request smuggling). hyper rejects contradictory and malformed lengths. What remains is a length together with a
+//! transfer coding: so a body needs a length here, and every transfer coding is rejected.
 
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,12 +14,12 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Problem> {
         return Err(Fault::LengthRequired.because("send the body with a Content-Length, not in chunks"));
     }
     if headers.get_all(HOST).iter().nth(1).is_some() {
-        return Err(Fault::Invalid.because("there is more than one header Host"));
+        return Err(Fault::Invalid.because("send exactly one header Host"));
     }
     Ok(())
 }
 
-/// What follows on such a connection may be anything.
+/// Whether the connection must be closed, because the bytes that follow are ambiguous.
 pub(super) fn ends_connection(status: StatusCode) -> bool {
     matches!(
         status,

@@ -1,8 +1,8 @@
-//! What every request passes before a route sees it, and every answer on its way out.
+//! The layers of every request and every answer.
 //!
-//! The steps are in [`pass`], in this order: an id, an audit line, then whatever may refuse it (framing, origin,
-//! credentials, role, room), then time; then the answer is put into its form, metered and audited. A refusal is an answer
-//! like any other, so it has an id, a line and a count too.
+//! [`pass`] applies the steps in this order: id, audit line, checks that may refuse the request (framing, origin,
+//! credentials, role, room), time limit; then the answer gets its form, is counted and audited. A refusal is an answer
+//! like any other, so it also has an id, a line and a count.
 
 mod audit;
 mod credentials;
@@ -37,16 +37,16 @@ use super::state::App;
 use audit::Line;
 use request_id::RequestId;
 
-/// Who is at the other end of the connection.
+/// The address of the peer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
-/// How a request is bounded.
+/// How a request is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Whoever asks whether the gateway lives must be answered most of all when it has too much to do.
+    /// Health checks are not limited: they must be answered especially when the gateway is saturated.
     Health,
-    /// Has its own bound on number and time.
+    /// Limited in number and time by its own route.
     Long,
     Short,
 }
@@ -61,7 +61,7 @@ impl Class {
     }
 }
 
-/// What the layer of all routes knows.
+/// State of the layer around all routes.
 #[derive(Clone)]
 pub(super) struct Front {
     pub(super) app: App,
@@ -84,17 +84,17 @@ pub(super) async fn pass(State(front): State<Front>, request: Request, next: Nex
     answer
 }
 
-/// An answer whatever happens. A panic is a defect of the gateway, and costs one request.
+/// Always returns an answer. A panic is a defect of the gateway and fails only this request.
 async fn answered(admitted: impl Future<Output = Result<Response, Problem>>) -> Response {
     match AssertUnwindSafe(admitted).catch_unwind().await {
         Ok(Ok(answer)) => answer,
         Ok(Err(problem)) => problem.into_response(),
-        // The panic itself is on stderr, by the hook.
-        Err(_) => Fault::Panicked.because("the request was given up; the gateway goes on").into_response(),
+        // The panic hook has written the panic to stderr.
+        Err(_) => Fault::Panicked.because("the request failed; the gateway keeps serving").into_response(),
     }
 }
 
-/// Runs the route, if nothing forbids it.
+/// Runs the route if all checks pass.
 async fn admit(
     front: &Front,
     class: Class,
@@ -116,11 +116,11 @@ async fn admit(
         && caller.role < operation.role
     {
         return Err(Fault::Forbidden.because(format!(
-            "the token {} has the role {}: this needs {}",
+            "the token {} has the role {}: this operation needs {}",
             caller.name, caller.role, operation.role
         )));
     }
-    // A permit of a long request is its own route's.
+    // Routes of long requests have their own permits.
     let _room = if class == Class::Short { Some(app.room.enter(&caller)?) } else { None };
     let mutates = mutates(request.method());
     request.extensions_mut().insert(caller);
@@ -129,15 +129,15 @@ async fn admit(
     }
     let within = app.limits.request_time;
     timeout(within, next.run(request)).await.map_err(|_| match mutates {
-        false => Fault::Late.because(format!("there was no answer within {within:?}: try again")),
+        false => Fault::Late.because(format!("no answer within {within:?}: try again")),
         true => Fault::Unknown.because(format!(
-            "there was no answer within {within:?}: it may or may not have been done; asking again is safe, for a \
-             submission with the same id"
+            "no answer within {within:?}: the change may or may not have been applied; repeating it is safe, a \
+             submission only with the same id"
         )),
     })
 }
 
-/// Puts an answer into its form: each error a problem, and headers for all.
+/// Gives an answer its form: errors become problems, and all answers get the common headers.
 fn finished(mut answer: Response, id: &RequestId) -> Response {
     let status = answer.status();
     let problem = answer.extensions_mut().remove::<Problem>();
@@ -147,7 +147,7 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
     let mut answer = match problem {
         Some(problem) => {
             let answer = problem.clone().written(answer, id.as_str());
-            // What the metric counts can be looked up: a caller may not tell anybody.
+            // Each server error in the metric has a log line, because the caller may not report it.
             if code(answer.status()) == SERVER_ERROR {
                 let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
                 tracing::warn!(
@@ -176,7 +176,7 @@ fn mutates(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Of the metric: the gateway, or what is behind it, is at fault.
+/// Metric label for errors of the gateway or of ZooKeeper.
 const SERVER_ERROR: &str = "server_error";
 
 fn code(status: StatusCode) -> &'static str {
@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_answered_as_a_defect_of_the_gateway() {
-        let answer = answered(async { panic!("as a test wants") }).await;
+        let answer = answered(async { panic!("panic of the test") }).await;
         let mut headers = HeaderMap::new();
         headers.insert("x-request-id", HeaderValue::from_static("seven"));
         let answer = finished(answer, &RequestId::of(&headers));
@@ -208,6 +208,9 @@ mod tests {
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(problem["type"], "urn:bellwether:problem:panicked");
         assert_eq!(problem["request_id"], "seven");
-        assert!(!String::from_utf8_lossy(&body).contains("as a test wants"), "what it said stays here");
+        assert!(
+            !String::from_utf8_lossy(&body).contains("panic of the test"),
+            "the panic message is not sent"
+        );
     }
 }

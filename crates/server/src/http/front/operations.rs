@@ -1,5 +1,5 @@
-//! What each operation is called, and the role that it needs: read from the OpenAPI document, so that what is documented
-//! is what is enforced.
+//! Name and required role of each operation. They are read from the OpenAPI document, so that the documented role is
+//! the enforced one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,14 +41,14 @@ impl Operations {
         Self(Arc::new(operations))
     }
 
-    /// `None` for what is not an operation: a path or method that is not there, and the documentation.
+    /// Returns `None` for requests that are not operations: unknown paths and methods, and the documentation.
     pub(super) fn of(&self, method: &Method, route: Option<&MatchedPath>) -> Option<Operation> {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         self.0.get(&(route?.as_str().to_owned(), method.clone())).copied()
     }
 }
 
-/// One that does not say what it needs, needs all.
+/// An operation that documents no role needs the highest role.
 fn described_as(operation: &Described) -> Operation {
     let scopes = operation.security.iter().flatten().flat_map(|security| {
         let security = serde_json::to_value(security).unwrap_or_default();
@@ -57,7 +57,7 @@ fn described_as(operation: &Described) -> Operation {
     });
     let role = scopes.max().unwrap_or(Role::Admin);
     let name = operation.operation_id.clone().unwrap_or_default();
-    // One per operation and gateway: a line names it without a copy.
+    // Leaked once per operation and gateway, so that an audit line needs no copy.
     Operation { name: Box::leak(name.into_boxed_str()), role }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_needs_the_role_that_it_names_and_one_that_names_none_needs_all() {
+    fn an_operation_needs_its_documented_role_or_else_the_highest() {
         let mut operation = Described::new();
         assert_eq!(described_as(&operation).role, Role::Admin);
         for (scopes, role) in

@@ -1,8 +1,8 @@
-//! Pages of other sites must not use the gateway through somebody's browser.
+//! Rejects requests that pages of other sites send through a user's browser.
 //!
-//! A gateway on the loopback interface needs no token, and every page that is open in a browser of that machine can send
-//! requests there. Two things give such a page away: its `Origin`, and, when it has pointed its own name at this machine
-//! (DNS rebinding), the `Host` that it asks for.
+//! A gateway on the loopback interface needs no token, and every page in a browser of that machine can send requests to
+//! it. Two headers identify such a page: its `Origin`, and its `Host` if its own name resolves to this machine (DNS
+//! rebinding).
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
@@ -13,9 +13,8 @@ use crate::http::problem::{Fault, Problem};
 pub(super) fn check(local_only: bool, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
     if local_only && host.is_some_and(|host| !is_this_machine(host)) {
-        return Err(Fault::ForeignOrigin.because(
-            "without tokens the gateway answers to localhost, 127.0.0.1 and [::1] only, whatever points here",
-        ));
+        return Err(Fault::ForeignOrigin
+            .because("without tokens the gateway accepts only the hosts localhost, 127.0.0.1 and [::1]"));
     }
     let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
     let own = |origin: &str| origin.split_once("://").map(|(_, authority)| authority) == host;
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_are_told_by_their_origin_and_rebound_names_by_their_host() {
+    fn foreign_pages_are_rejected_by_origin_and_rebound_names_by_host() {
         for host in ["localhost:8080", "LOCALHOST", "127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "[::1]"] {
             assert!(allowed(true, &Method::POST, host, None), "{host}");
         }
@@ -64,7 +63,7 @@ mod tests {
         for origin in ["http://evil.example", "http://localhost:9090", "null"] {
             assert!(!allowed(true, &Method::POST, "localhost:8080", Some(origin)), "{origin}");
             assert!(!allowed(false, &Method::POST, "bw.example", Some(origin)), "{origin}");
-            // It cannot be read by such a page, as nothing here allows that.
+            // Such a page cannot read the answer, because no header allows it.
             assert!(allowed(true, &Method::GET, "localhost:8080", Some(origin)), "{origin}");
         }
     }

@@ -1,11 +1,11 @@
-//! An id for each request, to be found again in the log.
+//! An id for each request, to find it in the log.
 
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
 use uuid::Uuid;
 
-/// The caller's own, when it is one that a log can hold; else a fresh one.
+/// The caller's id if it is safe to log, otherwise a generated one.
 #[derive(Debug, Clone)]
 pub(super) struct RequestId(Arc<str>);
 
@@ -26,7 +26,7 @@ impl RequestId {
     }
 
     pub(super) fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.0).expect("its alphabet is that of headers")
+        HeaderValue::from_str(&self.0).expect("its characters are valid in headers")
     }
 }
 
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_callers_id_is_kept_when_a_log_can_hold_it() {
+    fn a_callers_id_is_kept_if_it_is_safe_to_log() {
         let of = |id: &[u8]| {
             let mut headers = HeaderMap::new();
             headers.insert("x-request-id", HeaderValue::from_bytes(id).unwrap());
@@ -43,7 +43,7 @@ mod tests {
         };
         assert_eq!(of(b"order-7.1_a"), "order-7.1_a");
         for odd in [&b""[..], b"a b", b"a\tb", b"\xff", b"a=\"x\"", &[b'x'; 65]] {
-            Uuid::try_parse(&of(odd)).expect("a fresh one");
+            Uuid::try_parse(&of(odd)).expect("a generated id");
         }
     }
 }

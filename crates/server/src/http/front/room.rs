@@ -1,7 +1,7 @@
-//! How many requests are under way, in all and of one caller.
+//! Limits of concurrent requests, in total and per caller.
 //!
-//! Nobody waits here for room: a queue in front of a gateway that has too much to do only makes its answers late as well.
-//! One caller has a share, so that a loop without a pause, in one program, does not shut the others out.
+//! Requests do not wait here: a queue in front of a saturated gateway would only delay its answers. The limit per
+//! caller keeps one program that loops without a pause from blocking the others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use bellwether::metrics as metric;
 use super::credentials::Caller;
 use crate::http::problem::{Fault, Problem};
 
-/// Those without a token are told apart by their addresses.
+/// Callers without a token are identified by their addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Token(Arc<str>),
@@ -30,14 +30,14 @@ struct Inside {
     under_way: Mutex<UnderWay>,
 }
 
-/// Never more callers than requests.
+/// Has at most as many callers as requests.
 #[derive(Debug, Default)]
 struct UnderWay {
     all: usize,
     of_one: HashMap<Key, usize>,
 }
 
-/// One request's place, until it is dropped.
+/// The permit of one request, returned when dropped.
 #[derive(Debug)]
 pub(super) struct Guest {
     room: Room,
@@ -49,7 +49,7 @@ impl Room {
         Self(Arc::new(Inside { most, most_of_one, under_way: Mutex::default() }))
     }
 
-    /// 503 when there is no room at all, 429 when this caller has its share.
+    /// Returns 503 if the total limit is reached, 429 if the limit of this caller is reached.
     pub(super) fn enter(&self, caller: &Caller) -> Result<Guest, Problem> {
         let key = match &*caller.name {
             "anonymous" => Key::Address(caller.address),
@@ -58,14 +58,14 @@ impl Room {
         let mut under_way = self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if under_way.all >= self.0.most {
             refused("requests");
-            return Err(Fault::Saturated.because("as many requests are under way as there may be"));
+            return Err(Fault::Saturated.because("the limit of concurrent requests is reached"));
         }
         let of_one = under_way.of_one.entry(key.clone()).or_default();
         if *of_one >= self.0.most_of_one {
             refused("one_caller");
             let most = self.0.most_of_one;
             return Err(Fault::TooMany.because(format!(
-                "at most {most} requests of one caller are served at a time: wait for their answers"
+                "at most {most} concurrent requests per caller are served: wait for their answers"
             )));
         }
         *of_one += 1;
@@ -109,12 +109,12 @@ mod tests {
         assert_eq!(
             room.enter(&a).unwrap_err(),
             Fault::TooMany
-                .because("at most 2 requests of one caller are served at a time: wait for their answers")
+                .because("at most 2 concurrent requests per caller are served: wait for their answers")
         );
         let third = room.enter(&b).unwrap();
         assert_eq!(
             room.enter(&b).unwrap_err(),
-            Fault::Saturated.because("as many requests are under way as there may be")
+            Fault::Saturated.because("the limit of concurrent requests is reached")
         );
         drop(first);
         let _fourth = room.enter(&b).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_callers_that_have_left() {
+    fn callers_without_requests_are_forgotten() {
         let room = Room::new(3, 2);
         for n in 0..100 {
             drop(room.enter(&caller(&format!("c{n}"))).unwrap());

@@ -19,7 +19,7 @@ use crate::http::state::App;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Batch {
-    /// 1 to 1,000. Those of one lane keep their order.
+    /// 1 to 1,000 jobs. Jobs of one lane keep their order.
     #[schema(min_items = 1, max_items = 1000)]
     jobs: Vec<NewJob>,
 }
@@ -28,56 +28,56 @@ impl Bounded for Batch {
     const MAX_BYTES: usize = MAX_BATCH_BODY;
 }
 
-/// What became of each job.
+/// The outcome for each job.
 #[derive(Serialize, ToSchema)]
 pub(super) struct BatchAnswer {
-    /// How many were accepted, those that were there already included.
+    /// Number of accepted jobs, including jobs that already existed.
     pub(super) accepted: usize,
-    /// How many were not, or are in doubt.
+    /// Number of jobs that were refused or whose outcome is unknown.
     pub(super) refused: usize,
-    /// In the order of the jobs.
+    /// Outcomes in the order of the jobs.
     pub(super) jobs: Vec<One>,
 }
 
-/// What became of one job.
+/// The outcome for one job.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum One {
-    /// It was accepted.
+    /// The job was accepted.
     Accepted(Submitted),
-    /// It was not, or that is not known.
+    /// The job was refused, or its outcome is unknown.
     Refused {
-        /// Why.
+        /// The reason.
         problem: Problem,
     },
 }
 
-/// A place among the large bodies that may be read and submitted at a time.
+/// Returns a permit for a large body, of those that may be read and submitted concurrently.
 pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     app.batches.try_acquire().map_err(|_| {
         metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "batches").increment(1);
-        Fault::Saturated.because("as many batches are under way as there may be")
+        Fault::Saturated.because("the limit of concurrent batches is reached")
     })
 }
 
 /// Submit many jobs.
 ///
-/// All are checked first: when one is not valid, none is submitted. Then each is accepted or refused by itself, and the
-/// answer tells of each. Name the jobs, to be able to submit all of them again when there is no answer.
+/// All jobs are checked first: one invalid job rejects the batch. Then each job is accepted or refused on its own,
+/// and the answer lists the outcomes. Use ids, so that the whole batch can be submitted again if there is no answer.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "jobs", security(("token" = ["submit"])),
     request_body = Batch,
     responses(
-        (status = 200, description = "What became of each", body = BatchAnswer),
-        (status = "4XX", description = "None was submitted", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "None was submitted, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The outcome for each job", body = BatchAnswer),
+        (status = "4XX", description = "No job was submitted", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No job was submitted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit_batch(
     State(app): State<App>,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
-    // Before the body is read, which may be a large one.
+    // Taken before the body is read, because the body may be large.
     let _permit = permit(&app)?;
     let Traced(trace) = Traced::of(request.headers());
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;

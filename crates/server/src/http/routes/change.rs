@@ -12,18 +12,18 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client;
 
-/// What was done.
+/// The outcome of a change.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Changed {
-    /// The job.
+    /// The job's id.
     id: String,
-    /// What was done, as a word: `cancelled`, `requested` (its worker was asked to stop it), `reopened`, `released` (from
-    /// quarantine), `still_open` (it needs no retry), `already_cancelled`.
+    /// The outcome as a word: `cancelled`, `requested` (its worker was asked to stop it), `reopened`, `released` (from
+    /// quarantine), `still_open` (no retry needed), `already_cancelled`.
     outcome: &'static str,
-    /// The worker that was asked.
+    /// The worker that was asked to stop the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<String>,
-    /// The generation that a retry began.
+    /// The generation that the retry started.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
 }
@@ -45,16 +45,16 @@ impl IntoResponse for Changed {
 
 /// Cancel a job.
 ///
-/// One that waits is cancelled at once, and no attempt of it begins any more. The worker of one that runs is asked to
-/// stop it; if it finishes first, its result stands. Asking again is safe.
+/// A waiting job is cancelled immediately, and no further attempt starts. For a running job its worker is asked to stop
+/// it; if the job succeeds first, its result stands. Repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/cancel", tag = "jobs", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, description = "It is cancelled, or its worker was asked", body = Changed),
-        (status = 409, description = "It ended otherwise", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The job is cancelled, or its worker was asked to stop it", body = Changed),
+        (status = 409, description = "The job has ended in another state", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
@@ -75,16 +75,16 @@ pub(super) async fn cancel_job(State(app): State<App>, Id(id): Id) -> Result<Cha
 
 /// Retry a job.
 ///
-/// Queues a dead or cancelled job again, as a new generation with fresh counts, or brings one out of quarantine. Asking
-/// again is safe.
+/// Queues a dead or cancelled job again as a new generation with fresh counts, or releases a job from quarantine.
+/// Repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/retry", tag = "jobs", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, description = "It is queued again, or was open", body = Changed),
-        (status = 409, description = "It succeeded: its result stands", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The job is queued again, or was open", body = Changed),
+        (status = 409, description = "The job succeeded and keeps its result", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn retry_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
@@ -95,7 +95,7 @@ pub(super) async fn retry_job(State(app): State<App>, Id(id): Id) -> Result<Chan
         client::Retried::Released => Ok(Changed::new(&id, "released")),
         client::Retried::StillOpen => Ok(Changed::new(&id, "still_open")),
         client::Retried::Succeeded => {
-            let said = format!("job {id} succeeded: its result stands and it is not run again");
+            let said = format!("job {id} succeeded: it keeps its result and is not run again");
             Err(Fault::Conflict.because(said).about(id))
         }
     }

@@ -1,4 +1,4 @@
-//! `/v1/workers`, `/v1/leader`, and `/v1/cluster`, which is one page of everything.
+//! `/v1/workers`, `/v1/leader`, and `/v1/cluster` with everything on one page.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -14,37 +14,37 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Depths, DrainedWorker, LeaderView, Look, WorkerView, rfc3339};
 
-/// A live worker. What it says about itself is null when that cannot be read.
+/// A live worker. Fields of its registration are null if it cannot be read.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Worker)]
 pub(super) struct WorkerDocument {
-    /// This incarnation of its node's worker role.
+    /// Id of this incarnation of its node's worker.
     id: String,
     /// Its node.
     #[schema(required)]
     node: Option<String>,
-    /// The machine.
+    /// The host of its node.
     #[schema(required)]
     host: Option<String>,
-    /// What it has handlers for.
+    /// The kinds for which it has handlers.
     kinds: Vec<String>,
-    /// What it offers.
+    /// Its tags.
     tags: Vec<String>,
-    /// How many jobs it takes at a time.
+    /// Number of jobs that it runs at the same time.
     #[schema(required)]
     slots: Option<u32>,
-    /// How many it has.
+    /// Number of jobs that are assigned to it.
     assigned: usize,
-    /// Whether it takes no more.
+    /// Whether it takes no new jobs.
     #[schema(required)]
     draining: Option<bool>,
-    /// Until when the leader gives it nothing, as a job was taken from it.
+    /// Until when the leader assigns nothing to it, because a job was taken from it.
     #[schema(required, format = DateTime)]
     shunned_until: Option<String>,
-    /// When it was started, by its clock.
+    /// When it started, by its own clock.
     #[schema(required, format = DateTime)]
     started_at: Option<String>,
-    /// Why the rest cannot be read.
+    /// Why its registration cannot be read.
     #[schema(required)]
     error: Option<String>,
 }
@@ -83,21 +83,21 @@ impl From<WorkerView> for WorkerDocument {
     }
 }
 
-/// Who claimed the current epoch.
+/// The node that claimed the current epoch.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Leader)]
 pub(super) struct LeaderDocument {
     /// The node.
     node: String,
-    /// The epoch: the fencing token of all that it writes.
+    /// The epoch: the fencing token of the leader's writes.
     epoch: i32,
-    /// The ZooKeeper session that holds it.
+    /// The ZooKeeper session of the leader.
     #[schema(example = "0x100000000000001")]
     session: String,
-    /// When it was claimed, by the leader's clock.
+    /// When the epoch was claimed, by the leader's clock.
     #[schema(format = DateTime)]
     since: String,
-    /// Whether it still stands for election. Otherwise nobody leads now.
+    /// Whether the leader is still a candidate. If not, there is no leader now.
     standing: bool,
 }
 
@@ -108,37 +108,37 @@ impl From<LeaderView> for LeaderDocument {
     }
 }
 
-/// How many jobs there are, by where they are.
+/// Number of jobs by state.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Jobs {
-    /// Records of jobs, open or over.
+    /// Stored job records, of open and of ended jobs.
     stored: usize,
     /// Jobs that wait for a worker.
     queued: usize,
-    /// Jobs that wait for their time, in the 1,000 soonest minutes that hold any.
+    /// Jobs that wait for their start time, in the 1,000 soonest minutes with such jobs.
     delayed: usize,
-    /// Whether those are all.
+    /// Whether `delayed` counts all of them.
     delayed_exact: bool,
-    /// Jobs that a live worker has.
+    /// Jobs assigned to live workers.
     assigned: usize,
-    /// Jobs of workers that are gone, which the leader recovers.
+    /// Jobs of workers that have ended; the leader recovers them.
     orphaned: usize,
-    /// Jobs that were set aside.
+    /// Jobs in quarantine.
     quarantined: usize,
 }
 
-/// One page of everything.
+/// The state of the cluster.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Cluster)]
 pub(super) struct ClusterDocument {
-    /// Who leads, or led last; null when nobody ever did.
+    /// The current or the last leader; null if there has never been one.
     #[schema(required)]
     leader: Option<LeaderDocument>,
     /// The live workers, oldest first.
     workers: Vec<WorkerDocument>,
     /// The kinds, by name.
     kinds: Vec<KindDocument>,
-    /// How many jobs there are.
+    /// Number of jobs.
     jobs: Jobs,
 }
 
@@ -147,35 +147,35 @@ pub(super) struct ClusterDocument {
     get, path = "/v1/workers", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The live workers, oldest first", body = Vec<WorkerDocument>),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<WorkerDocument>>, Problem> {
     Ok(Answer(app.client.workers().await?.into_iter().map(Into::into).collect()))
 }
 
-/// What was done.
+/// The outcome of a change.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WorkerChanged {
-    /// The worker.
+    /// The worker's id.
     id: String,
     /// `draining`, or `already_draining`.
     outcome: &'static str,
 }
 
-/// Have a worker drain.
+/// Drain a worker.
 ///
-/// It gets no more jobs, finishes what runs within its node's grace, hands back the rest, and leaves. Its node runs on
-/// without it until it is started again. If its session is lost first it comes back under another id: wait until it has left.
-/// Asking again is safe.
+/// The worker takes no new jobs, finishes running jobs within its node's drain grace, hands back the rest, and leaves.
+/// Its node keeps running without a worker until it is restarted. If the worker's session is lost first, the worker
+/// returns under another id: wait until it has left. Repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/workers/{id}/drain", tag = "cluster", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The worker's id")),
     responses(
-        (status = 200, description = "It is told", body = WorkerChanged),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The worker is draining", body = WorkerChanged),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn drain_worker(
@@ -194,34 +194,34 @@ pub(super) async fn drain_worker(
     Ok(answer)
 }
 
-/// Show who leads.
+/// Show the leader.
 ///
-/// Look at `standing`: a leader that does not stand any more has ended, and is not replaced yet.
+/// Check `standing`: if it is false, the leader has ended and has not been replaced yet.
 #[utoipa::path(
     get, path = "/v1/leader", tag = "cluster", security(("token" = ["read"])),
     responses(
-        (status = 200, description = "Who claimed the current epoch", body = LeaderDocument),
-        (status = 404, description = "Nobody ever led", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The node that claimed the current epoch", body = LeaderDocument),
+        (status = 404, description = "There has never been a leader", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderDocument>, Problem> {
     let leader = app.client.leader().await?;
     let leader = leader
-        .ok_or_else(|| Fault::NotFound.because("nobody leads, and nobody ever did in this namespace"))?;
+        .ok_or_else(|| Fault::NotFound.because("there is no leader, and this namespace never had one"))?;
     Ok(Answer(leader.into()))
 }
 
 /// Show leader, workers, kinds and the number of jobs.
 ///
-/// Each is of a moment of its own, a few milliseconds apart.
+/// The parts are read a few milliseconds apart.
 #[utoipa::path(
     get, path = "/v1/cluster", tag = "cluster", security(("token" = ["read"])),
     responses(
-        (status = 200, description = "One page of everything", body = ClusterDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The state of the cluster", body = ClusterDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {

@@ -1,4 +1,4 @@
-//! `POST /v1/client?first=1&second=2`: what the first prototype of Bellwether answered to.
+//! `POST /v1/client?first=1&second=2`: the request of the first prototype of Bellwether.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -20,21 +20,21 @@ pub(super) struct Numbers {
     /// One of the numbers.
     #[param(example = 1)]
     first: i64,
-    /// The other.
+    /// The other number.
     #[param(example = 2)]
     second: i64,
 }
 
 /// Submit a job that adds two numbers.
 ///
-/// A job of the kind `sum`, which every node of the `bellwether` command runs.
+/// The job has the kind `sum`, which every node of the `bellwether` command runs.
 #[utoipa::path(
     post, path = "/v1/client", tag = "demo", security(("token" = ["submit"])),
     params(Numbers),
     responses(
-        (status = 201, description = "Accepted; `Location` tells where it is", body = Submitted),
+        (status = 201, description = "Accepted; the header `Location` has its path", body = Submitted),
         (status = "4XX", description = "Not accepted", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Not accepted, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Not accepted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit_sum(

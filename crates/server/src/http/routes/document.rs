@@ -1,5 +1,5 @@
-//! What documents look like, for the OpenAPI document. The documents themselves are written by the client's views, which
-//! the command line prints as well; a test compares the two.
+//! Schemas of the OpenAPI document. The documents themselves are written by the client's views, which the command line
+//! prints, too; a test compares schemas and documents.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,90 +11,90 @@ use bellwether::client::{Accepted, JobHandle, State};
 #[schema(as = Job)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct JobDocument {
-    /// Its id.
+    /// The job's id.
     #[schema(example = "sum-1")]
     id: String,
-    /// Which handler runs it; null when its record cannot be read.
+    /// Kind of the job; null if its record cannot be read.
     #[schema(example = "sum", required)]
     kind: Option<String>,
-    /// Where it is in its life.
+    /// State of the job.
     state: StateName,
-    /// The attempt under way or the last; 0 before the first.
+    /// The current or last attempt; 0 before the first.
     attempt: u32,
-    /// The worker that has it or had it last.
+    /// The worker of the current or last attempt.
     #[schema(required)]
     worker: Option<String>,
-    /// That worker's node, while the worker lives.
+    /// The node of that worker, while the worker lives.
     #[schema(required)]
     node: Option<String>,
-    /// What its handler returned: JSON as it is, other text as a string, other bytes as `{content_type, base64}`.
+    /// Result of the handler: JSON unchanged, other text as a string, other bytes as `{content_type, base64}`.
     #[schema(required)]
     result: Option<serde_json::Value>,
     /// The last error.
     #[schema(required)]
     error: Option<String>,
-    /// How far it is, as its handler said last.
+    /// Progress in percent, as last reported by the handler.
     #[schema(required, minimum = 0, maximum = 100)]
     percent: Option<u8>,
-    /// What its handler said last.
+    /// Message, as last reported by the handler.
     #[schema(required)]
     message: Option<String>,
-    /// How many bytes its handler left for its next attempt.
+    /// Size of the checkpoint for the next attempt.
     #[schema(required)]
     checkpoint_bytes: Option<u64>,
-    /// While it runs: how long its worker may give no sign of life, in milliseconds.
+    /// While the job runs: the lease of its attempt in milliseconds.
     #[schema(required)]
     lease_ms: Option<u64>,
-    /// Why it does not run now, as a word.
+    /// Why the job does not run now, as a word.
     #[schema(required, example = "busy")]
     waiting: Option<String>,
-    /// Why it does not run now, as a sentence.
+    /// Why the job does not run now, as a sentence.
     #[schema(required)]
     waiting_for: Option<String>,
-    /// Its lane.
+    /// Lane of the job.
     #[schema(required)]
     lane: Option<String>,
-    /// The job whose turn it is in that lane, while this one waits for it.
+    /// The first job of the lane, while this job waits for it.
     #[schema(required)]
     behind: Option<String>,
-    /// Whether the attempt under way was asked to stop.
+    /// Whether the current attempt was asked to stop.
     cancel_requested: bool,
-    /// The group that it is part of.
+    /// The group that the job belongs to.
     #[schema(required)]
     group: Option<String>,
-    /// The group of its sub-jobs.
+    /// The group of the job's sub-jobs.
     #[schema(required)]
     sub_jobs: Option<String>,
-    /// 1, and one more for each retry by an operator.
+    /// 1, plus one for each time the job was opened again.
     generation: u32,
-    /// Attempts of this generation that failed.
+    /// Failed attempts of this generation.
     failures: u32,
-    /// Attempts of this generation that lost their worker.
+    /// Lost attempts of this generation.
     losses: u32,
-    /// 0 to 9; 9 goes first. Null when its record cannot be read.
+    /// Priority, 0 to 9; 9 runs first. Null if the record cannot be read.
     #[schema(required, minimum = 0, maximum = 9)]
     priority: Option<u8>,
-    /// The trace that it was submitted in: 32 hexadecimal digits.
+    /// Trace id of the submission: 32 hexadecimal digits.
     #[schema(required)]
     trace_id: Option<String>,
-    /// No attempt begins after this.
+    /// No attempt starts after this instant.
     #[schema(required, format = DateTime)]
     expires_at: Option<String>,
-    /// RFC 3339, by the clock of who submitted it.
+    /// When it was submitted, in RFC 3339, by the submitter's clock.
     #[schema(required, format = DateTime)]
     submitted_at: Option<String>,
-    /// When it may start, or its backoff ends, while it is delayed.
+    /// While the job is delayed: when it may start, or when its backoff ends.
     #[schema(required, format = DateTime)]
     not_before: Option<String>,
-    /// When it ended.
+    /// When the job ended.
     #[schema(required, format = DateTime)]
     finished_at: Option<String>,
-    /// What was submitted, in the form of `result`.
+    /// The payload, in the form of `result`.
     #[schema(required)]
     payload: Option<serde_json::Value>,
 }
 
-/// Where a job is in its life.
+/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
@@ -122,15 +122,15 @@ impl From<StateName> for State {
     }
 }
 
-/// What was accepted.
+/// An accepted submission.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Submitted {
-    /// The job's id, given or made.
+    /// The job's id, given or generated.
     pub(super) id: String,
-    /// Whether nothing was made, because there was a job with this id.
+    /// Whether a job with this id already existed, so that none was created.
     pub(super) duplicate: bool,
-    /// How it was accepted: `new`, `same` (the job was there), `other` (another job has the id, and `if_exists` is
-    /// `ignore`), `again` (it was over, and is open again).
+    /// How the submission was accepted: `new`, `same` (the job already existed), `other` (another job has the id, and
+    /// `if_exists` is `ignore`), `again` (the job had ended and is open again).
     pub(super) accepted: &'static str,
 }
 

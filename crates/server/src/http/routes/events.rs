@@ -1,6 +1,6 @@
 //! `GET /v1/events`: server-sent events, from the client's one hub.
 //!
-//! A stream costs a task, its buffers and a place in the hub's ring: no watch and no read of ZooKeeper's.
+//! A stream costs a task, its buffers and a place in the hub's ring, but no watch and no read of ZooKeeper.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -25,24 +25,24 @@ use crate::http::server::{Endless, Phase};
 use crate::http::state::App;
 use bellwether::client::{Event, Events, Heard};
 
-/// How often a stream on which nothing happens says so, below what proxies cut (60 s), and so that a peer which is gone
-/// is found out.
+/// Interval of comments on a stream without events. It is below the timeout of proxies (60 s), and detects a peer that
+/// has disconnected.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
-/// How long a stream may wait for the watch.
+/// Limit for a stream to wait for the watch.
 const WATCHING_WITHIN: Duration = Duration::from_secs(10);
 
-/// Events of one write.
+/// Maximum number of events in one write.
 const AT_ONCE: usize = 64;
 
-/// Which events.
+/// Filter for events.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Only of this job.
+    /// Only events of this job.
     job: Option<String>,
-    /// Only of jobs of this kind.
+    /// Only events of jobs of this kind.
     kind: Option<String>,
 }
 
@@ -51,21 +51,21 @@ pub(super) struct Which {
 #[schema(as = Event)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct EventDocument {
-    /// Which job.
+    /// The job's id.
     job: String,
-    /// Its kind; null when its record cannot be read.
+    /// Kind of the job; null if its record cannot be read.
     #[schema(required)]
     kind: Option<String>,
-    /// Where it is now.
+    /// State of the job.
     state: StateName,
-    /// The worker that has it, while it runs.
+    /// The worker of the job, while it runs.
     #[schema(required)]
     worker: Option<String>,
-    /// The attempt under way, or the last that was closed; 0 before the first.
+    /// The current attempt, or the last closed one; 0 before the first.
     attempt: u32,
-    /// 1, and one more for each time that it was opened again.
+    /// 1, plus one for each time the job was opened again.
     generation: u32,
-    /// The last error, unless it succeeded.
+    /// The last error, unless the job succeeded.
     #[schema(required)]
     error: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Filter {
             && (self.kind.is_none() || self.kind == event.kind)
     }
 
-    /// As it is sent, unless it is filtered out.
+    /// Appends the text of the event, unless it is filtered out.
     fn write(&self, text: &mut String, heard: Heard) {
         let (name, data) = match heard {
             Heard::Event(event) if self.lets(&event) => {
@@ -91,12 +91,12 @@ impl Filter {
             Heard::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
             Heard::Gap => ("gap", "{}".to_owned()),
         };
-        // JSON has no line breaks but those that it escapes.
-        write!(text, "event: {name}\ndata: {data}\n\n").expect("a string takes all that is written to it");
+        // Serialized JSON contains no raw line breaks.
+        write!(text, "event: {name}\ndata: {data}\n\n").expect("writing to a string does not fail");
     }
 }
 
-/// One of the streams; the permit and the count end with it.
+/// An event stream. Dropping it returns its permit and updates the gauge.
 struct Follower {
     events: Events,
     filter: Filter,
@@ -111,12 +111,12 @@ impl Drop for Follower {
     }
 }
 
-/// Follow what happens to jobs.
+/// Follow events of jobs.
 ///
-/// Server-sent events, from when the answer begins: `job` with where a job is now; `missed` with the number of events that
-/// this stream was too slow for; `gap` when the connection to ZooKeeper was lost, or too much happened at once, so that
-/// some may be missing. A state that lasts for moments may be left out, the last one is not. Nothing is sent again: list
-/// the jobs after `missed`, `gap` or a new connection.
+/// Server-sent events, starting with the answer: `job` with the current state of a job; `missed` with the number of
+/// events that this stream was too slow for; `gap` if the connection to ZooKeeper was lost or too many events occurred,
+/// so that some may be missing. A short-lived state may be omitted, but not the last one. Events are not sent again:
+/// list the jobs after `missed`, `gap` or a new connection.
 #[utoipa::path(
     get, path = "/v1/events", tag = "jobs", security(("token" = ["read"])),
     params(Which),
@@ -134,7 +134,7 @@ pub(super) async fn follow_events(
     let kind = which.kind.map(Kind::new).transpose()?;
     let permit = app.streams.clone().try_acquire_owned().map_err(|_| {
         counter!(metric::HTTP_REFUSED, "why" => "streams").increment(1);
-        Fault::Saturated.because("as many event streams are served as there may be")
+        Fault::Saturated.because("the limit of event streams is reached")
     })?;
     let mut events = app.client.events();
     if !matches!(timeout(WATCHING_WITHIN, events.watching()).await, Ok(true)) {
@@ -159,7 +159,7 @@ pub(super) async fn follow_events(
 }
 
 impl Follower {
-    /// What to write next; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.begun, true) {
             return Some(Bytes::from_static(b"retry: 2000\n\n"));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_told_to_all_and_jobs_to_those_who_asked_for_them() {
+    fn missed_events_are_sent_to_all_streams_and_jobs_to_matching_streams() {
         let all = Filter { job: None, kind: None };
         let one = Filter { job: Some(JobId::new("a").unwrap()), kind: None };
         let event = |job: &str| {

@@ -24,22 +24,22 @@ use crate::http::server::Phase;
 use crate::http::state::App;
 use bellwether::client::{Group, GroupCursor, GroupStage, GroupSummary, GroupView, GroupWaitError, MAX_PAGE};
 
-/// A group to make.
+/// A group to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewGroup {
-    /// The kind of its members.
+    /// Kind of the members.
     #[schema(example = "record-set", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: String,
-    /// Its name.
+    /// Name of the group.
     #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     name: String,
-    /// How many members it has; may be said later, by making it again, and never changed.
+    /// Number of members. It may be set later by creating the group again, and cannot be changed.
     total: Option<u32>,
     /// Whether the first member that ends without success ends the group.
     #[serde(default)]
     fail_fast: bool,
-    /// Whether its join runs once its members have ended. Default yes.
+    /// Whether the join runs once the members have ended. Default: true.
     join: Option<bool>,
 }
 
@@ -51,10 +51,10 @@ impl Bounded for NewGroup {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewMembers {
-    /// The number of the first; those after it have the numbers after it.
+    /// Number of the first member; the others have the following numbers.
     #[serde(default)]
     first: u32,
-    /// 1 to 1,000, of the group's kind, without ids of their own.
+    /// 1 to 1,000 jobs of the group's kind, without ids.
     #[schema(min_items = 1, max_items = 1000)]
     jobs: Vec<NewJob>,
 }
@@ -68,18 +68,18 @@ impl Bounded for NewMembers {
 #[schema(as = Group)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct GroupDocument {
-    /// Its id.
+    /// The group's id.
     id: String,
-    /// The kind of its members.
+    /// Kind of the members.
     kind: String,
     /// `open`, `joining`, `finishing` or `done`.
     stage: String,
-    /// Stage, and what it waits for, in a line.
+    /// Stage, and what the group waits for, in one line.
     status: String,
-    /// How many members it has, once that was said.
+    /// Number of members, once it is set.
     #[schema(required)]
     total: Option<u32>,
-    /// Members that are open.
+    /// Open members.
     open: u32,
     /// Members that succeeded.
     succeeded: u32,
@@ -87,42 +87,42 @@ pub(super) struct GroupDocument {
     cancelled: u32,
     /// Members that are dead.
     dead: u32,
-    /// Members that were said to be there and were not submitted yet.
+    /// Members that have not been submitted yet.
     #[schema(required)]
     missing: Option<u32>,
     /// Whether the first member that ends without success ends the group.
     fail_fast: bool,
-    /// Why it did not wait for all of its members.
+    /// Why the group did not wait for all members.
     #[schema(required)]
     stopped: Option<String>,
-    /// The job whose sub-jobs its members are.
+    /// The parent job, if the members are its sub-jobs.
     #[schema(required)]
     parent: Option<String>,
-    /// Its join, once that was made.
+    /// Id of the join, once it exists.
     #[schema(required)]
     join: Option<String>,
-    /// Its parent's finished job, once that was made.
+    /// Id of the parent's finished job, once it exists.
     #[schema(required)]
     finish: Option<String>,
-    /// When it was made.
+    /// When the group was created.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was done.
+    /// When the group was done.
     #[schema(required, format = DateTime)]
     done_at: Option<String>,
 }
 
-/// Make a group, or say its total.
+/// Create a group, or set its total.
 ///
-/// The same group again is the same group. A total is said once, with the group or later.
+/// Creating the same group again changes nothing. The total is set once, with the group or later.
 #[utoipa::path(
     post, path = "/v1/groups", tag = "groups", security(("token" = ["submit"])),
     request_body = NewGroup,
     responses(
-        (status = 200, description = "It is there; `Location` tells where", body = GroupDocument),
-        (status = 409, description = "It was made with other rules or another total", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The group exists; the header `Location` has its path", body = GroupDocument),
+        (status = 409, description = "The group exists with other properties or another total", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn make_group(
@@ -149,32 +149,32 @@ pub(super) async fn make_group(
     Ok(answer)
 }
 
-/// Which groups, and how many.
+/// Filter for groups, and page size.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WhichGroups {
-    /// Only those in this stage.
+    /// Only groups in this stage.
     #[param(inline)]
     stage: Option<StageName>,
-    /// How many at most; 100 by default.
+    /// Maximum number of groups; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The `next` of the page before, as it was, with the same filter.
+    /// The `next` of the previous page, unchanged, with the same filter.
     after: Option<String>,
 }
 
-/// A stage in the life of a group.
+/// Stage of a group.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StageName {
     /// Members are submitted and run.
     Open,
-    /// Its join waits for a worker, or runs.
+    /// The join waits for a worker, or runs.
     Joining,
-    /// Its parent's finished handler waits for a worker, or runs.
+    /// The parent's finished handler waits for a worker, or runs.
     Finishing,
-    /// Nothing of it will happen any more.
+    /// The group has ended.
     Done,
 }
 
@@ -189,55 +189,55 @@ impl From<StageName> for GroupStage {
     }
 }
 
-/// A group without the counts of its members. What its record says is null when that cannot be read.
+/// A group without the counts of its members. Fields of its record are null if it cannot be read.
 #[derive(ToSchema)]
 #[schema(as = GroupSummary)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct SummaryDocument {
-    /// Its id.
+    /// The group's id.
     id: String,
-    /// The kind of its members.
+    /// Kind of the members.
     #[schema(required)]
     kind: Option<String>,
     /// `open`, `joining`, `finishing`, `done`, or `unreadable`.
     stage: String,
-    /// How many members it has, once that was said.
+    /// Number of members, once it is set.
     #[schema(required)]
     total: Option<u32>,
-    /// The job whose sub-jobs its members are.
+    /// The parent job, if the members are its sub-jobs.
     #[schema(required)]
     parent: Option<String>,
-    /// When it was made.
+    /// When the group was created.
     #[schema(required, format = DateTime)]
     created_at: Option<String>,
-    /// When it was done.
+    /// When the group was done.
     #[schema(required, format = DateTime)]
     done_at: Option<String>,
 }
 
-/// Groups, and where to go on.
+/// A page of groups, and the start of the next page.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GroupPage)]
 pub(super) struct GroupsPage {
-    /// In no order that means anything.
+    /// The groups, in no particular order.
     #[schema(value_type = Vec<SummaryDocument>)]
     groups: Vec<GroupSummary>,
-    /// What `after` is for the next page; null after the last. A page may be short, or empty, and still have a next one.
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
     #[schema(required)]
     next: Option<String>,
 }
 
 /// List groups.
 ///
-/// Without the counts of their members: ask for one group to have them. A page looks at 5,000 groups at most, so with a
-/// stage that few are in it may be short, or empty, and still have a next one: go on until `next` is null.
+/// The list has no counts of members: request one group to get them. A page reads at most 5,000 groups, so with a stage
+/// that few groups are in it may be short or empty and still have a next page: continue until `next` is null.
 #[utoipa::path(
     get, path = "/v1/groups", tag = "groups", security(("token" = ["read"])),
     params(WhichGroups),
     responses(
         (status = 200, description = "A page of groups", body = GroupsPage),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_groups(
@@ -253,14 +253,14 @@ pub(super) async fn list_groups(
     Ok(Answer(GroupsPage { groups: page.groups, next: page.next.map(|next| next.to_string()) }))
 }
 
-/// Show a group, with the counts of its members.
+/// Show a group with the counts of its members.
 #[utoipa::path(
     get, path = "/v1/groups/{id}", tag = "groups", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The group's id")),
     responses(
         (status = 200, description = "The group as it is now", body = GroupDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_group(
@@ -273,16 +273,16 @@ pub(super) async fn show_group(
 
 /// Wait until a group is done.
 ///
-/// Answers 200 as soon as its members, its join and its parent's finished handler have ended, and 202 with the group as it
-/// is when the time is up: ask again.
+/// Answers 200 as soon as the members, the join and the parent's finished handler have ended, and 202 with the current
+/// group after the timeout: repeat the request.
 #[utoipa::path(
     get, path = "/v1/groups/{id}/wait", tag = "groups", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The group's id"), HowLong),
     responses(
         (status = 200, description = "The group is done", body = GroupDocument),
-        (status = 202, description = "It is not done yet", body = GroupDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = 202, description = "The group is not done yet", body = GroupDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn wait_for_group(
@@ -296,7 +296,7 @@ pub(super) async fn wait_for_group(
     let waited = tokio::select! {
         waited = app.client.wait_group(&id, within) => waited,
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
-            return Err(Fault::Unavailable.because("the gateway stops: wait again, elsewhere or a little later"));
+            return Err(Fault::Unavailable.because("the gateway is stopping: wait again on another gateway, or later"));
         }
     };
     match waited {
@@ -314,16 +314,16 @@ pub(super) async fn wait_for_group(
 
 /// Submit members of a group.
 ///
-/// All are checked first: when one is not valid, none is submitted. The same number, kind and payload again is the same
-/// member, so all of it may be sent again after any doubt.
+/// All jobs are checked first: one invalid job rejects the request. The same number, kind and payload is the same
+/// member, so repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["submit"])),
     params(("id" = String, Path, description = "The group's id")),
     request_body = NewMembers,
     responses(
-        (status = 200, description = "What became of each", body = BatchAnswer),
-        (status = "4XX", description = "None was submitted", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "None was submitted, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The outcome for each job", body = BatchAnswer),
+        (status = "4XX", description = "No job was submitted", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No job was submitted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit_members(
@@ -339,7 +339,7 @@ pub(super) async fn submit_members(
     let last = u32::try_from(given).ok().and_then(|given| new.first.checked_add(given));
     if !(1..=MAX_BATCH).contains(&given) || last.is_none() {
         return Err(Fault::Invalid
-            .because(format!("jobs must be 1 to {MAX_BATCH}, not {given}, and their numbers of 32 bits")));
+            .because(format!("give 1 to {MAX_BATCH} jobs, not {given}, with numbers of 32 bits")));
     }
     let jobs = new.jobs.into_iter().enumerate();
     let jobs = jobs.map(|(at, new)| new.job().map_err(|problem| problem.within(&format!("jobs[{at}]"))));

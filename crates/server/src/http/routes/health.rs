@@ -1,5 +1,4 @@
-//! `/healthz` and `/readyz`, for whoever restarts processes and for whoever sends requests to them. No token is needed,
-//! and nothing but the two words is told.
+//! `/healthz` and `/readyz`, for supervisors and load balancers. They need no token and reveal only one word.
 
 use axum::extract::State;
 
@@ -7,7 +6,7 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
 use crate::http::state::App;
 
-/// Tell that the process lives.
+/// Report that the process is alive.
 #[utoipa::path(
     get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "The gateway answers", body = String))
@@ -16,19 +15,19 @@ pub(super) async fn live() -> &'static str {
     "ok"
 }
 
-/// Tell whether requests should be sent here.
+/// Report whether the gateway can serve requests.
 ///
-/// 503 while ZooKeeper does not serve this gateway, and once it stops.
+/// 503 while ZooKeeper does not serve this gateway, and while the gateway is stopping.
 #[utoipa::path(
     get, path = "/readyz", tag = "health", security(()),
     responses(
-        (status = 200, description = "The gateway has a session that serves", body = String),
-        (status = 503, description = "It has none, or stops", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The gateway has a live session", body = String),
+        (status = 503, description = "The gateway has no live session, or is stopping", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
     if *app.phase.borrow() > Phase::Serving {
-        return Err(Fault::Unavailable.because("the gateway stops"));
+        return Err(Fault::Unavailable.because("the gateway is stopping"));
     }
     if !app.client.is_connected() {
         return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));

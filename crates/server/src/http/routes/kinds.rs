@@ -17,15 +17,15 @@ use bellwether::client::{KindView, Paused, rfc3339};
 #[derive(Serialize, ToSchema)]
 #[schema(as = Kind)]
 pub(super) struct KindDocument {
-    /// Its name.
+    /// Name of the kind.
     kind: String,
     /// The live workers that have a handler for it.
     workers: Vec<String>,
-    /// The slots that they have, for all their kinds together.
+    /// Slots of these workers, for all their kinds together.
     slots: usize,
-    /// How many of these slots hold a job.
+    /// Number of these slots that hold a job.
     assigned: usize,
-    /// By whom and since when it is paused, or null.
+    /// The pause, or null.
     #[schema(required)]
     paused: Option<PausedDocument>,
 }
@@ -34,10 +34,10 @@ pub(super) struct KindDocument {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Paused)]
 pub(super) struct PausedDocument {
-    /// Who did it, as they said.
+    /// Note on who paused the kind and why.
     #[schema(required)]
     by: Option<String>,
-    /// When, by their clock.
+    /// When, by the clock of that client.
     #[schema(required, format = DateTime)]
     since: Option<String>,
 }
@@ -50,7 +50,7 @@ impl From<KindView> for KindDocument {
     }
 }
 
-/// What was done.
+/// The outcome of a change.
 #[derive(Serialize, ToSchema)]
 pub(super) struct KindChanged {
     /// The kind.
@@ -68,29 +68,30 @@ impl IntoResponse for KindChanged {
     }
 }
 
-/// List the kinds that live workers serve, and those that are paused.
+/// List the kinds that live workers serve, and the kinds that are paused.
 #[utoipa::path(
     get, path = "/v1/kinds", tag = "kinds", security(("token" = ["read"])),
     responses(
         (status = 200, description = "All kinds, by name", body = Vec<KindDocument>),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<KindDocument>>, Problem> {
     Ok(Answer(app.client.kinds().await?.into_iter().map(Into::into).collect()))
 }
 
-/// Have no jobs of a kind assigned until it is resumed.
+/// Pause a kind.
 ///
-/// What runs goes on, and jobs may be submitted. Asking again is safe.
+/// Its jobs are not assigned until the kind is resumed. Running jobs continue, and jobs can be submitted. Repeating the
+/// request is safe.
 #[utoipa::path(
     post, path = "/v1/kinds/{kind}/pause", tag = "kinds", security(("token" = ["operate"])),
     params(("kind" = String, Path, description = "The kind")),
     responses(
-        (status = 200, description = "It is paused", body = KindChanged),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The kind is paused", body = KindChanged),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause_kind(
@@ -103,14 +104,14 @@ pub(super) async fn pause_kind(
     Ok(KindChanged { kind: kind.to_string(), outcome })
 }
 
-/// Have jobs of a kind assigned again.
+/// Resume a kind: its jobs are assigned again.
 #[utoipa::path(
     post, path = "/v1/kinds/{kind}/resume", tag = "kinds", security(("token" = ["operate"])),
     params(("kind" = String, Path, description = "The kind")),
     responses(
-        (status = 200, description = "It is not paused", body = KindChanged),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The kind is not paused", body = KindChanged),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume_kind(

@@ -12,46 +12,46 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Cursor, Filter, JobView, MAX_PAGE};
 
-/// Which jobs, and how many.
+/// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Only those in this state.
+    /// Only jobs in this state.
     #[param(inline)]
     state: Option<StateName>,
-    /// Only those of this kind.
+    /// Only jobs of this kind.
     #[param(pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
-    /// How many at most; 100 by default.
+    /// Maximum number of jobs; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The `next` of the page before, as it was, with the same filter.
+    /// The `next` of the previous page, unchanged, with the same filter.
     after: Option<String>,
 }
 
-/// Jobs, and where to go on.
+/// A page of jobs, and the start of the next page.
 #[derive(Serialize, ToSchema)]
 pub(super) struct JobPage {
-    /// In no order that means anything.
+    /// The jobs, in no particular order.
     #[schema(value_type = Vec<JobDocument>)]
     jobs: Vec<JobView>,
-    /// What `after` is for the next page; null after the last. A page may be short, or empty, and still have a next one.
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
     #[schema(required)]
     next: Option<String>,
 }
 
 /// List jobs.
 ///
-/// A page looks at 5,000 jobs at most, so with a filter that few jobs match it may be short, or empty, and still have a
-/// next one: go on until `next` is null. Each job is told as it is when its page is read.
+/// A page reads at most 5,000 jobs, so with a filter that few jobs match it may be short or empty and still have a next
+/// page: continue until `next` is null. Each job has its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
     params(Which),
     responses(
         (status = 200, description = "A page of jobs", body = JobPage),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_jobs(

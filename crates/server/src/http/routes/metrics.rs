@@ -7,14 +7,14 @@ use axum::response::IntoResponse;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
-/// Tell this process's metrics.
+/// Show the metrics of this process.
 ///
-/// In the text format of Prometheus.
+/// The format is the text format of Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "health", security(("token" = ["read"])),
     responses(
         (status = 200, description = "Metrics in the text format of Prometheus", body = String, content_type = "text/plain"),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn scrape(State(app): State<App>) -> Result<impl IntoResponse, Problem> {

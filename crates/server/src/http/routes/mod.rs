@@ -1,4 +1,4 @@
-//! The routes, one file per resource, and the OpenAPI document that is made from them.
+//! The routes, one file per resource, and the OpenAPI document that is generated from them.
 
 mod batch;
 mod change;
@@ -29,22 +29,23 @@ use utoipa_swagger_ui::SwaggerUi;
 use super::front::{self, Front, Operations};
 use super::state::App;
 
-/// Has a bound of its own.
+/// Limited separately from other requests.
 pub(super) const WAIT: &str = "/v1/jobs/{id}/wait";
-/// Has a bound of its own.
+/// Limited separately from other requests.
 pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
-/// Has a bound of its own.
+/// Limited separately from other requests.
 pub(super) const EVENTS: &str = "/v1/events";
 
 const DOCUMENT: &str = "/openapi.json";
 const DOCS: &str = "/docs";
 
-/// Whether anybody may see it: what the API is, which every copy of this program tells.
+/// Whether a path needs no token. The description of the API is not secret, because every copy of this program contains
+/// it.
 pub(super) fn is_open(path: &str) -> bool {
     path == DOCUMENT || path == DOCS || path.starts_with("/docs/")
 }
 
-/// Everything that is served.
+/// The router of all paths.
 pub(super) fn router(app: App) -> Router {
     let (router, document) = described().split_for_parts();
     let operations = Operations::of_document(&document);
@@ -106,7 +107,7 @@ fn about() -> OpenApi {
 }
 
 const ABOUT: &str = "A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.\n\n\
-    A job with an `id` may be submitted again after any doubt: the same id, kind and payload is the same job. \
-    Errors are `application/problem+json`; `type` tells programs what happened. 429 and 503 carry `Retry-After`. \
-    Where tokens are needed, the scope of an operation is the role that it needs: read, submit, operate or admin, each \
-    of which includes those before it.";
+    Submitting a job with an `id` again is safe: the same id, kind and payload is the same job. \
+    Errors are `application/problem+json`; programs evaluate `type`. 429 and 503 carry `Retry-After`. \
+    If tokens are required, the scope of an operation is the role that it needs: read, submit, operate or admin. Each \
+    role includes the ones before it.";

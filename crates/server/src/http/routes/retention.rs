@@ -1,4 +1,4 @@
-//! `/v1/retention`, how long records are kept, and `/v1/purge`, which removes them before that.
+//! `/v1/retention`, how long records are kept, and `/v1/purge`, which removes them earlier.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,20 +21,21 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Ended, Purge, Purged};
 
-/// How long a purge may take; what it has done by then is told. Below a request's time, whose end would say less.
+/// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
+/// contain the progress.
 const PURGE_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long records of jobs that are over are kept.
+/// How long records of ended jobs are kept.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub(super) struct RetentionDocument {
-    /// Of jobs that succeeded, in milliseconds.
+    /// Retention of succeeded jobs, in milliseconds.
     succeeded_ms: u64,
-    /// Of those that were cancelled.
+    /// Retention of cancelled jobs, in milliseconds.
     cancelled_ms: u64,
-    /// Of those that are dead.
+    /// Retention of dead jobs, in milliseconds.
     dead_ms: u64,
-    /// Most records of jobs that are over; beyond it the oldest go first.
+    /// Maximum number of records of ended jobs; above it the oldest are removed first.
     records: u32,
 }
 
@@ -50,20 +51,20 @@ impl From<Retention> for RetentionDocument {
     }
 }
 
-/// What shall be otherwise. What is not given stays as it is.
+/// A change of the retention. Values that are not given do not change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RetentionChange {
-    /// Of jobs that succeeded, in milliseconds: 60 s to 3,650 days.
+    /// Retention of succeeded jobs, in milliseconds: 60 s to 3,650 days.
     #[schema(minimum = 60000, maximum = 315360000000i64)]
     succeeded_ms: Option<u64>,
-    /// Of those that were cancelled.
+    /// Retention of cancelled jobs, in milliseconds.
     #[schema(minimum = 60000, maximum = 315360000000i64)]
     cancelled_ms: Option<u64>,
-    /// Of those that are dead.
+    /// Retention of dead jobs, in milliseconds.
     #[schema(minimum = 60000, maximum = 315360000000i64)]
     dead_ms: Option<u64>,
-    /// Most records of jobs that are over.
+    /// Maximum number of records of ended jobs.
     records: Option<u32>,
 }
 
@@ -71,16 +72,16 @@ impl Bounded for RetentionChange {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-/// How a job ended.
+/// Final state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Ended)]
 enum EndedName {
-    /// With a result.
+    /// The job succeeded.
     Succeeded,
-    /// By a client's wish.
+    /// A client cancelled the job.
     Cancelled,
-    /// By its failures or its workers' losses.
+    /// The job failed or lost its workers too often.
     #[default]
     Dead,
 }
@@ -95,21 +96,21 @@ impl From<EndedName> for Ended {
     }
 }
 
-/// Which records to remove.
+/// The records to remove.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPurge {
-    /// Of jobs that ended so. Default `dead`.
+    /// Final state of the jobs. Default `dead`.
     #[serde(default)]
     state: EndedName,
-    /// Only of this kind.
+    /// Only jobs of this kind.
     #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
-    /// Only of jobs that ended so many milliseconds ago. Default 0.
+    /// Only jobs that ended at least this many milliseconds ago. Default 0.
     #[serde(default)]
     #[schema(minimum = 0)]
     older_than_ms: u64,
-    /// Whether to remove them. Without it they are only counted.
+    /// Whether to remove the records. Otherwise they are only counted.
     #[serde(default)]
     remove: bool,
 }
@@ -118,29 +119,29 @@ impl Bounded for NewPurge {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-/// What a purge has done.
+/// The outcome of a purge.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Purged)]
 pub(super) struct PurgeAnswer {
-    /// Records that it is about, as far as it came.
+    /// Matching records that were found.
     matched: u64,
-    /// How many of them were removed.
+    /// Records that were removed.
     removed: u64,
-    /// Those that stay because they ended within the last minute.
+    /// Matching records that are kept because their jobs ended within the last minute.
     young: u64,
-    /// Whether it went through everything. Otherwise its time was up: ask again, and it goes on with what is left.
+    /// Whether all records were read. Otherwise the time limit was reached: repeat the request to continue.
     complete: bool,
 }
 
 /// Show how long records are kept.
 ///
-/// Null when there is no setting, so that nothing is removed.
+/// Null if no retention is set; then nothing is removed.
 #[utoipa::path(
     get, path = "/v1/retention", tag = "retention", security(("token" = ["read"])),
     responses(
-        (status = 200, description = "The setting, or null", body = Option<RetentionDocument>),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The retention, or null", body = Option<RetentionDocument>),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_retention(
@@ -151,14 +152,14 @@ pub(super) async fn show_retention(
 
 /// Set how long records are kept.
 ///
-/// For the whole namespace, and within seconds, also for jobs that are over already. Asking again is safe.
+/// Applies to the whole namespace within seconds, also to jobs that have already ended. Repeating the request is safe.
 #[utoipa::path(
     patch, path = "/v1/retention", tag = "retention", security(("token" = ["admin"])),
     request_body = RetentionChange,
     responses(
-        (status = 200, description = "What holds now", body = RetentionDocument),
-        (status = "4XX", description = "Nothing was set", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was set, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The retention as it is now", body = RetentionDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn set_retention(
@@ -179,17 +180,18 @@ pub(super) async fn set_retention(
     Ok(answer)
 }
 
-/// Remove records of jobs that are over.
+/// Remove records of ended jobs.
 ///
-/// Their ids are free again, and their results gone. Without `remove` they are only counted. One that a job was opened from
-/// again meanwhile stays. Asking again is safe, and goes on with what is left.
+/// Their ids can be used again, and their results are deleted. Without `remove` the records are only counted. The
+/// record of a job that was opened again in the meantime is kept. Repeating the request is safe and continues with the
+/// remaining records.
 #[utoipa::path(
     post, path = "/v1/purge", tag = "retention", security(("token" = ["admin"])),
     request_body = NewPurge,
     responses(
-        (status = 200, description = "What was done", body = PurgeAnswer),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Some may have been removed, or none", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The outcome of the purge", body = PurgeAnswer),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The outcome is unknown: records may have been removed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn purge_jobs(
@@ -198,7 +200,7 @@ pub(super) async fn purge_jobs(
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
         counter!(metric::HTTP_REFUSED, "why" => "purges").increment(1);
-        Fault::Saturated.because("another purge is under way here, and each goes through all records")
+        Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
     let kind = new.kind.map(Kind::new).transpose()?;
     let older_than = Duration::from_millis(new.older_than_ms);

@@ -20,39 +20,40 @@ use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Added, Schedule, ScheduleView};
 
-/// A schedule to add: one of `cron`, `every_ms` and `once`.
+/// A schedule to add, with one of `cron`, `every_ms` and `once`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewSchedule {
-    /// Its name.
+    /// Name of the schedule.
     #[schema(example = "nightly", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     id: String,
-    /// Five fields (minute, hour, day of month, month, day of week), or six with the second first.
+    /// Cron expression with five fields (minute, hour, day of month, month, day of week), or with six of which the
+    /// first is the second.
     #[schema(example = "0 3 * * *")]
     cron: Option<String>,
-    /// The IANA zone of `cron`; UTC by default.
+    /// IANA zone of `cron`; default UTC.
     #[schema(example = "Europe/Berlin")]
     zone: Option<String>,
-    /// Every so many milliseconds, 1 s to 366 days.
+    /// Interval in milliseconds, 1 s to 366 days.
     every_ms: Option<u64>,
-    /// Where the interval begins, RFC 3339; the Unix epoch by default.
+    /// Start of the interval, RFC 3339; default: the Unix epoch.
     #[schema(format = DateTime)]
     anchor: Option<String>,
-    /// Once, at this instant, RFC 3339.
+    /// One tick at this instant, RFC 3339.
     #[schema(format = DateTime)]
     once: Option<String>,
-    /// What becomes of ticks that nobody was there for. Default `once`.
+    /// What to do with ticks that were missed because there was no leader. Default `once`.
     misfire: Option<NewMisfire>,
-    /// How late a tick may be and still be on time, in milliseconds: 1 s to 7 days, by default a minute.
+    /// How late a tick may be without being missed, in milliseconds: 1 s to 7 days, default one minute.
     grace_ms: Option<u64>,
-    /// What becomes of a tick while the last one's job is not over. Default `allow`.
+    /// What to do with a tick while the job of the last tick has not ended. Default `allow`.
     overlap: Option<NewOverlap>,
-    /// How long after its tick a job may be started, in milliseconds. Default: for ever.
+    /// Time after its tick until which a job may start, in milliseconds. Default: unlimited.
     expires_after_ms: Option<u64>,
-    /// Whether it takes the place of a schedule of this name with another spec, instead of a conflict.
+    /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
     #[serde(default)]
     replace: bool,
-    /// What each tick submits: without `id`, `run_at` and expiry, which are the schedule's.
+    /// The job that each tick submits, without `id`, `run_at` and expiry, which the schedule sets.
     job: NewJob,
 }
 
@@ -60,32 +61,32 @@ impl Bounded for NewSchedule {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
-/// What becomes of ticks that nobody was there for.
+/// What to do with missed ticks.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum NewMisfire {
-    /// Nothing.
+    /// No missed tick gets a job.
     Skip,
-    /// The last one is made up for all of them.
+    /// The last missed tick gets a job, on behalf of all of them.
     Once,
-    /// The last ones are made up, in order.
+    /// The last missed ticks get their jobs, in order.
     CatchUp {
-        /// How many at most.
+        /// Maximum number of ticks.
         at_most: u32,
-        /// How old they may be, in milliseconds.
+        /// Maximum age of the ticks in milliseconds.
         within_ms: u64,
     },
 }
 
-/// What becomes of a tick while the last one's job is not over.
+/// What to do with a tick while the job of the last tick has not ended.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum NewOverlap {
-    /// It gets its job.
+    /// The tick gets its job.
     Allow,
-    /// It is passed over.
+    /// The tick is skipped.
     Forbid,
-    /// It gets its job, which waits for the others.
+    /// The tick gets its job, which waits for the other jobs.
     Queue,
 }
 
@@ -134,52 +135,52 @@ impl NewSchedule {
     }
 }
 
-/// A schedule. All but `id` and `error` are missing when its record cannot be read.
+/// A schedule. All fields except `id` and `error` are missing if its record cannot be read.
 #[derive(ToSchema)]
 #[schema(as = Schedule)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct ScheduleDocument {
-    /// Its name.
+    /// Name of the schedule.
     id: String,
-    /// `ticking`, `paused`, or `over` when there is no tick any more.
+    /// `ticking`, `paused`, or `over` if there is no further tick.
     state: Option<String>,
     /// `{cron, zone}`, `{every_ms, anchor}` or `{once}`.
     when: Option<serde_json::Value>,
     /// `skip`, `once` or `{catch_up: {at_most, within_ms}}`.
     misfire: Option<serde_json::Value>,
-    /// How late is on time.
+    /// How late a tick may be without being missed.
     grace_ms: Option<u64>,
     /// `allow`, `forbid` or `queue`.
     overlap: Option<String>,
-    /// Of the jobs that it submits.
+    /// Kind of its jobs.
     kind: Option<String>,
-    /// Of the jobs that it submits.
+    /// Priority of its jobs.
     priority: Option<u8>,
-    /// Of the jobs that it submits.
+    /// Tags of its jobs.
     tags: Option<Vec<String>>,
-    /// Of the jobs that it submits.
+    /// Expiry of its jobs, counted from the tick.
     expires_after_ms: Option<u64>,
-    /// 1, and one more for each replacement.
+    /// 1, plus one for each replacement.
     spec_version: Option<u32>,
-    /// Whether it stands still.
+    /// Whether the schedule is paused.
     paused: Option<bool>,
-    /// Its next tick.
+    /// The next tick.
     next: Option<String>,
-    /// Up to when every tick is decided.
+    /// The instant up to which all ticks are decided.
     cursor: Option<String>,
-    /// How many ticks got a job.
+    /// Number of ticks that got a job.
     ticked: Option<u64>,
-    /// How many did not.
+    /// Number of ticks that were skipped.
     passed_over: Option<u64>,
-    /// The last one that got its job.
+    /// The last tick that got a job.
     last_tick: Option<String>,
-    /// That job.
+    /// The job of that tick.
     last_job: Option<String>,
-    /// The last ones that did not: `{why, from, through, count}`.
+    /// The last skipped ticks: `{why, from, through, count}`.
     last_passed: Option<serde_json::Value>,
-    /// When it was added.
+    /// When the schedule was added.
     created_at: Option<String>,
-    /// Why its record cannot be read.
+    /// Why the record cannot be read.
     error: Option<String>,
 }
 
@@ -194,8 +195,8 @@ fn told(what: String, status: StatusCode, schedule: impl serde::Serialize) -> Re
     get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
     responses(
         (status = 200, description = "All schedules, by name", body = Vec<ScheduleDocument>),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleView>>, Problem> {
@@ -204,16 +205,16 @@ pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<
 
 /// Add a schedule.
 ///
-/// The same name and spec again is the same schedule; another spec is a conflict, unless it replaces.
+/// Adding the same name and spec again changes nothing; another spec is a conflict unless `replace` is set.
 #[utoipa::path(
     post, path = "/v1/schedules", tag = "schedules", security(("token" = ["operate"])),
     request_body = NewSchedule,
     responses(
-        (status = 201, description = "It was not there", body = ScheduleDocument),
-        (status = 200, description = "It was there, or is replaced", body = ScheduleDocument),
-        (status = 409, description = "Another one has this name", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 201, description = "The schedule was added", body = ScheduleDocument),
+        (status = 200, description = "The schedule already existed, or was replaced", body = ScheduleDocument),
+        (status = 409, description = "A schedule with another spec has this name", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn add_schedule(
@@ -226,7 +227,7 @@ pub(super) async fn add_schedule(
     let schedules = app.client.schedules();
     let (status, done) = match schedules.add(&schedule).await? {
         Added::Made => (StatusCode::CREATED, "made"),
-        Added::Same => (StatusCode::OK, "was there"),
+        Added::Same => (StatusCode::OK, "existed"),
         Added::Replaced => (StatusCode::OK, "replaced"),
     };
     Ok(told(format!("schedule {id} {done}"), status, schedules.get(&id).await?))
@@ -238,8 +239,8 @@ pub(super) async fn add_schedule(
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_schedule(
@@ -251,14 +252,14 @@ pub(super) async fn show_schedule(
 
 /// Remove a schedule.
 ///
-/// Its jobs stay.
+/// Its jobs are kept.
 #[utoipa::path(
     delete, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
-        (status = 204, description = "It is not there any more, or never was"),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 204, description = "The schedule does not exist"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn remove_schedule(
@@ -267,19 +268,19 @@ pub(super) async fn remove_schedule(
 ) -> Result<Response, Problem> {
     let there = app.client.schedules().remove(&id).await?;
     let mut answer = StatusCode::NO_CONTENT.into_response();
-    let done = if there { "removed" } else { "was not there" };
+    let done = if there { "removed" } else { "did not exist" };
     answer.extensions_mut().insert(Told(format!("schedule {id} {done}")));
     Ok(answer)
 }
 
-/// Make a schedule stand still.
+/// Pause a schedule.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/pause", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
-        (status = 200, description = "It is paused", body = ScheduleDocument),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The schedule is paused", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause_schedule(
@@ -290,14 +291,14 @@ pub(super) async fn pause_schedule(
     Ok(told(format!("schedule {id} paused"), StatusCode::OK, view))
 }
 
-/// Make a schedule go on, with the first tick after now.
+/// Resume a schedule, with the first tick after now.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/resume", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
-        (status = 200, description = "It ticks", body = ScheduleDocument),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The schedule is ticking", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume_schedule(
@@ -308,16 +309,16 @@ pub(super) async fn resume_schedule(
     Ok(told(format!("schedule {id} resumed"), StatusCode::OK, view))
 }
 
-/// Submit a schedule's job now, beside its ticks.
+/// Submit the job of a schedule now, in addition to its ticks.
 ///
-/// Asking again makes another job.
+/// Repeating the request submits another job.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/trigger", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
-        (status = 201, description = "The job; `Location` tells where it is", body = Submitted),
-        (status = "4XX", description = "Nothing was done", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was done, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = 201, description = "The job; the header `Location` has its path", body = Submitted),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn trigger_schedule(

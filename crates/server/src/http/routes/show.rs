@@ -1,4 +1,4 @@
-//! `GET /v1/jobs/{id}`, and why the job does not run.
+//! `GET /v1/jobs/{id}`, and `…/explain`.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -16,28 +16,28 @@ use bellwether::client::{Error, Explanation, JobView};
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The job as it is now", body = JobDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_job(State(app): State<App>, Id(id): Id) -> Result<Answer<JobView>, Problem> {
     Ok(Answer(app.client.get(&id).await?.ok_or(Error::NotFound(id))?))
 }
 
-/// Why a job does not run. What the sentence is made of stands beside it, by the word: `kind` and `missing` for `tags`,
-/// say, or `until` for `backoff`.
+/// Why a job does not run. Further fields depend on the word, such as `kind` and `missing` for `tags`, or `until` for
+/// `backoff`.
 #[derive(ToSchema)]
 #[schema(as = Explanation)]
 #[expect(dead_code, reason = "describes what another type writes")]
 pub(super) struct ExplanationDocument {
-    /// The job.
+    /// The job's id.
     id: String,
-    /// Where it is in its life.
+    /// State of the job.
     state: StateName,
-    /// Why, as a word.
+    /// The reason as a word.
     #[schema(example = "busy")]
     why: String,
-    /// Why, as a sentence.
+    /// The reason as a sentence.
     sentence: String,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct ExplanationDocument {
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "Why it does not run now", body = ExplanationDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn explain_job(State(app): State<App>, Id(id): Id) -> Result<Answer<Explanation>, Problem> {

@@ -22,75 +22,75 @@ use bellwether::client::{IfExists, Job, JobError, JobHandle};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewJob {
-    /// Names the job: `[A-Za-z0-9._-]`, at most 128 characters. The same id, kind and payload is the same job, so a named
-    /// job may be submitted again after any doubt. Without it a UUIDv7 is made.
+    /// Id of the job: `[A-Za-z0-9._-]`, at most 128 characters. The same id, kind and payload is the same job, so
+    /// submitting a job with an id again is safe. Without it a UUIDv7 is generated.
     #[schema(example = "sum-1", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     id: Option<String>,
-    /// Which handler runs it.
+    /// Kind of the job; it selects the handler.
     #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: String,
-    /// What the handler gets, at most 64 KiB: JSON, kept byte for byte. With a `content_type` that is not JSON, a string:
-    /// its text.
+    /// Payload for the handler, at most 64 KiB: JSON, kept byte for byte. With a `content_type` other than JSON it is a
+    /// string with the text.
     #[schema(value_type = serde_json::Value, example = json!({"first": 1, "second": 2}))]
     #[serde(default)]
     payload: Option<Box<RawValue>>,
-    /// What the payload is; `application/json` by default.
+    /// Content type of the payload; default `application/json`.
     #[schema(example = "application/json")]
     content_type: Option<String>,
-    /// How many attempts may fail before the job is dead. Default 5.
+    /// Number of failed attempts after which the job is dead. Default 5.
     #[schema(minimum = 1, maximum = 1000)]
     max_attempts: Option<u32>,
-    /// How many workers may be lost under the job before it is dead. Default 3.
+    /// Number of lost attempts after which the job is dead. Default 3.
     #[schema(minimum = 1, maximum = 1000)]
     max_losses: Option<u32>,
-    /// The wait after a failure.
+    /// Backoff after a failure.
     backoff: Option<Backoff>,
-    /// How long one attempt may run, in milliseconds, at most 7 days. Default: no bound.
+    /// Time limit of each attempt in milliseconds, at most 7 days. Default: none.
     #[schema(minimum = 1, maximum = 604800000)]
     timeout_ms: Option<u64>,
-    /// How long its worker may give no sign of life before the job is given to another, in milliseconds: 1 s to 7 days.
-    /// Default: what the kind says, else 5 minutes.
+    /// Lease of each attempt in milliseconds, 1 s to 7 days: without a renewal for this long, the job moves to another
+    /// worker. Default: that of its kind, else 5 minutes.
     #[schema(minimum = 1000, maximum = 604800000)]
     lease_ms: Option<u64>,
-    /// Whether the worker renews the lease for as long as the handler runs. Default: what the kind says, else not.
+    /// Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else false.
     renew_lease: Option<bool>,
-    /// 0 to 9; 9 goes first. Default 5.
+    /// Priority, 0 to 9; 9 runs first. Default 5.
     #[schema(minimum = 0, maximum = 9)]
     priority: Option<u8>,
-    /// Not to be started before this instant, RFC 3339; at most ten years ahead. Not with `delay_ms`.
+    /// Do not start the job before this instant, RFC 3339, at most ten years ahead. Excludes `delay_ms`.
     #[schema(format = DateTime)]
     run_at: Option<String>,
-    /// Not to be started before so many milliseconds have passed.
+    /// Do not start the job before this many milliseconds have passed.
     delay_ms: Option<u64>,
-    /// Never to be started after this instant, RFC 3339. Not with `expires_in_ms`.
+    /// Do not start the job after this instant, RFC 3339. Excludes `expires_in_ms`.
     #[schema(format = DateTime)]
     expires_at: Option<String>,
-    /// Never to be started after so many milliseconds have passed.
+    /// Do not start the job after this many milliseconds have passed.
     expires_in_ms: Option<u64>,
-    /// What it means that a job has this id. Default `same`.
+    /// What to do if a job with this id exists. Default `same`.
     #[serde(default)]
     if_exists: IfExistsName,
-    /// What the worker must offer, at most 32.
+    /// Tags that the worker must have, at most 32.
     #[serde(default)]
     #[schema(max_items = 32)]
     tags: Vec<String>,
-    /// Jobs of one key prefer one worker, under the strategy rendezvous.
+    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
     affinity: Option<String>,
-    /// Jobs of one lane run one at a time, in the order of their submission.
+    /// Lane of the job: jobs of one lane run one at a time, in the order of their submission.
     lane: Option<String>,
 }
 
-/// What a submission does when a job has its id.
+/// What to do if a job with this id exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = IfExists)]
 enum IfExistsName {
-    /// It is the same job if kind and payload are the same, and a conflict otherwise.
+    /// The same job if kind and payload are the same, otherwise a conflict.
     #[default]
     Same,
-    /// It is accepted in any case, and nothing is done.
+    /// The submission is accepted and nothing is done.
     Ignore,
-    /// As `same` while the job is open; one that is over is opened again.
+    /// As `same`, but a job that has ended is opened again.
     Again,
 }
 
@@ -104,14 +104,14 @@ impl From<IfExistsName> for IfExists {
     }
 }
 
-/// The wait after the first failure, doubled after each further one up to `max_ms`, with jitter.
+/// Backoff after the first failure, doubled after each further failure up to `max_ms`, with jitter.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Backoff {
-    /// Milliseconds.
+    /// In milliseconds.
     #[schema(minimum = 1, maximum = 604800000, example = 1000)]
     initial_ms: u64,
-    /// Milliseconds.
+    /// In milliseconds.
     #[schema(minimum = 1, maximum = 604800000, example = 300000)]
     max_ms: u64,
 }
@@ -127,7 +127,7 @@ impl From<JobError> for Problem {
 }
 
 impl NewJob {
-    /// The job, checked.
+    /// Returns the checked job.
     pub(super) fn job(self) -> Result<Job, Problem> {
         let Self {
             id,
@@ -202,7 +202,7 @@ impl NewJob {
     }
 }
 
-/// RFC 3339 with an offset.
+/// Parses RFC 3339 with an offset.
 pub(super) fn instant(field: &str, text: &str) -> Result<SystemTime, Problem> {
     let at = text.parse::<jiff::Timestamp>().map_err(|_| {
         Fault::Invalid.because(format!(
@@ -225,19 +225,20 @@ fn with_payload(
         }
         Some(other) => {
             let text = serde_json::from_str::<String>(text).map_err(|_| {
-                Fault::Invalid.because(format!("payload must be a string, as its content_type is {other:?}"))
+                Fault::Invalid
+                    .because(format!("payload must be a string, because its content_type is {other:?}"))
             })?;
             Ok(Job::raw(kind, other, text.into_bytes())?)
         }
     }
 }
 
-/// 201 for a job that was made or opened again, 200 for one that was there; where it is, in a header.
+/// Answers 201 for a job that was created or opened again, 200 for one that already existed, with its path in a header.
 pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     let submitted = Submitted::of(job);
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     let mut headers = HeaderMap::new();
-    // The alphabet of ids is that of paths and headers.
+    // Ids contain only characters that are valid in paths and headers.
     if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{}", submitted.id)) {
         headers.insert(LOCATION, location);
     }
@@ -249,18 +250,18 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
 
 /// Submit a job.
 ///
-/// Answers once ZooKeeper has it on the disks of a majority: from then on it is not lost. After 504 it may or may not
-/// have been accepted: submit it again with the id that the problem names. A W3C `traceparent` header makes the job part of
-/// that trace.
+/// Answers once a majority of the ZooKeeper servers has the job on disk: from then on it is not lost. After 504 it may
+/// or may not have been accepted: submit it again with the id in the problem. A W3C `traceparent` header makes the job
+/// part of that trace.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", security(("token" = ["submit"])),
     request_body = NewJob,
     responses(
-        (status = 201, description = "Accepted; `Location` tells where it is", body = Submitted),
-        (status = 200, description = "The same job was there already", body = Submitted),
+        (status = 201, description = "Accepted; the header `Location` has its path", body = Submitted),
+        (status = 200, description = "The same job already existed", body = Submitted),
         (status = 409, description = "The id belongs to another job", body = Problem, content_type = "application/problem+json"),
         (status = "4XX", description = "Not accepted", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Not accepted, or unknown", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Not accepted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit_job(

@@ -18,45 +18,48 @@ use crate::http::server::Phase;
 use crate::http::state::App;
 use bellwether::client::{Error, WaitError};
 
-/// How long.
+/// Timeout of a long poll.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct HowLong {
-    /// Milliseconds; 30,000 by default.
+    /// Timeout in milliseconds; default 30,000.
     #[param(minimum = 0, maximum = 50000)]
     timeout_ms: Option<u64>,
 }
 
-/// As it was asked for, within the bound.
+/// Returns the requested timeout if it is within the limit.
 pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
     let within = how_long.timeout_ms.map_or(DEFAULT_WAIT, Duration::from_millis);
     if within > MAX_WAIT {
         let most = MAX_WAIT.as_millis();
-        return Err(Fault::Invalid.because(format!("timeout_ms must be at most {most}: wait again after it")));
+        return Err(
+            Fault::Invalid.because(format!("timeout_ms must be at most {most}: repeat it to wait longer"))
+        );
     }
     Ok(within)
 }
 
-/// A place among the long polls that may be under way.
+/// Returns a permit for a long poll.
 pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     app.waits.try_acquire().map_err(|_| {
         metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "waits").increment(1);
-        Fault::Saturated.because("as many waits are under way as there may be: ask for what it is now")
+        Fault::Saturated.because("the limit of concurrent waits is reached: read the current state instead")
     })
 }
 
-/// Wait until a job is over.
+/// Wait until a job has ended.
 ///
-/// Answers 200 as soon as it is, and 202 with the job as it is when the time is up: ask again. Waiting changes nothing.
+/// Answers 200 as soon as the job has ended, and 202 with the current job after the timeout: repeat the request.
+/// Waiting changes nothing.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/wait", tag = "jobs", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The job's id"), HowLong),
     responses(
-        (status = 200, description = "The job is over", body = JobDocument),
-        (status = 202, description = "It is not over yet", body = JobDocument),
-        (status = "4XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "No answer", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The job has ended", body = JobDocument),
+        (status = 202, description = "The job has not ended yet", body = JobDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn wait_for_job(
@@ -70,7 +73,7 @@ pub(super) async fn wait_for_job(
     let waited = tokio::select! {
         waited = app.client.wait(&id, within) => waited,
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
-            return Err(Fault::Unavailable.because("the gateway stops: wait again, elsewhere or a little later"));
+            return Err(Fault::Unavailable.because("the gateway is stopping: wait again on another gateway, or later"));
         }
     };
     match waited {

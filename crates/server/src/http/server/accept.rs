@@ -1,4 +1,4 @@
-//! Taking connections, or turning them away.
+//! Accepting and refusing connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,21 +16,21 @@ use super::{Phase, connection};
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
 use crate::http::state::App;
 
-/// Connections that are being turned away; more are dropped without a word.
+/// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
 
-/// How long a peer may take to read that it is turned away.
+/// Time for a peer to read the refusal.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// After an error of the socket itself, such as too many open files: it does not go away at once.
+/// Pause after an error of the listening socket, such as too many open files, which may last.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// All that the accept loop needs; it keeps nothing, so that another may take over.
+/// State of the accept loop. The loop owns nothing else, so it can be restarted.
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) listener: Arc<TcpListener>,
     pub(super) tls: Option<TlsAcceptor>,
-    /// A permit for each connection, until it is closed.
+    /// One permit for each open connection.
     pub(super) connections: Arc<Semaphore>,
     pub(super) refusals: Arc<Semaphore>,
     pub(super) router: Router,
@@ -44,7 +44,7 @@ impl Acceptor {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                // An error says that the gateway is gone altogether.
+                // An error means that the gateway was dropped.
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             };
             match accepted {
@@ -53,7 +53,7 @@ impl Acceptor {
                     tracing::debug!(%error, "a connection ended before it was accepted");
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted: trying again soon");
+                    tracing::warn!(%error, "cannot accept connections: retrying");
                     sleep(PAUSE).await;
                 }
             }
@@ -65,11 +65,11 @@ impl Acceptor {
             return self.turn_away(stream);
         };
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "answers may be late");
+            tracing::debug!(%error, "cannot set TCP_NODELAY: answers may be delayed");
         }
         let (router, phase) = (self.router.clone(), self.app.phase.clone());
         let header_time = self.app.limits.header_time;
-        // A task each: one without TLS should not have the room of one with.
+        // Separate tasks, so that a connection without TLS does not need the memory of one with TLS.
         let Some(tls) = self.tls.clone() else {
             tokio::spawn(async move {
                 connection::serve(stream, peer, router, header_time, phase).await;
@@ -80,14 +80,14 @@ impl Acceptor {
         tokio::spawn(async move {
             match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
                 Ok(Ok(stream)) => connection::serve(stream, peer, router, header_time, phase).await,
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
             }
             drop(permit);
         });
     }
 
-    /// Says 503 where that can be read: not under TLS, whose handshake is what costs.
+    /// Answers 503 unless TLS is on, because the handshake is the expensive part.
     fn turn_away(&self, mut stream: TcpStream) {
         metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "connections").increment(1);
         if self.tls.is_some() {
@@ -98,11 +98,11 @@ impl Acceptor {
             let refused = timeout(REFUSED_WITHIN, async {
                 stream.write_all(refusal().as_bytes()).await?;
                 stream.shutdown().await?;
-                // A socket that is closed with bytes unread is reset, and the answer lost with it.
+                // Closing a socket with unread bytes resets it, and the answer would be lost.
                 tokio::io::copy(&mut (&mut stream).take(64 * 1024), &mut tokio::io::sink()).await
             });
             if !matches!(refused.await, Ok(Ok(_))) {
-                tracing::trace!("a connection that was turned away did not hear it");
+                tracing::trace!("a refused connection did not receive the answer");
             }
             drop(permit);
         });
@@ -111,8 +111,8 @@ impl Acceptor {
 
 fn refusal() -> String {
     let body = concat!(
-        r#"{"type":"urn:bellwether:problem:saturated","title":"The gateway has too much to do","status":503,"#,
-        r#""detail":"there are as many connections as there may be: try again later, or elsewhere"}"#
+        r#"{"type":"urn:bellwether:problem:saturated","title":"Gateway saturated","status":503,"#,
+        r#""detail":"the limit of connections is reached: try again later, or on another gateway"}"#
     );
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: {}\r\n\
@@ -122,7 +122,7 @@ fn refusal() -> String {
     )
 }
 
-/// Of one connection that is over, not of the socket that listens.
+/// Whether the error concerns a single connection and not the listening socket.
 fn of_the_peer(error: &io::Error) -> bool {
     matches!(
         error.kind(),

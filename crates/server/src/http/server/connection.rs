@@ -1,8 +1,8 @@
-//! One connection, by hyper: HTTP/1.1, keep-alive, one request after the other. An answer without an end is taken from it
-//! ([`endless`]).
+//! One connection, served by hyper: HTTP/1.1, keep-alive, one request after another. An endless answer is taken over
+//! from hyper ([`endless`]).
 //!
-//! A peer that is slow with its headers, idle, or slow to take an answer is cut off, so what a connection can hold
-//! is bounded by its buffers, and for how long by a few timers.
+//! A peer that sends headers slowly, is idle, or reads its answer slowly is disconnected. So the memory of a connection
+//! is bounded by its buffers, and its duration by timers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -30,7 +30,7 @@ use super::patience::Patient;
 use crate::http::front::Peer;
 use crate::http::limits::{MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
 
-/// `header_time` is how long headers may take, and the connection may be idle.
+/// `header_time` limits the time for headers and the idle time.
 pub(super) async fn serve<S>(
     stream: S,
     peer: SocketAddr,
@@ -41,7 +41,7 @@ pub(super) async fn serve<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let _counted = Counted::new();
-    // Boxed, so that what is left of a connection without hyper does not keep its room.
+    // Boxed, so that the rest of a connection that has left hyper does not keep this memory.
     let by_hyper = Box::pin(by_hyper(stream, peer, router, header_time, phase.clone()));
     let Some((stream, body)) = by_hyper.await else { return };
     tokio::select! {
@@ -50,7 +50,7 @@ pub(super) async fn serve<S>(
     }
 }
 
-/// Returns when the connection is over, or with what is left when hyper is.
+/// Returns when the connection has ended, or with the stream and the body when the answer leaves hyper.
 async fn by_hyper<S>(
     stream: S,
     peer: SocketAddr,
@@ -92,7 +92,7 @@ where
     Some((connection.into_parts().io.into_inner(), left?))
 }
 
-/// The body of an answer that leaves hyper; `None` when the connection is over.
+/// Returns the body of an answer that leaves hyper; `None` when the connection has ended.
 async fn driven<C, E>(connection: &mut C, exit: &Exit, peer: SocketAddr) -> Option<Body>
 where
     C: Future<Output = Result<(), E>> + Unpin,
@@ -118,14 +118,14 @@ async fn answer(
     Ok(if may_leave { exit.answer(answer) } else { answer })
 }
 
-/// Peers end connections as they like: nothing to warn of.
+/// Peers may end connections at any time, so this is not a warning.
 fn log(peer: SocketAddr, ended: Result<(), impl fmt::Display>) {
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "a connection ended");
     }
 }
 
-/// One of the open connections.
+/// Counts an open connection.
 struct Counted;
 
 impl Counted {
@@ -156,7 +156,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    /// Less than a head, so that its first write never suffices.
+    /// Smaller than a head, so that its first write never completes.
     const NARROW: usize = 16;
 
     struct Served {
@@ -166,7 +166,7 @@ mod tests {
         task: JoinHandle<()>,
     }
 
-    /// `/few` says `few`; `/on` says `on` and goes on until the gateway drains.
+    /// `/few` answers `few`; `/on` sends `on` and continues until the gateway drains.
     fn served(ask: &'static str) -> Served {
         let (near, far) = tokio::io::duplex(NARROW);
         let (heard, mut asking) = tokio::io::split(far);
@@ -199,21 +199,21 @@ mod tests {
                     read.push(self.heard.read_u8().await.unwrap());
                 }
             };
-            timeout(SOON, reading).await.expect("it is said in time");
+            timeout(SOON, reading).await.expect("the text is sent in time");
             String::from_utf8(read).unwrap()
         }
 
-        /// What is said until the connection is closed.
+        /// Reads until the connection is closed.
         async fn rest(mut self) -> String {
             let mut read = String::new();
-            timeout(SOON, self.heard.read_to_string(&mut read)).await.expect("it is closed in time").unwrap();
-            timeout(SOON, self.task).await.expect("it ends in time").unwrap();
+            timeout(SOON, self.heard.read_to_string(&mut read)).await.expect("closed in time").unwrap();
+            timeout(SOON, self.task).await.expect("the task ends in time").unwrap();
             read
         }
     }
 
     #[tokio::test]
-    async fn an_answer_without_an_end_follows_whole_answers_and_ends_with_the_gateway() {
+    async fn an_endless_answer_follows_complete_answers_and_ends_with_the_gateway() {
         let mut served = served("GET /few HTTP/1.1\r\n\r\nGET /few HTTP/1.1\r\n\r\nGET /on HTTP/1.1\r\n\r\n");
         for _ in 0..2 {
             let few = served.read_until("\r\n\r\nfew").await;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_chunks_or_without_a_body_it_stays_with_hyper() {
+    async fn an_answer_without_chunks_or_without_a_body_stays_with_hyper() {
         let mut old = served("GET /on HTTP/1.0\r\n\r\n");
         let head = old.read_until("\r\n\r\n").await;
         assert!(!head.contains("chunked"), "{head}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_whose_peer_has_gone_or_that_is_given_up_is_over() {
+    async fn a_connection_ends_when_its_peer_disconnects_or_the_gateway_is_over() {
         let following = async || {
             let mut served = served("GET /on HTTP/1.1\r\n\r\n");
             served.read_until("on\r\n").await;
@@ -254,9 +254,9 @@ mod tests {
         };
         let Served { heard, asked, phase: _serving, task } = following().await;
         drop((heard, asked.await.unwrap()));
-        timeout(SOON, task).await.expect("its peer has gone").unwrap();
+        timeout(SOON, task).await.expect("the connection ends after its peer has disconnected").unwrap();
         let Served { heard: _hears, asked: _asks, phase, task } = following().await;
         phase.send_replace(Phase::Over);
-        timeout(SOON, task).await.expect("it is given up").unwrap();
+        timeout(SOON, task).await.expect("the connection ends with the gateway").unwrap();
     }
 }

@@ -1,17 +1,18 @@
-//! Answers that do not end leave hyper.
+//! Endless answers leave hyper.
 //!
-//! hyper holds two buffers of 8 KiB for a connection, and the room of whatever a connection may come to. An event stream
-//! lives for hours with a few bytes a minute, and there are thousands of them. So once hyper has written the head of such
-//! an answer, the connection is taken from it, and what hyper held is given back:
+//! hyper holds two buffers of 8 KiB per connection, and memory for every state of a connection. An event stream lives
+//! for hours with a few bytes per minute, and there are thousands of them. So once hyper has written the head of such
+//! an answer, the connection is taken over and the memory of hyper is freed:
 //!
 //! ```text
 //! request ──▶ hyper ──▶ route: an answer marked Endless ──▶ hyper writes its head, asks for its body
 //!                                                              └─▶ Exit ──▶ the body is written here, chunk by chunk
 //! ```
 //!
-//! **Limits.** hyper may be left only when all that it was to write is written: it asked for the body, so the head is in
-//! its buffer, and its last write did not have to wait, so the buffer is empty. Without a chunked body (HTTP/1.0), or
-//! without a body (HEAD), an answer stays with hyper. The connection ends with the answer, and the head says so.
+//! **Limits.** The connection may be taken over only when hyper has written everything: it asked for the body, so the
+//! head is in its buffer, and its last write did not block, so the buffer is empty. An answer without a chunked body
+//! (HTTP/1.0) or without a body (HEAD) stays with hyper. The connection ends with the answer, and the head says
+//! `Connection: close`.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +27,16 @@ use http_body_util::BodyExt;
 use hyper::{Request, Response};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Marks an answer, by its extensions, whose body is a stream that goes on for as long as the connection.
+/// Marks an answer, in its extensions, whose body is a stream that lasts as long as the connection.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Endless;
 
-/// Where an answer's body leaves hyper: shared by the service that hyper calls, the stream that it writes to, and the
-/// task that drives it. One task polls all three.
+/// Takes the body of an answer from hyper. Shared by the service that hyper calls, the stream that hyper writes to, and
+/// the task that drives hyper. One task polls all three.
 #[derive(Debug)]
 pub(super) struct Exit {
     body: Mutex<Option<Body>>,
-    /// hyper's last write waits.
+    /// Whether hyper's last write is blocked.
     waits: Arc<AtomicBool>,
 }
 
@@ -49,7 +50,7 @@ impl Exit {
         request.version() == Version::HTTP_11 && request.method() != Method::HEAD
     }
 
-    /// The answer for hyper: of one that leaves, its head, and a body that says nothing.
+    /// Returns the answer for hyper. For an endless answer this is the head with a body that yields nothing.
     pub(super) fn answer(self: Arc<Self>, answer: Response<Body>) -> Response<Body> {
         if answer.extensions().get::<Endless>().is_none() {
             return answer;
@@ -58,7 +59,7 @@ impl Exit {
         head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let mut body = Some(body);
         let silent = stream::poll_fn(move |_| {
-            // The first time that hyper asks.
+            // hyper polls the body for the first time.
             if let Some(body) = body.take() {
                 *self.body.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
             }
@@ -67,7 +68,7 @@ impl Exit {
         Response::from_parts(head, Body::from_stream(silent))
     }
 
-    /// The body that is to be written from now on, once hyper has nothing left to write.
+    /// Returns the body to write from now on, once hyper has nothing left to write.
     pub(super) fn taken(&self) -> Option<Body> {
         if self.waits.load(Ordering::Relaxed) {
             return None;
@@ -76,8 +77,8 @@ impl Exit {
     }
 }
 
-/// Writes a body in chunks until it ends, which closes the connection, or its peer has gone. What the peer says meanwhile
-/// is nobody's: its connection ends with this answer.
+/// Writes a body in chunks until the body ends, which closes the connection, or until the peer disconnects. Input of
+/// the peer is ignored, because the connection ends with this answer.
 pub(super) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     mut body: Body,
@@ -95,7 +96,7 @@ pub(super) async fn write<S: AsyncRead + AsyncWrite + Unpin>(
             stream.write_all(b"0\r\n\r\n").await?;
             return stream.shutdown().await;
         };
-        // A stream has no trailers. An empty chunk would be the last.
+        // An event stream has no trailers. An empty chunk would end the body.
         let Ok(data) = frame.map_err(io::Error::other)?.into_data() else { continue };
         if !data.is_empty() {
             stream.write_all(&chunk(&data)).await?;
@@ -136,18 +137,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_is_not_listened_to_and_its_end_is_noticed() {
+    async fn input_of_the_peer_is_ignored_and_its_disconnect_is_detected() {
         let (near, mut far) = tokio::io::duplex(16);
         let silent = Body::from_stream(stream::pending::<io::Result<Bytes>>());
         let written = tokio::spawn(write(near, silent));
         far.write_all(&[b'x'; 1_000]).await.unwrap();
         assert!(!written.is_finished());
         drop(far);
-        timeout(SOON, written).await.expect("its end is seen").unwrap().unwrap();
+        timeout(SOON, written).await.expect("the disconnect is detected").unwrap().unwrap();
     }
 
     #[test]
-    fn only_a_marked_answer_leaves_and_only_when_hyper_has_written_all() {
+    fn only_a_marked_answer_leaves_hyper_and_only_after_all_is_written() {
         let waits = Arc::new(AtomicBool::new(false));
         let exit = Arc::new(Exit::new(Arc::clone(&waits)));
         let plain = Arc::clone(&exit).answer(Response::new(Body::from("x")));
@@ -155,9 +156,9 @@ mod tests {
         let mut marked = Response::new(body(&["x"]));
         marked.extensions_mut().insert(Endless);
         let mut silent = Arc::clone(&exit).answer(marked).into_body();
-        assert!(exit.taken().is_none(), "hyper has not asked for it");
+        assert!(exit.taken().is_none(), "hyper has not polled the body");
         let asked = futures::FutureExt::now_or_never(silent.frame());
-        assert!(asked.is_none(), "it says nothing");
+        assert!(asked.is_none(), "the body yields nothing");
         waits.store(true, Ordering::Relaxed);
         assert!(exit.taken().is_none(), "the head is not written yet");
         waits.store(false, Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! Listening, and stopping.
+//! Listening and stopping.
 //!
 //! ```text
 //! supervisor ── accept loop ── connection ── connection …
 //! ```
 //!
-//! Connections are tasks and not actors: none of them has a state that outlives it or that another would ask for
-//! (ADR 18). A panic in a request is answered 500 and ends nothing else. A panic in the accept loop, which has no request
-//! in it, starts it again on the same socket; after ten in half a minute the gateway ends.
+//! Connections are tasks and not actors: a connection has no state that outlives it or that another task needs (ADR
+//! 18). A panic in a request is answered with 500 and affects nothing else. After a panic in the accept loop, which
+//! handles no request, the loop is restarted on the same socket; after ten restarts in half a minute the gateway ends.
 
 mod accept;
 mod connection;
@@ -29,24 +29,24 @@ use accept::Acceptor;
 use bellwether::client::Client;
 pub(super) use endless::Endless;
 
-/// How long requests under way may take to end when the gateway stops. Long polls and event streams are ended at once.
+/// Time for running requests to end when the gateway stops. Long polls and event streams end immediately.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// As the node's: a fault that comes back this often is not one that a fresh start heals.
+/// As for the node: a restart does not cure a fault that recurs this often.
 const RESTARTS: usize = 10;
 const RESTARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where a gateway is in its life.
+/// Phase of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Serving,
-    /// Takes no connection, and no second request on those that it has.
+    /// Accepts no connections, and no further request on open ones.
     Draining,
-    /// Drops what is left.
+    /// Drops the remaining connections.
     Over,
 }
 
-/// A gateway that serves. Cheap to clone; it serves until it is stopped, whether or not a clone is kept.
+/// A running gateway. Cheap to clone. It serves until it is stopped, even if all clones are dropped.
 #[derive(Clone)]
 pub struct Gateway {
     address: SocketAddr,
@@ -64,34 +64,34 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// The settings.
+    /// Returns a builder.
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::new()
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more connections, lets requests under way end for up to 5 s, ends what is left, and closes the client.
+    /// Stops accepting connections, gives running requests up to 5 s to end, closes the rest, and closes the client.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the gateway somewhere between: call it again.
+    /// If the future is dropped, the gateway is stopped partially: call it again.
     pub async fn stop(&self) {
         self.phase.send_replace(Phase::Draining);
         if timeout(STOP_WITHIN, self.connections.acquire_many(self.most)).await.is_err() {
-            tracing::info!("some requests did not end in time: their connections are cut");
+            tracing::info!("some requests did not end in time: closing their connections");
         }
         self.phase.send_replace(Phase::Over);
         self.client.clone().close().await;
     }
 
-    /// Waits until it has ended.
+    /// Waits until the gateway has ended.
     ///
     /// # Errors
-    /// [`GatewayError::Died`] when it was not asked to.
+    /// [`GatewayError::Died`] if it ended without a call of [`Gateway::stop`].
     pub async fn ended(&self) -> Result<(), GatewayError> {
         let mut ended = self.ended.clone();
         let well = ended.wait_for(Option::is_some).await.is_ok_and(|well| *well == Some(true));
@@ -125,7 +125,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, ended })
 }
 
-/// Accepts until the gateway stops; whether it did that by request.
+/// Accepts connections until the gateway stops. Returns whether it was stopped on request.
 async fn supervise(acceptor: Acceptor) -> bool {
     let mut died: Vec<Instant> = Vec::new();
     loop {
@@ -133,7 +133,7 @@ async fn supervise(acceptor: Acceptor) -> bool {
             Ok(()) => return true,
             Err(error) if error.is_cancelled() => return false,
             Err(error) => {
-                tracing::error!(%error, "the gateway's accept loop died: starting it again");
+                tracing::error!(%error, "the gateway's accept loop failed: restarting it");
                 metrics::counter!(bellwether::metrics::ACTOR_RESTARTS).increment(1);
                 died.retain(|at| at.elapsed() < RESTARTS_WITHIN);
                 died.push(Instant::now());

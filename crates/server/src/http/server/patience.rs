@@ -1,9 +1,8 @@
-//! A stream whose peer must go on reading.
+//! A stream that requires its peer to read.
 //!
-//! hyper bounds how long a request may take to arrive, and nothing bounds how long an answer may take to leave: a peer
-//! that reads nothing would keep its connection, and what it was sent, for ever. Here a write that cannot go on for a
-//! while is an error, which ends the connection. Any progress starts the time afresh. Whether a write waits can be seen from
-//! outside.
+//! hyper limits how long a request may take to arrive, but not how long an answer may take to be sent: a peer that
+//! reads nothing would keep its connection and its buffers forever. Here a write that is blocked for too long is an
+//! error, which ends the connection. Any progress restarts the timer. Callers can observe whether a write is blocked.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The stream, and the timer while a write waits.
+/// The stream, and the timer of a blocked write.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
@@ -28,7 +27,7 @@ impl<S> Patient<S> {
         Self { stream, patience, stalled: None, waits: Arc::default() }
     }
 
-    /// Whether the last write waits for the peer. Only the task that polls the stream may go by it.
+    /// Whether the last write is blocked by the peer. Only the task that polls the stream may rely on it.
     pub(super) fn waits(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.waits)
     }
@@ -43,7 +42,7 @@ impl<S> Patient<S> {
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -99,7 +98,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(500);
 
     #[tokio::test]
-    async fn a_peer_that_reads_nothing_is_given_up_and_one_that_is_slow_is_not() {
+    async fn a_peer_that_stops_reading_is_disconnected_and_a_slow_peer_is_not() {
         let (near, mut far) = tokio::io::duplex(4);
         let mut near = Patient::new(near, PATIENCE);
         let slow = async {

@@ -1,4 +1,4 @@
-//! `bellwether top` against real nodes: on a terminal, printed, and as a stream.
+//! `bellwether top` against real nodes: on a terminal, as a page, and as a stream.
 
 mod terminal;
 
@@ -37,7 +37,7 @@ impl Drop for Node {
 }
 
 async fn led_by(client: &Client, node: &str) {
-    eventually(&format!("{node} leads"), SOON, async || {
+    eventually(&format!("{node} is the leader"), SOON, async || {
         let leader = client.leader().await.unwrap();
         leader.is_some_and(|leader| leader.standing && leader.node.as_str() == node)
     })
@@ -45,11 +45,12 @@ async fn led_by(client: &Client, node: &str) {
 }
 
 async fn workers(client: &Client, count: usize) {
-    eventually("they work", SOON, async || client.workers().await.unwrap().len() == count).await;
+    eventually("the workers are registered", SOON, async || client.workers().await.unwrap().len() == count)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn top_outlives_a_leader_a_connection_and_a_small_screen() {
+async fn top_survives_a_new_leader_a_lost_connection_and_a_resize() {
     let to = namespace("top");
     let client = Client::connect(&to).await.unwrap();
     let first = Node::start(&to, "first", &[]);
@@ -76,14 +77,14 @@ async fn top_outlives_a_leader_a_connection_and_a_small_screen() {
 
     proxy.refuse();
     proxy.cut(Cut::Reset);
-    terminal.shows("What you see is").await;
+    terminal.shows("Data is").await;
     terminal.shows("second leads, epoch").await;
     proxy.heal();
-    terminal.shows_no_more("What you see is").await;
+    terminal.shows_no_more("Data is").await;
 
     terminal.resize(12, 60);
     terminal.shows("q quit").await;
-    eventually("it fits", SOON, async || {
+    eventually("the page fits the terminal", SOON, async || {
         let shown = terminal.shown();
         shown.lines().nth(11).is_some_and(|foot| foot.starts_with("q quit"))
     })
@@ -93,13 +94,13 @@ async fn top_outlives_a_leader_a_connection_and_a_small_screen() {
     assert!(terminal.is_in_use() && terminal.settings().contains("-icanon"));
     terminal.press("q");
     assert_eq!(terminal.ended().await, Some(0));
-    eventually("the terminal is as before", SOON, async || !terminal.is_in_use()).await;
+    eventually("the terminal is restored", SOON, async || !terminal.is_in_use()).await;
     assert!(!terminal.settings().contains("-icanon"), "{}", terminal.settings());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_namespace_is_shown_to_its_user_and_to_nobody_else() {
-    // Made by the node, and so for its user alone.
+async fn a_closed_namespace_is_shown_only_to_its_user() {
+    // The node creates the namespace, so only its user has access.
     let to = format!("{}/closed", namespace("top-login"));
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password");
@@ -107,8 +108,11 @@ async fn a_closed_namespace_is_shown_to_its_user_and_to_nobody_else() {
     let login = ["--zookeeper-user", "bellwether", "--zookeeper-password-file", file.to_str().unwrap()];
     let _node = Node::start(&to, "only", &[&login[..], &["--slots", "3"]].concat());
     let top = ["top", "--zookeeper", &to, "--interval", "250ms"];
-    // What is not there yet is refused.
-    eventually("it is there", SOON, async || run(&[&top[..], &login, &["--once"]].concat()).code == 0).await;
+    // Until the node has created the namespace, the command fails.
+    eventually("the namespace exists", SOON, async || {
+        run(&[&top[..], &login, &["--once"]].concat()).code == 0
+    })
+    .await;
     let mut terminal = Terminal::run(&command(&[&top[..], &login].concat()), 30, 110);
     terminal.shows("only leads, epoch").await;
     terminal.shows("0 of 3 busy").await;
@@ -119,7 +123,7 @@ async fn a_closed_namespace_is_shown_to_its_user_and_to_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
+async fn without_a_terminal_top_prints_one_page_and_json_has_one_object_per_line() {
     let to = namespace("top-once");
     let client = Client::connect(&to).await.unwrap();
     let _node = Node::start(&to, "only", &["--slots", "3"]);
@@ -132,7 +136,7 @@ async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
     for text in ["only leads, epoch", "0 of 3 busy", "1 queued", "nobody-serves-this", "0.0 submitted"] {
         assert!(page.contains(text), "{text:?} is not in\n{page}");
     }
-    assert!(!page.contains('\u{1b}'), "no terminal, no colours: {page:?}");
+    assert!(!page.contains('\u{1b}'), "without a terminal there are no colours: {page:?}");
 
     let once = run_in(&to, &["--output", "json", "top", "--once", "--interval", "250ms"]).exits(0);
     assert_eq!(once.stdout.lines().count(), 1, "{once:?}");
@@ -154,19 +158,19 @@ async fn what_is_no_terminal_gets_a_page_and_json_an_object_a_line() {
         let told = serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
         seen += usize::from(told["per_second"]["submitted"].as_f64().unwrap() > 0.0);
     }
-    assert!(seen > 0, "a job that was submitted shows in the rate");
-    eventually("each has left the inbox, once", SOON, async || {
+    assert!(seen > 0, "a submitted job is shown in the rate");
+    eventually("each job has left the inbox once", SOON, async || {
         let worker = client.workers().await.unwrap().remove(0);
         worker.assigned == 0 && worker.ended.since(Tally::default()) == Some(submitted)
     })
     .await;
     drop(lines);
     let status = tokio::task::spawn_blocking(move || stream.wait().unwrap()).await.unwrap();
-    assert!(status.success(), "whoever reads has enough: {status}");
+    assert!(status.success(), "a closed stdout is not a failure: {status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
+async fn the_requests_of_a_snapshot_do_not_grow_with_the_number_of_jobs() {
     let to = namespace("top-cost");
     let direct = Client::connect(&to).await.unwrap();
     let jobs = (0..800).map(|n| {
@@ -181,7 +185,7 @@ async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
     let requests = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&requests);
     proxy.witness(move |_, request| {
-        // A heartbeat of the session may be among them.
+        // The session may send a heartbeat in the meantime.
         if request.op != bellwether_testkit::op::PING {
             counted.fetch_add(1, Ordering::Relaxed);
         }
@@ -195,14 +199,14 @@ async fn a_look_costs_a_few_requests_however_many_jobs_there_are() {
     assert_eq!(snapshot.churn.submitted.since(Tally::default()), Some(800));
     assert!(snapshot.queued.asked <= bellwether::client::SAMPLE);
     let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
-    // 200; hardly any sample of 200 is farther off than 120.
+    // The exact number is 200; a sample of 200 is almost never off by more than 120.
     assert!(!rare.exact && (80..=320).contains(&rare.count), "{rare:?}");
     let again = client.snapshot(Look { sample: Some(1), ..look }).await.unwrap();
-    assert_eq!(again.churn, snapshot.churn, "looking changes nothing");
+    assert_eq!(again.churn, snapshot.churn, "a snapshot changes nothing");
 }
 
 #[test]
-fn a_wrong_chroot_and_a_wrong_interval_are_refused() {
+fn an_absent_namespace_and_an_invalid_interval_are_rejected() {
     let to = namespace("top-refused");
     run_in(&format!("{to}/nowhere"), &["top", "--once"]).exits(3);
     run_in(&to, &["top", "--interval", "10ms"]).exits(2).says("250ms to 3600s");

@@ -1,4 +1,4 @@
-//! A terminal that a command runs on, and what a person would see on it.
+//! A pseudo-terminal for a command, and the content of its screen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn size_of(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
 }
 
-/// Killed when dropped.
+/// A command on a pseudo-terminal; killed when dropped.
 pub(crate) struct Terminal {
     child: Child,
     master: File,
@@ -27,7 +27,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `setsid` makes the terminal the command's own, so that it hears of a new size, and becomes the command.
+    /// `setsid` makes this the controlling terminal, so that the command is notified of a new size, and then executes
+    /// the command.
     pub(crate) fn run(command: &Command, rows: u16, columns: u16) -> Self {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
@@ -46,7 +47,7 @@ impl Terminal {
         let (shown, mut from) = (Arc::clone(&screen), master.try_clone().unwrap());
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // An error once nobody has the other end open.
+            // Reading fails when the other end is closed.
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 shown.lock().unwrap().process(&bytes[..count]);
             }
@@ -71,20 +72,20 @@ impl Terminal {
     }
 
     pub(crate) async fn shows_no_more(&self, text: &str) {
-        eventually(&format!("no more {text}"), SOON, async || !self.shown().contains(text)).await;
+        eventually(&format!("{text} is no longer shown"), SOON, async || !self.shown().contains(text)).await;
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// The kernel tells the command.
+    /// Changes the size; the kernel notifies the command.
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.screen.lock().unwrap().screen_mut().set_size(size_of(rows), size_of(columns));
         self.stty(&["rows", &rows.to_string(), "cols", &columns.to_string()]);
     }
 
-    /// How it is set up.
+    /// Returns the settings of the terminal.
     pub(crate) fn settings(&self) -> String {
         self.stty(&["--all"])
     }
@@ -96,9 +97,9 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Its exit code.
+    /// Returns its exit code.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
-        eventually_some("it ends", SOON, async || self.child.try_wait().unwrap()).await.code()
+        eventually_some("the command ends", SOON, async || self.child.try_wait().unwrap()).await.code()
     }
 }
 

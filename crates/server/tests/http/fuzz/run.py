@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Has schemathesis make requests from the gateway's OpenAPI document, good and bad: none may be answered with a 5xx.
+"""Runs schemathesis with the gateway's OpenAPI document, with valid and invalid requests: no answer may be a 5xx.
 
     cargo xtask fuzz-http [--seconds 45] [--seed N] [--binary PATH]
 
-Needs pip with a package index. Makes a virtual environment with pinned packages below `target/`, and runs a keeper with
-a node in one process (`bellwether dev`). The seed is printed first: with it the same requests are made again. Exit code 0
-when nothing was found, 1 when something was, 2 when nothing could be tried.
+Needs pip with a package index. Creates a virtual environment with pinned packages below `target/`, and runs a keeper and
+a node in one process (`bellwether dev`). Prints the seed first; the same seed generates the same requests. Exit code 0 if
+no failure was found, 1 if one was found, 2 if the requests could not be made.
 
-Left out is `/v1/events`, whose answer never ends: tests/http/events.rs has its own.
+`/v1/events` is excluded, because its answer never ends: tests/http/events.rs tests it.
 """
 
 import argparse
@@ -28,13 +28,13 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 WORK = TARGET / "fuzz-http"
 SCHEMATHESIS = WORK / "venv" / "bin" / "st"
 CHECKS = "not_a_server_error"
-# Also what it does before the budget counts: reading the document, and shrinking what it found.
+# Time outside of the budget: reading the document, and shrinking failures.
 BESIDE_SECONDS = 60
 READY_SECONDS = 60
 
 
 class Failed(Exception):
-    """Nothing could be tried; the message says what to do about it."""
+    """No request could be made; the message names the remedy."""
 
 
 def main():
@@ -57,7 +57,7 @@ def main():
             say(f"the gateway ended; see {log}")
             return 1
         if code := health(address):
-            say(f"the gateway is not well afterwards: {code}")
+            say(f"the gateway is not ready afterwards: {code}")
             return 1
         return found
     finally:
@@ -67,32 +67,32 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description="Makes requests from the gateway's OpenAPI document.")
-    parser.add_argument("--seconds", type=int, default=45, help="how long to make requests")
+    parser.add_argument("--seconds", type=int, default=45, help="time for making requests")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--binary", type=pathlib.Path, help="instead of building the command")
+    parser.add_argument("--binary", type=pathlib.Path, help="use this binary instead of building the command")
     return parser.parse_args()
 
 
 def make_environment():
-    """Once per set of pinned packages; a half-made one is made again."""
+    """Creates the environment once per set of pinned packages, and again if it is incomplete."""
     wanted = (HERE / "requirements.txt").read_text()
     stamp = WORK / "venv" / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    say("makes a virtual environment")
+    say("creating a virtual environment")
     shutil.rmtree(WORK / "venv", ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", WORK / "venv"], capture_output=True, text=True)
     if made.returncode != 0:
-        raise Failed(f"no virtual environment (Debian: `apt-get install python3-venv`):\n{made.stdout}{made.stderr}")
+        raise Failed(f"no virtual environment (on Debian: `apt-get install python3-venv`):\n{made.stdout}{made.stderr}")
     python = WORK / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--requirement", HERE / "requirements.txt"]
     if subprocess.run(install).returncode != 0:
-        raise Failed("pip could not install the pinned packages: is a package index within reach?")
+        raise Failed("pip could not install the pinned packages: check the access to the package index")
     stamp.write_text(wanted)
 
 
 def build():
-    say("builds the command")
+    say("building the command")
     if subprocess.run(["cargo", "build", "--package", "bellwether", "--bin", "bellwether"], cwd=ROOT).returncode != 0:
         raise Failed("the command does not build")
     return TARGET / "debug" / "bellwether"
@@ -105,7 +105,7 @@ def free_port():
 
 
 def health(address):
-    """Nothing, or what is wrong."""
+    """Returns None if the gateway is ready, otherwise the reason."""
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=10) as answer:
             return None if answer.status == 200 else str(answer.status)
@@ -132,7 +132,7 @@ def fuzz(address, arguments):
         return 1
     if ended.returncode not in (0, 1):
         raise Failed(f"schemathesis ended with {ended.returncode}")
-    say("nothing was found" if ended.returncode == 0 else f"again with: cargo xtask fuzz-http --seed {arguments.seed}")
+    say("no failure found" if ended.returncode == 0 else f"repeat with: cargo xtask fuzz-http --seed {arguments.seed}")
     return ended.returncode
 
 
