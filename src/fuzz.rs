@@ -1,8 +1,9 @@
-//! What is fuzzed of this package: functions of any bytes, which must not panic, and what they promise beyond that.
+//! Fuzz targets of this package: functions that take any bytes, must not panic, and check further properties.
 //!
-//! Two drivers share them: libFuzzer (`fuzz/`, by hand), which alone sees them as public; and the tests below, which
-//! replay and mutate its corpus in every run of the suite. What only the command parses is in `cli/fuzz.rs`; records,
-//! names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
+//! Two drivers use them: libFuzzer (`fuzz/`, started by hand), for which they are public; and the tests below, which
+//! replay and mutate its corpus in every run of the test suite. Input that only the command parses is in
+//! `cli/fuzz.rs`;
+//! records, names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
 
 use bellwether_core::job::{JobRecord, Payload};
 use bellwether_core::name::{JobId, Kind};
@@ -15,7 +16,7 @@ use serde::de::IgnoredAny;
 use crate::client::{Job, JobView};
 use crate::handler::JobContext;
 
-/// A connect string: what is understood of it can be written down and is understood the same.
+/// A connect string: a parsed one can be printed and parsed again to the same value.
 pub fn connect_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(read) = text.parse::<ConnectString>() {
@@ -23,8 +24,8 @@ pub fn connect_string(bytes: &[u8]) {
     }
 }
 
-/// A kind, a content type and a payload, each to the next NUL: what can be submitted is stored and read back byte for
-/// byte (S13).
+/// A kind, a content type and a payload, separated by NUL: an accepted job is stored and read back byte for byte
+/// (S13).
 pub fn job(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == 0);
     let mut text = || parts.next().and_then(|part| std::str::from_utf8(part).ok());
@@ -34,7 +35,7 @@ pub fn job(bytes: &[u8]) {
         Ok(json) if media.is_empty() => Job::json(kind, json),
         Ok(_) | Err(_) => Job::raw(kind, media, payload),
     };
-    // One that is refused says why in a line.
+    // A rejected job has a one-line reason.
     let Ok(given) = given.map_err(|error| assert!(!error.to_string().contains('\n'), "{error}")) else {
         return;
     };
@@ -45,10 +46,10 @@ pub fn job(bytes: &[u8]) {
     shown(id, record);
 }
 
-/// A payload for a stock kind, which the first byte chooses: it is understood, or the attempt fails with a reason.
+/// A payload for a stock kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
 pub fn stock(bytes: &[u8]) {
-    // No payload names this program, so that nothing is run.
-    const UNNAMED: &str = "a program with a name that nobody guesses: 5c1f2a";
+    // No payload can name this program, so nothing is executed.
+    const UNNAMED: &str = "a program that no payload names: 5c1f2a";
     let Some((choice, payload)) = bytes.split_first() else { return };
     let kinds = ["sum", "echo", "sleep", "fail", "exec"];
     let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
@@ -57,13 +58,13 @@ pub fn stock(bytes: &[u8]) {
     let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind.clone(), payload);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _guard = runtime.enter();
-    // One that goes to sleep is not waited for.
+    // A handler that sleeps is not awaited.
     if let Some(Err(error)) = handlers.get(&kind).expect("it has a handler").call(context).now_or_never() {
-        assert!(!error.message().is_empty(), "a failure says why");
+        assert!(!error.message().is_empty(), "a failure has a message");
     }
 }
 
-/// A stored record, whoever wrote it: its document is JSON.
+/// A stored record from any writer: its document is valid JSON.
 pub fn document(bytes: &[u8]) {
     let id = JobId::new("fuzzed").expect("a name");
     match wire::decode::<JobRecord>(bytes) {
@@ -85,7 +86,7 @@ fn readable(view: &JobView) {
 mod tests {
     use bellwether_testkit::fuzz::Corpus;
 
-    /// Mutants per target: half a second of a debug build.
+    /// Mutants per target: half a second in a debug build.
     const MUTANTS: usize = 5_000;
 
     const JSON: [&[u8]; 12] = [
@@ -109,18 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_connect_string_or_refused() {
+    fn any_text_is_parsed_as_a_connect_string_or_refused() {
         let words: [&[u8]; 8] = [b",", b":", b"/", b"]", b"[::1]", b":0", b"/zookeeper", "\u{e9}".as_bytes()];
         exercise("connect_string", &words, super::connect_string);
     }
 
     #[test]
-    fn any_job_is_kept_as_it_was_given_or_refused() {
+    fn any_job_is_stored_unchanged_or_refused() {
         exercise("job", &JSON, super::job);
     }
 
     #[test]
-    fn any_payload_of_a_stock_kind_is_understood_or_fails_its_attempt() {
+    fn any_payload_of_a_stock_kind_is_accepted_or_fails_the_attempt() {
         exercise("stock", &JSON, super::stock);
     }
 

@@ -1,4 +1,4 @@
-//! Bellwether: a distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
+//! Bellwether is a distributed job scheduler on Apache ZooKeeper. It never loses an acknowledged job.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -44,7 +44,7 @@ pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;
 
-/// The README's program, so that it does not rot.
+/// Compiles the program in the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,7 @@
-//! Metrics of this process: every series is described and touched before the first scrape.
+//! Metrics of this process. Every series is described and registered before the first scrape.
 //!
-//! A series that was never touched is not rendered, and a dashboard would show nothing where it should show
-//! zero. So [`touch`] makes all of them, for each kind that is known, from the one table
-//! [`bellwether_core::metric::ALL`].
+//! A series that was never touched is not rendered, and a dashboard would show no data instead of zero. So [`touch`]
+//! registers all series of the table [`bellwether_core::metric::ALL`], for each known kind.
 
 use std::net::SocketAddr;
 
@@ -11,40 +10,39 @@ use bellwether_core::name::Kind;
 use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// From a fast round trip (0.3 ms) to a long job (an hour), about three to a decade.
+/// Histogram buckets from a fast round trip (0.3 ms) to a long job (an hour), about three per decade.
 const SECONDS: [f64; 21] = [
     0.0003, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
     120.0, 300.0, 900.0, 3600.0,
 ];
 
-/// How often samples are moved into their histograms: those in between are kept one by one.
+/// How often samples are moved into their histograms. Until then each sample is kept in memory.
 const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Why metrics are not served.
+/// Metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// Something else listens there, or the address is not this machine's.
+    /// The address is in use, or does not belong to this machine.
     #[error(
         "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// This process has a recorder already.
-    #[error("this process records its metrics elsewhere already")]
+    /// This process already has a metrics recorder.
+    #[error("this process already has another metrics recorder")]
     Installed,
     /// The exporter refused its settings.
     #[error("the metrics exporter refused its settings")]
     Settings(#[source] BuildError),
 }
 
-/// Records this process's metrics from now on, with every series at zero, for whoever serves them: the handle renders
-/// them.
+/// Starts to record this process's metrics, with every series at zero. The returned handle renders them.
 ///
-/// Must be called in a tokio runtime, which keeps the histograms small.
+/// Must be called in a tokio runtime: a task compacts the histograms periodically.
 ///
 /// # Errors
 /// [`MetricsError::Installed`].
@@ -67,10 +65,11 @@ pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
     Ok(handle)
 }
 
-/// Serves `/metrics` on `address` and records into it from now on, with every series at zero. The handle renders the same
-/// for whoever else serves them.
+/// Starts to record this process's metrics, with every series at zero, and serves `/metrics` on `address`. The
+/// returned
+/// handle renders the same metrics.
 ///
-/// Must be called in a tokio runtime, which serves the scrapes.
+/// Must be called in a tokio runtime, which runs the server.
 ///
 /// # Errors
 /// [`MetricsError`].
@@ -87,14 +86,14 @@ pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, Me
     metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
     tokio::spawn(async move {
         if let Err(error) = exporter.await {
-            tracing::error!(?error, "metrics are not served any more");
+            tracing::error!(?error, "the metrics server ended: metrics are no longer served");
         }
     });
     touch(kinds);
     Ok(handle)
 }
 
-/// Describes every metric and makes its series, at zero.
+/// Describes every metric and registers its series at zero.
 pub fn touch(kinds: &[Kind]) {
     for metric in metric::ALL {
         describe(metric);
@@ -112,7 +111,7 @@ pub fn touch(kinds: &[Kind]) {
 
 fn describe(metric: &Metric) {
     let unit = match metric.unit {
-        // A state is a number, too: the exporters know no other name for it.
+        // The exporters have no unit for states; a state is exported as a number.
         Unit::Count | Unit::State => metrics::Unit::Count,
         Unit::Seconds => metrics::Unit::Seconds,
     };
@@ -123,7 +122,7 @@ fn describe(metric: &Metric) {
     }
 }
 
-/// Registering is enough: what an owner has set already, because it came first, stays.
+/// Registers the series. A value that was set before is kept.
 fn make(metric: &Metric, labels: Vec<Label>) {
     match metric.kind {
         MetricType::Counter => counter!(metric.name, labels).increment(0),
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_taken_is_named() {
+    async fn an_address_in_use_is_named_in_the_error() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let error = serve(address, &[]).unwrap_err();

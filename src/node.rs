@@ -1,4 +1,4 @@
-//! A node: one process's part in the namespace, embedded in your own binary.
+//! A node: the part of one process in a namespace, embedded in your own binary.
 
 mod builder;
 mod error;
@@ -23,7 +23,7 @@ pub use crate::session_timeout::check as check_session_timeout;
 
 use self::signals::Signals;
 
-/// A running node. Cheap to clone; it runs until it is stopped, whether or not a clone is kept.
+/// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Node {
     inner: bellwether_host::node::Node,
@@ -33,22 +33,22 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts to build a node of the namespace at `zookeeper`: `HOST:PORT[,…][/CHROOT]`.
+    /// Returns a builder for a node of the namespace at `zookeeper`: `HOST:PORT[,…][/CHROOT]`.
     ///
-    /// It is a candidate for leadership, and a worker once it is given handlers.
+    /// The node is a candidate for leadership. It is also a worker if it is given handlers.
     #[must_use]
     pub fn builder(zookeeper: impl Into<String>) -> NodeBuilder {
         NodeBuilder::new(zookeeper.into())
     }
 
-    /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends it at once.
+    /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends the run immediately.
     ///
     /// # Errors
-    /// [`RunError`]: the node ended by itself, or it was stopped and left jobs behind.
+    /// [`RunError`]: the node ended without being asked to, or it was stopped and left jobs behind.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node running. After [`RunError::Interrupted`] it still drains: end the process.
-    /// This process's SIGTERM and ctrl-c stay with the node after the first call.
+    /// Dropping the future leaves the node running. After [`RunError::Interrupted`] the node still drains: end the
+    /// process. After the first call the node keeps the process's handlers for SIGTERM and ctrl-c.
     pub async fn run(&self) -> Result<(), RunError> {
         let mut signals = Signals::listen().map_err(RunError::Signals)?;
         let first = tokio::select! {
@@ -56,28 +56,29 @@ impl Node {
             error = self.gateway_died() => return Err(error),
             first = signals.next() => first,
         };
-        tracing::info!("{first}: draining; again to stop at once");
+        tracing::info!("{first}: draining; send it again to stop immediately");
         let drained = tokio::select! {
             drained = self.stop() => drained,
             second = signals.next() => return Err(RunError::Interrupted(second)),
         };
         match drained {
-            // It was no worker, so it left nothing.
+            // A node that was not a worker leaves nothing behind.
             None | Some(Drained::Empty) => Ok(()),
             Some(Drained::Abandoned) => {
                 tracing::warn!(
-                    "the drain was given up: the leader recovers what is left once the session is over"
+                    "the drain was given up: the leader recovers the remaining jobs after the session expires"
                 );
                 Err(RunError::Abandoned)
             }
         }
     }
 
-    /// Takes nothing new, finishes what runs within the drain grace, hands back the rest, gives leadership up,
-    /// closes the session and ends. `None` for a node that was no worker.
+    /// Stops the node: takes no new jobs, lets running jobs finish within the drain grace, hands back the rest, gives
+    /// up
+    /// leadership and closes the session. Returns `None` for a node that was not a worker.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node somewhere between: call it again.
+    /// Dropping the future leaves the stop incomplete: call it again.
     pub async fn stop(&self) -> Option<Drained> {
         #[cfg(feature = "http")]
         if let Some(gateway) = &self.gateway {
@@ -86,15 +87,15 @@ impl Node {
         self.inner.stop(self.drain_grace).await
     }
 
-    /// Waits until the node has ended, and says why if it was not asked to.
+    /// Waits until the node has ended. Returns `Ok` if it was asked to stop.
     ///
     /// # Errors
-    /// What it ended of.
+    /// The reason why the node ended without being asked to.
     pub async fn ended(&self) -> Result<(), NodeError> {
         self.inner.ended().await
     }
 
-    /// Its gateway, if it plays that role.
+    /// Returns the node's gateway, if it has that role.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn gateway(&self) -> Option<&Gateway> {
@@ -104,7 +105,7 @@ impl Node {
     #[cfg(feature = "http")]
     async fn gateway_died(&self) -> RunError {
         match &self.gateway {
-            // One that was asked to end is part of a stop, which ends this wait.
+            // A gateway that was asked to stop is part of a node's stop, which ends this wait.
             Some(gateway) => match gateway.ended().await {
                 Err(error) => error.into(),
                 Ok(()) => std::future::pending().await,
@@ -118,7 +119,7 @@ impl Node {
         std::future::pending().await
     }
 
-    /// The actors beneath.
+    /// Returns the actors that the node consists of.
     #[must_use]
     pub fn actors(&self) -> &bellwether_host::node::Node {
         &self.inner

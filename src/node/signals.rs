@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What asks a node to stop. Listened to from the start to the end: a signal between two calls is not lost.
+/// The signals that ask a node to stop. They are listened to continuously, so no signal between two calls is lost.
 pub(super) struct Signals {
     term: Signal,
     interrupt: Signal,
@@ -16,7 +16,7 @@ impl Signals {
         Ok(Self { term, interrupt })
     }
 
-    /// The next one's name.
+    /// Waits for the next signal and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",

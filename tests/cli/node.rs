@@ -47,7 +47,7 @@ async fn a_second_signal_ends_a_drain_at_once_and_leaves_its_jobs_to_the_leader(
         node.signal(second);
         let (code, said) = ended(&mut node).await;
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("draining; again to stop at once"), "{said}");
+        assert!(said.contains("draining; send it again to stop immediately"), "{said}");
         assert!(said.contains("bellwether: ctrl-c during the drain: the jobs that are left"), "{said}");
 
         let _spare = start(&to, &[]);
