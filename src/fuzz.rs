@@ -2,8 +2,7 @@
 //!
 //! Two drivers use them: libFuzzer (`fuzz/`, started by hand), for which they are public; and the tests below, which
 //! replay and mutate its corpus in every run of the test suite. Input that only the command parses is in
-//! `cli/fuzz.rs`;
-//! records, names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
+//! `cli/fuzz.rs`; records, names and paths are in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
 
 use bellwether_core::job::{JobRecord, Payload};
 use bellwether_core::name::{JobId, Kind};

@@ -66,8 +66,7 @@ pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
 }
 
 /// Starts to record this process's metrics, with every series at zero, and serves `/metrics` on `address`. The
-/// returned
-/// handle renders the same metrics.
+/// returned handle renders the same metrics.
 ///
 /// Must be called in a tokio runtime, which runs the server.
 ///

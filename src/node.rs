@@ -74,8 +74,7 @@ impl Node {
     }
 
     /// Stops the node: takes no new jobs, lets running jobs finish within the drain grace, hands back the rest, gives
-    /// up
-    /// leadership and closes the session. Returns `None` for a node that was not a worker.
+    /// up leadership and closes the session. Returns `None` for a node that was not a worker.
     ///
     /// # Cancellation
     /// Dropping the future leaves the stop incomplete: call it again.

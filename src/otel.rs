@@ -1,16 +1,12 @@
 //! Traces with OpenTelemetry: the feature `otel`.
 //!
 //! If the process's subscriber has OpenTelemetry's layer, the spans of a job's life (submit, assign, run, report) and
-//! the
-//! spans that a handler creates are parts of one trace, across processes and crashes. A service that already exports
-//! its
-//! traces has that layer and does not need this module. The `bellwether` command uses [`Exporter`], which sends spans
-//! to a
-//! collector with OTLP over HTTP.
+//! the spans that a handler creates are parts of one trace, across processes and crashes. A service that already
+//! exports its traces has that layer and does not need this module. The `bellwether` command uses [`Exporter`], which
+//! sends spans to a collector with OTLP over HTTP.
 //!
 //! No job waits for the collector. Ended spans wait in a queue of 2,048 (`OTEL_BSP_MAX_QUEUE_SIZE`); when the queue
-//! is full,
-//! further spans are dropped. When the process ends, the queue is flushed for at most [`FLUSH`].
+//! is full, further spans are dropped. When the process ends, the queue is flushed for at most [`FLUSH`].
 
 use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +29,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 
 /// How long the process's end may wait for a collector: enough for a reachable one, and shorter than the stop timeout
-/// of a
-/// process supervisor.
+/// of a process supervisor.
 pub const FLUSH: Duration = Duration::from_secs(2);
 
 /// The timeout of one request: further spans wait for it in a queue that fills up soon.
@@ -71,12 +66,10 @@ impl Exporter {
     /// Starts the exporter of the process named `node`. It sends to the collector at this base address, such as
     /// `http://127.0.0.1:4318`, or else to the one that the environment names (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`,
     /// `OTEL_EXPORTER_OTLP_ENDPOINT`). Returns `None` if neither is set, or `OTEL_SDK_DISABLED` is true. Requests run
-    /// on the
-    /// given runtime, which must outlive the exporter.
+    /// on the given runtime, which must outlive the exporter.
     ///
     /// Other variables of OpenTelemetry apply as well: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
-    /// `OTEL_TRACES_SAMPLER`,
-    /// `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`.
     ///
     /// # Errors
     /// [`ExportError`].

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 /// With a shorter timeout no answer could arrive in time: a commit of an ensemble takes tens of milliseconds when a
-/// disk is
-/// busy, and a connection attempt is given up after the session timeout.
+/// disk is busy, and a connection attempt is given up after the session timeout.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// ZooKeeper's protocol has 31 bits for the milliseconds. Servers clamp the timeout to far less.

@@ -118,8 +118,7 @@ impl Builder {
     }
 
     /// Connects, creates the namespace if it is absent, and takes part. Returns when the namespace is open, which is
-    /// before a
-    /// leader is elected.
+    /// before a leader is elected.
     ///
     /// # Errors
     /// [`StartError`]. After the start, the node survives any loss of ZooKeeper.

@@ -14,8 +14,7 @@ pub enum CommitError {
     #[error("this node does not lead under epoch {0} now: nothing was sent")]
     NotLeader(i32),
     /// Another leader has claimed a later epoch, or `/epoch` was deleted. Nothing was changed, and no later write
-    /// under
-    /// this epoch can succeed.
+    /// under this epoch can succeed.
     #[error("epoch {0} has ended: another leader has claimed a later epoch")]
     FencedOut(i32),
     /// ZooKeeper rejected the transaction. Nothing was changed.
@@ -31,8 +30,7 @@ impl Election {
     /// Commits all operations in one transaction as the leader of `epoch`. Paths are relative to the namespace.
     ///
     /// Pass the epoch under which the caller *decided*. After a change of leadership, even back to this node, a
-    /// decision that
-    /// was made under an earlier epoch is refused.
+    /// decision that was made under an earlier epoch is refused.
     ///
     /// # Errors
     /// [`CommitError`]. The index in a rejection counts the given operations from 0.
@@ -42,8 +40,7 @@ impl Election {
     ///
     /// # Cancellation
     /// A future that is dropped before its first poll sends nothing. Dropping it later cancels nothing, and the
-    /// outcome is
-    /// unknown.
+    /// outcome is unknown.
     ///
     /// # Connection loss
     /// Returns [`CommitError::Unknown`]: the transaction may have been applied, or may be applied when the session

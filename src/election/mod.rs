@@ -19,24 +19,20 @@
 //! # Guarantees
 //!
 //! * Under [`Policy::AtMostOne`] [`Election::is_leader`] is never true on two nodes at the same time, while ZooKeeper
-//!   keeps
-//!   sessions for their timeout, the machine's monotonic clock runs, and no operator deletes the election's znodes or
-//!   ends a
-//!   session.
+//!   keeps sessions for their timeout, the machine's monotonic clock runs, and no operator deletes the election's
+//!   znodes or ends a session.
 //! * Under every policy, ZooKeeper rejects a write that is fenced with an epoch once a later epoch was claimed. Use
 //!   [`Election::commit`], or begin your own multi with a check of [`Election::fence`]. A node that is the leader
-//!   when it
-//!   decides may no longer be the leader when its write arrives; only the fence detects that.
+//!   when it decides may no longer be the leader when its write arrives; only the fence detects that.
 //! * A dead leader is replaced within the session timeout and about a second. A leader that steps down or closes is
 //!   replaced within a second.
 //!
 //! # When the connection is lost
 //!
 //! The leader becomes `Paused` as soon as its connection breaks. It keeps its state, but does not act (unless its
-//! policy is
-//! [`Policy::AtLeastOne`]). If the connection returns in time and nothing has changed, it becomes `Active` again with
-//! the
-//! same epoch. Otherwise it becomes `Inactive` before ZooKeeper can let another node become the leader.
+//! policy is [`Policy::AtLeastOne`]). If the connection returns in time and nothing has changed, it becomes `Active`
+//! again with the same epoch. Otherwise it becomes `Inactive` before ZooKeeper can let another node become the
+//! leader.
 //!
 //! Epochs are the versions of one znode, `/epoch` in the namespace. They only grow, and each belongs to one session.
 
@@ -110,8 +106,7 @@ impl Election {
     }
 
     /// Whether this node may act as the leader at this moment. Compares a clock, so it is also correct in a process
-    /// that has
-    /// just resumed from a freeze.
+    /// that has just resumed from a freeze.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.0.actor.may_act()
@@ -130,8 +125,7 @@ impl Election {
     }
 
     /// Gives up leadership and candidacy until [`Election::stand`] is called. This node stops being the leader
-    /// immediately.
-    /// The future completes when its candidate is removed from ZooKeeper or its session has ended.
+    /// immediately. The future completes when its candidate is removed from ZooKeeper or its session has ended.
     ///
     /// # Cancellation
     /// Dropping the future only stops the waiting.
@@ -148,8 +142,7 @@ impl Election {
     }
 
     /// Ends the participation of all clones: gives up leadership and closes the session, so that another node becomes
-    /// the
-    /// leader immediately. Returns when ZooKeeper has closed the session, after at most about 6 s.
+    /// the leader immediately. Returns when ZooKeeper has closed the session, after at most about 6 s.
     ///
     /// # Cancellation
     /// After the first poll, dropping the future only stops the waiting.

@@ -24,8 +24,7 @@ impl Watch {
     }
 
     /// Returns the current state on the first call, and after that each next state: another variant or another epoch.
-    /// Pending
-    /// forever once the election is closed and its last state was returned.
+    /// Pending forever once the election is closed and its last state was returned.
     ///
     /// # Cancellation
     /// Cancel safe: a state that was not returned is returned by the next call.

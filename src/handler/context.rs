@@ -79,8 +79,7 @@ impl JobContext {
     }
 
     /// Returns the trace that the job was submitted in, to propagate to the services that the handler calls. Its text
-    /// is a
-    /// `traceparent`. With OpenTelemetry in the process, it is the context of this attempt's span.
+    /// is a `traceparent`. With OpenTelemetry in the process, it is the context of this attempt's span.
     #[must_use]
     pub fn trace_context(&self) -> Option<&TraceContext> {
         self.run.trace.as_ref()
@@ -99,26 +98,23 @@ impl JobContext {
     }
 
     /// Returns the fencing token, which grows from each attempt of this job to the next. A store that remembers the
-    /// highest
-    /// token of a job and rejects writes with a lower one is safe from attempts that were closed but still run.
+    /// highest token of a job and rejects writes with a lower one is safe from attempts that were closed but still
+    /// run.
     #[must_use]
     pub fn fencing_token(&self) -> i32 {
         self.run.fencing_token
     }
 
     /// Returns the instant until which no other worker can be given this job, as far as is known now. It advances
-    /// while
-    /// ZooKeeper answers. Do not begin a side effect that must not happen twice after this instant. If the job has a
-    /// lane, the
-    /// attempt is dropped at this instant, because the next job of the lane may begin.
+    /// while ZooKeeper answers. Do not begin a side effect that must not happen twice after this instant. If the job
+    /// has a lane, the attempt is dropped at this instant, because the next job of the lane may begin.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.run.trust.until()
     }
 
     /// Returns the instant at which the attempt's lease ends, as far as is known now. It advances when a renewal is
-    /// written.
-    /// At this instant [`JobContext::cancelled`] resolves, and the job goes to another worker.
+    /// written. At this instant [`JobContext::cancelled`] resolves, and the job goes to another worker.
     #[must_use]
     pub fn lease_until(&self) -> Instant {
         self.run.lease_until()
@@ -127,10 +123,8 @@ impl JobContext {
     /// Renews the lease: it lasts at least `lease` from now. The current lease is never shortened. 1 s to a week.
     ///
     /// Returns immediately. The renewal is written when a third of the current lease has passed, together with those
-    /// of the
-    /// worker's other jobs, so a job that ends earlier writes nothing. [`JobContext::lease_until`] shows when it was
-    /// written.
-    /// While ZooKeeper cannot be reached, the renewal waits and the current lease runs on.
+    /// of the worker's other jobs, so a job that ends earlier writes nothing. [`JobContext::lease_until`] shows when
+    /// it was written. While ZooKeeper cannot be reached, the renewal waits and the current lease runs on.
     ///
     /// A job that renews its lease automatically needs this only to get a longer lease.
     ///
@@ -146,8 +140,7 @@ impl JobContext {
     /// checkpoint is kept.
     ///
     /// Returns immediately. The newest report is written at most once a second, and always with the attempt's end. A
-    /// report
-    /// that was not written yet is lost if the process dies. Progress does not renew the lease.
+    /// report that was not written yet is lost if the process dies. Progress does not renew the lease.
     ///
     /// # Errors
     /// The percentage or the message is out of bounds. Then nothing is reported.
@@ -161,8 +154,7 @@ impl JobContext {
     }
 
     /// Stores up to 16 KiB for the next attempt, which reads them with [`JobContext::last_checkpoint`]. The
-    /// percentage and
-    /// the message are kept.
+    /// percentage and the message are kept.
     ///
     /// Returns immediately, and is written like [`JobContext::progress`]. So the next attempt may start from an older
     /// checkpoint and repeat the work that was done after it.
@@ -199,8 +191,7 @@ impl JobContext {
     }
 
     /// Waits until the attempt should stop. An async handler that does not return is dropped at its next await
-    /// shortly
-    /// after. A blocking handler occupies its slot until it returns.
+    /// shortly after. A blocking handler occupies its slot until it returns.
     pub async fn cancelled(&self) {
         self.run.cancelled.cancelled().await;
     }

@@ -31,10 +31,8 @@
 //! ```
 //!
 //! An attempt fails when its handler returns an error, panics or times out; the job's policy decides what happens
-//! next. A
-//! handler may also report that the job can never succeed ([`HandlerError::invalid`]), which is automatic for a
-//! payload
-//! that does not decode, or ask for a later attempt ([`HandlerError::retry_later`]).
+//! next. A handler may also report that the job can never succeed ([`HandlerError::invalid`]), which is automatic for
+//! a payload that does not decode, or ask for a later attempt ([`HandlerError::retry_later`]).
 //!
 //! An attempt may run more than once: a worker may die after the side effect and before it reports the result. Make
 //! handlers idempotent, with [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
@@ -93,8 +91,7 @@ impl Handlers {
     ///
     /// # Cancellation
     /// When the attempt should stop, [`JobContext::cancelled`] resolves. Shortly after, the future is dropped at its
-    /// next
-    /// await.
+    /// next await.
     #[must_use]
     pub fn job<P, R, Fut>(
         self,
@@ -160,8 +157,7 @@ impl Handlers {
     /// Runs the joins of groups of `kind`: once for each group, when all of its members have ended or it was stopped.
     ///
     /// Members are read a page at a time, as the handler asks for them. The join is a job of kind `KIND.join` with
-    /// the default
-    /// policy, so it may be retried like any other job.
+    /// the default policy, so it may be retried like any other job.
     #[must_use]
     pub fn join<R, Fut>(
         self,
@@ -228,8 +224,7 @@ impl Handlers {
     /// own lease.
     ///
     /// An attempt that does not renew its lease in time ([`JobContext::renew_lease`]) is cancelled and closed, and
-    /// the job goes
-    /// to another worker.
+    /// the job goes to another worker.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         self.option("a lease", |registered| registered.lease = Some(lease))
@@ -243,9 +238,8 @@ impl Handlers {
     }
 
     /// Sets a function that runs before a job of the kind that was added last is closed as dead because its handler
-    /// reported
-    /// that it can never succeed ([`HandlerError::invalid`]). It receives the reason. Without it the job is only
-    /// logged.
+    /// reported that it can never succeed ([`HandlerError::invalid`]). It receives the reason. Without it the job is
+    /// only logged.
     ///
     /// It runs in the remaining time of the attempt, and may run again if the worker is lost while it runs.
     #[must_use]

@@ -1,8 +1,7 @@
 //! The client that a node gives to its handlers.
 //!
 //! It connects when the first handler needs it, and ends with the node. It has its own session, so a handler's
-//! requests
-//! neither wait for the worker's requests nor delay them.
+//! requests neither wait for the worker's requests nor delay them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

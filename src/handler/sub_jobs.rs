@@ -6,8 +6,7 @@ use super::JobContext;
 use crate::client::{Attempt, ConnectError, Error, Group, GroupHandle};
 
 /// A builder for the group of a running job's sub-jobs. The total is optional: by default it is the number of members
-/// that
-/// were submitted when the handler returns.
+/// that were submitted when the handler returns.
 #[derive(Debug)]
 pub struct SubJobs {
     context: JobContext,
@@ -65,8 +64,7 @@ impl SubJobs {
     }
 
     /// Creates the group, or finds the one that an earlier attempt created. If this node has a finished handler for
-    /// the
-    /// job's kind, it runs after the join.
+    /// the job's kind, it runs after the join.
     ///
     /// # Errors
     /// [`SubJobsError`].

@@ -71,8 +71,7 @@ impl NodeBuilder {
     /// Sets the identity of all of the node's sessions to ZooKeeper.
     ///
     /// By default the sessions are not authenticated. Then every client that can reach ZooKeeper may read and change
-    /// all
-    /// znodes that the node creates.
+    /// all znodes that the node creates.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -94,8 +93,7 @@ impl NodeBuilder {
     }
 
     /// Makes the node a gateway that serves HTTP for its namespace. The gateway has its own session. It serves from
-    /// the
-    /// node's start to its stop, whether or not ZooKeeper is reachable.
+    /// the node's start to its stop, whether or not ZooKeeper is reachable.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn gateway(mut self, gateway: GatewayBuilder) -> Self {
@@ -120,10 +118,8 @@ impl NodeBuilder {
     /// Adds a schedule as soon as ZooKeeper is reachable. May be called repeatedly to add more.
     ///
     /// Nodes that start with the same schedule create it once. If a different schedule of this name exists, it is
-    /// kept and
-    /// the conflict is logged, unless this one [replaces](Schedule::replace) it. A schedule whose only instant is in
-    /// the
-    /// past is also logged and not added.
+    /// kept and the conflict is logged, unless this one [replaces](Schedule::replace) it. A schedule whose only
+    /// instant is in the past is also logged and not added.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedules.push(schedule);
@@ -152,8 +148,7 @@ impl NodeBuilder {
     }
 
     /// Sets how long ZooKeeper waits for a silent node before its session expires, and its jobs and its leadership
-    /// move to
-    /// other nodes. 10 s by default, at least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
+    /// move to other nodes. 10 s by default, at least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;

@@ -68,8 +68,7 @@ pub enum RunError {
     #[error("{0} during the drain: the remaining jobs are recovered after the session timeout")]
     Interrupted(&'static str),
     /// The drain was given up because ZooKeeper could not be reached. The leader recovers the remaining jobs after
-    /// the
-    /// session expires.
+    /// the session expires.
     #[error("the drain was given up: the remaining jobs are recovered after the session timeout")]
     Abandoned,
 }

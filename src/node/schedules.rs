@@ -1,10 +1,8 @@
 //! The schedules that a node is started with.
 //!
 //! A separate client adds them once ZooKeeper is reachable, and is then closed. Adding the same schedule again
-//! changes
-//! nothing, so nodes that start with the same schedules create each of them once, and a restarted node creates none.
-//! A
-//! schedule that cannot be added is logged; the node runs without it.
+//! changes nothing, so nodes that start with the same schedules create each of them once, and a restarted node
+//! creates none. A schedule that cannot be added is logged; the node runs without it.
 
 use std::time::Duration;
 

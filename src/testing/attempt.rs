@@ -13,8 +13,8 @@ use crate::handler::{HandlerError, Handlers, JobContext, RegistryError};
 /// One attempt of a job, to test its handler alone: no cluster, no namespace, nothing stored.
 ///
 /// The job is checked and serialized as for a submission, so the handler gets what a worker would pass to it. The
-/// limits of
-/// production do not apply: there is no timeout and no grace after a cancel, and a panic reaches the caller.
+/// limits of production do not apply: there is no timeout and no grace after a cancel, and a panic reaches the
+/// caller.
 #[derive(Debug, Clone)]
 pub struct Attempt<K = Untyped> {
     context: JobContext,

@@ -41,8 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
 /// An in-memory keeper, nodes and a client, all in this process. Dropping it kills the nodes and stops the server
-/// without
-/// waiting: use [`Cluster::stop`] to wait.
+/// without waiting: use [`Cluster::stop`] to wait.
 #[derive(Debug)]
 pub struct Cluster {
     // In the order in which they are dropped.
@@ -108,8 +107,7 @@ impl ClusterBuilder {
     }
 
     /// Changes the settings of each node, given its index from 0. By default each node is a candidate and a worker
-    /// with all
-    /// handlers, and has a session timeout of 2 s.
+    /// with all handlers, and has a session timeout of 2 s.
     #[must_use]
     pub fn configure(
         mut self,
@@ -120,8 +118,7 @@ impl ClusterBuilder {
     }
 
     /// Routes the connection of each node, given its index, to the server through your own proxy. The function
-    /// receives the
-    /// server's connect string and returns the connect string for the node.
+    /// receives the server's connect string and returns the connect string for the node.
     #[must_use]
     pub fn by_way_of(mut self, way: impl Fn(usize, String) -> String + Send + Sync + 'static) -> Self {
         self.way = Arc::new(way);
@@ -216,8 +213,7 @@ impl Cluster {
     }
 
     /// Waits until a node is the leader, if there is a candidate, and every worker is registered. Killed, stopped and
-    /// ended
-    /// nodes do not count.
+    /// ended nodes do not count.
     ///
     /// # Errors
     /// [`ClusterError::NotInTime`].
@@ -240,9 +236,8 @@ impl Cluster {
     }
 
     /// Stops all nodes gracefully and concurrently, then the client and the server. When this returns, only blocking
-    /// handlers
-    /// that have not returned still run, and, for some session timeouts, tasks of the ZooKeeper client of killed
-    /// nodes.
+    /// handlers that have not returned still run, and, for some session timeouts, tasks of the ZooKeeper client of
+    /// killed nodes.
     ///
     /// # Errors
     /// The server had stopped before.

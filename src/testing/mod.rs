@@ -1,6 +1,5 @@
 //! Test what you build on Bellwether: a single handler, or a whole cluster in the process of your test, with fault
-//! injection.
-//! Feature `testing`; add it as a development dependency:
+//! injection. Feature `testing`; add it as a development dependency:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -19,8 +18,7 @@
 //! A cluster needs no JVM, no other process and no fixed port. Its server is the
 //! [keeper](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/keeper.md) in memory; its nodes and its
 //! client are the same as in production, over real sockets. It cannot test the failover of an ensemble, because there
-//! is only
-//! one server.
+//! is only one server.
 //!
 //! A single handler:
 //!

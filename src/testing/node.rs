@@ -41,8 +41,8 @@ impl ClusterNode {
     }
 
     /// Kills the node like `kill -9`: nothing is handed back, nothing more is sent, and ZooKeeper notices when the
-    /// session
-    /// expires. Handlers are dropped at their next await. A blocking handler runs to its end, but its result is lost.
+    /// session expires. Handlers are dropped at their next await. A blocking handler runs to its end, but its result
+    /// is lost.
     pub async fn kill(&self) {
         self.cut_down();
         if let Err(end) = self.node.ended().await {
@@ -57,8 +57,7 @@ impl ClusterNode {
     }
 
     /// Expires the node's ZooKeeper session, as if ZooKeeper had not heard from it in time. The node keeps running
-    /// and opens
-    /// another session. Returns `false` if the node has no session now or has ended.
+    /// and opens another session. Returns `false` if the node has no session now or has ended.
     pub async fn expire(&self) -> bool {
         match self.session() {
             Some(session) if !self.is_gone() => self.keeper.expire(session).await,

@@ -1,8 +1,7 @@
 //! The proxy between a node and the keeper, which a test can cut.
 //!
 //! Bytes are forwarded as they arrive. The state is checked between reading and writing, so bytes that are read after
-//! a cut
-//! are always dropped. A stream that has lost bytes is closed before anything else is written to it.
+//! a cut are always dropped. A stream that has lost bytes is closed before anything else is written to it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

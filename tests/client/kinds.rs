@@ -164,7 +164,7 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     hand.assign(busy.id(), worker).await;
     hand.set_aside(busy.id(), worker).await;
     let aside = explained.why(busy.id()).await.to_string();
-    assert_eq!(aside, "it was set aside: assignment unreadable");
+    assert_eq!(aside, "it is quarantined: assignment unreadable");
     assert_eq!(client.explain(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
 
     let gone = client.submit(sum().id("f")).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     hand.assign(done.id(), worker).await;
     hand.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
     let done = explained.why(done.id()).await.to_string();
-    assert!(done.starts_with("it is over since 20") && !done.contains("boom"), "{done}");
+    assert!(done.starts_with("it ended at 20") && !done.contains("boom"), "{done}");
 }
 
 #[tokio::test]

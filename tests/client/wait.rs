@@ -67,7 +67,7 @@ async fn a_wait_that_runs_out_says_what_the_job_waits_for() {
     let client = client(&namespace("run-out")).await;
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
-    assert_eq!(error.to_string(), "job a is not over after 50ms: queued: no live worker handles this kind");
+    assert_eq!(error.to_string(), "job a has not ended after 50ms: queued: no live worker handles this kind");
     let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
     assert_eq!(last.waiting, Some(WaitReason::UnknownKind));
 }

@@ -46,7 +46,7 @@ async fn a_group_whose_total_is_not_known_waits_for_its_last_member() {
     }
     eventually("three have ended", SOON, async || group.view().await.unwrap().succeeded == 3).await;
     let view = group.view().await.unwrap();
-    assert_eq!(view.status(), "open: nobody has said how many members it has");
+    assert_eq!(view.status(), "open: its total is not set yet");
     group.submit_last(3, member(3)).await.unwrap();
     assert_eq!(result(client, "double.join:@open").await, json!([4, 12]));
     cluster.stop().await.unwrap();
