@@ -20,7 +20,7 @@ pub struct SessionTimeoutError {
 /// Checks a session timeout: 100 ms to 2,147,483,647 ms. A server clamps it to its own bounds.
 ///
 /// # Errors
-/// The timeout is out of these bounds.
+/// Fails if the timeout is out of these bounds.
 pub fn check(given: Duration) -> Result<Duration, SessionTimeoutError> {
     if (SHORTEST..=LONGEST).contains(&given) { Ok(given) } else { Err(SessionTimeoutError { given }) }
 }

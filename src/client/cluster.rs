@@ -40,7 +40,7 @@ pub struct WorkerView {
 /// The outcome of a drain request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainedWorker {
-    /// The worker is marked as draining: it gets no more jobs.
+    /// The worker is marked as draining and gets no further jobs.
     Told,
     /// The worker was already draining, or is stopping.
     Already,
@@ -71,12 +71,12 @@ impl Client {
     /// Lists the live workers by id: oldest first.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
         self.0.link.read(self.by(), |zk| workers(zk.clone(), self.0.link.wall())).await
     }
 
-    /// Asks a worker to drain. It gets no more jobs from the moment this returns, finishes running jobs within its
+    /// Asks a worker to drain. It gets no further jobs from the moment this returns, finishes running jobs within its
     /// node's grace, hands back the rest, and leaves. Its node continues without it; restart the node to run a worker
     /// again.
     ///
@@ -113,7 +113,7 @@ impl Client {
     /// has ended and is not replaced yet.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
         self.0.link.read(self.by(), |zk| leader(zk.clone())).await
     }

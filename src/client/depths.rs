@@ -27,7 +27,7 @@ impl Client {
     /// minutes that hold delayed jobs.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn depths(&self) -> Result<Depths, Error> {
         self.0.link.read(self.by(), |zk| depths(zk.clone())).await
     }

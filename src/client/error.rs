@@ -115,7 +115,7 @@ pub enum Error {
     /// A znode was changed repeatedly by other clients during the call.
     #[error("{what} changed {tries} times during the call: try again")]
     Busy {
-        /// What was to be changed.
+        /// The object of the change.
         what: &'static str,
         /// The number of attempts.
         tries: u32,
@@ -243,7 +243,7 @@ pub enum WaitError {
         id: JobId,
         /// How long the call waited.
         within: Duration,
-        /// The job as it was last seen.
+        /// The last seen state of the job.
         last: Option<Box<JobView>>,
     },
     /// A request failed.
@@ -265,7 +265,7 @@ pub enum ResultError {
     Type {
         /// The job.
         id: JobId,
-        /// What is wrong with it.
+        /// The decoding error.
         #[source]
         source: serde_json::Error,
     },

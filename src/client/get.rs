@@ -18,7 +18,7 @@ impl Client {
     /// [`State::Quarantined`], with the reason.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     ///
     /// # Consistency
     /// The record is read before the place. Both are read again if the job moved in between. A job that is returned

@@ -129,7 +129,7 @@ impl JobContext {
     /// A job that renews its lease automatically needs this only to get a longer lease.
     ///
     /// # Errors
-    /// The lease is out of bounds. Then nothing is requested.
+    /// Fails if the lease is out of bounds. Then nothing is requested.
     pub fn renew_lease(&self, lease: Duration) -> Result<(), PolicyError> {
         Policy { lease: Some(lease), ..Policy::default() }.check()?;
         self.run.pulse.renew(lease);
@@ -143,7 +143,7 @@ impl JobContext {
     /// report that was not written yet is lost if the process dies. Progress does not renew the lease.
     ///
     /// # Errors
-    /// The percentage or the message is out of bounds. Then nothing is reported.
+    /// Fails if the percentage or the message is out of bounds. Then nothing is reported.
     pub fn progress(
         &self,
         percent: impl Into<Option<u8>>,
@@ -160,7 +160,7 @@ impl JobContext {
     /// checkpoint and repeat the work that was done after it.
     ///
     /// # Errors
-    /// There are too many bytes. Then the checkpoint is unchanged.
+    /// Fails if there are too many bytes. Then the checkpoint is unchanged.
     pub fn checkpoint(&self, bytes: impl Into<Arc<[u8]>>) -> Result<(), ProgressError> {
         let bytes = bytes.into();
         self.run.pulse.progress(|said| said.with_checkpoint(bytes))

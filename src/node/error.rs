@@ -32,7 +32,7 @@ pub enum StartError {
     Schedule {
         /// The schedule's name.
         name: String,
-        /// What is wrong with it.
+        /// The validation error.
         #[source]
         reason: ScheduleError,
     },

@@ -191,7 +191,7 @@ impl Cluster {
     /// Starts one more node without waiting until it is [ready](Cluster::ready).
     ///
     /// # Errors
-    /// The node's configuration is invalid, or no port is available.
+    /// Fails if the node's configuration is invalid, or no port is available.
     pub async fn add(&mut self) -> Result<&ClusterNode, ClusterError> {
         let index = self.nodes.len();
         let name = format!("node-{index}");
@@ -240,7 +240,7 @@ impl Cluster {
     /// killed nodes.
     ///
     /// # Errors
-    /// The server had stopped before.
+    /// Fails if the server had stopped before.
     pub async fn stop(self) -> Result<(), ClusterError> {
         let Self { nodes, client, keeper, recipe: _ } = self;
         let live = nodes.iter().filter(|node| !node.is_gone());

@@ -34,7 +34,7 @@ impl Known {
     /// Updates the known state from a read.
     ///
     /// # Errors
-    /// The group was removed or cannot be read.
+    /// Fails if the group was removed or cannot be read.
     pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), GroupError> {
         let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
         // An unreadable record is treated like an absent group.
@@ -61,7 +61,7 @@ impl Entrant {
     /// Returns the operations that the group adds to the submission.
     ///
     /// # Errors
-    /// The group does not accept a new member with this number. The member may exist already.
+    /// Fails if the group does not accept a new member with this number. The member may exist already.
     pub(in crate::client) fn ops(&self) -> Result<[Op; 2], GroupError> {
         let (record, version) = self.known.look();
         record.admits(&self.known.id, self.number)?;

@@ -102,7 +102,7 @@ impl Client {
     /// once over all pages.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline, which applies to each read.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
     pub async fn list_groups(
         &self,
         stage: Option<GroupStage>,

@@ -16,7 +16,7 @@ use super::super::error::Error;
 use super::decode;
 use super::view::numbers;
 
-/// A member of a group as it was read.
+/// A member of a group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// Its number.
@@ -96,8 +96,8 @@ impl Members {
     /// Returns the next member; `None` at the end. Members that were never submitted are skipped.
     ///
     /// # Errors
-    /// ZooKeeper does not answer within the client's deadline, which applies to each page, or the group was removed.
-    /// The next call continues at the same member.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page, or the group was
+    /// removed. The next call continues at the same member.
     ///
     /// # Cancellation
     /// Cancel safe: a dropped call skips no member.

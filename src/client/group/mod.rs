@@ -54,7 +54,8 @@ impl Group {
     /// its members consist of kind, name and number.
     ///
     /// # Errors
-    /// One of them is malformed. If both together are too long, the error is reported when the group is created.
+    /// Fails if one of them is malformed. If both together are too long, the error is reported when the group is
+    /// created.
     pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
         // Token and time are set when the group is created.
         let record = GroupRecord::new(Kind::new(kind)?, Uuid::nil(), WallMillis(0));
@@ -89,7 +90,7 @@ impl Group {
     /// existing group keeps its trace.
     ///
     /// # Errors
-    /// The text is not a valid trace context.
+    /// Fails if the text is not a valid trace context.
     pub fn trace_context(mut self, traceparent: impl AsRef<str>) -> Result<Self, TraceContextError> {
         self.record.trace = Some(traceparent.as_ref().parse()?);
         Ok(self)

@@ -51,7 +51,7 @@ impl fmt::Display for GroupStage {
     }
 }
 
-/// A group as it was read.
+/// A group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupView {
     /// Its id.
@@ -192,7 +192,7 @@ pub enum GroupWaitError {
         group: GroupId,
         /// How long the call waited.
         within: Duration,
-        /// The group as it was last seen.
+        /// The last seen state of the group.
         last: Option<Box<GroupView>>,
     },
     /// A request failed.
