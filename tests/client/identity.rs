@@ -69,7 +69,7 @@ async fn again_opens_what_is_over_as_a_new_generation_and_nothing_else() {
     let opened = client.submit(again(1)).await.unwrap();
     assert_eq!(opened.accepted(), Accepted::Again(3), "a success is opened again, too");
     let later = client.submit(again(1).delay(Duration::from_secs(600))).await.unwrap_err();
-    assert!(later.to_string().contains("opened at once"), "{later}");
+    assert!(later.to_string().contains("reopened immediately"), "{later}");
 }
 
 #[tokio::test]
