@@ -380,14 +380,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_typed_handler_gets_its_payload_and_gives_its_result() {
+    async fn a_typed_handler_receives_its_payload_and_returns_its_result() {
         assert_eq!(run(double(), "double", json("21")).await, Ok("42".into()));
         let blocking = Handlers::new().blocking_kind::<Double>(|_, n| Ok(2 * n));
         assert_eq!(run(blocking, "double", json("21")).await, Ok("42".into()));
     }
 
     #[tokio::test]
-    async fn a_payload_of_another_form_fails_with_what_is_wrong() {
+    async fn a_payload_of_another_type_fails_with_the_reason() {
         let refused = run(double(), "double", json("\"x\"")).await.unwrap_err();
         assert_eq!(
             refused,
@@ -401,14 +401,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_result_over_the_budget_fails() {
+    async fn a_result_over_the_size_limit_fails() {
         let large = Handlers::new().job("large", |_, n: usize| async move { Ok("x".repeat(n)) });
         let refused = run(large, "large", json("65536")).await.unwrap_err();
         assert!(refused.starts_with("the result has 65538 bytes: at most 65536"), "{refused}");
     }
 
     #[test]
-    fn a_bad_or_repeated_kind_is_told_when_it_is_built() {
+    fn a_malformed_or_repeated_kind_is_an_error_of_build() {
         let twice = double().and(double()).build().unwrap_err();
         assert_eq!(twice.to_string(), "kind double has a handler already");
         let bad = Handlers::new().job("a/b", |_, (): ()| async { Ok(()) }).build().unwrap_err();
