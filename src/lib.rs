@@ -11,6 +11,14 @@
 //! println!("{}: {:?}", end.state, end.result);
 //! # Ok(()) }
 //! ```
+//!
+//! * [`Client`] submits jobs, waits for their results, and cancels, retries and lists them.
+//! * [`Handlers`] are the functions that run jobs; a [`Node`] runs them as a worker and takes part in leader election.
+//! * [`Schedule`] submits jobs periodically, and [`Group`] runs a join after many jobs.
+//! * [`election`] is leader election alone, for services without jobs.
+//!
+//! The guarantees are described in
+//! [docs/semantics.md](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/semantics.md).
 #![forbid(unsafe_code)]
 
 pub mod bench;

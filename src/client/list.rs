@@ -2,7 +2,7 @@
 //!
 //! Memory is bounded by a page and by the names in a few buckets, however many jobs there are. A state with its own
 //! place (queued, delayed, running) is listed from that place, so open jobs are found without reading the records of
-//! all ended jobs. Jobs move during a listing: each is returned as it is when its page is read, and a listing of all
+//! all ended jobs. Jobs move during a listing: each has the state in which its page finds it, and a listing of all
 //! states visits each record once. Nodes, and the first job of a lane, are returned as they were when the listing
 //! first read them.
 

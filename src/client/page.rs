@@ -3,8 +3,8 @@
 //! A [`Listing`](super::Listing) lives in its caller's memory. A page returns a cursor instead, so a stateless
 //! caller, such as an HTTP request, can continue there with any client of the namespace. Parents are visited in
 //! order, and names in order within them. So a job that stays in its place is returned exactly once over all pages.
-//! In a listing by state, a job that moves between pages may be returned twice or not at all, because its place is
-//! what is listed.
+//! In a listing by state, a job that moves between pages may be returned twice or not at all, because the
+//! listing goes by place.
 //!
 //! A page looks at a bounded number of jobs, so that a filter that matches nothing does not read a million records in
 //! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page.

@@ -109,7 +109,7 @@ impl Client {
         stream::iter(told).buffered(MAX_WATCHED).collect().await
     }
 
-    /// Watches a job until it is over.
+    /// Watches a job until it has ended.
     async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
         let absent = || Error::NotFound(id.clone());
         self.until(&path::record(id), by, absent, |node| over(id, node)).await

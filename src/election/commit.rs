@@ -20,8 +20,8 @@ pub enum CommitError {
     /// ZooKeeper rejected the transaction. Nothing was changed.
     #[error("the transaction was rejected")]
     Rejected(#[source] Rejection),
-    /// The connection was lost before the reply. The transaction may have been applied: read back what it would
-    /// change.
+    /// The connection was lost before the reply. The transaction may have been applied: read the affected
+    /// znodes back.
     #[error("the connection was lost before the reply: read back whether the transaction was applied")]
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! The context of an attempt: what its handler can read, and what it can report.
+//! The context of an attempt: the values that its handler can read and report.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

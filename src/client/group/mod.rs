@@ -2,7 +2,8 @@
 //!
 //! A group is created or found once. Its members are batched with all other submissions. The client keeps the last
 //! known group record in the handle and checks its version in each submission of a member. If the record has changed,
-//! it is read again and the member is decided again. So a member is accepted only while the group is as it was read.
+//! it is read again and the member is decided again. So a member is accepted only while the group's record is
+//! unchanged.
 //!
 //! **What if a reply is lost?** Creating and sealing read the record back: it has the requested content, or the call
 //! is repeated. A member is an ordinary submission. Repeating everything changes nothing: a member's id contains its
