@@ -1,8 +1,9 @@
-//! Jobs of one customer run on one node, where what they need is warm; when a node leaves, only its customers move.
+//! Runs the jobs of each customer on one node, where its caches are warm. When a node leaves, only its customers
+//! move.
 //!
-//! Rendezvous placement: a key has an order of preference among the workers that depends on nothing but their ids.
+//! Uses rendezvous placement: a key ranks the workers by their ids alone.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example affinity
@@ -20,18 +21,18 @@ const SOON: Duration = Duration::from_secs(30);
 const CUSTOMERS: usize = 12;
 const JOBS_EACH: usize = 5;
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 60 jobs of 12 customers ran, each customer's on one node
 one node left
 60 jobs of 12 customers ran, each customer's on one node
-its customers moved, and nobody else's
+its customers moved, and no others
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let client = Client::connect(zookeeper).await?;
@@ -39,7 +40,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     for name in ["red", "green", "blue"] {
         nodes.insert(name.to_owned(), node(zookeeper, name).await?);
     }
-    // A job for each by its tag: once they ran, the leader knows all nodes.
+    // One job per node, selected by its tag: once they have run, the leader knows all nodes.
     for name in nodes.keys() {
         client.submit(Job::new("where", &())?.tag(name)).await?.wait(SOON).await?;
     }
@@ -56,7 +57,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     for (customer, home) in &before {
         assert_eq!(after[customer] != *home, *home == leaver, "{customer}: {home}, then {}", after[customer]);
     }
-    story += "its customers moved, and nobody else's\n";
+    story += "its customers moved, and no others\n";
 
     client.close().await;
     for node in nodes.values() {
@@ -65,14 +66,15 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     Ok(story)
 }
 
-/// A node whose jobs tell where they ran. With slots to spare: a full worker's jobs go to the next in their order.
+/// Starts a node whose jobs return its name. It has spare slots, because a full worker's jobs go to the next in the
+/// ranking.
 async fn node(zookeeper: &str, name: &'static str) -> Result<Node, Box<dyn Error>> {
     let handlers = Handlers::new().job("where", move |_, (): ()| async move { Ok(name) });
     let node = Node::builder(zookeeper).node_id(name).tag(name).handlers(handlers).slots(100);
     Ok(node.assignment(AssignmentStrategy::Rendezvous).start().await?)
 }
 
-/// Where each customer's jobs ran.
+/// Returns the node on which each customer's jobs ran.
 async fn homes(client: &Client) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let mut homes = BTreeMap::new();
     for n in 0..CUSTOMERS * JOBS_EACH {

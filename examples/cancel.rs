@@ -1,6 +1,6 @@
-//! Cancelling a job that waits, one that runs, and one that is over.
+//! Cancels a waiting job, a running job and a job that has ended.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example cancel
@@ -17,20 +17,20 @@ use tokio::sync::Notify;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 the first runs, the second waits
-the second is cancelled before it began: 0 attempts
+the second is cancelled before it started: 0 attempts
 the first is asked to stop
 the first cleaned up
 the first is cancelled: 1 attempt
 the third succeeded: too late to cancel
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
@@ -42,7 +42,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
             let (begins, cleans) = (Arc::clone(&begins), Arc::clone(&cleans));
             async move {
                 begins.notify_one();
-                // A handler that does not listen is dropped at its next await, half a second later.
+                // A handler that ignores the signal is dropped at its next await, half a second later.
                 context.cancelled().await;
                 cleans.notify_one();
                 Err::<(), _>(HandlerError::new("stopped half-way"))
@@ -60,7 +60,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
     assert_eq!(client.cancel(second.id()).await?, Cancelled::Cancelled);
     let view = second.wait(SOON).await?;
-    tell(&format!("the second is {} before it began: {} attempts", view.state, view.attempt));
+    tell(&format!("the second is {} before it started: {} attempts", view.state, view.attempt));
 
     assert!(matches!(client.cancel(first.id()).await?, Cancelled::Requested(_)));
     tell("the first is asked to stop");

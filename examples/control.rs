@@ -1,6 +1,6 @@
-//! An operator at work: why does it not run, pause, cancel, retry.
+//! Operates jobs: explains why a job does not run, pauses a kind, cancels and retries.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example control
@@ -17,23 +17,23 @@ use bellwether::{Client, HandlerError, Handlers, Job, JobId, Kind, Node};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 import-1: no live worker has a handler for kind import
 import-1: kind import is paused by ops
 resumed
-import-1: it is over: the disk is full
+import-1: it ended: the disk is full
 import-1 is queued again, as generation 2
 import-1 succeeded
-import-2: it may not start before its time
-import-2 is cancelled, and never began
-nothing is paused any more
+import-2: it may not start before its start time
+import-2 is cancelled, and never started
+no kind is paused
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
@@ -42,7 +42,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let first = client.submit(Job::new("import", &1)?.id("import-1").max_attempts(1)).await?;
     tell(&format!("import-1: {}", explain(&client, first.id()).await?));
 
-    // Paused before anybody can begin. What runs would go on, and more may be submitted.
+    // Paused before a worker can start it. Running jobs would continue, and more jobs may be submitted.
     assert!(client.pause_kind(&kind, "ops").await?);
     let space = Arc::new(AtomicBool::new(false));
     let has_space = Arc::clone(&space);
@@ -70,20 +70,20 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     assert_eq!(client.cancel(second.id()).await?, Cancelled::Cancelled);
     let end = second.wait(SOON).await?;
     assert_eq!(end.attempt, 0);
-    tell(&format!("import-2 is {}, and never began", end.state));
+    tell(&format!("import-2 is {}, and never started", end.state));
     assert!(client.kinds().await?.iter().all(|kind| kind.paused.is_none()));
-    tell("nothing is paused any more");
+    tell("no kind is paused");
 
     client.close().await;
     node.stop().await;
     Ok(story)
 }
 
-/// In a sentence, as `bellwether job explain` has it, but without what differs from run to run.
+/// Returns the sentence of `bellwether job explain`, without the parts that differ between runs.
 async fn explain(client: &Client, job: &JobId) -> Result<String, Box<dyn Error>> {
     Ok(match client.explain(job).await?.why {
-        Why::NotBefore { .. } => "it may not start before its time".to_owned(),
-        Why::Over { error: Some(error), .. } => format!("it is over: {error}"),
+        Why::NotBefore { .. } => "it may not start before its start time".to_owned(),
+        Why::Over { error: Some(error), .. } => format!("it ended: {error}"),
         Why::Paused { kind, pause } => {
             format!("kind {kind} is paused by {}", pause.by.unwrap_or_default())
         }

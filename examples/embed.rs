@@ -1,4 +1,4 @@
-//! The smallest service: a node in your own process, a typed handler, and a client.
+//! The smallest service: an embedded node, a typed handler, and a client.
 //!
 //! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`), or starts one:
 //!
@@ -20,13 +20,13 @@ impl JobKind for Square {
     type Result = i64;
 }
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "7 squared is 49\n";
 
 /// Starts a node, runs a job on it, and stops it.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or the job does not end.
+/// Fails if ZooKeeper cannot be reached, or the job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let handlers = Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) });
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;

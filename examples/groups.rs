@@ -1,9 +1,10 @@
-//! A report is put together once all of its pages have been rendered, however many nodes render them.
+//! Assembles a report once all of its pages have been rendered, on any number of nodes.
 //!
-//! The pages are members of a group, and the report is its join. Submitting everything again after a crash changes nothing:
-//! a page is known by its number. In a group that fails fast, the first page that cannot be rendered ends the others.
+//! The pages are members of a group, and the report is its join. Submitting everything again after a crash changes
+//! nothing, because a page is identified by its number. In a group that fails fast, the first page that cannot be
+//! rendered stops the others.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example groups
@@ -19,17 +20,17 @@ use bellwether::{Client, Group, HandlerError, Handlers, Job, Node};
 const SOON: Duration = Duration::from_secs(60);
 const PAGES: u32 = 20;
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 november: 20 pages of 20, 210 lines
-submitted again: 20 were there already
+submitted again: 20 existed already
 december: stopped, member 3 ended without success; 1 dead, 0 open
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a group is not done in time.
+/// Fails if ZooKeeper cannot be reached, or a group is not done in time.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut nodes = Vec::new();
     for name in ["one", "two"] {
@@ -44,11 +45,11 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let report = client.get(&done.join.ok_or("the group has a join")?).await?.ok_or("it is kept")?;
     let (pages, lines): (u32, u32) = serde_json::from_slice(report.result.ok_or("it succeeded")?.bytes())?;
     writeln!(told, "november: {pages} pages of {PAGES}, {lines} lines")?;
-    writeln!(told, "submitted again: {} were there already", submit(&client).await?)?;
+    writeln!(told, "submitted again: {} existed already", submit(&client).await?)?;
 
     let group = client.group(Group::new("page", "december")?.total(PAGES).fail_fast().without_join()).await?;
     for number in 0..PAGES {
-        // Page 3 is broken. Those that come after it may find the group stopped.
+        // Page 3 is broken. The submission of a later page may find that the group was stopped.
         let lines = if number == 3 { None } else { Some(number) };
         if group.submit(number, Job::new("page", &lines)?.max_attempts(1)).await.is_err() {
             break;
@@ -65,7 +66,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     Ok(told)
 }
 
-/// Submits all pages of November, and tells how many were there already.
+/// Submits all pages of November and returns how many existed already.
 async fn submit(client: &Client) -> Result<u32, Box<dyn Error>> {
     let group = client.group(Group::new("page", "november")?.total(PAGES)).await?;
     let mut duplicates = 0;
@@ -76,7 +77,7 @@ async fn submit(client: &Client) -> Result<u32, Box<dyn Error>> {
     Ok(duplicates)
 }
 
-/// A page has as many lines as its payload says.
+/// A page has as many lines as its payload specifies.
 fn handlers() -> Handlers {
     Handlers::new()
         .job("page", |_, lines: Option<u32>| async move {
@@ -84,7 +85,7 @@ fn handlers() -> Handlers {
         })
         .join("page", |_, mut pages| async move {
             let (mut count, mut lines) = (0_u32, 0_u32);
-            // One page of records at a time, however many members there are.
+            // Reads the records page by page, however many members there are.
             while let Some(page) = pages.next().await? {
                 count += 1;
                 lines += page.result::<u32>().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Ids: named jobs, and what it means to submit one again.
+//! Job ids: named jobs, and submitting a job again.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example identity
@@ -18,24 +18,24 @@ use tokio::sync::Semaphore;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// How many clients want the same thing at once.
+/// How many clients submit the same job concurrently.
 const CLIENTS: usize = 5;
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 report:2026-11 is new
-again it is the same job
+submitted again it is the same job
 another payload is a conflict
-ignored, the job that is there stands
-of 5 clients that want rebuild:index, 1 has it made
-each sees it end; it ran once, never twice at once
-once it is over it is opened again, as generation 2
+with ignore, the existing job is kept
+5 clients submit rebuild:index, 1 creates it
+each sees it end; it ran once, never twice concurrently
+after its end it is opened again, as generation 2
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: String| story += &format!("{line}\n");
@@ -61,22 +61,22 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let node = Node::builder(zookeeper).handlers(handlers).slots(8).start().await?;
     let client = Client::connect(zookeeper).await?;
 
-    // A name within a kind. Whatever happens to the answer, submitting it again makes no second job.
+    // A name within a kind. Even if a reply is lost, submitting it again creates no second job.
     let report = |month: u32| Ok::<_, JobError>(Job::new("report", &month)?.named("2026-11"));
     let job = client.submit(report(11)?).await?;
     assert_eq!(job.accepted(), Accepted::New);
     tell(format!("{} is new", job.id()));
     assert!(client.submit(report(11)?).await?.is_duplicate());
-    tell("again it is the same job".to_owned());
+    tell("submitted again it is the same job".to_owned());
     let conflict = client.submit(report(12)?).await;
     assert!(matches!(conflict, Err(SubmitError::Conflict { .. })));
     tell("another payload is a conflict".to_owned());
     let ignored = client.submit(report(12)?.if_exists(IfExists::Ignore)).await?;
     assert_eq!(ignored.accepted(), Accepted::Other);
     assert_eq!(job.wait(SOON).await?.result.ok_or("it has none")?.bytes(), b"11");
-    tell("ignored, the job that is there stands".to_owned());
+    tell("with ignore, the existing job is kept".to_owned());
 
-    // At most one at a time in the cluster, however many want it.
+    // At most one runs at a time in the cluster, however many clients submit it.
     let rebuild = || {
         let job = Job::new("rebuild", &())?;
         Ok::<_, JobError>(job.named("index").if_exists(IfExists::Again))
@@ -90,17 +90,17 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         jobs.push(client.submit(rebuild()?).await?);
     }
     let made = jobs.iter().filter(|job| job.accepted() == Accepted::New).count();
-    tell(format!("of {CLIENTS} clients that want {}, {made} has it made", jobs[0].id()));
+    tell(format!("{CLIENTS} clients submit {}, {made} creates it", jobs[0].id()));
     gate.add_permits(1);
     for job in &jobs {
         job.wait(SOON).await?;
     }
     assert_eq!((runs.load(Ordering::SeqCst), together.load(Ordering::SeqCst)), (1, 1));
-    tell("each sees it end; it ran once, never twice at once".to_owned());
+    tell("each sees it end; it ran once, never twice concurrently".to_owned());
     let opened = clients[0].submit(rebuild()?).await?;
     assert_eq!(opened.accepted(), Accepted::Again(2));
     let end = opened.wait(SOON).await?;
-    tell(format!("once it is over it is opened again, as generation {}", end.generation));
+    tell(format!("after its end it is opened again, as generation {}", end.generation));
 
     for client in clients {
         client.close().await;

@@ -1,9 +1,10 @@
-//! Payments of one account are booked one at a time, in the order in which they were submitted; those of different
-//! accounts do not wait for each other.
+//! Books the payments of each account one at a time, in the order of their submission. Different accounts do not wait
+//! for each other.
 //!
-//! A payment that fails waits out its backoff, and the next ones of its account wait with it: nothing is overtaken.
+//! A failed payment waits for its backoff, and the next payments of its account wait behind it: no payment overtakes
+//! another.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example lanes
@@ -22,7 +23,7 @@ const SOON: Duration = Duration::from_secs(30);
 const ACCOUNTS: [&str; 2] = ["alice", "bob"];
 const PAYMENTS: u32 = 5;
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 alice: 1 2 3 4 5
 bob: 1 2 failed 3 4 5
@@ -34,13 +35,13 @@ struct Payment {
     number: u32,
 }
 
-/// What was booked for each account, in the order in which it was.
+/// The bookings of each account in order.
 type Books = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let books = Books::default();
     let mut nodes = Vec::new();
@@ -66,7 +67,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     Ok(books.iter().map(|(account, booked)| format!("{account}: {}\n", booked.join(" "))).collect())
 }
 
-/// One of bob's payments fails once.
+/// The handlers. One of bob's payments fails once.
 fn handlers(books: &Books) -> Handlers {
     let books = Arc::clone(books);
     Handlers::new().job("pay", move |job, payment: Payment| {

@@ -1,9 +1,9 @@
-//! Two replicas of a service that wants one leader and no jobs.
+//! Two replicas of a service that needs a leader but no jobs.
 //!
-//! Each replica computes a report's number as the leader and stores it with a fenced write, so that a replica that
-//! thinks it leads and does not cannot store anything.
+//! The leader stores a report with a fenced write. So a replica that wrongly believes that it is the leader cannot
+//! store anything.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example leader_only
@@ -15,16 +15,16 @@ use std::time::Duration;
 
 use bellwether::election::{CommitError, Election, Lifetime, Op};
 
-/// What it prints, whichever replica comes first.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
-blue leads
+blue is the leader
 blue stored report-1
 blue stepped down
-green leads, and its epoch is later
-blue cannot store report-2: it does not lead
+green is the leader, under a later epoch
+blue cannot store report-2: it is not the leader
 green stored report-2
 green closed
-blue leads again
+blue is the leader again
 ";
 
 #[tokio::main]
@@ -37,10 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or an election does not come to an end.
+/// Fails if ZooKeeper cannot be reached, or no leader is elected in time.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
@@ -49,7 +49,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let first = leads(&blue).await?;
     let green = replica(zookeeper, "green").await?;
     assert!(blue.is_leader() && !green.is_leader());
-    tell("blue leads");
+    tell("blue is the leader");
     store(&blue, first, "report-1").await?;
     tell("blue stored report-1");
 
@@ -57,13 +57,13 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell("blue stepped down");
     let second = leads(&green).await?;
     assert!(second > first);
-    tell("green leads, and its epoch is later");
+    tell("green is the leader, under a later epoch");
 
-    // What a replica decided under an old epoch is refused, here before it is sent; were it on its way already,
-    // ZooKeeper would refuse it by the fence.
+    // A decision under an old epoch is refused, here before it is sent. If it were already on its way, ZooKeeper
+    // would reject it because of the fence.
     let refused = store(&blue, first, "report-2").await;
     assert_eq!(refused, Err(CommitError::NotLeader(first)));
-    tell("blue cannot store report-2: it does not lead");
+    tell("blue cannot store report-2: it is not the leader");
     store(&green, second, "report-2").await?;
     tell("green stored report-2");
 
@@ -71,7 +71,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     green.close().await;
     tell("green closed");
     assert!(leads(&blue).await? > second);
-    tell("blue leads again");
+    tell("blue is the leader again");
     let epoch = blue.leadership().term().map(|term| term.epoch());
     assert_eq!(epoch, blue.fence().map(|fence| fence.version));
     blue.close().await;
@@ -83,14 +83,14 @@ async fn replica(zookeeper: &str, name: &str) -> Result<Election, Box<dyn Error>
     Ok(replica.start().await?)
 }
 
-/// The epoch, once it leads.
+/// Waits until the replica is the leader and returns the epoch.
 async fn leads(replica: &Election) -> Result<i32, Box<dyn Error>> {
     const SOON: Duration = Duration::from_secs(20);
     Ok(tokio::time::timeout(SOON, replica.watch().active()).await?)
 }
 
 async fn store(replica: &Election, epoch: i32, report: &str) -> Result<(), CommitError> {
-    // A znode of the service's own, which goes with the replica: two runs do not meet.
+    // An ephemeral znode of the service: it is removed with the replica, so that two runs do not conflict.
     let path = format!("/{report}");
     let create = Op::Create { path, data: b"42".to_vec(), lifetime: Lifetime::Ephemeral };
     replica.commit(epoch, vec![create]).await

@@ -1,6 +1,6 @@
-//! Leases: a handler that hangs loses its job, one that renews keeps it, and nobody has to kill anything.
+//! Leases: a handler that hangs loses its job, and one that renews its lease keeps it.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example leases
@@ -15,10 +15,10 @@ use bellwether::{Client, HandlerError, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// The shortest that there is: an example should not take five minutes.
+/// The shortest lease, to keep the example short: the default is five minutes.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 hung: succeeded on attempt 2, after 1 loss
 asking: succeeded on attempt 1, after 0 losses
@@ -26,13 +26,13 @@ renewed: succeeded on attempt 1, after 0 losses
 hopeless: dead on attempt 2, after 2 losses
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let handlers = Handlers::new()
-        // Hangs at first. When its lease is over it is told to stop, and dropped if it does not.
+        // Hangs on the first attempt. When the lease ends, the handler is cancelled and then dropped.
         .job("hung", |context, (): ()| async move {
             if context.attempt() == 1 {
                 pending::<()>().await;
@@ -40,14 +40,14 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
             Ok(())
         })
         .lease(LEASE)
-        // Knows that it takes longer, and says so.
+        // Knows that it takes longer, and requests a longer lease.
         .job("asking", |context, (): ()| async move {
             context.renew_lease(5 * LEASE)?;
             tokio::time::sleep(2 * LEASE).await;
             Ok(())
         })
         .lease(LEASE)
-        // Does not know how long it takes: as long as its worker lives, it works.
+        // Does not know how long it takes: the lease is renewed as long as the worker is alive.
         .job("renewed", |_, (): ()| async {
             tokio::time::sleep(2 * LEASE).await;
             Ok(())
@@ -63,7 +63,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         .iter()
         .map(|kind| Ok(Job::new(kind, &())?.id(kind)))
         .collect::<Result<Vec<_>, Box<dyn Error>>>()?;
-    // A job may have a lease of its own, and each hang counts as a loss.
+    // A job may have its own lease. Each expired lease counts as a loss.
     let hopeless = Job::new("hopeless", &())?.id("hopeless").lease(LEASE).max_losses(2);
     let mut story = String::new();
     for answer in client.submit_many(jobs.into_iter().chain([hopeless]), |_| {}).await {

@@ -1,6 +1,6 @@
-//! What a handler may say: a result, never again, later; how far it is, and where the next attempt shall go on.
+//! The outcomes of a handler: a result, never again, later; and its progress and checkpoint for the next attempt.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example outcomes
@@ -15,40 +15,40 @@ use bellwether::{Client, HandlerError, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
-told of charge-7: there is no account 7
+on_invalid of charge-7: there is no account 7
 charge-7: dead: there is no account 7, on attempt 1
 patient: succeeded, on attempt 3, after 0 failures
 import: running: 40 %: two of five files
-import: succeeded, on attempt 2, went on at file 2
+import: succeeded, on attempt 2, continued at file 2
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
     let handlers = Handlers::new()
-        // It can never succeed: dead at once, whatever attempts are left.
+        // Can never succeed: dead immediately, without further attempts.
         .job("charge", |_, account: u32| async move {
             Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
         })
         .on_invalid(move |context, why| {
-            let told = format!("told of {}: {why}", context.job());
+            let told = format!("on_invalid of {}: {why}", context.job());
             tells.lock().unwrap_or_else(PoisonError::into_inner).push(told);
             async {}
         })
-        // What it waits for is not there yet: neither a failure nor a loss.
+        // Waits for an external event: a snooze is neither a failure nor a loss.
         .job("patient", |context, (): ()| async move {
             match context.attempt() {
                 1..=2 => Err(HandlerError::retry_later(Duration::from_secs(1))),
                 _ => Ok(()),
             }
         })
-        // Fails half-way, and begins where it was.
+        // Fails half-way, and the next attempt continues there.
         .job("import", |context, (): ()| async move {
             let from = context.last_checkpoint().map_or(0, |done| done[0]);
             if from > 0 {
@@ -56,7 +56,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
             }
             context.checkpoint([2])?;
             context.progress(40, "two of five files")?;
-            // Long enough to be looked at: what is said is written once a second.
+            // Long enough to be observed: progress is written once a second.
             tokio::time::sleep(Duration::from_secs(3)).await;
             Err(HandlerError::new("the disk is full"))
         });
@@ -88,7 +88,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let end = import.wait(SOON).await?;
     let from =
         end.result.map(|result| String::from_utf8_lossy(result.bytes()).into_owned()).unwrap_or_default();
-    story += &format!("import: {}, on attempt {}, went on at file {from}\n", end.state, end.attempt);
+    story += &format!("import: {}, on attempt {}, continued at file {from}\n", end.state, end.attempt);
 
     client.close().await;
     node.stop().await;

@@ -1,6 +1,6 @@
-//! Which job first, from when, and until when.
+//! Priority, earliest start and expiry of jobs.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example priorities
@@ -16,18 +16,18 @@ use bellwether::{Client, Handlers, Job, JobError, Kind, Node, State};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 by priority: urgent, ordinary, ordinary too, some day
-delayed until its time, then it ran, and not before
-the offer expired before anybody could start it: dead, after 0 attempts
+delayed until its start time, and ran only then
+the offer expired before a worker could start it: dead, after 0 attempts
 an expiry before the start is refused
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
@@ -41,8 +41,8 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
     let mail = |subject: &str| Job::new("mail", &subject);
 
-    // While the kind is paused they gather, and then the most urgent goes first. A leader that comes after the pause
-    // keeps to it from the beginning.
+    // Jobs of a paused kind accumulate; after the pause the most urgent one goes first. A leader that is elected
+    // during the pause respects it from the start.
     let kind = Kind::new("mail")?;
     client.pause_kind(&kind, "the example").await?;
     let node = Node::builder(zookeeper).handlers(handlers).slots(1).start().await?;
@@ -56,7 +56,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     for job in jobs {
         handles.push(client.submit(job).await?);
     }
-    // The leader learns of jobs in the order of their submission: by now it knows of the mails.
+    // The leader learns of jobs in the order of their submission: after the ping it knows of the mails.
     client.submit(Job::new("ping", &())?).await?.wait(SOON).await?;
     client.resume_kind(&kind).await?;
     for handle in &handles {
@@ -71,13 +71,13 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     assert_eq!(view.state, State::Delayed);
     later.wait(SOON).await?;
     assert!(SystemTime::now() >= at);
-    tell("delayed until its time, then it ran, and not before");
+    tell("delayed until its start time, and ran only then");
 
-    // Nobody has this tag, and after half a second nobody needs it any more.
+    // No worker has this tag, and the job expires after half a second.
     let offer = mail("offer")?.tag("nobody").expires_in(Duration::from_millis(500));
     let end = client.submit(offer).await?.wait(SOON).await?;
     tell(&format!(
-        "the offer expired before anybody could start it: {}, after {} attempts",
+        "the offer expired before a worker could start it: {}, after {} attempts",
         end.state, end.attempt
     ));
 

@@ -1,9 +1,9 @@
-//! What is over is kept for a while, and then removed: for how long is one setting of the namespace.
+//! Records of ended jobs are kept for a while and then removed. The retention is one setting of the namespace.
 //!
-//! The example sets it, and shows that what ended just now is not removed by hand either: a client that lost the reply to
-//! its submission may look for it yet.
+//! The example changes it, and shows that a purge does not remove jobs that have just ended: a client that lost the
+//! reply to its submission may still look for them.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example retention
@@ -19,19 +19,19 @@ use bellwether::{Client, HandlerError, Handlers, Job, Node, Retention};
 const SOON: Duration = Duration::from_secs(30);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 retention of dead jobs must be 60 s to 3650 days, not 1s: after a lost reply a client reads the record, and would \
 submit a removed job again
 dead jobs are kept for 90 days
 report-7 is dead: no such month
-a purge removes 0 records, and leaves 1 that ended just now
+a purge removes 0 records, and keeps 1 that has just ended
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let handlers = Handlers::new().job("report", async |_, month: u32| {
         if (1..=12).contains(&month) { Ok(month) } else { Err(HandlerError::new("no such month")) }
@@ -53,7 +53,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
     let purged = client.purge(&Purge::default(), |_| {}).await?;
     let (removed, young) = (purged.removed, purged.young);
-    story.push(format!("a purge removes {removed} records, and leaves {young} that ended just now"));
+    story.push(format!("a purge removes {removed} records, and keeps {young} that has just ended"));
     client.close().await;
     node.stop().await;
     Ok(story.join("\n") + "\n")

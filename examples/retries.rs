@@ -1,6 +1,6 @@
-//! Jobs that fail: again after a backoff, dead after too many failures, and queued again by an operator.
+//! Failing jobs: retried after a backoff, dead after too many failures, and retried by an operator.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example retries
@@ -17,7 +17,7 @@ use bellwether::{Client, HandlerError, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 flaky: succeeded on attempt 3, after 2 failures
 hopeless: dead: the disk is full, after 2 failures
@@ -25,10 +25,10 @@ hopeless: queued again as generation 2
 hopeless: succeeded on attempt 1, after 0 failures
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let space = Arc::new(AtomicBool::new(false));
@@ -47,7 +47,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     let client = Client::connect(zookeeper).await?;
 
-    // The wait doubles with each failure, up to the second bound, and is jittered.
+    // The backoff doubles with each failure, up to the second bound, and has jitter.
     let (first, longest) = (Duration::from_millis(50), Duration::from_secs(1));
     let flaky = Job::new("flaky", &())?.max_attempts(5).backoff(first, longest);
     let flaky = client.submit(flaky).await?.wait(SOON).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let dead = hopeless.wait(SOON).await?;
     story += &format!("hopeless: {}, after {} failures\n", dead.status(), dead.failures);
 
-    // An operator mends the cause, then `bellwether job retry ID`, or:
+    // An operator fixes the cause and runs `bellwether job retry ID`, or:
     space.store(true, Ordering::SeqCst);
     let Retried::Reopened(generation) = client.retry(hopeless.id()).await? else {
         return Err("a dead job can be retried".into());

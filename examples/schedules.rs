@@ -1,6 +1,6 @@
-//! A report every second: one job for each tick, on whichever node, and none for what fell into a pause.
+//! A report every second: one job per tick, on any node, and no jobs for ticks during a pause.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example schedules
@@ -17,25 +17,25 @@ use bellwether::{Client, Handlers, Job, Node, Schedule, ScheduleId, State};
 const SECOND: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(30);
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 2026-03-28T01:30:00Z
 2026-03-29T01:00:00Z
 2026-03-30T00:30:00Z
-two nodes start with it: one schedule
-3 ticks, each a second after the one before, have 3 jobs that succeeded
+two nodes start with the schedule: it exists once
+3 ticks, one second apart, have 3 jobs that succeeded
 triggered while it is paused: Succeeded
-it goes on, and what it slept through is recorded as passed over: Pause
+it continues, and the missed ticks are recorded as passed over: Pause
 ";
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or a job does not end.
+/// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
 
-    // Around the night in which clocks go forward in Berlin, 02:30 is when the gap is over.
+    // In the night when clocks go forward in Berlin, 02:30 does not exist: the tick is at the end of the gap.
     let nightly = Schedule::cron("nightly", "30 2 * * *", Job::new("report", &"nightly")?)
         .zone("Europe/Berlin")
         .overlap(Overlap::Forbid);
@@ -56,7 +56,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
     let (schedules, id) = (client.schedules(), ScheduleId::new("beat")?);
     let made = schedules.add(&beat).await? == Added::Same || schedules.list().await?.len() == 1;
-    story += if made { "two nodes start with it: one schedule\n" } else { "more than one\n" };
+    story += if made { "two nodes start with the schedule: it exists once\n" } else { "more than one\n" };
 
     let three = ticked(&client, &id, 3).await?;
     let first = three.spec.when.calendar()?.next_after(three.created_at).ok_or("it ticks")?;
@@ -66,18 +66,18 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         let job = client.wait(&bellwether::schedule::tick_id(&id, *tick), SOON).await?;
         succeeded += u32::from(job.state == State::Succeeded);
     }
-    story += &format!("3 ticks, each a second after the one before, have {succeeded} jobs that succeeded\n");
+    story += &format!("3 ticks, one second apart, have {succeeded} jobs that succeeded\n");
 
     let paused = schedules.pause(&id).await?.record?;
     let job = schedules.trigger(&id).await?.wait(SOON).await?;
     story += &format!("triggered while it is paused: {:?}\n", job.state);
-    // Long enough to sleep through a tick or two.
+    // Long enough to miss a tick or two.
     tokio::time::sleep(2 * SECOND).await;
     let resumed = schedules.resume(&id).await?.record?;
-    let passed = resumed.last_passed.ok_or("it slept")?;
+    let passed = resumed.last_passed.ok_or("no tick was passed over")?;
     ticked(&client, &id, paused.ticked + 1).await?;
     story += match passed.why {
-        PassedOver::Pause => "it goes on, and what it slept through is recorded as passed over: Pause\n",
+        PassedOver::Pause => "it continues, and the missed ticks are recorded as passed over: Pause\n",
         _ => "something else\n",
     };
 
@@ -89,7 +89,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     Ok(story)
 }
 
-/// Waits until it has made as many jobs.
+/// Waits until the schedule has made this number of ticks.
 async fn ticked(
     client: &Client,
     id: &ScheduleId,

@@ -1,10 +1,10 @@
-//! One system is reconciled by a job that submits a sub-job for each set of records: all nodes work on them, then their
-//! join runs, then the parent's finished handler.
+//! Reconciles a system with a job that submits a sub-job for each record set. All nodes work on the sub-jobs, then
+//! their join runs, then the finished handler of the parent.
 //!
-//! A system is itself one of two members of a group, so that the books are closed once both are done, with all that is
-//! below them.
+//! Each system is in turn a member of a group of two, so the books are closed once both systems, with all of their
+//! sub-jobs, are done.
 //!
-//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, a namespace of its own), or starts one:
+//! Uses the ZooKeeper at `BELLWETHER_ZOOKEEPER` (`HOST:PORT/CHROOT`, an unused namespace), or starts one:
 //!
 //! ```sh
 //! cargo run --example sub_jobs
@@ -21,20 +21,20 @@ const SOON: Duration = Duration::from_secs(60);
 const SYSTEMS: [&str; 2] = ["x", "y"];
 const RECORD_SETS: u32 = 10;
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 x: 10 record sets, 45 differences
 y: 10 record sets, 45 differences
 books closed: 2 systems
 ";
 
-/// What was told, by whichever node.
+/// The lines of output, from all nodes.
 type Told = Arc<Mutex<Vec<String>>>;
 
-/// Plays the story and tells it.
+/// Runs the example and returns its output.
 ///
 /// # Errors
-/// When ZooKeeper cannot be reached, or the group is not done in time.
+/// Fails if ZooKeeper cannot be reached, or the group is not done in time.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let told = Told::default();
     let mut nodes = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         node.stop().await;
     }
     let mut lines = told.lock().map_err(|_| "a handler panicked")?.clone();
-    // The two systems end in any order, and the books after both.
+    // The two systems end in any order, and the books are closed after both.
     if let Some((_, systems)) = lines.split_last_mut() {
         systems.sort();
     }
@@ -64,7 +64,7 @@ fn handlers(told: &Told) -> Handlers {
     let tell = |told: &Told, line: String| told.lock().map(|mut told| told.push(line)).is_ok();
     Handlers::new()
         .job("recon-parent", |job, system: String| async move {
-            // A second attempt finds the group of the first, and its members by their numbers.
+            // A second attempt finds the group of the first, and the members by their numbers.
             let sets = job.sub_jobs("recon-record-set").open().await?;
             for set in 0..RECORD_SETS {
                 sets.submit(set, Job::new("recon-record-set", &set)?).await?;

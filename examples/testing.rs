@@ -1,4 +1,4 @@
-//! How a service tests its handlers: one by itself, and a whole cluster whose leader dies.
+//! How a service tests its handlers: one handler alone, and a whole cluster whose leader dies.
 //!
 //! ```sh
 //! cargo run --example testing --features testing
@@ -13,7 +13,7 @@ use std::time::Duration;
 use bellwether::testing::{Attempt, Cluster};
 use bellwether::{HandlerError, Handlers, JobKind};
 
-/// What the service does: charges an order, once, however often it is asked to.
+/// The service: charges each order exactly once, even if the job runs again.
 struct Charge;
 
 impl JobKind for Charge {
@@ -39,7 +39,7 @@ fn handlers(ledger: &Ledger) -> Handlers {
     })
 }
 
-/// What it prints.
+/// The expected output.
 pub(crate) const EXPECTED: &str = "\
 a first attempt: charged 995
 a second attempt: charged before
@@ -47,14 +47,14 @@ an empty order: the attempt failed: nothing to charge
 the leader dies: 20 of 20 orders are charged, each once
 ";
 
-/// Plays the tests and tells them.
+/// Runs the tests and returns their output.
 ///
 /// # Errors
-/// When one of them fails.
+/// Fails if one of the tests fails.
 pub(crate) async fn run() -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
 
-    // A handler by itself: no cluster, nothing stored.
+    // One handler alone: no cluster, nothing stored.
     let service = handlers(&Ledger::default());
     let attempt = Attempt::of(Charge::job(&995)?.id("order-7"))?;
     story += &format!("a first attempt: {}\n", attempt.result(&service).await?);
@@ -62,7 +62,7 @@ pub(crate) async fn run() -> Result<String, Box<dyn Error>> {
     let refused = Attempt::of(Charge::job(&0)?)?.result(&service).await;
     story += &format!("an empty order: {}\n", refused.err().ok_or("it should be refused")?);
 
-    // The service in a cluster, in this process.
+    // The service in a cluster in this process.
     let ledger = Ledger::default();
     let cluster = Cluster::builder(handlers(&ledger)).nodes(3).start().await?;
     let orders = (1..=20).map(|n| Ok(Charge::job(&n)?.id(format!("order-{n}"))));

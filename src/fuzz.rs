@@ -1,8 +1,9 @@
-//! What is fuzzed of this package: functions of any bytes, which must not panic, and what they promise beyond that.
+//! Fuzz targets of this package: functions that take any bytes, must not panic, and check further properties.
 //!
-//! Two drivers share them: libFuzzer (`fuzz/`, by hand), which alone sees them as public; and the tests below, which
-//! replay and mutate its corpus in every run of the suite. The command and its job kinds are in `crates/server/src/fuzz.rs`;
-//! records, names and paths in `crates/core/tests/fuzz`; frames in `crates/keeper/tests/fuzz`.
+//! Two drivers use them: libFuzzer (`fuzz/`, started by hand), for which they are public; and the tests below, which
+//! replay and mutate its corpus in every run of the test suite. The targets of the command and its job kinds are in
+//! `crates/server/src/fuzz.rs`; records, names and paths are in `crates/core/tests/fuzz`; frames in
+//! `crates/keeper/tests/fuzz`.
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::JobId;
@@ -13,7 +14,7 @@ use serde::de::IgnoredAny;
 
 use crate::client::{Job, JobView};
 
-/// A connect string: what is understood of it can be written down and is understood the same.
+/// A connect string: a parsed one can be printed and parsed again to the same value.
 pub fn connect_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(read) = text.parse::<ConnectString>() {
@@ -21,8 +22,8 @@ pub fn connect_string(bytes: &[u8]) {
     }
 }
 
-/// A kind, a content type and a payload, each to the next NUL: what can be submitted is stored and read back byte for
-/// byte (S13).
+/// A kind, a content type and a payload, separated by NUL: an accepted job is stored and read back byte for byte
+/// (S13).
 pub fn job(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == 0);
     let mut text = || parts.next().and_then(|part| std::str::from_utf8(part).ok());
@@ -32,7 +33,7 @@ pub fn job(bytes: &[u8]) {
         Ok(json) if media.is_empty() => Job::json(kind, json),
         Ok(_) | Err(_) => Job::raw(kind, media, payload),
     };
-    // One that is refused says why in a line.
+    // A rejected job has a one-line reason.
     let Ok(given) = given.map_err(|error| assert!(!error.to_string().contains('\n'), "{error}")) else {
         return;
     };
@@ -43,7 +44,7 @@ pub fn job(bytes: &[u8]) {
     shown(id, record);
 }
 
-/// A stored record, whoever wrote it: its document is JSON.
+/// A stored record from any writer: its document is valid JSON.
 pub fn document(bytes: &[u8]) {
     let id = JobId::new("fuzzed").expect("a name");
     match wire::decode::<JobRecord>(bytes) {
@@ -65,7 +66,7 @@ fn readable(view: &JobView) {
 mod tests {
     use bellwether_testkit::fuzz::Corpus;
 
-    /// Mutants per target: half a second of a debug build.
+    /// Mutants per target: half a second in a debug build.
     const MUTANTS: usize = 5_000;
 
     const JSON: [&[u8]; 12] = [
@@ -89,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_connect_string_or_refused() {
+    fn any_text_is_parsed_as_a_connect_string_or_refused() {
         let words: [&[u8]; 8] = [b",", b":", b"/", b"]", b"[::1]", b":0", b"/zookeeper", "\u{e9}".as_bytes()];
         exercise("connect_string", &words, super::connect_string);
     }
 
     #[test]
-    fn any_job_is_kept_as_it_was_given_or_refused() {
+    fn any_job_is_stored_unchanged_or_refused() {
         exercise("job", &JSON, super::job);
     }
 

@@ -1,4 +1,4 @@
-//! Bellwether: a distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.
+//! Bellwether is a distributed job scheduler on Apache ZooKeeper. It never loses an acknowledged job.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -11,6 +11,14 @@
 //! println!("{}: {:?}", end.state, end.result);
 //! # Ok(()) }
 //! ```
+//!
+//! * [`Client`] submits jobs, waits for their results, and cancels, retries and lists them.
+//! * [`Handlers`] are the functions that run jobs; a [`Node`] runs them as a worker and takes part in leader election.
+//! * [`Schedule`] submits jobs periodically, and [`Group`] runs a join after many jobs.
+//! * [`election`] is leader election alone, for services without jobs.
+//!
+//! The guarantees are described in
+//! [docs/semantics.md](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/semantics.md).
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -40,7 +48,7 @@ pub use handler::{HandlerError, Handlers, JobContext};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;
 
-/// The README's program, so that it does not rot.
+/// Compiles the program in the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

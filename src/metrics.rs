@@ -45,7 +45,7 @@ pub fn register(kinds: &[Kind]) {
 
 fn describe(metric: &Metric) {
     let unit = match metric.unit {
-        // A state is a number, too: the exporters know no other name for it.
+        // The exporters have no unit for states; a state is exported as a number.
         Unit::Count | Unit::State => metrics::Unit::Count,
         Unit::Seconds => metrics::Unit::Seconds,
     };
@@ -56,7 +56,7 @@ fn describe(metric: &Metric) {
     }
 }
 
-/// Registering is enough: what an owner has set already, because it came first, stays.
+/// Registers the series. A value that was set before is kept.
 fn make(metric: &Metric, labels: Vec<Label>) {
     match metric.kind {
         MetricType::Counter => counter!(metric.name, labels).increment(0),

@@ -1,4 +1,4 @@
-//! A node: one process's part in the namespace, embedded in your own binary.
+//! A node: the part of one process in a namespace, embedded in your own binary.
 
 mod builder;
 mod error;
@@ -21,7 +21,7 @@ pub use self::id::default_id;
 pub use self::signals::ShutdownSignals;
 pub use crate::session_timeout::check as check_session_timeout;
 
-/// A running node. Cheap to clone; it runs until it is stopped, whether or not a clone is kept.
+/// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Node {
     inner: bellwether_host::node::Node,
@@ -29,63 +29,63 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts to build a node of the namespace at `zookeeper`: `HOST:PORT[,…][/CHROOT]`.
+    /// Returns a builder for a node of the namespace at `zookeeper`: `HOST:PORT[,…][/CHROOT]`.
     ///
-    /// It is a candidate for leadership, and a worker once it is given handlers.
+    /// The node is a candidate for leadership. It is also a worker if it is given handlers.
     #[must_use]
     pub fn builder(zookeeper: impl Into<String>) -> NodeBuilder {
         NodeBuilder::new(zookeeper.into())
     }
 
-    /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends it at once.
+    /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends the run immediately.
     ///
     /// # Errors
-    /// [`RunError`]: the node ended by itself, or it was stopped and left jobs behind.
+    /// [`RunError`]: the node ended without being asked to, or it was stopped and left jobs behind.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node running. After [`RunError::Interrupted`] it still drains: end the process.
-    /// This process's SIGTERM and ctrl-c stay with the node after the first call.
+    /// Dropping the future leaves the node running. After [`RunError::Interrupted`] the node still drains: end the
+    /// process. After the first call the node keeps the process's handlers for SIGTERM and ctrl-c.
     pub async fn run(&self) -> Result<(), RunError> {
         let mut signals = ShutdownSignals::listen().map_err(RunError::Signals)?;
         let first = tokio::select! {
             ended = self.inner.ended() => return Ok(ended?),
             first = signals.next() => first,
         };
-        tracing::info!("{first}: draining; again to stop at once");
+        tracing::info!("{first}: draining; send it again to stop immediately");
         let drained = tokio::select! {
             drained = self.stop() => drained,
             second = signals.next() => return Err(RunError::Interrupted(second)),
         };
         match drained {
-            // It was no worker, so it left nothing.
+            // A node that was not a worker leaves nothing behind.
             None | Some(Drained::Empty) => Ok(()),
             Some(Drained::Abandoned) => {
                 tracing::warn!(
-                    "the drain was given up: the leader recovers what is left once the session is over"
+                    "the drain was given up: the leader recovers the remaining jobs after the session expires"
                 );
                 Err(RunError::Abandoned)
             }
         }
     }
 
-    /// Takes nothing new, finishes what runs within the drain grace, hands back the rest, gives leadership up,
-    /// closes the session and ends. `None` for a node that was no worker.
+    /// Stops the node: takes no new jobs, lets running jobs finish within the drain grace, hands back the rest, gives
+    /// up leadership and closes the session. Returns `None` for a node that was not a worker.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node somewhere between: call it again.
+    /// Dropping the future leaves the stop incomplete: call it again.
     pub async fn stop(&self) -> Option<Drained> {
         self.inner.stop(self.drain_grace).await
     }
 
-    /// Waits until the node has ended, and says why if it was not asked to.
+    /// Waits until the node has ended. Returns `Ok` if it was asked to stop.
     ///
     /// # Errors
-    /// What it ended of.
+    /// The reason why the node ended without being asked to.
     pub async fn ended(&self) -> Result<(), NodeError> {
         self.inner.ended().await
     }
 
-    /// The actors beneath.
+    /// Returns the actors that the node consists of.
     #[must_use]
     pub fn actors(&self) -> &bellwether_host::node::Node {
         &self.inner

@@ -1,4 +1,4 @@
-//! What schedules are made of: see [`Schedule`](crate::Schedule) for making one.
+//! The parts of a schedule. To create one, see [`Schedule`](crate::Schedule).
 
 pub use bellwether_core::schedule::{
     Calendar, CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Missed,

@@ -1,26 +1,26 @@
-//! The bounds of a session timeout, checked before anything is connected to.
+//! The bounds of a session timeout, checked before any connection.
 
 use std::time::Duration;
 
-/// Below this no answer could be waited for: an ensemble's commit takes tens of milliseconds when a disk is busy,
-/// and connecting is given up after it.
+/// With a shorter timeout no answer could arrive in time: a commit of an ensemble takes tens of milliseconds when a
+/// disk is busy, and a connection attempt is given up after the session timeout.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// ZooKeeper's protocol counts it in milliseconds of 31 bits. Servers clamp it to far less.
+/// ZooKeeper's protocol has 31 bits for the milliseconds. Servers clamp the timeout to far less.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// A session timeout is out of its bounds.
+/// A session timeout is out of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("session timeout must be {SHORTEST:?} to {} ms, not {given:?}", LONGEST.as_millis())]
 pub struct SessionTimeoutError {
-    /// What was given.
+    /// The given timeout.
     pub given: Duration,
 }
 
-/// Whether a session may be given this timeout: of 100 ms to 2,147,483,647 ms. A server clamps it to its own bounds.
+/// Checks a session timeout: 100 ms to 2,147,483,647 ms. A server clamps it to its own bounds.
 ///
 /// # Errors
-/// It may not.
+/// Fails if the timeout is out of these bounds.
 pub fn check(given: Duration) -> Result<Duration, SessionTimeoutError> {
     if (SHORTEST..=LONGEST).contains(&given) { Ok(given) } else { Err(SessionTimeoutError { given }) }
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_timeout_is_told_with_its_bounds_when_it_is_beyond_them() {
+    fn a_session_timeout_out_of_bounds_is_an_error_that_names_the_bounds() {
         for refused in [Duration::ZERO, SHORTEST - Duration::from_nanos(1), LONGEST + Duration::from_nanos(1)]
         {
             let said = check(refused).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use bellwether::election::{
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
 
-#[allow(dead_code, reason = "its main is for people")]
+#[allow(dead_code, reason = "the test calls run, not main")]
 #[path = "../examples/leader_only.rs"]
 mod leader_only;
 
@@ -24,19 +24,19 @@ fn create(path: &str) -> Op {
     Op::Create { path: path.to_owned(), data: Vec::new(), lifetime: Lifetime::Persistent }
 }
 
-/// Which of the three states, and its epoch.
+/// Returns the name of the state and its epoch.
 fn told(state: &LeadershipState) -> (&'static str, Option<i32>) {
     (state.as_str(), state.term().map(|term| term.epoch()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_example_tells_its_story() {
+async fn the_example_prints_the_expected_output() {
     let story = leader_only::run(&namespace("leader-only")).await.unwrap();
     assert_eq!(story, leader_only::EXPECTED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_tells_each_state_and_the_epoch_stays_over_a_pause() {
+async fn a_watch_reports_each_state_and_the_epoch_survives_a_pause() {
     let proxy = Proxy::to(&namespace("watch"));
     let a = node(&proxy.connect_string(), "a").await;
     let mut watch = a.watch();
@@ -52,14 +52,14 @@ async fn a_watch_tells_each_state_and_the_epoch_stays_over_a_pause() {
     assert_eq!(a.commit(epoch, vec![create("/x")]).await, Ok(()));
     proxy.refuse();
     proxy.expire_session().await;
-    // Paused may be skipped: changes that come close together are seen as the last of them.
+    // Paused may be skipped: of changes in quick succession only the last is seen.
     eventually("inactive", SOON, async || told(&watch.changed().await) == ("inactive", None)).await;
     proxy.heal();
     assert!(watch.active().await > epoch);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_at_least_one_a_leader_that_is_cut_off_acts_on_until_told_otherwise() {
+async fn with_at_least_one_a_disconnected_leader_acts_until_it_is_inactive() {
     let proxy = Proxy::to(&namespace("at-least-one"));
     let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
     let a = builder.policy(Policy::AtLeastOne).strategy(Strategy::Single).start().await.unwrap();
@@ -74,7 +74,7 @@ async fn with_at_least_one_a_leader_that_is_cut_off_acts_on_until_told_otherwise
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_tells_the_fences_rejection_from_its_own() {
+async fn a_commit_distinguishes_a_rejected_fence_from_a_rejected_operation() {
     let to = namespace("commit");
     let a = node(&to, "a").await;
     let epoch = a.watch().active().await;
@@ -109,7 +109,7 @@ async fn closing_hands_over_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_start_says_why() {
+async fn an_election_that_cannot_start_returns_the_reason() {
     let refused = Election::builder("nowhere:0").start().await.unwrap_err();
     assert!(matches!(refused, StartError::ConnectString(_)), "{refused}");
     let refused = Election::builder("localhost").node("a/b").start().await.unwrap_err();

@@ -1,11 +1,11 @@
-//! Every example is run, and tells what it is expected to. (`leader_only` is in `election`.)
+//! Runs every example and compares its output with the expected one. (`leader_only` is in `election`.)
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use bellwether_testkit::namespace;
 
 macro_rules! examples {
     ($($name:ident: $test:ident = $path:literal;)*) => {$(
-        #[allow(dead_code, reason = "its main is for people")]
+        #[allow(dead_code, reason = "the test calls run, not main")]
         #[path = $path]
         mod $name;
 
@@ -26,8 +26,8 @@ examples! {
     priorities: jobs_run_by_priority_and_in_their_time = "../examples/priorities.rs";
     control: an_operator_explains_pauses_cancels_and_retries = "../examples/control.rs";
     lanes: jobs_of_a_lane_run_one_at_a_time_in_order = "../examples/lanes.rs";
-    leases: a_job_whose_handler_hangs_goes_on_elsewhere_and_one_that_renews_stays = "../examples/leases.rs";
-    outcomes: handlers_say_never_later_and_how_far = "../examples/outcomes.rs";
+    leases: a_hung_job_moves_and_a_renewed_lease_keeps_its_job = "../examples/leases.rs";
+    outcomes: handlers_report_invalid_later_and_progress = "../examples/outcomes.rs";
     retention: records_are_kept_for_a_while = "../examples/retention.rs";
     groups: a_join_runs_once_all_members_have_ended = "../examples/groups.rs";
     sub_jobs: a_finished_handler_runs_after_the_join_of_sub_jobs = "../examples/sub_jobs.rs";

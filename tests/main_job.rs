@@ -1,4 +1,4 @@
-//! The main job, end to end on a real server, with nodes in this process.
+//! Submitting, assigning and running jobs end to end on a real server, with nodes in this process.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use bellwether_testkit::eventually;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-#[allow(dead_code, reason = "its main is for people")]
+#[allow(dead_code, reason = "the test calls run, not main")]
 #[path = "../examples/testing.rs"]
 mod example;
 
@@ -29,7 +29,7 @@ fn squares() -> Handlers {
     Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) })
 }
 
-/// Counts its runs, which end once they may.
+/// A handler that counts its runs, which end when `may_end` is set.
 fn held(may_end: &watch::Sender<bool>, begun: &Arc<AtomicU32>) -> Handlers {
     let (may_end, begun) = (may_end.subscribe(), Arc::clone(begun));
     Handlers::new().job("held", move |_, (): ()| {
@@ -49,24 +49,21 @@ async fn an_attempt_is_performed_without_a_cluster() {
 
     let handlers = Handlers::new()
         .job("attempt", |context, (): ()| async move { Ok(context.attempt()) })
-        .job("until-told", |context, (): ()| async move {
+        .job("until-cancelled", |context, (): ()| async move {
             context.cancelled().await;
-            Err::<(), _>(HandlerError::new("told to stop"))
+            Err::<(), _>(HandlerError::new("cancelled"))
         });
     let attempt = Attempt::of(Job::new("attempt", &()).unwrap()).unwrap().number(3);
     assert_eq!(attempt.perform(&handlers).await.unwrap().bytes(), b"3");
 
-    let told = Attempt::of(Job::new("until-told", &()).unwrap().id("told")).unwrap();
+    let told = Attempt::of(Job::new("until-cancelled", &()).unwrap().id("told")).unwrap();
     assert_eq!(told.context().job().as_str(), "told");
     told.cancellation().cancel();
-    assert_eq!(told.perform(&handlers).await.unwrap_err().to_string(), "the attempt failed: told to stop");
+    assert_eq!(told.perform(&handlers).await.unwrap_err().to_string(), "the attempt failed: cancelled");
 
     let unknown = Attempt::of(Job::new("unknown", &()).unwrap()).unwrap().perform(&handlers).await;
     assert!(matches!(unknown, Err(AttemptError::NoHandler(_))), "{unknown:?}");
-    assert!(
-        Attempt::of(Job::new("attempt", &()).unwrap().id("a/b")).is_err(),
-        "no such job can be submitted"
-    );
+    assert!(Attempt::of(Job::new("attempt", &()).unwrap().id("a/b")).is_err(), "the id is malformed");
 }
 
 #[tokio::test]
@@ -74,13 +71,13 @@ async fn a_killed_nodes_jobs_run_elsewhere_after_its_session_has_timed_out() {
     let (may_end, begun) = (watch::Sender::new(false), Arc::default());
     let mut cluster = Cluster::builder(held(&may_end, &begun)).nodes(2).start().await.unwrap();
     let job = cluster.client().submit(Job::new("held", &()).unwrap()).await.unwrap();
-    eventually("it runs", SOON, async || begun.load(Ordering::SeqCst) == 1).await;
+    eventually("the job runs", SOON, async || begun.load(Ordering::SeqCst) == 1).await;
     let name = cluster.client().get(job.id()).await.unwrap().unwrap().node.unwrap();
     let killed = cluster.named(name.as_str()).unwrap();
     killed.kill().await;
     assert!(!killed.leads());
-    assert!(!killed.expire().await, "it has no session that could be told of");
-    // As of a process that is gone, its registration stays until the server finds out.
+    assert!(!killed.expire().await, "a killed node has no session to expire");
+    // Its registration remains until the server expires the session, as after the crash of a process.
     assert_eq!(cluster.client().workers().await.unwrap().len(), 2);
 
     may_end.send_replace(true);
@@ -92,11 +89,11 @@ async fn a_killed_nodes_jobs_run_elsewhere_after_its_session_has_timed_out() {
 }
 
 #[tokio::test]
-async fn a_node_whose_session_expires_comes_back_under_another() {
+async fn a_node_with_an_expired_session_returns_under_another() {
     let cluster = Cluster::builder(squares()).start().await.unwrap();
     let before = cluster.client().leader().await.unwrap().unwrap();
     assert!(cluster.leader().await.unwrap().expire().await);
-    eventually("it leads again", SOON, async || {
+    eventually("the node is the leader again", SOON, async || {
         let now = cluster.client().leader().await.unwrap().unwrap();
         now.standing && now.epoch > before.epoch && now.session != before.session
     })
@@ -107,7 +104,7 @@ async fn a_node_whose_session_expires_comes_back_under_another() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_cut_off_hears_nothing_until_it_is_mended() {
+async fn a_disconnected_node_is_not_the_leader_until_it_is_mended() {
     let cluster = Cluster::builder(squares()).start().await.unwrap();
     let node = &cluster.nodes()[0];
     for cut in [true, false] {
@@ -116,8 +113,8 @@ async fn a_node_that_is_cut_off_hears_nothing_until_it_is_mended() {
         } else {
             node.lose_replies()
         }
-        // Its lease ends: it must not act as the leader.
-        eventually("it does not lead", SOON, async || !node.leads()).await;
+        // Its leadership lease ends, so it must not act as the leader.
+        eventually("the node is not the leader", SOON, async || !node.leads()).await;
         let job = cluster.client().submit(Square::job(&4).unwrap()).await.unwrap();
         let queued = cluster.client().get(job.id()).await.unwrap().unwrap();
         assert_eq!(queued.state, State::Queued);
@@ -128,7 +125,7 @@ async fn a_node_that_is_cut_off_hears_nothing_until_it_is_mended() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_cluster_is_left_when_it_has_stopped() {
+async fn a_stopped_cluster_leaves_no_tasks() {
     let before = Handle::current().metrics().num_alive_tasks();
     for killed in [false, true] {
         let cluster = Cluster::builder(squares()).nodes(2).start().await.unwrap();
@@ -142,7 +139,7 @@ async fn nothing_of_a_cluster_is_left_when_it_has_stopped() {
 }
 
 #[tokio::test]
-async fn each_node_is_built_as_its_test_wants_it() {
+async fn each_node_can_be_configured_separately() {
     let cluster = Cluster::builder(squares())
         .nodes(2)
         .configure(|n, node| node.candidate(n == 0).slots(3).tag(format!("tag-{n}")))
@@ -160,6 +157,6 @@ async fn each_node_is_built_as_its_test_wants_it() {
 }
 
 #[tokio::test]
-async fn the_example_tells_what_it_is_expected_to() {
+async fn the_example_prints_the_expected_output() {
     assert_eq!(example::run().await.unwrap(), example::EXPECTED);
 }

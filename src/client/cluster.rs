@@ -1,4 +1,4 @@
-//! Who works and who leads.
+//! Workers and the leader.
 
 use std::collections::BTreeMap;
 
@@ -25,65 +25,68 @@ use bellwether_core::job::JobRecord;
 pub struct WorkerView {
     /// This incarnation of its node's worker role.
     pub id: WorkerId,
-    /// What it says about itself, or why that cannot be read.
+    /// Its registration, or why that cannot be read.
     pub info: Result<WorkerInfo, WireError>,
     /// Jobs in its inbox.
     pub assigned: usize,
-    /// Jobs that left its inbox since it registered: attempts that were closed, or handed back.
+    /// Jobs that left its inbox since it registered: attempts that were closed or handed back.
     pub ended: Tally,
-    /// Until when it gets nothing, by ZooKeeper's clock, because an attempt was taken from it: it gave no sign of life within
-    /// the lease. Unless it registers anew before, or another leads. Past by up to a sweep of the leader, 15 s, it may still
-    /// get nothing.
+    /// The end of the time in which it gets no jobs because an attempt with an expired lease was taken from it, by
+    /// ZooKeeper's clock. The time ends earlier if the worker registers again or the leader changes. It may last
+    /// longer, by up to one sweep of the leader (15 s).
     pub shunned_until: Option<WallMillis>,
 }
 
-/// What a drain did.
+/// The outcome of a drain request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainedWorker {
-    /// The worker is told: it gets no more jobs.
+    /// The worker is marked as draining and gets no further jobs.
     Told,
-    /// It was told before, or is stopping.
+    /// The worker was already draining, or is stopping.
     Already,
     /// There is no such worker: it has left.
     Gone,
 }
 
-/// Attempts to set a mark that others' writes outrun: a registration is written when a worker's slots change.
+/// Limit of attempts to set the mark when other writes win: a registration is also written when the worker's slots
+/// change.
 const TRIES: u32 = 20;
 
-/// Who claimed the current epoch.
+/// The claimant of the current epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderView {
     /// The node.
     pub node: NodeId,
-    /// The epoch: the fencing token of all that it writes.
+    /// The epoch: the fencing token of all of the leader's writes.
     pub epoch: i32,
-    /// The ZooKeeper session that holds it.
+    /// The ZooKeeper session that holds the epoch.
     pub session: i64,
     /// When it was claimed, by the leader's clock.
     pub since: WallMillis,
-    /// Whether that session still stands for election. Otherwise nobody leads now.
+    /// Whether that session is still a candidate. If not, there is no leader now.
     pub standing: bool,
 }
 
 impl Client {
-    /// The live workers, by id: oldest first.
+    /// Lists the live workers by id: oldest first.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
         self.0.link.read(self.by(), |zk| workers(zk.clone(), self.0.link.wall())).await
     }
 
-    /// Tells a worker to drain: it gets no more jobs from the moment this returns, finishes what runs within its node's
-    /// grace, hands back the rest, and leaves. Its node runs on without it; to work again it is started again.
+    /// Asks a worker to drain. It gets no further jobs from the moment this returns, finishes running jobs within its
+    /// node's grace, hands back the rest, and leaves. Its node continues without it; restart the node to run a worker
+    /// again.
     ///
-    /// The mark stands in the registration: if the worker's session ends before the worker has seen it, the worker comes
-    /// back under another id, undrained. Wait until it has left ([`Client::workers`]) before you rely on it.
+    /// The mark is stored in the registration. If the worker's session expires before the worker has seen the mark,
+    /// the worker registers again under another id, without the mark. Wait until the worker has left
+    /// ([`Client::workers`]) before you rely on the drain.
     ///
     /// # Errors
-    /// [`Error::WorkerUnreadable`] for a registration that says nothing readable; no answer within the client's deadline: then it
-    /// may or may not be told, and telling it again is safe.
+    /// [`Error::WorkerUnreadable`] if the registration cannot be read. If there is no answer within the client's
+    /// deadline, the worker may or may not be marked; repeating the call is safe.
     pub async fn drain_worker(&self, worker: WorkerId) -> Result<DrainedWorker, Error> {
         let by = self.by();
         let mut unknown = false;
@@ -106,21 +109,22 @@ impl Client {
         Err(Error::Busy { what: "the worker's registration", tries: TRIES })
     }
 
-    /// Who leads; `None` when nobody ever did. A leader that does not stand any more has ended and is not
-    /// replaced yet.
+    /// Returns the leader; `None` if there never was one. A leader that is no longer [standing](LeaderView::standing)
+    /// has ended and is not replaced yet.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
         self.0.link.read(self.by(), |zk| leader(zk.clone())).await
     }
 
-    /// As [`Client::catch_up`], within the deadline of a call.
+    /// Like [`Client::catch_up`], with the deadline of a call.
     pub(crate) async fn caught_up(&self) -> Result<(), Error> {
         self.catch_up(self.by()).await
     }
 
-    /// Lets this session's server catch up with what another session has seen: a handler's worker, say.
+    /// Lets this session's server catch up with the state that another session has seen, for example that of a
+    /// handler's worker.
     pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
         self.0.link.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
     }
@@ -130,7 +134,7 @@ impl Client {
     }
 }
 
-/// `now` is by the wall clock.
+/// `now` is the wall clock's time.
 pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerView>> {
     let names = zk.children(path::WORKERS.to_owned()).await?.unwrap_or_default();
     let mut ids = names.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
@@ -140,7 +144,7 @@ pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerVie
     let epoch = zk.get(path::EPOCH.to_owned());
     let (infos, inboxes, epoch) = futures::try_join!(infos, inboxes, epoch)?;
     let views = ids.into_iter().zip(infos).zip(inboxes).filter_map(|((id, info), inbox)| {
-        // Absent: it left since the names were listed.
+        // Absent: the worker has left since the names were listed.
         let registered = info?;
         let info = wire::decode(&registered.data);
         let (assigned, ended, shunned_until) = inbox.map_or((0, Tally::default(), None), |inbox| {
@@ -152,8 +156,8 @@ pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerVie
     Ok(views.collect())
 }
 
-/// What the leader remembers of a worker from which it took an attempt, as far as znodes tell: its inbox was set then. A
-/// registration since then makes it forget that, and another leader does not know of it.
+/// The leader's memory that it took an attempt from a worker, reconstructed from znodes: the leader sets the worker's
+/// inbox then. It forgets this if the worker registers again, and a new leader does not know it.
 fn shunned_until(
     registered: &Node,
     inbox: &Node,
@@ -187,7 +191,7 @@ pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> Rea
     Ok(try_join_all(reads).await?.into_iter().flatten().collect())
 }
 
-/// Workers and leader at one moment: why a job waits.
+/// Workers and leader at one moment, to explain why a job waits.
 #[derive(Debug)]
 pub(super) struct Cluster {
     workers: BTreeMap<WorkerId, WorkerView>,
@@ -204,7 +208,7 @@ impl Cluster {
         Ok(Self { workers, paused, led })
     }
 
-    /// A live worker's node; `None` when it is gone.
+    /// Returns a live worker's node; `None` if the worker has left.
     pub(super) fn node(&self, worker: WorkerId) -> Option<&NodeId> {
         self.workers.get(&worker).and_then(|view| view.info.as_ref().ok()).map(|info| &info.node)
     }
@@ -213,7 +217,7 @@ impl Cluster {
         self.workers.contains_key(&worker)
     }
 
-    /// Why a queued job does not run: the first that someone must do something about.
+    /// Returns why a queued job does not run: the first reason that an operator has to act on.
     pub(super) fn why_queued(&self, job: &JobRecord) -> WaitReason {
         let workers = || self.workers.values().filter_map(|view| Some((view, view.info.as_ref().ok()?)));
         let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
@@ -239,7 +243,8 @@ impl Cluster {
         }
     }
 
-    /// The workers that could take a job and get nothing for a while, each with its node and until when.
+    /// Returns the workers that could run a job and get no jobs for a while, each with its node and the end of that
+    /// time.
     pub(super) fn shunned(&self, job: &JobRecord) -> Vec<(WorkerId, NodeId, WallMillis)> {
         let able = self.workers.values().filter_map(|view| {
             let info = view.info.as_ref().ok()?;
@@ -249,19 +254,19 @@ impl Cluster {
         able.collect()
     }
 
-    /// The pause of a kind, if it is paused.
+    /// Returns the pause of a kind, if it is paused.
     pub(super) fn paused(&self, kind: &Kind) -> Option<&Paused> {
         self.paused.get(kind)
     }
 
-    /// How many live workers could take a job, and their slots.
+    /// Returns how many live workers could run a job, and their slots.
     pub(super) fn room(&self, job: &JobRecord) -> (usize, usize) {
         let infos = self.workers.values().filter_map(|view| view.info.as_ref().ok());
         let able = infos.filter(|info| info.can_run(&job.kind, &job.placement));
         able.fold((0, 0), |(workers, slots), info| (workers + 1, slots + info.slots as usize))
     }
 
-    /// Those of the tags that no live worker of the kind has.
+    /// Returns those of the tags that no live worker of the kind has.
     pub(super) fn missing_tags(&self, kind: &Kind, tags: &[Tag]) -> Vec<Tag> {
         let infos = || self.workers.values().filter_map(|view| view.info.as_ref().ok());
         let of_kind = || infos().filter(|info| info.kinds.binary_search(kind).is_ok());

@@ -1,9 +1,8 @@
 //! Cancelling and retrying.
 //!
-//! Both change what they read, fenced by the version that was read. When a write is rejected the job moved on:
-//! it is read again and decided anew, a few times. When a reply is lost it is read again too: what the write
-//! would have made is there, or the write is tried again, which is harmless because its version has passed if
-//! the first copy is applied late.
+//! Both modify a record and check the version that they read. If a write is rejected, the job has moved on: it is
+//! read and decided again, up to a limit. If a reply is lost, the job is read as well: the change is visible, or the
+//! write is repeated. Repeating is harmless: if the first copy is applied late, its version has passed.
 
 use std::collections::BTreeSet;
 
@@ -19,57 +18,57 @@ use super::link::{Deadline, Written};
 use super::locate::{Found, Location, locate};
 use super::view::{JobView, State};
 
-/// How often a job that changes under our hands is tried: each try lost means that the job made progress.
+/// Limit of attempts for a job that changes concurrently. Each lost attempt means that the job made progress.
 const TRIES: u32 = 16;
 
-/// What a cancel did.
+/// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// The job waited, and will never run (again).
+    /// The job was waiting and will never run (again).
     Cancelled,
-    /// The job runs on this worker, which was asked to stop it. If it finishes first, its result stands.
+    /// The job is assigned to this worker, which was asked to stop it. If it finishes first, its result stands.
     Requested(WorkerId),
-    /// The job was over already.
+    /// The job had already ended.
     AlreadyTerminal(State),
 }
 
-/// What a retry did.
+/// The outcome of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retried {
     /// The job is queued again, as this generation.
     Reopened(u32),
-    /// The job stood in quarantine and is queued again, in its generation, with what it has counted.
+    /// The job was quarantined and is queued again, in the same generation and with the same counts.
     Released,
-    /// The job is open: it needs no retry.
+    /// The job has not ended: it needs no retry.
     StillOpen,
     /// The job succeeded: its result stands.
     Succeeded,
 }
 
-/// What a retry knows of a job in quarantine.
+/// What a retry knows about a quarantined job.
 ///
-/// A note may be older than what happened since, and the places of a job are not read in one instant: a job may be
-/// promoted and assigned just past the reader, neither of which changes its version. Between two looks that find it
-/// set aside at one version it cannot hide: what was not delayed at the first, and is not queued at the second, is
-/// in an inbox by then or nowhere.
+/// A note may be stale, and the places of a job are not read in one instant: the job may be promoted and assigned
+/// between two reads, and neither changes its version. But it cannot hide between two looks that find it quarantined
+/// at the same version: if it was not delayed at the first look and is not queued at the second, it is in an inbox by
+/// then, or in no place.
 #[derive(Debug, Clone, Copy)]
 enum Aside {
     Unseen,
-    /// At this version.
+    /// Seen at this version.
     Seen(i32),
-    /// At this version, and the reply to its release was lost.
+    /// Seen at this version, and the reply to its release was lost.
     Unknown(i32),
 }
 
 impl Client {
-    /// Cancels a job that waits, or asks the worker that has it to stop it.
+    /// Cancels a job that waits, or asks the worker that it is assigned to to stop it.
     ///
-    /// After [`Cancelled::Cancelled`] no attempt begins (S12). A cancel that races the end of the job has one
-    /// winner, and says which.
+    /// After [`Cancelled::Cancelled`] no attempt begins (S12). If the cancel races with the end of the job, exactly
+    /// one of them wins, and the result says which.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline:
-    /// then it may or may not have been cancelled, and cancelling again is safe.
+    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
+    /// Then the job may or may not be cancelled, and cancelling again is safe.
     pub async fn cancel(&self, id: &JobId) -> Result<Cancelled, Error> {
         let by = self.by();
         let mut generation = None;
@@ -78,7 +77,7 @@ impl Client {
             let found = self.found(id, by).await?;
             let record = found.record;
             if *generation.get_or_insert(record.generation) != record.generation {
-                // It was over, by our lost write or another's, and somebody retried it: that wish is newer.
+                // It ended, by our lost write or another's, and a client has retried it since: the retry is newer.
                 break;
             }
             let (op, done): (Vec<Op>, _) = match found.place {
@@ -105,7 +104,7 @@ impl Client {
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Location::Quarantined { .. } => {
-                    let reason = WireError::Value("it is in quarantine: retry it first".to_owned());
+                    let reason = WireError::Value("the job is quarantined: retry it first".to_owned());
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Location::Nowhere => continue,
@@ -119,14 +118,14 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// Queues a dead or cancelled job again: its counts start afresh, its last error stays.
+    /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
     ///
-    /// A job that was set aside, and whose record can be read (again), leaves quarantine and is queued. Its record
-    /// keeps what it says and gets a new version, so that a run from before cannot commit.
+    /// A quarantined job whose record can be read (again) leaves the quarantine and is queued. The content of its
+    /// record stays the same, but the version is new, so an earlier run cannot commit.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline:
-    /// then it may or may not be queued, and retrying again is safe.
+    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
+    /// Then the job may or may not be queued, and retrying again is safe.
     pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
         let by = self.by();
         let mut wanted = None;
@@ -146,12 +145,12 @@ impl Client {
                 continue;
             }
             if matches!(aside, Aside::Unknown(at) if at != found.version) {
-                // A lost reply of ours, or another's release of the same version: the same thing was done.
+                // A lost reply of ours, or another client's release of the same version: the effect is the same.
                 return Ok(Retried::Released);
             }
             let view = JobView::of(id.clone(), found.record.clone());
             if wanted.is_some_and(|wanted| view.generation >= wanted) {
-                // A lost reply of ours, or another's retry of the same generation: the same thing was done.
+                // A lost reply of ours, or another client's retry of the same generation: the effect is the same.
                 return Ok(Retried::Reopened(view.generation));
             }
             match view.state {
@@ -166,7 +165,7 @@ impl Client {
             let record = record.reopen();
             let generation = record.generation;
             if let Some(lane) = &record.placement.lane {
-                // It may have gone since the job's last turn in it.
+                // The lane's container may have been removed since the job's last turn.
                 self.0.link.make_container(by, path::lane(lane)).await?;
             }
             let mut ops = txn::reopen(id, found.version, &record, 0);
@@ -180,9 +179,10 @@ impl Client {
         Err(Error::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// A turn or a place that is not there beside an open record, or a mark that is, or whose group is not, was an operator's
-    /// hand's, and need not be ended: a session that has read the record would see it. What takes the place of such a part
-    /// may be gone as well.
+    /// Builds the operations of a cancel. Parts of the end that an operator removed by hand are left out: a turn or a
+    /// place that is missing next to an open record, a mark that already exists, or a mark whose group is missing. A
+    /// session that has read the record would see them otherwise. What replaces such a part may be missing as well,
+    /// so the loop repeats.
     async fn cancel_waiting(
         &self,
         id: &JobId,

@@ -1,4 +1,4 @@
-//! How many jobs there are, without reading one of them: a parent tells how many children it has.
+//! Numbers of jobs without reading any of them: a znode knows how many children it has.
 
 use bellwether_core::path::{self, Bucket};
 use bellwether_zk::{Node, ReadResult, Tally};
@@ -9,48 +9,48 @@ use super::error::Error;
 use super::list::minutes;
 use super::runtime::Zk;
 
-/// How many jobs there are, by where they are. Each number is of a moment of its own.
+/// Numbers of jobs by place. The numbers are read at slightly different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depths {
-    /// Records, of open jobs and of those that are over.
+    /// Records of open and ended jobs.
     pub stored: usize,
     /// Jobs that wait for a worker.
     pub queued: usize,
     /// Jobs that wait for their time.
     pub delayed: usize,
-    /// Jobs that were set aside.
+    /// Jobs that are quarantined.
     pub quarantined: usize,
 }
 
 impl Client {
-    /// Counts jobs: about ten requests, however many there are, and one more for each hundred minutes that hold a delayed
-    /// one.
+    /// Counts jobs with about ten requests, however many jobs there are, and one more request for each hundred
+    /// minutes that hold delayed jobs.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn depths(&self) -> Result<Depths, Error> {
         self.0.link.read(self.by(), |zk| depths(zk.clone())).await
     }
 }
 
-/// What was counted, in more detail than is told.
+/// The counts in more detail than [`Depths`].
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) depths: Depths,
     /// Jobs that wait for a worker, by bucket.
     pub(super) queued: Vec<usize>,
-    /// Records that were ever made, and those of them that were removed.
+    /// Records that were ever created, and how many of them were removed.
     pub(super) churn: Churn,
-    /// Minutes with delayed jobs that were not looked into.
+    /// Minutes with delayed jobs that were not counted.
     pub(super) further_minutes: usize,
 }
 
-/// What came and went, over the namespace's life. To be compared with what it was before.
+/// Created and removed records over the namespace's lifetime. Compare it with an earlier value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Churn {
-    /// Jobs that were submitted: records that were made.
+    /// Jobs that were submitted: records that were created.
     pub submitted: Tally,
-    /// Records that were removed, as their time was over or by hand.
+    /// Records that were removed, by retention or by hand.
     pub removed: Tally,
 }
 
@@ -58,7 +58,7 @@ async fn depths(zk: Zk) -> ReadResult<Depths> {
     Ok(counts(zk, usize::MAX).await?.depths)
 }
 
-/// Of the delayed jobs, those of so many minutes: the soonest.
+/// Counts the jobs. Delayed jobs are counted in the `most_minutes` earliest minutes only.
 pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
     let stored = get_all(&zk, Bucket::all().map(Bucket::jobs));
     let queued = get_all(&zk, Bucket::all().map(Bucket::queue));

@@ -1,19 +1,19 @@
-//! A job as a JSON document: one form for the command line and for HTTP.
+//! A job as a JSON document, shared by the command line and HTTP.
 //!
 //! | field | meaning |
 //! | --- | --- |
 //! | `id`, `kind` | names; `kind` is null when the record cannot be read |
 //! | `state` | `queued`, `delayed`, `running`, `succeeded`, `cancelled`, `dead`, `quarantined` |
-//! | `attempt` | the attempt under way or the last; 0 before the first |
-//! | `worker`, `node` | who has it or had it last; the node while it lives |
-//! | `result`, `payload` | JSON as it is; other text as a string; other bytes as `{"content_type", "base64"}` |
+//! | `attempt` | the running attempt or the last one; 0 before the first |
+//! | `worker`, `node` | the current or last worker; its node while the worker is alive |
+//! | `result`, `payload` | JSON unchanged; other text as a string; other bytes as `{"content_type", "base64"}` |
 //! | `error` | the last error |
-//! | `percent`, `message`, `checkpoint_bytes` | what its attempts said last of how far it is, or null |
-//! | `lease_ms` | while it runs: how long its worker may give no sign of life |
+//! | `percent`, `message`, `checkpoint_bytes` | the newest progress that its attempts reported, or null |
+//! | `lease_ms` | while it runs: the lease of the attempt |
 //! | `waiting`, `waiting_for` | why it does not run now: a word, and a sentence |
-//! | `group`, `sub_jobs` | the group that it is part of, and that of its sub-jobs; or null |
-//! | `lane`, `behind` | its lane, and the job whose turn it is there while this one waits for it; or null |
-//! | `cancel_requested` | whether the attempt under way was asked to stop |
+//! | `group`, `sub_jobs` | the group that it is part of, and the group of its sub-jobs; or null |
+//! | `lane`, `behind` | its lane, and the job that is first in it while this one waits for it; or null |
+//! | `cancel_requested` | whether the running attempt was asked to stop |
 //! | `generation`, `failures`, `losses` | counts |
 //! | `priority` | 0 to 9; 9 goes first |
 //! | `trace_id` | the trace that it was submitted in, 32 hexadecimal digits; or null |
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_embedded_as_it_is_and_other_bytes_as_text_or_base64() {
+    fn json_is_embedded_unchanged_and_other_bytes_as_text_or_base64() {
         assert_eq!(
             embedded("application/json", b"{\"n\":10000000000000000000001}"),
             "{\"n\":10000000000000000000001}"
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_follows_rfc_4648() {
         let all = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
         assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }

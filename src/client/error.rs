@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of the client, grouped by how the caller can react.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use super::job::JobError;
 use super::view::JobView;
 use crate::session_timeout::SessionTimeoutError;
 
-/// There is no session to ask with. Nothing was changed.
+/// No session can be used. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// None came within the deadline; the client goes on trying for later calls.
+    /// No session could be used within the deadline. The client keeps trying for later calls.
     #[error("ZooKeeper did not serve within {within:?}: {reason}")]
     NotInTime {
         /// The deadline.
         within: Duration,
         /// Each server's address and why it did not serve.
         reason: String,
-        /// Whether there was a session at the end, and only the answer was late.
+        /// Whether there was a session at the end, and only the reply was late.
         served: bool,
     },
-    /// The namespace is absent, foreign, of another layout or closed to this client. The client has ended.
+    /// The namespace is absent, foreign, of another layout version or closed to this client. The client has ended.
     #[error(transparent)]
     Refused(NamespaceError),
     /// The client was closed.
@@ -34,117 +34,117 @@ pub enum Unavailable {
     Closed,
 }
 
-/// Why a client could not be made.
+/// A client could not be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
-    /// The session timeout is out of its bounds. Nothing was connected to.
+    /// The session timeout is out of bounds. No connection was made.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
-    /// There is no session, or none with a usable namespace.
+    /// No session, or no usable namespace.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
 
-/// Why a call has no answer.
+/// A call of the client failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is no session.
+    /// No session can be used.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// ZooKeeper refused a request.
     #[error("ZooKeeper refused the request")]
     Refused(#[source] Reason),
-    /// There is no such job: it was never submitted here, or its retention is over.
-    #[error("there is no job {0}: it was never submitted to this namespace, or is over and removed")]
+    /// The job does not exist: it was never submitted to this namespace, or its record was removed after its end.
+    #[error("there is no job {0}: it was never submitted to this namespace, or its record was removed")]
     NotFound(JobId),
-    /// An argument is out of its bounds. Nothing was sent.
+    /// An argument is out of bounds. Nothing was sent.
     #[error("{field} must be {allowed}, not {given}")]
     Invalid {
-        /// Which argument.
+        /// The argument.
         field: &'static str,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
-        /// What was given.
+        /// The given value.
         given: String,
     },
-    /// A pause was made and lifted again and again while it was being changed.
-    #[error("the pause of kind {0} changed again and again while it was being changed: try again")]
+    /// The pause of a kind was changed repeatedly by other clients during the call.
+    #[error("the pause of kind {0} changed repeatedly during the call: try again")]
     PauseContended(Kind),
-    /// The job's stored bytes cannot be read, so that it cannot be changed either.
+    /// The job's stored record cannot be read, so the job cannot be changed either.
     #[error("the stored record of job {id} cannot be read")]
     Unreadable {
-        /// Which job.
+        /// The job.
         id: JobId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
-    /// A worker's registration cannot be read, so that it cannot be changed either.
+    /// A worker's registration cannot be read, so it cannot be changed either.
     #[error("the registration of worker {worker} cannot be read")]
     WorkerUnreadable {
-        /// Which worker.
+        /// The worker.
         worker: WorkerId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
     /// A setting of the namespace cannot be read.
     #[error("the settings in {path} cannot be read")]
     Settings {
-        /// Where they are.
+        /// The path of the setting.
         path: &'static str,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
-    /// Something cannot be part of a group.
+    /// A job or group violates a rule of groups.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The group's stored bytes cannot be read, so that it cannot be changed either.
+    /// The group's stored record cannot be read, so the group cannot be changed either.
     #[error("the stored record of group {group} cannot be read")]
     GroupUnreadable {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
-    /// Something changed again and again while it was being changed.
-    #[error("{what} changed {tries} times while it was being changed: try again")]
+    /// A znode was changed repeatedly by other clients during the call.
+    #[error("{what} changed {tries} times during the call: try again")]
     Busy {
-        /// What.
+        /// The object of the change.
         what: &'static str,
-        /// How often it was tried.
+        /// The number of attempts.
         tries: u32,
     },
-    /// The group changed again and again while it was being changed.
-    #[error("group {group} changed {tries} times while it was being changed: try again")]
+    /// The group was changed repeatedly by others during the call.
+    #[error("group {group} changed {tries} times during the call: try again")]
     GroupContended {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// How often it was tried.
+        /// The number of attempts.
         tries: u32,
     },
-    /// The job changed again and again while it was being changed.
-    #[error("job {id} changed {tries} times while it was being changed: try again")]
+    /// The job was changed repeatedly by others during the call.
+    #[error("job {id} changed {tries} times during the call: try again")]
     Contended {
-        /// Which job.
+        /// The job.
         id: JobId,
-        /// How often it was tried.
+        /// The number of attempts.
         tries: u32,
     },
 }
 
-/// Why a job was not accepted.
+/// A job was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// The job itself is wrong. Nothing was sent.
+    /// The job is invalid. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] JobError),
-    /// The group does not take it. Nothing was written.
+    /// The group does not accept the member. Nothing was written.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// The group could not be sealed. Nothing was submitted.
@@ -153,44 +153,45 @@ pub enum SubmitError {
     /// Another job has this id.
     #[error("job id {id} belongs to another job, of kind {kind}{}: choose another id", if *.same_kind { " and another payload" } else { "" })]
     Conflict {
-        /// Which id.
+        /// The id.
         id: JobId,
-        /// The kind of the job that has it.
+        /// The kind of the existing job.
         kind: Kind,
-        /// Whether that is the submitted kind, too, so that only the payloads differ.
+        /// Whether both jobs have this kind, so that only the payloads differ.
         same_kind: bool,
     },
-    /// The namespace holds as many jobs as it may in the bucket that this id belongs to. Nothing was sent.
+    /// The bucket that this id belongs to holds the maximum number of jobs. Nothing was sent.
     #[error(
         "overloaded: the bucket of job {id} holds {entries} jobs of at most {MAX_BUCKET_ENTRIES}: \
-         use another namespace, keep records for a shorter time, or purge those of jobs that are over"
+         use another namespace, keep records for a shorter time, or purge records of ended jobs"
     )]
     Overloaded {
         /// The job that was not accepted.
         id: JobId,
-        /// How many jobs are there.
+        /// The number of jobs in the bucket.
         entries: usize,
     },
-    /// As many jobs wait for the minute of this one as may. Nothing was sent.
+    /// The minute of this job's start holds the maximum number of delayed jobs. Nothing was sent.
     #[error(
-        "overloaded: {entries} jobs of at most {MAX_BUCKET_ENTRIES} wait for the minute that job {id} is to run at: \
-         choose another minute, or spread such jobs over several"
+        "overloaded: {entries} jobs of at most {MAX_BUCKET_ENTRIES} wait for the minute in which job {id} starts: \
+         choose another minute, or spread the jobs over several minutes"
     )]
     MinuteFull {
         /// The job that was not accepted.
         id: JobId,
-        /// How many wait for that minute.
+        /// The number of jobs in that minute.
         entries: usize,
     },
-    /// Jobs are delayed to as many minutes as may be, and that of this one is none of them. Nothing was sent.
+    /// The maximum number of minutes hold delayed jobs, and the minute of this job would be another one. Nothing was
+    /// sent.
     #[error(
-        "overloaded: jobs are delayed to {minutes} minutes of at most {MAX_MINUTES}, and job {id} needs another: \
-         let several jobs share a minute, or submit those of the far future later"
+        "overloaded: delayed jobs use {minutes} minutes of at most {MAX_MINUTES}, and job {id} needs another: \
+         let several jobs share a minute, or submit jobs of the far future later"
     )]
     TooManyMinutes {
         /// The job that was not accepted.
         id: JobId,
-        /// How many minutes there are.
+        /// The number of minutes.
         minutes: usize,
     },
     /// There was no session in time. Nothing was sent.
@@ -198,11 +199,11 @@ pub enum SubmitError {
     NotSent {
         /// The job that was not accepted.
         id: JobId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: Unavailable,
     },
-    /// The job was sent and no answer came in time.
+    /// The job was sent and no reply came in time: it may or may not have been accepted.
     #[error(
         "unknown: job {id} may or may not have been accepted within {within:?}; submit it again with the same id"
     )]
@@ -212,59 +213,59 @@ pub enum SubmitError {
         /// The deadline.
         within: Duration,
     },
-    /// ZooKeeper refused it.
+    /// ZooKeeper refused the job.
     #[error("ZooKeeper refused job {id}")]
     Refused {
         /// The job that was not accepted.
         id: JobId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: Reason,
     },
-    /// Something has this id, and its stored bytes cannot be read.
-    #[error("job id {id} is taken, and what has it cannot be read")]
+    /// The id is in use, and the stored record cannot be read.
+    #[error("job id {id} is in use, and its stored record cannot be read")]
     Unreadable {
-        /// Which id.
+        /// The id.
         id: JobId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
 }
 
-/// Why a wait has no end to tell.
+/// A wait did not reach the end of the job.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WaitError {
-    /// The job is not over yet.
-    #[error("job {id} is not over after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
+    /// The job has not ended in time.
+    #[error("job {id} has not ended after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
     TimedOut {
-        /// Which job.
+        /// The job.
         id: JobId,
-        /// How long it was waited for.
+        /// How long the call waited.
         within: Duration,
-        /// What it was last seen as.
+        /// The last seen state of the job.
         last: Option<Box<JobView>>,
     },
-    /// The question could not be asked.
+    /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
-/// Why there is no typed result.
+/// There is no typed result.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    /// The job is not over, or could not be asked for.
+    /// The job has not ended, or could not be read.
     #[error(transparent)]
     Wait(#[from] WaitError),
     /// The job ended without a result.
     #[error("job {} ended without a result: {}", .0.id, .0.status())]
     Ended(Box<JobView>),
-    /// The result is of another type.
+    /// The result has another type.
     #[error("the result of job {id} is not of the expected type")]
     Type {
-        /// Which job.
+        /// The job.
         id: JobId,
-        /// What is wrong with it.
+        /// The decoding error.
         #[source]
         source: serde_json::Error,
     },

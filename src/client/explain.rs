@@ -1,8 +1,8 @@
-//! Why a job is not running.
+//! Explains why a job is not running.
 //!
-//! What `job show` says in a word, with what somebody needs who wants to change it: which kind or tags nobody has, who
-//! paused it, whom it waits behind and what that one waits for. It is read of one moment, as well as that can be: a job
-//! that moves meanwhile is told as it was.
+//! It adds to the one-word reason of `job show` the details that an operator needs: the kind or tags that no worker
+//! has, who paused the kind, which job comes first in the lane and what that one waits for. The parts are read as
+//! close to one moment as possible: a job that moves during the call is explained as it was.
 
 use std::fmt;
 
@@ -25,15 +25,15 @@ use super::view::{JobView, State, WaitReason};
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Which job.
+    /// The job.
     pub id: JobId,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// What keeps a job from running. `Display` makes a sentence of it.
+/// What keeps a job from running. `Display` renders a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// No live worker has a handler for its kind.
@@ -41,110 +41,111 @@ pub enum Why {
         /// Its kind.
         kind: Kind,
     },
-    /// Workers of its kind are there, and none has all of its tags.
+    /// Workers of its kind exist, but none has all of its tags.
     Tags {
         /// Its kind.
         kind: Kind,
-        /// What it asks for.
+        /// The tags that it requires.
         tags: Vec<Tag>,
-        /// Those of them that no worker of its kind has. Empty when each has some and none has all.
+        /// Those of the tags that no worker of its kind has. Empty if each has some of them, but none has all.
         missing: Vec<Tag>,
     },
     /// Its kind is paused.
     Paused {
         /// Its kind.
         kind: Kind,
-        /// By whom and since when.
+        /// Who paused it, and when.
         pause: Paused,
     },
-    /// The workers that could take it are draining.
+    /// The workers that could run it are draining.
     Draining {
-        /// How many these are.
+        /// The number of these workers.
         workers: usize,
     },
-    /// The workers that could take it have no free slot.
+    /// The workers that could run it have no free slot.
     Busy {
-        /// How many these are.
+        /// The number of these workers.
         workers: usize,
         /// Their slots.
         slots: usize,
     },
-    /// Of the workers that could take it, those with a free slot get nothing for a while, because an attempt was taken from
-    /// each: it gave no sign of life within its lease.
+    /// The workers that could run it and have a free slot get no jobs for a while: an attempt with an expired lease
+    /// was taken from each of them.
     Shunned {
-        /// Which, with its node, and until when unless it registers anew before: by ZooKeeper's clock, and up to 15 s late.
+        /// These workers, each with its node and the end of that time by ZooKeeper's clock. The time ends earlier if
+        /// the worker registers again, and later by up to 15 s.
         workers: Vec<(WorkerId, NodeId, WallMillis)>,
     },
-    /// Nobody leads, so nobody assigns.
+    /// There is no leader to assign it.
     NoLeader,
-    /// It may not start before this.
+    /// It may not start yet.
     NotBefore {
-        /// From when it may.
+        /// When it may start.
         at: WallMillis,
     },
-    /// It waits after an attempt that failed, or that asked to be called later.
+    /// It waits after an attempt that failed or was snoozed.
     Backoff {
-        /// Until when.
+        /// The end of the wait.
         until: WallMillis,
         /// Attempts of this generation that failed.
         failures: u32,
-        /// What the last error was.
+        /// The last error.
         error: Option<String>,
     },
-    /// Its time to start has passed; the leader is about to end it.
+    /// It has expired; the leader is about to end it.
     Overdue {
-        /// When that was.
+        /// When it expired.
         at: WallMillis,
     },
     /// Another job of its lane comes first.
     Behind {
         /// The lane.
         lane: Lane,
-        /// The job.
+        /// The job that comes first.
         job: JobId,
-        /// What that one does or waits for.
+        /// The status of that job.
         status: String,
     },
-    /// It has a lane and no turn in it, which only an operator's hand can bring about.
+    /// It has a lane but no turn in it: an operator deleted the turn.
     NoTurn,
     /// The leader is about to assign it.
     Assignment,
-    /// A worker has it.
+    /// It is assigned to a worker.
     Running {
-        /// Which.
+        /// The worker.
         worker: WorkerId,
         /// Its node.
         node: Option<NodeId>,
-        /// The attempt.
+        /// The number of the attempt.
         attempt: u32,
-        /// Since when, by the leader's clock.
+        /// When it was assigned, by the leader's clock.
         since: Option<WallMillis>,
         /// Whether it was asked to stop.
         cancel_requested: bool,
     },
-    /// Its worker is gone, and the leader will queue it again.
+    /// Its worker was lost, and the leader will requeue it.
     WorkerLost {
-        /// Which.
+        /// The worker.
         worker: WorkerId,
     },
-    /// Its stored bytes cannot be read.
+    /// Its stored record or assignment cannot be read.
     Quarantined {
-        /// What is wrong.
+        /// The reason.
         note: String,
     },
-    /// It is over.
+    /// It has ended.
     Over {
         /// When it ended.
         at: Option<WallMillis>,
-        /// Its last error, when it did not succeed.
+        /// Its last error, unless it succeeded.
         error: Option<String>,
     },
-    /// It was seen in no place: it moved whenever it was looked for, or an operator deleted its entry.
+    /// It was found in no place: it moved during every look, or an operator deleted its entry.
     Nowhere,
 }
 
 impl Client {
-    /// Why a job is not running.
+    /// Explains why a job is not running.
     ///
     /// # Errors
     /// [`Error::NotFound`], or when ZooKeeper does not answer within the client's deadline.
@@ -225,7 +226,7 @@ fn why_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Opt
         Some(WaitReason::NoTurn) => Why::NoTurn,
         Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
             (Some(lane), Some(job)) => {
-                let status = behind.map_or_else(|| "not there any more".to_owned(), JobView::status);
+                let status = behind.map_or_else(|| "no longer stored".to_owned(), JobView::status);
                 Why::Behind { lane: lane.clone(), job: job.clone(), status }
             }
             (_, _) => Why::Assignment,
@@ -239,7 +240,7 @@ fn why_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Opt
 }
 
 impl Why {
-    /// Its name in documents: `unknown_kind`, `tags`, …
+    /// Returns its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -282,21 +283,19 @@ impl fmt::Display for Why {
                 }
                 by.as_ref().map_or(Ok(()), |by| write!(f, " by {by}"))
             }
-            Self::Draining { workers } => write!(f, "the {workers} workers that could take it are draining"),
+            Self::Draining { workers } => write!(f, "the {workers} workers that could run it are draining"),
             Self::Busy { workers, slots } => {
-                write!(f, "all {slots} slots of the {workers} workers that could take it are busy")
+                write!(f, "all {slots} slots of the {workers} workers that could run it are busy")
             }
             Self::Shunned { workers } => {
-                f.write_str(
-                    "workers that could take it gave no sign of life within a lease and get nothing: ",
-                )?;
+                f.write_str("workers that could run it did not renew a lease in time and get no jobs: ")?;
                 for (n, (worker, node, until)) in workers.iter().enumerate() {
                     let comma = if n == 0 { "" } else { ", " };
                     write!(f, "{comma}{worker} of {node} until {}", rfc3339(*until))?;
                 }
-                f.write_str(", unless they register anew before")
+                f.write_str(", unless they register again earlier")
             }
-            Self::NoLeader => f.write_str("nobody leads, so nobody assigns it"),
+            Self::NoLeader => f.write_str("there is no leader to assign it"),
             Self::NotBefore { at } => write!(f, "it may not start before {}", rfc3339(*at)),
             Self::Backoff { until, failures, error } => {
                 write!(f, "it waits until {} after {failures} failures", rfc3339(*until))?;
@@ -311,7 +310,7 @@ impl fmt::Display for Why {
             Self::NoTurn => f.write_str("its turn in its lane was deleted: cancel and retry it"),
             Self::Assignment => f.write_str("the leader is about to assign it"),
             Self::Running { worker, node, attempt, since, cancel_requested } => {
-                write!(f, "attempt {attempt} is with worker {worker}")?;
+                write!(f, "attempt {attempt} is on worker {worker}")?;
                 if let Some(node) = node {
                     write!(f, " of {node}")?;
                 }
@@ -321,13 +320,13 @@ impl fmt::Display for Why {
                 if *cancel_requested { f.write_str(", and was asked to stop") } else { Ok(()) }
             }
             Self::WorkerLost { worker } => {
-                write!(f, "its worker {worker} is gone, and the leader will queue it again")
+                write!(f, "its worker {worker} was lost, and the leader will requeue it")
             }
-            Self::Quarantined { note } => write!(f, "it was set aside: {note}"),
+            Self::Quarantined { note } => write!(f, "it is quarantined: {note}"),
             Self::Over { at, error } => {
-                f.write_str("it is over")?;
+                f.write_str("it ended")?;
                 if let Some(at) = at {
-                    write!(f, " since {}", rfc3339(*at))?;
+                    write!(f, " at {}", rfc3339(*at))?;
                 }
                 error.as_ref().map_or(Ok(()), |error| write!(f, ": {error}"))
             }
@@ -340,7 +339,7 @@ fn names(tags: &[Tag]) -> String {
     tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// `id`, `state`, `why`, `sentence`, and what the sentence is made of.
+/// `id`, `state`, `why`, `sentence`, and the values in the sentence.
 impl Serialize for Explanation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let at = |at: &WallMillis| rfc3339(*at);

@@ -14,26 +14,27 @@ use super::locate::{Found, Location, locate};
 use super::view::{JobView, State, WaitReason};
 
 impl Client {
-    /// Reads a job; `None` when there is none. One whose record cannot be read is told as
+    /// Reads a job; `None` if it does not exist. A job whose record cannot be read is returned as
     /// [`State::Quarantined`], with the reason.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     ///
     /// # Consistency
-    /// The record is read before the place, and both again when the job moved meanwhile. A job that is told as
-    /// over stays over (S15). Who comes first in its lane is read last, and left out when that is not answered in time.
+    /// The record is read before the place. Both are read again if the job moved in between. A job that is returned
+    /// as ended stays ended (S15). The first job of its lane is read last, and left out if that read does not succeed
+    /// in time.
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
         self.get_by(id, self.by()).await
     }
 
-    /// Reads many jobs, in batches; the answers are in the order of the ids.
+    /// Reads many jobs in batches. The result is in the order of the ids.
     ///
     /// # Errors
-    /// As [`Client::get`]; the deadline is for each batch of 100. Lanes that do not answer are an error here.
+    /// Like [`Client::get`]; the deadline applies to each batch of 100. A lane that cannot be read is an error here.
     ///
     /// # Consistency
-    /// As [`Client::get`]; who comes first in a lane is read once, for all.
+    /// Like [`Client::get`]; the first job of a lane is read once for all jobs.
     pub async fn get_many(&self, ids: &[JobId]) -> Result<Vec<Option<JobView>>, Error> {
         let mut views = Vec::with_capacity(ids.len());
         let cluster = self.cluster(self.by()).await?;
@@ -59,11 +60,12 @@ impl Client {
         Ok(Some(view))
     }
 
-    /// What is known of the job is worth more than why it waits, which a long lane may take too long to tell.
+    /// Adds the first job of the lane. If that fails, the rest of the view is still useful: reading a long lane may
+    /// take too long.
     pub(super) async fn tell_turn(&self, by: Deadline, view: &mut JobView) {
         let id = view.id.clone();
         if let Err(error) = Turns::default().tell(&self.0.link, by, [view]).await {
-            tracing::debug!(job = %id, %error, "nobody told whose turn it is in the lane");
+            tracing::debug!(job = %id, %error, "could not read whose turn it is in the lane");
         }
     }
 
@@ -72,7 +74,7 @@ impl Client {
     }
 }
 
-/// What was found, as its submitter sees it. Without a cluster nothing is said about why it waits.
+/// Builds the view of a job. Without a cluster it does not contain why the job waits.
 pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&Cluster>) -> JobView {
     let Found { record, place, .. } = match found {
         Ok(found) => found,

@@ -1,7 +1,7 @@
-//! What to submit.
+//! The job builder.
 //!
-//! A builder whose setters never fail: what is wrong is kept and told by [`Job::check`], which every submission
-//! calls before anything is written. So a bad job costs no round trip, and a chain of setters reads as one.
+//! Its setters never fail: the first error is stored and returned by [`Job::check`], which every submission calls
+//! before anything is written. So an invalid job costs no round trip, and setters can be chained.
 
 mod error;
 mod kind;
@@ -44,28 +44,28 @@ pub struct Job<K = Untyped> {
 }
 
 impl Job {
-    /// A job of `kind` whose payload is serialized as JSON.
+    /// Creates a job of `kind` whose payload is serialized as JSON.
     ///
     /// # Errors
-    /// When the payload does not serialize or is over 64 KiB, or the kind is not a name.
+    /// Fails if the payload does not serialize or is larger than 64 KiB, or the kind is malformed.
     pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Result<Self, JobError> {
         Self::build(kind, payload)
     }
 
-    /// A job whose payload is JSON text, kept byte for byte.
+    /// Creates a job whose payload is JSON text, stored byte for byte.
     ///
     /// # Errors
-    /// As [`Job::new`]; malformed JSON is told with line and column.
+    /// Those of [`Job::new`]; malformed JSON is reported with line and column.
     pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Result<Self, JobError> {
         let text = text.into();
         serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()))?;
         Self::of(kind, Payload::json(text.into_bytes()).map_err(JobError::Payload)?)
     }
 
-    /// A job whose payload is any bytes.
+    /// Creates a job whose payload is bytes of any content type.
     ///
     /// # Errors
-    /// When they are over 64 KiB, the content type is malformed, or the kind is not a name.
+    /// Fails if the payload is larger than 64 KiB, or the content type or the kind is malformed.
     pub fn raw(
         kind: impl AsRef<str>,
         content_type: &str,
@@ -97,18 +97,18 @@ impl<K> Job<K> {
         })
     }
 
-    /// Gives the job this id. Submitting the same id, kind and payload again is the same job, so a job with an id can be
-    /// submitted again after any doubt. Without one it gets a UUIDv7.
+    /// Sets the job's id. Submitting the same id, kind and payload again is the same job, so a job with an id can be
+    /// submitted again whenever the outcome is in doubt. By default the id is a UUIDv7.
     ///
-    /// `:` and `@` are refused: they stand between the parts of composed ids ([`Job::named`], members of groups, ticks of
-    /// schedules), which no other job may meet by chance.
+    /// `:` and `@` are refused: they separate the parts of composed ids ([`Job::named`], members of groups, ticks of
+    /// schedules), so no explicit id can collide with one of those.
     #[must_use]
     pub fn id(mut self, id: impl AsRef<str>) -> Self {
         self.id = self.note(JobId::plain(id)).or(self.id.take());
         self
     }
 
-    /// Gives the job the id `{kind}:{name}`: a name of its own within its kind.
+    /// Sets the id `{kind}:{name}`: the name is unique within the kind.
     #[must_use]
     pub fn named(mut self, name: impl AsRef<str>) -> Self {
         let id = JobId::named(&self.kind, name);
@@ -116,18 +116,18 @@ impl<K> Job<K> {
         self
     }
 
-    /// What its submission does when there is a job with its id. Default [`IfExists::Same`]. [`IfExists::Again`] does not
-    /// go with [`Job::run_at`] and [`Job::delay`].
+    /// Sets what the submission does if a job with this id exists. Default [`IfExists::Same`]. [`IfExists::Again`]
+    /// cannot be combined with [`Job::run_at`] or [`Job::delay`].
     #[must_use]
     pub fn if_exists(mut self, if_exists: IfExists) -> Self {
         self.if_exists = if_exists;
         self
     }
 
-    /// How urgent it is: 0 to 9, 9 goes first. Default 5.
+    /// Sets the priority: 0 to 9, 9 goes first. Default 5.
     ///
-    /// Of the jobs that wait for the same workers, each step counts for an hour of waiting: so a job of priority 9 is
-    /// assigned before those of priority 5 that were submitted up to four hours earlier, and none waits for ever.
+    /// Among the jobs that wait for the same workers, each step is worth an hour of waiting. So a job of priority 9
+    /// is assigned before jobs of priority 5 that were submitted up to four hours earlier, and no job starves.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         match Priority::new(priority) {
@@ -137,84 +137,85 @@ impl<K> Job<K> {
         self
     }
 
-    /// Not to be started before this instant, by the leader's wall clock; at most ten years ahead. One in the past means
-    /// at once. The last of this and [`Job::delay`] that is called stands.
+    /// Sets the earliest start, by the leader's wall clock; at most ten years ahead. A time in the past means
+    /// immediately. Overrides [`Job::delay`] if called after it.
     ///
-    /// In a [lane](Job::lane) it takes its turn at its submission: those behind it wait for it.
+    /// In a [lane](Job::lane) the job takes its turn when it is submitted: the jobs behind it wait for it.
     #[must_use]
     pub fn run_at(mut self, at: SystemTime) -> Self {
         self.timing.start = Some(Moment::At(at));
         self
     }
 
-    /// Not to be started before this time has passed since its submission, as [`Job::run_at`].
+    /// Sets the earliest start relative to the submission. See [`Job::run_at`].
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.timing.start = Some(Moment::In(delay));
         self
     }
 
-    /// Never to be started after this instant: no attempt begins after it, by the wall clocks of the leader and of the
-    /// worker, and the job is dead then. An attempt that has begun goes on; when it fails after that, no other begins.
+    /// Sets the expiry. No attempt begins after this instant, by the wall clocks of the leader and of the worker; the
+    /// job is then dead. A running attempt continues, but if it fails after the expiry, it is not retried.
     #[must_use]
     pub fn expires_at(mut self, at: SystemTime) -> Self {
         self.timing.expiry = Some(Moment::At(at));
         self
     }
 
-    /// Never to be started after this time has passed since its submission, as [`Job::expires_at`].
+    /// Sets the expiry relative to the submission. See [`Job::expires_at`].
     #[must_use]
     pub fn expires_in(mut self, wait: Duration) -> Self {
         self.timing.expiry = Some(Moment::In(wait));
         self
     }
 
-    /// How many attempts may fail before the job is dead. Default 5.
+    /// Sets how many attempts may fail before the job is dead. Default 5.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.policy.max_attempts = attempts;
         self
     }
 
-    /// How many workers may be lost under the job before it is dead. Default 3.
+    /// Sets how many times a worker may be lost while it runs the job before the job is dead. Default 3.
     #[must_use]
     pub fn max_losses(mut self, losses: u32) -> Self {
         self.policy.max_losses = losses;
         self
     }
 
-    /// The wait after the first failure, doubled after each further one up to `max`, with jitter. Default 1 s
-    /// to 5 min.
+    /// Sets the retry backoff: the wait after the first failure, doubled after each further one up to `max`, with
+    /// jitter. Default 1 s to 5 min.
     #[must_use]
     pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
         self.policy.backoff = Backoff { initial, max };
         self
     }
 
-    /// How long one attempt may run. Default: no bound.
+    /// Sets the timeout of one attempt. Default: none.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.policy.timeout = Some(timeout);
         self
     }
 
-    /// How long the leader waits for a sign of life of an attempt before it gives the job to another worker. 1 s to a
-    /// week. Default: what the handler's kind says, else 5 min. See [`JobContext::renew_lease`](crate::JobContext::renew_lease).
+    /// Sets the lease: how long an attempt may go without a renewal before the job goes to another worker. 1 s to a
+    /// week. Default: the lease of the kind's handler, else 5 min. See
+    /// [`JobContext::renew_lease`](crate::JobContext::renew_lease).
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.policy.lease = Some(lease);
         self
     }
 
-    /// Whether the worker renews the lease for as long as the handler runs. Default: what the handler's kind says, else
-    /// not.
+    /// Sets whether the worker renews the lease for as long as the handler runs. Default: the setting of the kind's
+    /// handler, else no.
     #[must_use]
     pub fn renew_lease_automatically(mut self, renew: bool) -> Self {
         self.policy.auto_renew = Some(renew);
         self
     }
 
-    /// Requires a worker with this tag. May be called again for more.
+    /// Requires a worker with this tag. May be called repeatedly to require more.
     #[must_use]
     pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
         if let Some(tag) = self.note(Tag::new(tag))
@@ -225,25 +226,27 @@ impl<K> Job<K> {
         self
     }
 
-    /// Prefers, under the rendezvous strategy, the worker that other jobs of this key run on.
+    /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.
     #[must_use]
     pub fn affinity(mut self, key: impl AsRef<str>) -> Self {
         self.placement.affinity = self.note(AffinityKey::new(key)).or(self.placement.affinity.take());
         self
     }
 
-    /// Puts the job into a lane: its jobs run one at a time, in the order of their submission. The next begins when this
-    /// one is over: succeeded, cancelled or dead. While it waits out a backoff, so do those behind it. A lane
-    /// costs nothing to make and goes away when it is empty. Its name is seen by operators: never put a secret in it.
+    /// Puts the job into a lane. The jobs of a lane run one at a time, in the order of their submission. The next one
+    /// begins when this one has ended: succeeded, cancelled or dead. While a job waits for its backoff, the jobs
+    /// behind it wait too.
+    ///
+    /// Lanes need no setup, and an empty lane is removed. Operators can see the name: do not put a secret in it.
     #[must_use]
     pub fn lane(mut self, lane: impl AsRef<str>) -> Self {
         self.placement.lane = self.note(Lane::new(lane)).or(self.placement.lane.take());
         self
     }
 
-    /// Makes the job part of this trace: a W3C `traceparent`, such as the one of the request that leads to its submission.
-    /// It is stored with the job, and every attempt, join and sub-job belongs to it. Default: in a process with OpenTelemetry,
-    /// the span in which it is submitted; otherwise none.
+    /// Makes the job part of this trace: a W3C `traceparent`, for example that of the request that caused the
+    /// submission. The trace is stored with the job, and every attempt, join and sub-job belongs to it. Default: the
+    /// span in which the job is submitted, in a process with OpenTelemetry; otherwise none.
     #[must_use]
     pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
         self.trace = context.into();
@@ -254,20 +257,20 @@ impl<K> Job<K> {
         &self.kind
     }
 
-    /// Whether somebody named it.
+    /// Whether an id was set.
     pub(crate) fn has_id(&self) -> bool {
         self.id.is_some()
     }
 
-    /// Whether it can be submitted; nothing is sent.
+    /// Checks whether the job can be submitted, without sending anything.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self) -> Result<(), JobError> {
         self.check_at(clock::wall())
     }
 
-    /// As [`Job::check`], at this time.
+    /// Like [`Job::check`], at the given time.
     pub(crate) fn check_at(&self, now: WallMillis) -> Result<(), JobError> {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
@@ -276,7 +279,8 @@ impl<K> Job<K> {
         if given > MAX_TAGS {
             return Err(JobError::Tags { given });
         }
-        // A delayed entry that another of the same minute could replace unseen would be promoted in its stead.
+        // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
+        // instead.
         if self.if_exists == IfExists::Again && self.timing.start.is_some() {
             return Err(JobError::AgainLater);
         }
@@ -294,7 +298,7 @@ impl<K> Job<K> {
         }
     }
 
-    /// The first thing that is wrong is told.
+    /// Stores the first error.
     fn wrong(&mut self, error: JobError) {
         self.problem.get_or_insert(error);
     }
@@ -303,12 +307,12 @@ impl<K> Job<K> {
         self.if_exists
     }
 
-    /// Whether it was given an id.
+    /// Whether an id was set.
     pub(crate) fn is_named(&self) -> bool {
         self.id.is_some()
     }
 
-    /// The id and record to store: checked, with an id and a token of their own.
+    /// Checks the job and returns its id and the record to store, with a new token and, if no id was set, a new id.
     pub(crate) fn into_record(
         self,
         submitted_at: WallMillis,

@@ -1,10 +1,10 @@
-//! Kinds: who serves them, and pausing them.
+//! Kinds: which workers serve them, and pausing them.
 //!
-//! A kind is paused by a znode of its name, made and removed by itself. **What if the reply is lost?** The znode is read:
-//! it is there, or it is not, and that is what was wanted, whoever did it.
+//! A kind is paused by a znode with its name. **What if the reply is lost?** The znode is read: if it has the
+//! requested state, the call is done, whichever client wrote it.
 //!
-//! A pause is a wish to the leader, which hears of it by a watch: an assignment that it has sent by then stands. Attempts
-//! under way go on, and jobs may be submitted. A new leader assigns nothing before it knows what is paused.
+//! The leader learns of a pause through a watch: an assignment that it has already sent stands. Running attempts
+//! continue, and jobs may be submitted. A new leader assigns nothing before it has read the pauses.
 
 use std::collections::BTreeMap;
 
@@ -24,39 +24,39 @@ use super::error::Error;
 use super::link::Written;
 use super::runtime::Zk;
 
-/// How often a pause that comes and goes under our hands is tried.
+/// Limit of attempts for a pause that other clients change concurrently.
 const TRIES: u32 = 16;
 
-/// A kind that a worker serves, or that is paused.
+/// A kind that live workers serve, or that is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindView {
     /// Its name.
     pub kind: Kind,
     /// The live workers that have a handler for it.
     pub workers: Vec<WorkerId>,
-    /// The slots that they have, for all their kinds together, and how many of them hold a job.
+    /// Their slots, for all their kinds together, and how many of these hold a job.
     pub slots: (usize, usize),
-    /// By whom and since when it is paused.
+    /// The pause, if the kind is paused.
     pub paused: Option<Paused>,
 }
 
-/// A pause. What cannot be read of it is left out; it is a pause all the same.
+/// A pause. Fields that cannot be read are `None`; the kind is paused nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Paused {
-    /// Who did it, as they said.
+    /// The given name of the operator who paused it.
     pub by: Option<String>,
-    /// When, by their clock.
+    /// When it was paused, by that client's clock.
     pub since: Option<WallMillis>,
 }
 
 impl Client {
-    /// Has the leader assign no job of this kind from now on, within moments: an assignment that is on its way stands, and
-    /// what runs goes on. `by` tells people who did it, in at most 256 bytes. `false` when it was paused already: then the
-    /// pause of before stands.
+    /// Pauses a kind: the leader stops assigning its jobs within moments. An assignment that is on its way stands,
+    /// and running attempts continue. `by` names the operator for other people, in at most 256 bytes. Returns `false`
+    /// if the kind was already paused; then the earlier pause is kept.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a long `by`, or no answer within the client's deadline: then it may or may not be paused, and
-    /// pausing again is safe.
+    /// [`Error::Invalid`] for a long `by`, or no answer within the client's deadline. Then the kind may or may not be
+    /// paused, and pausing again is safe.
     pub async fn pause_kind(&self, kind: &Kind, by: &str) -> Result<bool, Error> {
         if by.len() > MAX_BY_BYTES {
             let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{} bytes", by.len()));
@@ -65,22 +65,24 @@ impl Client {
         let pause = PauseRecord { by: by.to_owned(), since: self.0.link.wall() };
         let ours = wire::encode(&pause);
         self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
-            // Not by its version: a pause that was lifted and made again by another is theirs.
+            // Not by version: a pause that another client lifted and made again is that client's.
             there.map(|data| unknown && *data == ours)
         })
         .await
     }
 
-    /// Has the leader assign jobs of this kind again. `false` when it was not paused.
+    /// Resumes a kind: the leader assigns its jobs again. Returns `false` if it was not paused.
     ///
     /// # Errors
-    /// No answer within the client's deadline: then it may or may not be paused still, and resuming again is safe.
+    /// Fails without an answer within the client's deadline. Then the kind may or may not be paused, and resuming
+    /// again is safe.
     pub async fn resume_kind(&self, kind: &Kind) -> Result<bool, Error> {
         let done = |there: Option<&Vec<u8>>, unknown| there.is_none().then_some(unknown);
         self.change_pause(kind, vec![txn::unpause(kind)], done).await
     }
 
-    /// Commits until it is applied, or what is there says that it need not be: `done` then tells whether this call did it.
+    /// Commits until the change is applied or `done` finds that it is not needed. `done` returns whether this call
+    /// did it.
     async fn change_pause(
         &self,
         kind: &Kind,
@@ -103,10 +105,10 @@ impl Client {
         Err(Error::PauseContended(kind.clone()))
     }
 
-    /// The kinds that live workers serve, and those that are paused, by name.
+    /// Lists the kinds that live workers serve and those that are paused, by name.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn kinds(&self) -> Result<Vec<KindView>, Error> {
         let read = |zk: &Zk| {
             let (zk, now) = (zk.clone(), self.0.link.wall());
@@ -117,7 +119,7 @@ impl Client {
     }
 }
 
-/// The kinds that these workers serve, and those that are paused, by name.
+/// Returns the kinds that these workers serve and those that are paused, by name.
 pub(super) fn served(workers: &[WorkerView], paused: &BTreeMap<Kind, Paused>) -> Vec<KindView> {
     let unserved = |kind: &Kind| KindView {
         kind: kind.clone(),
@@ -138,7 +140,7 @@ pub(super) fn served(workers: &[WorkerView], paused: &BTreeMap<Kind, Paused>) ->
     kinds.into_values().collect()
 }
 
-/// What is paused. A name that is no kind pauses nothing.
+/// Reads all pauses. A name that is not a kind is ignored.
 pub(super) async fn pauses(zk: Zk) -> ReadResult<BTreeMap<Kind, Paused>> {
     let names = zk.children(path::PAUSES.to_owned()).await?.unwrap_or_default();
     let kinds = names.iter().filter_map(|name| Kind::new(name).ok()).collect::<Vec<_>>();

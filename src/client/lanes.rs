@@ -1,4 +1,4 @@
-//! Whose turn it is in a lane: why a queued job of it waits.
+//! The order of lanes: why a queued job of a lane waits.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -17,25 +17,24 @@ use super::link::{Deadline, Link};
 use super::runtime::Zk;
 use super::view::{JobView, State, WaitReason};
 
-/// Lists in flight, each with its reads.
+/// Maximum number of lists in flight, each with its reads.
 const LISTS_IN_FLIGHT: usize = 2;
 
-/// Reads in flight of what one list told: with both lists' eight of the 64 requests that a session may have.
+/// Maximum number of reads in flight for one list. Both lists together use eight of the 64 requests of a session.
 const READS_IN_FLIGHT: usize = 4;
 
 /// Generation and job.
 type Spot = (u32, JobId);
 
-/// Who comes first in which lane, as far as it was asked. All turns of a lane must be read for it, as its order is not
-/// told by names: so that is done once in one listing, or one call for many jobs, however many of the lane's jobs are in
-/// it. Memory: one job's id per lane.
+/// The first job of each lane, as far as it was read. The names of turns do not show their order, so all turns of a
+/// lane must be read. This is done once per listing, or once per call for many jobs. Memory: one job id per lane.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     first: BTreeMap<Lane, Spot>,
 }
 
 impl Turns {
-    /// Says of each queued job with a lane whether another one comes first. At most [`MAX_READ_BATCH`] views.
+    /// Adds to each queued job with a lane whether another job comes first. At most [`MAX_READ_BATCH`] views.
     pub(super) async fn tell<'a>(
         &mut self,
         link: &Link,
@@ -75,8 +74,8 @@ impl Turns {
     }
 }
 
-/// A job that ended since it was placed has no turn, and rightly so. One whose entry is in the queue still, of the same
-/// generation, was open all the time, and so should its turn have been there.
+/// Marks the jobs without a turn. A job that ended since it was located has correctly no turn. But if its queue entry
+/// of the same generation still exists, the job was open all the time, and its turn should exist.
 async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Result<(), Error> {
     if views.is_empty() {
         return Ok(());
@@ -92,7 +91,7 @@ async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Re
     Ok(())
 }
 
-/// The first turn of each lane that has one.
+/// Returns the first turn of each lane that has one.
 async fn firsts(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Spot>> {
     let few = lanes.chunks(MAX_LANE_LISTS).map(<[_]>::to_vec).collect::<Vec<_>>();
     let found = stream::iter(few).map(move |few| firsts_of_few(zk.clone(), few));
@@ -114,7 +113,7 @@ async fn firsts_of_few(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Sp
     let mut firsts = BTreeMap::<Lane, (i64, u32, Spot)>::new();
     while let Some((page, nodes)) = reads.try_next().await? {
         for ((Turn { lane, generation }, job), node) in page.into_iter().zip(nodes) {
-            // Absent: it has ended since it was listed.
+            // Absent: the job has ended since the lane was listed.
             let Some(node) = node else { continue };
             let place = (node.created, index(&node), (generation, job));
             match firsts.entry(lane) {
@@ -127,7 +126,7 @@ async fn firsts_of_few(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Sp
     Ok(firsts.into_iter().map(|(lane, (_, _, spot))| (lane, spot)).collect())
 }
 
-/// As the leader takes it: one that cannot be read comes after the others of its transaction.
+/// Returns the index as the leader reads it: an unreadable turn comes after the others of its transaction.
 fn index(node: &Node) -> u32 {
     wire::decode(&node.data).map_or(u32::MAX, |TurnIndex(index)| index)
 }

@@ -1,8 +1,8 @@
-//! The client's way to a usable session.
+//! The client's access to a usable session.
 //!
-//! Calls do not subscribe to the session's events: they wait for its status to say *connected* and then ask, and ask
-//! again after a reconnection or under a new session, until their deadline. The client has no ephemerals and no standing
-//! watches, so a new session is as good as the old one.
+//! Calls do not subscribe to the session's events. They wait until its status is *connected*, send the request, and
+//! repeat it after a reconnection or under a new session, until their deadline. The client has no ephemeral znodes
+//! and no standing watches, so a new session is as good as the old one.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use bellwether_core::txn::Op;
 use super::error::{Error, Unavailable};
 use super::runtime::{Runtime, Status, Zk};
 
-/// How soon to look again when a session says *disconnected* and its status does not say so yet.
+/// The pause when a request reports *disconnected* but the session's status does not show it yet.
 const LAG: Duration = Duration::from_millis(20);
 
-/// The session and the runtime of a client, cheap to clone.
+/// The session and the runtime of a client. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Link(Arc<dyn Runtime>);
 
@@ -31,13 +31,13 @@ impl Deref for Link {
     }
 }
 
-/// What a write did, as far as it is known.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Applied,
-    /// A znode was not as expected: read again and decide anew.
+    /// A znode was not as expected: read and decide again.
     Lost,
-    /// The reply was lost: read again, and remember that it may have been applied.
+    /// The reply was lost: read again, and consider that the write may have been applied.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ impl Link {
         Self(runtime)
     }
 
-    /// The session that serves now, if there is one.
+    /// Returns the session if it is connected now.
     fn serving(&self) -> Option<Zk> {
         match self.status() {
             Status::Connected(zk) => Some(zk).filter(|zk| zk.is_connected()),
@@ -54,12 +54,12 @@ impl Link {
         }
     }
 
-    /// Whether there is a session that serves now.
+    /// Whether a session is connected now.
     pub(super) fn is_usable(&self) -> bool {
         self.serving().is_some()
     }
 
-    /// Waits for a session that serves, for as long as it takes.
+    /// Waits for a connected session without a deadline.
     pub(super) async fn usable(&self) -> Result<Zk, Unavailable> {
         if let Some(zk) = self.serving() {
             return Ok(zk);
@@ -83,7 +83,7 @@ impl Link {
         }
     }
 
-    /// The session is closed, or its namespace has just been refused.
+    /// The session was closed, or its namespace was refused just now.
     fn ended(&self) -> Unavailable {
         match self.status() {
             Status::Refused(error) => Unavailable::Refused(error),
@@ -91,12 +91,12 @@ impl Link {
         }
     }
 
-    /// As [`Link::usable`], but no longer than `by`.
+    /// Like [`Link::usable`], with a deadline.
     pub(super) async fn usable_by(&self, by: Deadline) -> Result<Zk, Unavailable> {
         self.timeout_at(by.at, self.usable()).await.unwrap_or_else(|_| Err(self.not_in_time(by)))
     }
 
-    /// Reads, and reads again after a lost connection, until there is an answer.
+    /// Reads, and repeats the read after a lost connection until there is an answer.
     pub(super) async fn read<T, F>(&self, by: Deadline, mut ask: impl FnMut(&Zk) -> F) -> Result<T, Error>
     where
         F: Future<Output = ReadResult<T>>,
@@ -112,8 +112,8 @@ impl Link {
         }
     }
 
-    /// Commits once. Not sent counts as [`Written::Lost`]: nothing was changed, and the caller reads again, which
-    /// waits for the session.
+    /// Commits once. A write that was not sent counts as [`Written::Lost`]: nothing was changed, and the caller reads
+    /// again, which waits for the session.
     pub(super) async fn commit(&self, by: Deadline, ops: Vec<Op>) -> Result<Written, Error> {
         let zk = self.usable_by(by).await?;
         match self.timeout_at(by.at, zk.commit(ops)).await {
@@ -132,7 +132,7 @@ impl Link {
         }
     }
 
-    /// Makes a container. Whether it is there, when that is not known, the write that needs it tells.
+    /// Creates a container. If the outcome is unknown, the write that needs the container shows it.
     pub(super) async fn make_container(&self, by: Deadline, path: String) -> Result<(), Error> {
         let zk = self.usable_by(by).await?;
         match self.timeout_at(by.at, zk.create_container(path)).await {
@@ -150,28 +150,28 @@ impl Link {
         }
     }
 
-    /// Why nothing came in time, as the session tells it.
+    /// Returns the error of a deadline that has passed, with the reason from the session's status.
     pub(super) fn not_in_time(&self, by: Deadline) -> Unavailable {
         let servers = self.servers();
         let (reason, served) = match self.status() {
             Status::Connecting { error: Some(error) } => (error, false),
             Status::Connecting { error: None } => (format!("no answer from {servers}"), false),
-            Status::Connected(_) => (format!("{servers} gave a session but no answer"), true),
+            Status::Connected(_) => (format!("{servers} accepted a session but did not answer"), true),
             Status::Disconnected => (format!("the connection to {servers} is lost"), false),
             Status::Refused(error) => return Unavailable::Refused(error),
         };
         Unavailable::NotInTime { within: by.within, reason, served }
     }
 
-    /// The deadline of a call that begins now and may take so long.
+    /// Returns the deadline of a call that starts now.
     pub(super) fn by(&self, within: Duration) -> Deadline {
-        // A wait that does not fit the clock is one without an end.
+        // Longer waits may not fit the clock, so they are limited to 100 years.
         const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
         Deadline { at: self.now() + within.min(FOREVER), within }
     }
 }
 
-/// Until when a call may take, and how long that was, for its error.
+/// The deadline of a call, and the original duration for its error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     pub(super) at: Millis,

@@ -1,10 +1,10 @@
 //! Listing jobs, a page at a time.
 //!
-//! Memory is bounded by a page and by the names of a few buckets, however many jobs there are. A state that has
-//! a place of its own (queued, delayed, running) is listed from that place, so that open jobs are found without
-//! reading the records of all that are over. Jobs move while they are listed: each is told as it is when its
-//! page is read, and a listing of all states visits each record once. Nodes, and who comes first in a lane, are told as
-//! they were when the listing first came to them.
+//! Memory is bounded by a page and by the names in a few buckets, however many jobs there are. A state with its own
+//! place (queued, delayed, running) is listed from that place, so open jobs are found without reading the records of
+//! all ended jobs. Jobs move during a listing: each has the state in which its page finds it, and a listing of all
+//! states visits each record once. Nodes, and the first job of a lane, are returned as they were when the listing
+//! first read them.
 
 use std::collections::VecDeque;
 
@@ -22,26 +22,26 @@ use super::locate::{inboxes, locate};
 use super::runtime::Zk;
 use super::view::{JobView, State};
 
-/// Parents whose names are held at once: 8 full buckets are 40,000 names.
+/// Parents whose names are held in memory together: 8 full buckets have 40,000 names.
 pub(super) const PARENTS_AT_ONCE: usize = 8;
 
-/// Which jobs to list.
+/// Selects the jobs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only those in this state.
+    /// Only jobs in this state.
     pub state: Option<State>,
-    /// Only those of this kind; one whose record cannot be read has none.
+    /// Only jobs of this kind. A job whose record cannot be read has none.
     pub kind: Option<Kind>,
 }
 
 impl Filter {
-    /// Whether it lets a job through.
+    /// Whether it selects a job.
     pub(super) fn lets(&self, view: &JobView) -> bool {
         self.state.is_none_or(|state| view.state == state) && (self.kind.is_none() || view.kind == self.kind)
     }
 }
 
-/// A listing under way; see [`Client::list`].
+/// A running listing; see [`Client::list`].
 #[derive(Debug)]
 pub struct Listing {
     client: Client,
@@ -54,7 +54,7 @@ pub struct Listing {
 }
 
 impl Client {
-    /// Lists jobs, in no particular order. Nothing is read before the first [`Listing::next`].
+    /// Lists jobs in no particular order. Nothing is read before the first [`Listing::next`].
     #[must_use]
     pub fn list(&self, filter: Filter) -> Listing {
         Listing {
@@ -70,15 +70,15 @@ impl Client {
 }
 
 impl Listing {
-    /// The next job; `None` at the end. A job whose record cannot be read is told as quarantined and stops
-    /// nothing.
+    /// Returns the next job; `None` at the end. A job whose record cannot be read is returned as quarantined and does
+    /// not stop the listing.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each page. Calling again goes on
-    /// where it stopped.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page. The next call
+    /// continues at the same job.
     ///
     /// # Cancellation
-    /// A dropped call skips nothing.
+    /// Cancel safe: a dropped call skips no job.
     pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
         loop {
             if let Some(view) = self.page.pop_front() {
@@ -108,13 +108,13 @@ impl Listing {
         let views = views.filter(|view| self.filter.lets(view));
         let mut views = views.collect::<Vec<_>>();
         self.turns.tell(link, by, &mut views).await?;
-        // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
+        // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.names.drain(..read);
         self.page.extend(views);
         Ok(())
     }
 
-    /// Lists a few more parents. `false` when there are none.
+    /// Lists a few more parents. Returns `false` at the end.
     async fn read_names(&mut self) -> Result<bool, Error> {
         let by = self.client.by();
         let link = &self.client.0.link;
@@ -141,7 +141,7 @@ impl Listing {
         }
         let lists = link.read(by, |zk| zk.children_many(few.clone())).await?;
         parents.drain(..few.len());
-        // A name that is not an id is not a job's.
+        // Other znodes are ignored: their names are not job ids.
         let ids = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
         self.names.extend(ids);
         Ok(true)

@@ -1,8 +1,8 @@
 //! Finding the place of open jobs.
 //!
-//! A record tells that a job is open; where it is, is told by the one place that holds its entry. Record and
-//! places cannot be read in one instant, and a job may move meanwhile. It is in exactly one place at any time,
-//! so a job that was found nowhere has moved: everything is read again, a few times.
+//! A record shows that a job is open; the place that holds its entry shows where it is. Record and places cannot be
+//! read in one instant, and a job may move in between. It is in exactly one place at any time, so a job that was
+//! found in no place has moved: everything is read again, up to a limit.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::error::Error;
 use super::link::{Deadline, Link};
 use super::runtime::Zk;
 
-/// How often a job that was found nowhere is looked for again.
+/// Limit of looks for a job that was found in no place.
 const LOOKS: u32 = 5;
 
 /// A job's record with its version, and its place.
@@ -42,14 +42,14 @@ pub(super) enum Location {
         assignment: Result<Assignment, WireError>,
         version: i32,
     },
-    /// Set aside by a worker that could not read something of it.
+    /// A worker or the leader could not read its record or assignment.
     Quarantined {
         note: String,
     },
     Nowhere,
 }
 
-/// Finds up to 100 jobs; `None` for each that is absent.
+/// Finds up to 100 jobs; `None` for each that does not exist.
 pub(super) async fn locate(
     link: &Link,
     by: Deadline,
@@ -78,7 +78,7 @@ pub(super) async fn locate(
 async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, WireError>>>> {
     let records = zk.get_many(jobs.iter().map(path::record).collect()).await?;
     let mut found = records.into_iter().map(|node| node.map(|node| read(&node))).collect::<Vec<_>>();
-    // The places are asked in the order in which jobs move: what is not queued any more is assigned by then.
+    // The places are read in the order in which jobs move: a job that is no longer queued is assigned by then.
     let queued = get(&zk, open(&found, &jobs), |job, _| Some(path::queue_entry(job))).await?;
     place(&mut found, queued, |_| Location::Queued);
     if open(&found, &jobs).is_empty() {
@@ -118,7 +118,7 @@ fn read(node: &Node) -> Result<Found, WireError> {
     Ok(Found { record, version: node.version, place })
 }
 
-/// What is not placed yet.
+/// Returns the jobs whose place is not known yet.
 fn open<'a>(
     found: &'a [Option<Result<Found, WireError>>],
     jobs: &'a [JobId],
@@ -130,7 +130,7 @@ fn open<'a>(
     found.iter().enumerate().filter_map(unplaced).collect()
 }
 
-/// Reads a znode per job; what is there, by the job's position.
+/// Reads a znode per job. Returns the existing ones with the job's position.
 async fn get(
     zk: &Zk,
     jobs: Vec<(usize, &JobId, &JobRecord)>,
@@ -157,7 +157,7 @@ fn place<T>(
     }
 }
 
-/// Who has which job: as many entries as there are slots in use.
+/// Returns which worker each assigned job is on: as many entries as there are slots in use.
 pub(super) async fn inboxes(zk: &Zk) -> ReadResult<HashMap<JobId, WorkerId>> {
     let workers = zk.children(path::ASSIGNMENTS.to_owned()).await?.unwrap_or_default();
     let workers = workers.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
@@ -166,7 +166,7 @@ pub(super) async fn inboxes(zk: &Zk) -> ReadResult<HashMap<JobId, WorkerId>> {
         .map(|workers| zk.children_many(workers.iter().copied().map(path::inbox).collect()));
     let lists = try_join_all(lists).await?.into_iter().flatten();
     let held = workers.iter().zip(lists).flat_map(|(worker, jobs)| {
-        // A name that is not an id is not a job's.
+        // Other znodes are ignored: their names are not job ids.
         jobs.unwrap_or_default().into_iter().filter_map(|job| Some((JobId::new(job).ok()?, *worker)))
     });
     Ok(held.collect())

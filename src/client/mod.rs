@@ -1,23 +1,23 @@
-//! The client: submits jobs, follows them, and changes their fate.
+//! The client: submits jobs, watches them, and cancels or retries them.
 //!
-//! A [`Client`] is a handle, cheap to clone. Behind it is one ZooKeeper session, kept by an actor, and one task
-//! that batches submissions. It outlives lost connections and expired sessions: calls wait for a session that
-//! serves, up to the client's deadline, and resolve lost replies by reading back.
+//! A [`Client`] is a cheap-to-clone handle. It has one ZooKeeper session, managed by an actor, and one task that
+//! batches submissions. It survives lost connections and expired sessions: calls wait for a connected session, up to
+//! the client's deadline, and resolve lost replies by reading back.
 //!
 //! | file | concern |
 //! | --- | --- |
-//! | `job` | what to submit, checked before anything is sent |
-//! | `runtime/` | what a client runs on: a session, clocks, timers, tasks, randomness |
+//! | `job` | the job builder, with validation before anything is sent |
+//! | `runtime/` | the environment of a client: a session, clocks, timers, tasks, randomness |
 //! | `link` | waiting for a usable session |
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
-//! | `group/` | groups: making, sealing, members, views |
+//! | `group/` | groups: creating, sealing, members, views |
 //! | `wait`, `list`, `page`, `control` | waiting, listing, cancelling and retrying |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
-//! | `snapshot/`, `depths` | the whole namespace at a glance, for what a few requests cost |
-//! | `timing` | from when and until when a job may start |
-//! | `events/` | what happens to jobs, by one watch for all who follow |
+//! | `snapshot/`, `depths` | an overview of the whole namespace with a few requests |
+//! | `timing` | earliest start and expiry of a job |
+//! | `events/` | events of jobs, with one watch for all followers |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod cluster;
@@ -91,14 +91,15 @@ use submit::Inbox;
 
 use crate::session_timeout;
 
-/// Asked of ZooKeeper unless said otherwise: long enough for an election of its leader.
+/// The default session timeout: long enough for a leader election in ZooKeeper.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a call may take unless said otherwise: longer than the session timeout, so that a reconnection within
-/// the session is survived. An expiry, which the client reports up to 1.8 timeouts late, may not be.
+/// The default deadline of a call: longer than the session timeout, so that a call survives a reconnection within the
+/// session. It may not survive an expiry, which the ZooKeeper client reports up to 1.8 timeouts late.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// A handle on a client, cheap to clone. The session ends with the last clone and with what is in flight.
+/// A handle on a namespace. Cheap to clone. The session ends when the last clone is dropped and all requests in
+/// flight are done.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -106,7 +107,7 @@ struct Inner {
     inbox: Inbox,
     link: Link,
     deadline: Duration,
-    /// A permit for each job that is watched.
+    /// A permit for each watched job.
     watches: Semaphore,
     events: events::Known,
 }
@@ -117,7 +118,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// How to connect.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
     access: Access,
@@ -138,50 +139,52 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Who the client is to ZooKeeper. By default nobody in particular.
+    /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
+    /// Sets the session timeout that is requested from ZooKeeper, which may grant another. Default 10 s, at least 100
+    /// ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self
     }
 
-    /// Whether to make the namespace when it is absent. Default yes; a reader says no, so that a misspelt chroot
-    /// is refused rather than made.
+    /// Sets whether to create the namespace if it is absent. Default: yes. Disable it in clients that only read, so
+    /// that a misspelt chroot is an error.
     #[must_use]
     pub fn create_namespace(mut self, create: bool) -> Self {
         self.create_namespace = create;
         self
     }
 
-    /// How long a call may take, lost connections included. Default 15 s. Waits have bounds of their own.
+    /// Sets the deadline of a call, including lost connections. Default 15 s. Waits have their own limits.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`; returns when the namespace is open.
+    /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`. Returns when the namespace is open.
     ///
     /// # Errors
-    /// When the string is malformed, the session timeout is out of its bounds, no server serves within the deadline (each is named, with its reason), or
-    /// the namespace is absent, foreign, of another layout or closed to [`access`](Self::access).
+    /// Fails if the connect string is malformed, the session timeout is out of bounds, no server serves within the
+    /// deadline (the error names each server and its reason), or the namespace is absent, foreign, of another layout
+    /// version or closed to [`access`](Self::access).
     pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
         let client = self.open(to).await?;
         client.0.link.usable_by(client.by()).await?;
         Ok(client)
     }
 
-    /// As [`ClientBuilder::connect`], and does not wait for a server: calls do, up to the deadline.
+    /// Like [`ClientBuilder::connect`], but does not wait for a server. Calls wait for it, up to the deadline.
     ///
     /// # Errors
-    /// When the string is malformed, or the session timeout is out of its bounds.
+    /// Fails if the connect string is malformed, or the session timeout is out of bounds.
     pub async fn open(self, to: &str) -> Result<Client, ConnectError> {
         let connect = to.parse::<ConnectString>()?;
         let Self { access, session_timeout, create_namespace, deadline } = self;
@@ -192,21 +195,21 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// As [`ClientBuilder::connect`] with every setting at its default.
+    /// Connects with default settings: see [`ClientBuilder::connect`].
     ///
     /// # Errors
-    /// As [`ClientBuilder::connect`].
+    /// Those of [`ClientBuilder::connect`].
     pub async fn connect(to: &str) -> Result<Self, ConnectError> {
         Self::builder().connect(to).await
     }
 
-    /// The settings.
+    /// Returns a builder with default settings.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// A client that runs on something else than tokio and a session of its own: in a simulator.
+    /// Creates a client on another runtime than tokio, with another session: in a simulator.
     #[doc(hidden)]
     #[must_use]
     pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
@@ -216,14 +219,14 @@ impl Client {
         Self(Arc::new(Inner { inbox, link, deadline, watches, events: events::Known::default() }))
     }
 
-    /// Whether ZooKeeper serves this client at the moment.
+    /// Whether the client is connected to ZooKeeper at the moment.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.0.link.is_usable()
     }
 
-    /// Ends the session now, for all clones, and waits until ZooKeeper knows, up to 3 s. Calls under way end as
-    /// closed; a submission under way ends as unknown.
+    /// Closes the session for all clones, and waits until ZooKeeper has closed it, up to 3 s. Running calls fail as
+    /// closed; a running submission ends as unknown.
     pub async fn close(self) {
         self.0.link.close().await;
     }

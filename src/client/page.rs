@@ -1,12 +1,13 @@
-//! Listing jobs by pages that stand for themselves.
+//! Listing jobs in stateless pages.
 //!
-//! A [`Listing`](super::Listing) lives in its caller's memory. A page carries where it ended instead, so that a caller
-//! without memory, such as an HTTP request, goes on from there, with any client of the namespace. Parents are visited in
-//! order and names in theirs, so a job that stays where it is is told exactly once over all pages; one that moves while
-//! it is paged by state may be told twice or not at all, as its place is what is listed.
+//! A [`Listing`](super::Listing) lives in its caller's memory. A page returns a cursor instead, so a stateless
+//! caller, such as an HTTP request, can continue there with any client of the namespace. Parents are visited in
+//! order, and names in order within them. So a job that stays in its place is returned exactly once over all pages.
+//! In a listing by state, a job that moves between pages may be returned twice or not at all, because the
+//! listing goes by place.
 //!
-//! A page looks at a bounded number of jobs, so that a filter which nothing matches does not read a million records in
-//! one call: it may then hold fewer jobs than were asked for, or none, and still have a next one.
+//! A page looks at a bounded number of jobs, so that a filter that matches nothing does not read a million records in
+//! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,31 +25,32 @@ use super::list::{Filter, PARENTS_AT_ONCE, minutes, running};
 use super::locate::locate;
 use super::view::{JobView, State};
 
-/// Most jobs of one page.
+/// Maximum number of jobs in one page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// Most jobs that one page looks at, of which its filter may take none: a full bucket, about 50 batched reads.
+/// Maximum number of jobs that one page looks at, even if the filter accepts none: a full bucket, about 50 batched
+/// reads.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// Jobs, and where to go on.
+/// A page of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The jobs, in no order that means anything.
+    /// The jobs, in no particular order.
     pub jobs: Vec<JobView>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<Cursor>,
 }
 
-/// Where a page ended: after this name in this parent. Its text is for handing back, not for reading.
+/// The end of a page: this name in this parent. Its text is opaque: pass it back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     parent: String,
     after: Option<JobId>,
 }
 
-/// A cursor that no page gave.
+/// The text is not a cursor of a page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not the `next` of a page: give it back as it was, with the same filter")]
+#[error("not the `next` of a page: pass it back unchanged, with the same filter")]
 pub struct CursorError;
 
 impl fmt::Display for Cursor {
@@ -70,21 +72,21 @@ impl FromStr for Cursor {
     }
 }
 
-/// Names of one parent, as far as they come after the cursor.
+/// Names of one parent, without those up to the cursor.
 struct Names {
     parent: String,
     ids: VecDeque<JobId>,
 }
 
 impl Client {
-    /// One page of the jobs that the filter lets through, at most `limit` (1 to [`MAX_PAGE`]), from where an earlier
-    /// page with the same filter ended.
+    /// Returns one page of the selected jobs, at most `limit` (1 to [`MAX_PAGE`]). It continues after an earlier page
+    /// with the same filter.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each read.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
     ///
     /// # Consistency
-    /// Each job is told as it is when its page is read.
+    /// Each job has the state in which its page finds it.
     pub async fn list_page(
         &self,
         filter: &Filter,
@@ -110,7 +112,8 @@ impl Client {
                     views.truncate(room);
                     turns.tell(&self.0.link, self.by(), &mut views).await?;
                     looked_at += few;
-                    // Cut within what was looked at: after the last that is told. Else after the last looked at.
+                    // If the page is full, it ends after the last job in it, else after the last job that was looked
+                    // at.
                     let last =
                         if full { views.last().map(|view| view.id.clone()) } else { ids.last().cloned() };
                     jobs.append(&mut views);
@@ -124,7 +127,7 @@ impl Client {
         Ok(Page { jobs, next: None })
     }
 
-    /// The parents that are left, by the last component of their paths.
+    /// Returns the remaining parents, by the last component of their paths.
     async fn parents(&self, filter: &Filter, from: Option<&Cursor>) -> Result<VecDeque<String>, Error> {
         let buckets = || Bucket::all().map(|bucket| last_component(&bucket.jobs())).collect::<Vec<_>>();
         let all = match filter.state {
@@ -136,7 +139,7 @@ impl Client {
             Some(State::Queued | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
             | None => buckets(),
         };
-        // Minutes are numbers and not of one length; buckets are two digits, whose order is that of their texts.
+        // Minutes are numbers of different lengths. Buckets are two digits, whose order is that of their text.
         let order = |name: &str| (name.len(), name.to_owned());
         let first = from.map(|from| order(&from.parent));
         Ok(all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first)).collect())
@@ -164,7 +167,7 @@ impl Client {
             };
             let paths = few.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>();
             let lists = link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
-            // A name that is not an id is not a job's.
+            // Other znodes are ignored: their names are not job ids.
             let ids =
                 |names: Vec<String>| names.into_iter().filter_map(|name| JobId::new(name).ok()).collect();
             lists.into_iter().map(|names| ids(names.unwrap_or_default())).collect()
@@ -180,7 +183,7 @@ impl Client {
     }
 }
 
-/// Stands for all inboxes, which are read at once: they hold as many jobs as there are slots.
+/// Represents all inboxes, which are read together: they hold as many jobs as there are slots.
 const INBOXES: &str = "inboxes";
 
 fn last_component(path: &str) -> String {
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_given_back_as_it_was_and_another_text_is_refused() {
+    fn a_cursor_round_trips_and_malformed_text_is_refused() {
         for text in ["0a~sum-1", "29000000~nightly@2026-11-21", "inboxes~", "ff~a:b:7"] {
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
         }

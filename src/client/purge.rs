@@ -1,7 +1,7 @@
-//! Removing records of jobs that are over, by hand and before their retention ends.
+//! Removing records of ended jobs by hand, before their retention ends.
 //!
-//! Each is removed at the version that was read. So a job that is retried at the same moment stays, or is gone before it
-//! could be retried. Memory is bounded by the names of a few buckets and a page of records.
+//! Each record is removed at the version that was read. So a job that is retried concurrently is either kept, or
+//! removed before the retry. Memory is bounded by the names in a few buckets and a page of records.
 
 use std::time::Duration;
 
@@ -19,46 +19,47 @@ use super::error::Error;
 use super::link::Written;
 use super::runtime::Zk;
 
-/// Buckets whose names are held at once: 8 full ones are 40,000 names.
+/// Buckets whose names are held in memory together: 8 full ones have 40,000 names.
 const BUCKETS_AT_ONCE: usize = 8;
 
-/// How often a page whose jobs change under our hands is tried.
+/// Limit of attempts for a page whose jobs change concurrently.
 const TRIES: u32 = 16;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ended {
-    /// With a result.
+    /// It returned a result.
     Succeeded,
-    /// By a client's wish.
+    /// A client cancelled it.
     Cancelled,
-    /// By its failures or its workers' losses.
+    /// It is dead: it reached the limit of failures or losses, expired, or could never succeed.
     #[default]
     Dead,
 }
 
-/// Which records to purge. By default those of dead jobs. Jobs that are not over cannot be purged: cancel them first.
+/// Selects the records to purge. Default: those of dead jobs. Jobs that have not ended cannot be purged: cancel them
+/// first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Purge {
-    /// How they ended.
+    /// How the jobs ended.
     pub ended: Ended,
-    /// Only those of this kind.
+    /// Only jobs of this kind.
     pub kind: Option<Kind>,
-    /// Only those that ended so long ago, by the clock of whoever ended them.
+    /// Only jobs that ended at least this long ago, by the clock of the process that ended them.
     pub older_than: Duration,
 }
 
-/// What a purge has done, so far or in the end.
+/// The progress or the result of a purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// How much of the namespace was gone through, of 256.
+    /// How many of the namespace's 256 buckets are done.
     pub buckets: usize,
-    /// Records that the purge is about.
+    /// Selected records.
     pub matched: u64,
-    /// How many of them were removed.
+    /// Removed records.
     pub removed: u64,
-    /// Records that it would be about, and that ended within the last minute: those stay, because a client that lost the
-    /// reply to its submission may look for them yet.
+    /// Records that would be selected but ended within the last minute. They are kept, because a client that lost the
+    /// reply to its submission may still look for them.
     pub young: u64,
 }
 
@@ -73,24 +74,25 @@ impl Purged {
 }
 
 impl Client {
-    /// Removes the records of jobs that are over. Their ids are free again. Calls `progress` for every hundred records or so.
+    /// Removes the records of ended jobs. Their ids can be used again. Calls `progress` about every hundred records.
     ///
-    /// A record that cannot be read stays, and so does that of a job of a group: it goes with its group.
+    /// A record that cannot be read is kept. The record of a job in a group is kept too: it is removed with its
+    /// group.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each page; [`Error::Busy`] when
-    /// records change again and again. What `progress` told last is done. Purging again is safe.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page; [`Error::Busy`]
+    /// if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
     ///
     /// # Cancellation
-    /// A dropped call has removed what `progress` told, and at most a page more.
+    /// A dropped call has removed what `progress` reported, and at most one more page.
     pub async fn purge(&self, purge: &Purge, progress: impl FnMut(Purged)) -> Result<Purged, Error> {
         self.walk(purge, true, progress).await
     }
 
-    /// As [`Client::purge`], and removes nothing.
+    /// Like [`Client::purge`], but removes nothing.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each page.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page.
     pub async fn would_purge(&self, purge: &Purge, progress: impl FnMut(Purged)) -> Result<Purged, Error> {
         self.walk(purge, false, progress).await
     }
@@ -105,7 +107,7 @@ impl Client {
         let parents = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
         for few in parents.chunks(BUCKETS_AT_ONCE) {
             let lists = self.0.link.read(self.by(), |zk| zk.children_many(few.to_vec())).await?;
-            // A name that is not an id is not a job's.
+            // Other znodes are ignored: their names are not job ids.
             let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
             let jobs = jobs.collect::<Vec<_>>();
             for page in jobs.chunks(MAX_READ_BATCH) {
@@ -125,12 +127,12 @@ impl Client {
         page: &[JobId],
         done: &mut Purged,
     ) -> Result<(), Error> {
-        // Those that a removal whose reply was lost was about.
+        // The jobs of a removal whose reply was lost.
         let mut sent = Vec::new();
         for attempt in 0..TRIES {
             let by = self.by();
             let paths = page.iter().map(path::record).collect::<Vec<_>>();
-            // A server that lags might show a record of an earlier job of its id.
+            // A lagging server might return the record of an earlier job with the same id.
             let read = |zk: &Zk| {
                 let (synced, read) = (zk.sync(path::JOBS.to_owned()), zk.get_many(paths.clone()));
                 async move {
@@ -159,7 +161,7 @@ impl Client {
                     done.note(found.len());
                     return Ok(());
                 }
-                // One was retried, or removed by another: it is not found again.
+                // A job was retried, or removed by another client: it is not selected again.
                 Written::Lost => sent.clear(),
                 Written::Unknown => sent = found.into_iter().map(|(job, _)| job).collect(),
             }
@@ -168,11 +170,11 @@ impl Client {
     }
 }
 
-/// The version of a record that the purge is about, and whether it ended just now.
+/// Returns the version of a record that the purge selects, and whether it ended within the last minute.
 fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
-    // Its group, or that of its sub-jobs, may yet read it, and goes with all of them.
+    // The job's group, or the group of its sub-jobs, may still read the record, and removes it later.
     if record.membership.is_some() || record.spawned {
         return None;
     }
@@ -184,6 +186,6 @@ fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
     let is_meant = ended == purge.ended
         && purge.kind.as_ref().is_none_or(|kind| *kind == record.kind)
         && now.since(*at) >= purge.older_than;
-    // By ZooKeeper's clock: that of whoever ended it may be behind.
+    // By ZooKeeper's clock: the clock of the process that ended the job may be behind.
     is_meant.then(|| (node.version, now.since(node.modified) < MIN_RETENTION))
 }

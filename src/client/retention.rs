@@ -1,4 +1,4 @@
-//! How long records are kept: one setting of the namespace, which the leader reads every few seconds.
+//! The retention of records: one setting of the namespace, which the leader reads every few seconds.
 
 use bellwether_core::path;
 use bellwether_core::retention::{Retention, RetentionError};
@@ -9,49 +9,50 @@ use super::Client;
 use super::error::Error;
 use super::link::Written;
 
-/// How often a setting that others change at the same time is tried.
+/// Limit of attempts for a setting that other clients change concurrently.
 const TRIES: u32 = 16;
 
-/// Why retention was not set.
+/// The retention was not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetRetentionError {
-    /// A value is out of its bounds. Nothing was sent.
+    /// A value is out of bounds. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] RetentionError),
-    /// It could not be set, or nobody said whether it was: then setting it again is safe.
+    /// The setting could not be written, or the outcome is unknown. Setting it again is safe.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
 impl Client {
-    /// How long records of jobs that are over are kept. `None` when an operator deleted the setting: then none is removed.
+    /// Returns how long records of ended jobs are kept. `None` if an operator deleted the setting: then no record is
+    /// removed.
     ///
     /// # Errors
-    /// [`Error::Settings`] when it cannot be read, and then no record is removed either; or no answer within the client's
-    /// deadline.
+    /// [`Error::Settings`] if the setting cannot be read (then no record is removed either), or no answer within the
+    /// client's deadline.
     pub async fn retention(&self) -> Result<Option<Retention>, Error> {
         let node = self.0.link.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
         let Some(node) = node else { return Ok(None) };
         wire::decode(&node.data).map(Some).map_err(unreadable)
     }
 
-    /// Sets how long records of jobs that are over are kept, for the whole namespace. The leader follows within seconds,
-    /// also for jobs that are over already.
+    /// Sets how long records of ended jobs are kept, for the whole namespace. The leader applies it within seconds,
+    /// also to jobs that have already ended.
     ///
     /// # Errors
-    /// As [`Client::update_retention`].
+    /// Those of [`Client::update_retention`].
     pub async fn set_retention(&self, retention: Retention) -> Result<(), SetRetentionError> {
         self.update_retention(|_| retention).await.map(|_| ())
     }
 
-    /// Sets what `change` makes of the present setting, or of the default if there is none that can be read. Called again
-    /// when somebody else sets it at the same time, so that no change of another's is lost. Gives what was set.
+    /// Applies `change` to the current setting, or to the default if there is no readable one, and returns the new
+    /// setting. `change` is called again if another client writes the setting concurrently, so no update is lost.
     ///
-    /// A reply that was lost is resolved by reading: what `change` makes of it again is set, so let it say what shall be, not
-    /// by how much.
+    /// A lost reply is resolved by reading and applying `change` again. So `change` must be idempotent: set absolute
+    /// values, not relative ones.
     ///
     /// # Errors
-    /// [`SetRetentionError`]; a setting of a newer build is left alone.
+    /// [`SetRetentionError`]; a setting that a newer build wrote is not overwritten.
     pub async fn update_retention(
         &self,
         change: impl Fn(Retention) -> Retention,

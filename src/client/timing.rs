@@ -1,4 +1,4 @@
-//! From when and until when a job may start.
+//! The earliest start and the expiry of a job.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use bellwether_core::time::WallMillis;
 
 use super::timestamp::rfc3339;
 
-/// As they were given: what is relative counts from the submission.
+/// As they were given: relative times count from the submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Timing {
     pub(super) start: Option<Moment>,
@@ -23,21 +23,21 @@ pub(super) enum Moment {
 /// As they are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// `None`: at once.
+    /// `None`: immediately.
     pub(super) not_before: Option<WallMillis>,
     pub(super) expires_at: Option<WallMillis>,
 }
 
-/// A time that a job cannot have.
+/// A time of a job is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
-    /// It is too far ahead.
+    /// The time is too far ahead.
     #[error("{field} must be at most {} days ahead", MAX_AHEAD.as_secs() / 86_400)]
     TooFar {
-        /// Which time.
+        /// The field.
         field: &'static str,
     },
-    /// The job expires before anybody could start it.
+    /// The job expires before it could start.
     #[error("expiry must be in the future, not {}: leave it out, or give a later one", rfc3339(*.0))]
     Expired(WallMillis),
     /// The job expires before it may start.
@@ -47,18 +47,18 @@ pub enum TimingError {
         rfc3339(*.run_at)
     )]
     Never {
-        /// From when it may start.
+        /// The earliest start.
         run_at: WallMillis,
-        /// Until when.
+        /// The expiry.
         expires_at: WallMillis,
     },
 }
 
 impl Timing {
-    /// At the instant of the submission.
+    /// Resolves the times at the instant of the submission.
     ///
     /// # Errors
-    /// The first thing that is wrong. A start in the past is not: it means at once.
+    /// The first invalid time. A start in the past is valid and means immediately.
     pub(super) fn at(self, now: WallMillis) -> Result<Times, TimingError> {
         let start = self.start.map(|start| start.at(now, "run_at")).transpose()?;
         let not_before = start.filter(|start| *start > now);
@@ -79,7 +79,7 @@ impl Moment {
     fn at(self, now: WallMillis, field: &'static str) -> Result<WallMillis, TimingError> {
         let at = match self {
             Self::In(wait) => now + wait,
-            // Before 1970 is past enough.
+            // An instant before 1970 is treated as 1970.
             Self::At(at) => WallMillis(0) + at.duration_since(UNIX_EPOCH).unwrap_or_default(),
         };
         if at.since(now) > MAX_AHEAD {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_counts_from_the_submission_and_a_start_in_the_past_is_at_once() {
+    fn a_delay_counts_from_the_submission_and_a_past_start_is_immediate() {
         let minute = Duration::from_secs(60);
         let times = at(Some(Moment::In(minute)), Some(Moment::In(2 * minute))).unwrap();
         assert_eq!(times, Times { not_before: Some(NOW + minute), expires_at: Some(NOW + 2 * minute) });
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_time_is_told_with_its_field_and_the_way_out() {
+    fn an_impossible_time_is_refused_with_field_and_remedy() {
         let (second, age) = (Duration::from_secs(1), Duration::from_secs(u64::MAX));
         let said = |start, expiry| at(start, expiry).unwrap_err().to_string();
         assert_eq!(said(Some(Moment::In(age)), None), "run_at must be at most 3653 days ahead");

@@ -1,4 +1,4 @@
-//! A job as its submitter sees it.
+//! A job as a client sees it.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
 
-/// Where a job is in its life.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Waits for a worker.
     Queued,
-    /// Waits for its time: to start at all, or for the end of a backoff.
+    /// Waits for its start time or for the end of a backoff.
     Delayed,
     /// Assigned to a worker.
     Running,
-    /// Over, with a result.
+    /// Ended with a result.
     Succeeded,
-    /// Over, by a client's wish.
+    /// Cancelled by a client.
     Cancelled,
-    /// Over, by its own failures or its workers' losses.
+    /// Ended without success: it reached the limit of failures or losses, expired, or could never succeed.
     Dead,
-    /// Its stored bytes cannot be read, so it is left alone.
+    /// Its stored record or assignment cannot be read, so it is left alone.
     Quarantined,
 }
 
 impl State {
-    /// All of them, in the order of a life.
+    /// All states, in the order of a job's life.
     pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Delayed,
@@ -40,7 +40,7 @@ impl State {
         Self::Quarantined,
     ];
 
-    /// Its name: `queued`, `delayed`, …
+    /// Returns its name: `queued`, `delayed`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Whether the job is over: succeeded, cancelled or dead.
+    /// Whether the job has ended: succeeded, cancelled or dead.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Cancelled | Self::Dead)
@@ -72,37 +72,37 @@ impl fmt::Display for State {
 pub enum WaitReason {
     /// No live worker has a handler for its kind.
     UnknownKind,
-    /// Workers have a handler, but none has all of its tags.
+    /// Workers of its kind exist, but none has all of its tags.
     Tags,
-    /// The workers that could take it are draining.
+    /// The workers that could run it are draining.
     Draining,
-    /// The workers that could take it have no free slot.
+    /// The workers that could run it have no free slot.
     Busy,
-    /// Of the workers that could take it, those with a free slot gave no sign of life within a lease lately: the leader gives
-    /// them nothing for a while.
+    /// The workers that could run it and have a free slot did not renew a lease in time: the leader gives them no
+    /// jobs for a while.
     Shunned,
-    /// Nobody leads, so nobody assigns.
+    /// There is no leader to assign it.
     NoLeader,
     /// Its kind is paused.
     Paused,
-    /// It may not start yet: [`JobView::not_before`].
+    /// Its start time has not come yet: [`JobView::not_before`].
     NotBefore,
     /// Its backoff is not over.
     Backoff,
-    /// Its worker is gone, and the leader will queue it again.
+    /// Its worker was lost, and the leader will requeue it.
     WorkerLost,
     /// Another job of its lane comes before it: [`JobView::behind`].
     Lane,
-    /// It has a lane and no turn in it, which only an operator's hand can bring about: cancel and retry it.
+    /// It has a lane but no turn in it, because an operator deleted the turn: cancel and retry it.
     NoTurn,
-    /// The leader will assign it any moment.
+    /// The leader is about to assign it.
     Assignment,
-    /// It was seen in no place: it moved whenever it was looked for, or an operator deleted its entry.
+    /// It was found in no place: it moved during every look, or an operator deleted its entry.
     Nowhere,
 }
 
 impl WaitReason {
-    /// Its name in documents: `unknown_kind`, `tags`, …
+    /// Returns its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -129,14 +129,14 @@ impl fmt::Display for WaitReason {
         f.write_str(match self {
             Self::UnknownKind => "no live worker handles this kind",
             Self::Tags => "no live worker of this kind has all of its tags",
-            Self::Draining => "the workers that could take it are draining",
-            Self::Busy => "the workers that could take it have no free slot",
-            Self::Shunned => "the workers that could take it gave no sign of life lately",
-            Self::NoLeader => "no leader is there to assign it",
+            Self::Draining => "the workers that could run it are draining",
+            Self::Busy => "the workers that could run it have no free slot",
+            Self::Shunned => "the workers that could run it did not renew a lease in time",
+            Self::NoLeader => "there is no leader to assign it",
             Self::Paused => "its kind is paused",
             Self::NotBefore => "it may not start yet",
             Self::Backoff => "its backoff is not over",
-            Self::WorkerLost => "its worker is gone; the leader will queue it again",
+            Self::WorkerLost => "its worker was lost; the leader will requeue it",
             Self::Lane => "another job of its lane comes first",
             Self::NoTurn => "its turn in its lane was deleted: cancel and retry it",
             Self::Assignment => "the leader is about to assign it",
@@ -145,65 +145,65 @@ impl fmt::Display for WaitReason {
     }
 }
 
-/// A job as it was read. `worker` and `waiting` are of that moment.
+/// A job as read at one moment. `worker` and `waiting` describe that moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobView {
     /// Its id.
     pub id: JobId,
     /// The trace that it was submitted in.
     pub trace: Option<TraceContext>,
-    /// Which handler runs it; `None` when its record cannot be read.
+    /// The kind, which selects its handler; `None` if its record cannot be read.
     pub kind: Option<Kind>,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// The attempt under way, or the last that was closed; 0 before the first.
+    /// The running attempt, or the last one that was closed; 0 before the first.
     pub attempt: u32,
-    /// The worker that has it, or that had the last attempt.
+    /// The worker that it is assigned to, or that had the last attempt.
     pub worker: Option<WorkerId>,
-    /// That worker's node, while the worker lives.
+    /// That worker's node, while the worker is alive.
     pub node: Option<NodeId>,
-    /// Whether a client asked to cancel the attempt under way.
+    /// Whether a client asked to cancel the running attempt.
     pub cancel_requested: bool,
     /// Why it does not run now.
     pub waiting: Option<WaitReason>,
-    /// The group that it is a member, the join or the finished job of.
+    /// The group that it belongs to: as a member, as the join or as the finished job.
     pub group: Option<GroupId>,
     /// The group of its sub-jobs, if it has any.
     pub sub_jobs: Option<GroupId>,
-    /// The lane that it is in.
+    /// Its lane.
     pub lane: Option<Lane>,
-    /// The job whose turn it is in that lane, while this one waits for [`WaitReason::Lane`].
+    /// The job that comes first in that lane, while this one waits for [`WaitReason::Lane`].
     pub behind: Option<JobId>,
-    /// What was submitted; `None` when its record cannot be read.
+    /// The submitted payload; `None` if its record cannot be read.
     pub payload: Option<Payload>,
-    /// What its handler returned.
+    /// The result of its handler.
     pub result: Option<Payload>,
-    /// The last error, also of an attempt that was followed by a better one.
+    /// The last error, even if a later attempt succeeded.
     pub error: Option<String>,
-    /// What its attempts said of themselves last, as far as it is written: how far it is, and the checkpoint.
+    /// The newest stored progress of its attempts, with the checkpoint.
     pub progress: Option<Progress>,
-    /// While it runs: how long its worker may give no sign of life.
+    /// The lease of the running attempt.
     pub lease: Option<Duration>,
-    /// 1, and one more for each retry by an operator.
+    /// The generation: 1, plus one for each time that it was opened again.
     pub generation: u32,
     /// Attempts of this generation that failed.
     pub failures: u32,
     /// Attempts of this generation that lost their worker.
     pub losses: u32,
-    /// How urgent it is, 0 to 9.
+    /// Its priority, 0 to 9.
     pub priority: Option<u8>,
-    /// Not to be started after this.
+    /// No attempt begins after this.
     pub expires_at: Option<WallMillis>,
     /// When it was submitted, by the client's clock.
     pub submitted_at: Option<WallMillis>,
-    /// When it may start, or its backoff ends, while it is delayed.
+    /// Its earliest start, or the end of its backoff, while it is delayed.
     pub not_before: Option<WallMillis>,
-    /// When it ended, by the clock of whoever ended it.
+    /// When it ended, by the clock of the process that ended it.
     pub finished_at: Option<WallMillis>,
 }
 
 impl JobView {
-    /// What the record alone tells. An open job is queued until its place is known.
+    /// Builds a view from the record alone. An open job counts as queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record));
         let (state, result, finished_at) = match record.state {
@@ -244,7 +244,7 @@ impl JobView {
         }
     }
 
-    /// A job whose record cannot be read.
+    /// Builds the view of a job whose record cannot be read.
     pub(crate) fn unreadable(id: JobId, reason: &WireError) -> Self {
         Self {
             id,
@@ -276,7 +276,7 @@ impl JobView {
         }
     }
 
-    /// Why it does not run now, in a sentence.
+    /// Returns why it does not run now, as a sentence.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         match (self.waiting?, &self.behind) {
@@ -285,7 +285,7 @@ impl JobView {
         }
     }
 
-    /// How far it is, in a line: `40 %: loading`; `None` when it has not said.
+    /// Returns its progress in one line: `40 %: loading`; `None` without progress.
     #[must_use]
     pub fn how_far(&self) -> Option<String> {
         let progress = self.progress.as_ref()?;
@@ -297,7 +297,7 @@ impl JobView {
         }
     }
 
-    /// State, and why it waits, how far it is, or what its error is, in a line.
+    /// Returns its state in one line, with the reason why it waits, its progress or its error.
     #[must_use]
     pub fn status(&self) -> String {
         let state = self.state;

@@ -1,12 +1,12 @@
-//! Waiting until jobs are over.
+//! Waiting until jobs have ended.
 //!
-//! A few jobs are watched, one one-shot watch each, so that the answer comes at once. Many are polled in
-//! batches: a read of 100 records costs about as much as one, while watches for them all would overflow the
-//! request that restores watches on reconnection, which the client sends in one piece: past 128 KiB of paths it
-//! never reconnects.
+//! A few jobs are watched, with a one-shot watch each, so that an end is reported immediately. Many jobs are polled
+//! in batches: a read of 100 records costs about as much as a read of one. Watches on all of them would overflow the
+//! request that restores watches on reconnection, which the ZooKeeper client sends in one piece: with more than 128
+//! KiB of paths it never reconnects.
 //!
-//! That request is one for all waits of a client, so the watches are bounded for all of them together: each takes
-//! a permit of the client's. A wait that gets none polls its record until it gets one, or the job is over.
+//! That request covers all waits of a client, so the number of watches is limited for all of them together: each
+//! takes a permit of the client. A wait without a permit polls its record until it gets one, or the job has ended.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -27,41 +27,41 @@ use super::error::{Error, WaitError};
 use super::link::Deadline;
 use super::view::JobView;
 
-/// Most jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of the restoring
-/// request's bound.
+/// Maximum number of jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of
+/// the limit of the restoring request.
 pub const MAX_WATCHED: usize = 64;
 
 /// Batched reads in flight while polling.
 const PAGES_IN_FLIGHT: usize = 4;
 
-/// The shortest pause after pages of which most are still open, or between two looks at a job that is not watched.
+/// The shortest pause: after pages whose jobs are mostly open, or between two reads of a job that is not watched.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// The longest, when nothing ended for a while.
+/// The longest pause, when no job has ended for a while.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Every open job is looked at about once in this time, however many there are: how late an end that is out of
-/// turn may be seen. A million jobs are ten thousand reads in it, which is what the server takes.
+/// The time in which every open job is read about once, however many there are. It limits how late the end of a job
+/// that overtakes others is seen. A million jobs are ten thousand reads in this time, which a server can handle.
 const WHOLE_ROUND: Duration = Duration::from_secs(1);
 
-/// How long a wait that ran out may still take to say what the job waits for.
+/// After a timed-out wait: how long the read of the job's state may still take.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 impl Client {
-    /// Waits until a job is over (succeeded, cancelled or dead).
+    /// Waits until a job has ended (succeeded, cancelled or dead).
     ///
-    /// Returns as soon as the end is committed; with more than [`MAX_WATCHED`] waits at a time, up to 250 ms later. A job whose record is corrupt comes back as quarantined, as
-    /// nothing will end it.
+    /// Returns as soon as the end is committed, or up to 250 ms later if there are more than [`MAX_WATCHED`]
+    /// concurrent waits. A job whose record is corrupt is returned as quarantined, because it will not end.
     ///
     /// # Errors
-    /// [`WaitError::TimedOut`] with what the job was last seen as; [`Error::NotFound`] when there is no such job;
-    /// [`Error::Unreadable`] when only a newer build can read its record.
+    /// [`WaitError::TimedOut`] with the last seen state; [`Error::NotFound`] if the job does not exist;
+    /// [`Error::Unreadable`] if only a newer build can read its record.
     ///
     /// # Cancellation
-    /// Changes nothing.
+    /// Dropping the future changes nothing.
     ///
     /// # Connection loss
-    /// The wait goes on after a reconnection or under a new session, until `within` is over.
+    /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
         let by = self.0.link.by(within);
         match self.watch(id, by).await {
@@ -70,9 +70,10 @@ impl Client {
         }
     }
 
-    /// Waits for many jobs; the answers are in the order of the ids. `progress` hears how many are over.
+    /// Waits for many jobs. The results are in the order of the ids. `progress` is called with the number of ended
+    /// jobs.
     ///
-    /// Up to [`MAX_WATCHED`] are watched, more are polled in batches of 100.
+    /// Up to [`MAX_WATCHED`] jobs are watched; more are polled in batches of 100.
     pub async fn wait_many(
         &self,
         ids: &[JobId],
@@ -101,20 +102,20 @@ impl Client {
             match answer.unwrap_or_else(|| Err(self.0.link.not_in_time(by).into())) {
                 Ok(view) => Ok(view),
                 Err(error) if ids.len() <= MAX_WATCHED => Err(self.timed_out(id, by, error).await),
-                // A look for each of thousands would take longer than the wait.
+                // Reading each of thousands of jobs would take longer than the wait.
                 Err(error) => Err(without_look(id, by, error)),
             }
         });
         stream::iter(told).buffered(MAX_WATCHED).collect().await
     }
 
-    /// Watches a job until it is over.
+    /// Watches a job until it has ended.
     async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
         let absent = || Error::NotFound(id.clone());
         self.until(&path::record(id), by, absent, |node| over(id, node)).await
     }
 
-    /// Watches a znode until it is as wished; polls it while as many others are watched as may be.
+    /// Watches a znode until `wished` returns a value. Without a free watch of the client it polls.
     pub(super) async fn until<T>(
         &self,
         path: &str,
@@ -122,9 +123,9 @@ impl Client {
         absent: impl Fn() -> Error,
         wished: impl Fn(&Node) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        // Kept over the polls, so that waits are given a watch in the order in which they began.
+        // Kept over the polls, so that watches are granted in the order in which the waits began.
         let mut permit = pin!(self.0.watches.acquire());
-        // The first try takes what is free and does not wait.
+        // The first attempt takes a free permit and does not wait.
         let mut pause = Duration::ZERO;
         let _permit = loop {
             let link = &self.0.link;
@@ -151,9 +152,9 @@ impl Client {
         }
     }
 
-    /// Looks at the jobs in turn, a few pages at a time; those still open go to the back of the line. Jobs end
-    /// about in the order in which they were submitted, so while the front has ended the next pages are worth
-    /// a look at once, and while it has not there is time.
+    /// Reads the jobs in turn, a few pages at a time; open ones go to the back of the queue. Jobs end roughly in the
+    /// order of their submission. So while jobs at the front have ended, the next pages are read immediately;
+    /// otherwise after a pause.
     async fn poll(&self, ids: &[JobId], by: Deadline, mut note: impl FnMut(usize, Result<JobView, Error>)) {
         let mut open = (0..ids.len()).collect::<VecDeque<_>>();
         let mut pause = SHORTEST_PAUSE;
@@ -194,7 +195,7 @@ impl Client {
         }
     }
 
-    /// A wait whose time is over says what the job is doing; another error stays what it is.
+    /// Adds the job's state to the error of a timed-out wait. Other errors are unchanged.
     async fn timed_out(&self, id: &JobId, by: Deadline, error: Error) -> WaitError {
         match without_look(id, by, error) {
             WaitError::TimedOut { id, within, .. } => {
@@ -206,13 +207,13 @@ impl Client {
     }
 }
 
-/// The share of a whole round that so many jobs of all open ones may take.
+/// Returns the share of [`WHOLE_ROUND`] for so many jobs of all open ones.
 fn turn(looked: usize, open: usize) -> Duration {
     let per_page = WHOLE_ROUND / u32::try_from(open.div_ceil(looked.max(1)).max(1)).unwrap_or(u32::MAX);
     per_page.max(Duration::from_millis(1))
 }
 
-/// The view of a job that is over; `None` while it is open.
+/// Returns the view of a job that has ended; `None` while it is open.
 fn over(id: &JobId, node: &Node) -> Result<Option<JobView>, Error> {
     match wire::decode::<JobRecord>(&node.data) {
         Ok(record) if record.is_terminal() => Ok(Some(JobView::of(id.clone(), record))),
@@ -222,7 +223,7 @@ fn over(id: &JobId, node: &Node) -> Result<Option<JobView>, Error> {
     }
 }
 
-/// With a session that serves, what ran out is the wait. Without one, ZooKeeper did not serve.
+/// If the session is connected, the wait has timed out. If not, ZooKeeper did not serve.
 fn without_look(id: &JobId, by: Deadline, error: Error) -> WaitError {
     match error {
         Error::Unavailable(super::Unavailable::NotInTime { served: true, .. }) => {

@@ -1,4 +1,4 @@
-//! Taking part.
+//! The builder of an election.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use tokio::time::timeout;
 use super::{Election, Inner, Policy, Strategy};
 use crate::session_timeout::{self, SessionTimeoutError};
 
-/// Asked of ZooKeeper unless said otherwise: a dead leader is replaced after it, and a frozen one.
+/// The default session timeout. A dead or frozen leader is replaced after it.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long [`Builder::start`] waits for ZooKeeper unless said otherwise.
+/// The default of [`Builder::within`].
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// How to take part in an election.
+/// The settings of a participant in an election.
 #[derive(Debug, Clone)]
 pub struct Builder {
     zookeeper: String,
@@ -32,7 +32,7 @@ pub struct Builder {
     within: Duration,
 }
 
-/// Why a node cannot take part.
+/// A node cannot take part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The connect string is malformed.
@@ -44,15 +44,15 @@ pub enum StartError {
     /// The session timeout is out of its bounds.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
-    /// The namespace is foreign or of another layout.
+    /// The namespace is foreign or has another layout version.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// ZooKeeper gave no session in time.
+    /// No ZooKeeper server accepted a session in time.
     #[error("ZooKeeper did not serve within {within:?}: {reason}")]
     Unreachable {
-        /// How long was waited.
+        /// How long the call waited.
         within: Duration,
-        /// Each server and why it did not serve.
+        /// Each server and the reason why it did not serve.
         reason: String,
     },
     /// The actor system failed.
@@ -73,61 +73,63 @@ impl Builder {
         }
     }
 
-    /// Who it is to ZooKeeper. By default nobody in particular.
+    /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// The node's name, for people: nothing relies on it. Default `node`.
+    /// Sets the node's name for people; it need not be unique. Default `node`.
     #[must_use]
     pub fn node(mut self, node: impl Into<String>) -> Self {
         self.node = node.into();
         self
     }
 
-    /// How candidates are ordered. The same for all nodes of a namespace. Default [`Strategy::Queue`].
+    /// Sets how candidates are ordered. All nodes of a namespace must use the same strategy. Default
+    /// [`Strategy::Queue`].
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Whether a leader that is cut off acts. Default [`Policy::AtMostOne`].
+    /// Sets whether a leader without a connection may act. Default [`Policy::AtMostOne`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Asked of ZooKeeper, which may grant less or more. Default 10 s, at least 100 ms.
+    /// Sets the session timeout that is requested from ZooKeeper, which may grant another. Default 10 s, at least 100
+    /// ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self
     }
 
-    /// How long [`Builder::start`] waits for ZooKeeper. Default 15 s.
+    /// Sets how long [`Builder::start`] waits for ZooKeeper. Default 15 s.
     #[must_use]
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self
     }
 
-    /// Connects, makes the namespace if it is absent, and takes part. Returns when the namespace is open, which is
-    /// before anybody is elected.
+    /// Connects, creates the namespace if it is absent, and takes part. Returns when the namespace is open, which is
+    /// before a leader is elected.
     ///
     /// # Errors
-    /// [`StartError`]. Once started, the node outlives any loss of ZooKeeper.
+    /// [`StartError`]. After the start, the node survives any loss of ZooKeeper.
     ///
     /// # Cancellation
-    /// Dropping the future while it waits for ZooKeeper ends what it has started.
+    /// Dropping the future while it waits for ZooKeeper ends everything that it started.
     pub async fn start(self) -> Result<Election, StartError> {
         self.started().await
     }
 
-    /// Boxed, so that all of it is compiled here and not again in each program.
+    /// Boxed, so that the future is compiled in this crate and not again in each program.
     fn started(self) -> BoxFuture<'static, Result<Election, StartError>> {
         self.open().boxed()
     }
@@ -149,7 +151,7 @@ impl Builder {
                 return Err(actors(&error));
             }
         };
-        // From here on a return ends both.
+        // From here on an early return drops the election, which ends both actors.
         let election = Election(Arc::new(Inner { actor, session, chroot }));
         election.opened(self.within).await?;
         Ok(election)

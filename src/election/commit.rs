@@ -7,42 +7,44 @@ use bellwether_host::election::ActiveTerm;
 
 use super::Election;
 
-/// What became of a leader's transaction that was not applied for certain.
+/// A leader's transaction is not known to be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// This node does not lead under that epoch now. Nothing was sent.
+    /// This node is not the leader under that epoch now. Nothing was sent.
     #[error("this node does not lead under epoch {0} now: nothing was sent")]
     NotLeader(i32),
-    /// Another leader has claimed since, or `/epoch` is gone. Nothing was changed, and nothing ever will be under
-    /// this epoch.
-    #[error("epoch {0} is over: another leader has claimed")]
+    /// Another leader has claimed a later epoch, or `/epoch` was deleted. Nothing was changed, and no later write
+    /// under this epoch can succeed.
+    #[error("epoch {0} has ended: another leader has claimed a later epoch")]
     FencedOut(i32),
-    /// ZooKeeper refused it. Nothing was changed.
+    /// ZooKeeper rejected the transaction. Nothing was changed.
     #[error("the transaction was rejected")]
     Rejected(#[source] Rejection),
-    /// The connection was lost before the reply: applied or not. Read back what it would have changed.
+    /// The connection was lost before the reply. The transaction may have been applied: read the affected
+    /// znodes back.
     #[error("the connection was lost before the reply: read back whether the transaction was applied")]
     Unknown,
 }
 
 impl Election {
-    /// Commits all operations, or none, as the leader of `epoch`. Paths are relative to the namespace.
+    /// Commits all operations in one transaction as the leader of `epoch`. Paths are relative to the namespace.
     ///
-    /// The epoch is the one under which the caller *decided*: after a change of leadership, even to this same
-    /// node, a decision of before is refused.
+    /// Pass the epoch under which the caller *decided*. After a change of leadership, even back to this node, a
+    /// decision that was made under an earlier epoch is refused.
     ///
     /// # Errors
-    /// [`CommitError`]. A rejection's index counts the given operations from 0.
+    /// [`CommitError`]. The index in a rejection counts the given operations from 0.
     ///
     /// # Ordering
     /// Transactions are sent in the order in which their futures are first polled.
     ///
     /// # Cancellation
-    /// Dropping the future before it is polled sends nothing; later it cancels nothing, and the outcome is unknown.
+    /// A future that is dropped before its first poll sends nothing. Dropping it later cancels nothing, and the
+    /// outcome is unknown.
     ///
     /// # Connection loss
-    /// [`CommitError::Unknown`]: the transaction may have been applied, or may yet be when the session reconnects. It
-    /// is applied under this epoch or never.
+    /// Returns [`CommitError::Unknown`]: the transaction may have been applied, or may be applied when the session
+    /// reconnects. It is never applied under another epoch.
     pub async fn commit(&self, epoch: i32, mut ops: Vec<Op>) -> Result<(), CommitError> {
         let leadership = self.0.actor.leadership();
         let present = match &*leadership.borrow() {
@@ -58,7 +60,7 @@ impl Election {
         };
         ops.insert(0, term.fence());
         let committed = zk.commit(ops);
-        // The session must be able to end while the answer is awaited.
+        // Dropped, so that the session can end while the reply is awaited.
         drop((zk, term));
         match committed.await {
             Outcome::Applied(()) => Ok(()),
@@ -67,7 +69,7 @@ impl Election {
                 self.0.actor.fenced_out(epoch);
                 Err(CommitError::FencedOut(epoch))
             }
-            // The caller counts without the fence.
+            // The caller's operations are counted without the fence.
             Outcome::Rejected(Rejection { at, reason }) => {
                 Err(CommitError::Rejected(Rejection { at: at.saturating_sub(1), reason }))
             }

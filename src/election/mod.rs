@@ -1,4 +1,4 @@
-//! Leader election for a service that wants a leader and no jobs.
+//! Leader election for services that need a leader but no jobs.
 //!
 //! ```no_run
 //! use bellwether::election::{Election, LeadershipState};
@@ -9,30 +9,32 @@
 //! loop {
 //!     match leadership.changed().await {
 //!         LeadershipState::Active(term) => println!("leading under epoch {}", term.epoch()),
-//!         LeadershipState::Paused { term, .. } => println!("cut off, epoch {} may go on", term.epoch()),
+//!         LeadershipState::Paused { term, .. } => println!("cut off, epoch {} may continue", term.epoch()),
 //!         LeadershipState::Inactive(_) => println!("not the leader"),
 //!     }
 //! }
 //! # }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * Under [`Policy::AtMostOne`] two nodes are never [`Election::is_leader`] at once, while ZooKeeper keeps sessions
-//!   for their timeout, this machine's clock runs, and nobody deletes the election's znodes or ends a session by hand.
-//! * In any case a write that is fenced with an epoch is rejected by ZooKeeper once a later epoch was claimed:
-//!   [`Election::commit`], or a multi of your own that begins with a check of [`Election::fence`]. Being the leader
-//!   when you decide is not being the leader when your write arrives; only the fence tells.
-//! * Another node leads within the session timeout and about a second after a leader dies, and within a second
-//!   after it steps down or closes.
+//! * Under [`Policy::AtMostOne`] [`Election::is_leader`] is never true on two nodes at the same time, while ZooKeeper
+//!   keeps sessions for their timeout, the machine's monotonic clock runs, and no operator deletes the election's
+//!   znodes or ends a session.
+//! * Under every policy, ZooKeeper rejects a write that is fenced with an epoch once a later epoch was claimed. Use
+//!   [`Election::commit`], or begin your own multi with a check of [`Election::fence`]. A node that is the leader
+//!   when it decides may no longer be the leader when its write arrives; only the fence detects that.
+//! * A dead leader is replaced within the session timeout and about a second. A leader that steps down or closes is
+//!   replaced within a second.
 //!
 //! # When the connection is lost
 //!
-//! The leader is `Paused` as soon as its connection breaks: it is not asked to forget anything, and acts no more
-//! (unless its policy is [`Policy::AtLeastOne`]). When the connection returns in time and nothing has changed, it is
-//! `Active` with the same epoch. If not, it is `Inactive` before ZooKeeper can make another node the leader.
+//! The leader becomes `Paused` as soon as its connection breaks. It keeps its state, but does not act (unless its
+//! policy is [`Policy::AtLeastOne`]). If the connection returns in time and nothing has changed, it becomes `Active`
+//! again with the same epoch. Otherwise it becomes `Inactive` before ZooKeeper can let another node become the
+//! leader.
 //!
-//! Fences are versions of one znode, `/epoch` in the namespace: they only grow, and each belongs to one session.
+//! Epochs are the versions of one znode, `/epoch` in the namespace. They only grow, and each belongs to one session.
 
 mod builder;
 mod commit;
@@ -52,11 +54,12 @@ pub use builder::{Builder, StartError};
 pub use commit::CommitError;
 pub use watch::Watch;
 
-/// How long [`Election::close`] waits for each of its two actors; ZooKeeper itself gets 2 s of it.
+/// How long [`Election::close`] waits for each of its two actors. The session actor waits up to 2 s of it for
+/// ZooKeeper.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
-/// One node's part in the election, cheap to clone. Dropping the last clone ends it, as [`Election::close`]
-/// does, without waiting.
+/// The participation of one node in an election. Cheap to clone. Dropping the last clone ends the participation like
+/// [`Election::close`], without waiting.
 #[derive(Debug, Clone)]
 pub struct Election(Arc<Inner>);
 
@@ -74,42 +77,42 @@ impl Drop for Inner {
     }
 }
 
-/// What a write of the leader checks on.
+/// The znode and version that a leader's write must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
-    /// The znode from ZooKeeper's root, for a client without this namespace's chroot.
+    /// The path of the znode from ZooKeeper's root, for a client without this namespace's chroot.
     pub path: String,
-    /// The version that it must have: the epoch.
+    /// The version that the znode must have: the epoch.
     pub version: i32,
 }
 
 impl Election {
-    /// Takes part in the election of a namespace: `HOST:PORT[,HOST:PORT…][/CHROOT]`.
+    /// Returns a builder for the election of a namespace: `HOST:PORT[,HOST:PORT…][/CHROOT]`.
     #[must_use]
     pub fn builder(zookeeper: impl Into<String>) -> Builder {
         Builder::new(zookeeper.into())
     }
 
-    /// The state of this node's leadership. A snapshot: for a decision take [`Election::is_leader`].
+    /// Returns a snapshot of this node's leadership. To make a decision, use [`Election::is_leader`].
     #[must_use]
     pub fn leadership(&self) -> LeadershipState {
         self.0.actor.leadership().borrow().clone().map(|active| active.term)
     }
 
-    /// Follows [`Election::leadership`].
+    /// Returns a stream of changes of [`Election::leadership`].
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch::new(self.0.actor.leadership())
     }
 
-    /// Whether this node may act as the leader at this moment. Compares a clock: right also in a process that has
-    /// just woken from a freeze.
+    /// Whether this node may act as the leader at this moment. Compares a clock, so it is also correct in a process
+    /// that has just resumed from a freeze.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.0.actor.may_act()
     }
 
-    /// What to check in a transaction of your own; `None` unless active.
+    /// Returns the check for your own transactions; `None` unless this node is the active leader.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         let leadership = self.0.actor.leadership();
@@ -121,11 +124,11 @@ impl Election {
         Some(Fence { path: format!("{root}{}", path::EPOCH), version })
     }
 
-    /// Gives leadership and candidacy up, and stays out until [`Election::stand`]. This node stops being the leader
-    /// at once; the future is ready when its candidate is gone from ZooKeeper, or its session is over.
+    /// Gives up leadership and candidacy until [`Election::stand`] is called. This node stops being the leader
+    /// immediately. The future completes when its candidate is removed from ZooKeeper or its session has ended.
     ///
     /// # Cancellation
-    /// Dropping the future stops the waiting only.
+    /// Dropping the future only stops the waiting.
     ///
     /// # Connection loss
     /// Waits for the connection or the end of the session, which may take up to twice the session timeout.
@@ -133,16 +136,16 @@ impl Election {
         self.0.actor.step_down().await;
     }
 
-    /// Takes part again, at the end of the queue.
+    /// Takes part again, at the end of the candidates' queue.
     pub fn stand(&self) {
         self.0.actor.stand();
     }
 
-    /// Ends the part of all clones: leads no more, and ends the session, so that another node leads at once.
-    /// Returns when ZooKeeper knows, within about 6 s at most.
+    /// Ends the participation of all clones: gives up leadership and closes the session, so that another node becomes
+    /// the leader immediately. Returns when ZooKeeper has closed the session, after at most about 6 s.
     ///
     /// # Cancellation
-    /// Dropping the future stops the waiting only, once it was polled.
+    /// After the first poll, dropping the future only stops the waiting.
     pub async fn close(self) {
         for cell in [self.0.actor.cell(), self.0.session.cell()] {
             if cell.stop_and_wait(None, Some(CLOSE_WITHIN)).await.is_err() {

@@ -1,17 +1,17 @@
-//! Following the leadership.
+//! Watching changes of leadership.
 
 use bellwether_core::machine::election::leadership::LeadershipState;
 use bellwether_host::election::ActiveTerm;
 use tokio::sync::watch;
 
-/// Follows a node's leadership. Changes that come close together are seen as the last of them.
+/// Watches a node's leadership. Of changes in quick succession only the last is seen.
 #[derive(Debug, Clone)]
 pub struct Watch {
     states: watch::Receiver<LeadershipState<ActiveTerm>>,
     seen: Option<Seen>,
 }
 
-/// What of a state makes it another one to a caller: its name and its epoch.
+/// The parts of a state that callers distinguish: its name and its epoch.
 type Seen = (&'static str, Option<i32>);
 
 fn seen(state: &LeadershipState) -> Seen {
@@ -23,11 +23,11 @@ impl Watch {
         Self { states, seen: None }
     }
 
-    /// The present state at the first call, and after that each next state: another of the three, or another epoch.
-    /// Pending for ever once the election is closed and its last state was seen.
+    /// Returns the current state on the first call, and after that each next state: another variant or another epoch.
+    /// Pending forever once the election is closed and its last state was returned.
     ///
     /// # Cancellation
-    /// Safe: a state that was not returned is returned by the next call.
+    /// Cancel safe: a state that was not returned is returned by the next call.
     pub async fn changed(&mut self) -> LeadershipState {
         loop {
             let now = self.now();
@@ -39,10 +39,10 @@ impl Watch {
         }
     }
 
-    /// Waits until this node leads, and gives the epoch.
+    /// Waits until this node is the leader and returns the epoch.
     ///
     /// # Cancellation
-    /// Safe.
+    /// Cancel safe.
     pub async fn active(&mut self) -> i32 {
         loop {
             let now = self.now();
@@ -58,7 +58,7 @@ impl Watch {
         self.states.borrow_and_update().clone().map(|active| active.term)
     }
 
-    /// Pending for ever when the election is closed.
+    /// Pending forever when the election is closed.
     async fn next(&mut self) {
         if self.states.changed().await.is_err() {
             std::future::pending::<()>().await;

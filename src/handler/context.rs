@@ -1,4 +1,4 @@
-//! What a handler is told about the attempt that it runs, and what it says of it.
+//! The context of an attempt: the values that its handler can read and report.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,136 +11,139 @@ use tokio_util::sync::CancellationToken;
 
 use super::node_client::NodeClient;
 
-/// What a handler is told about the attempt that it runs.
+/// The context of one attempt, which its handler receives.
 #[derive(Debug, Clone)]
 pub struct JobContext {
     run: RunContext,
-    /// `None` for an attempt of no worker.
+    /// `None` for an attempt without a worker.
     node: Option<Arc<NodeClient>>,
 }
 
 impl JobContext {
-    /// A first attempt of no worker, to try a handler by itself.
+    /// Returns the first attempt of a job without a worker, to test a handler alone.
     #[must_use]
     pub fn detached(job: JobId, kind: Kind, payload: Payload) -> Self {
         Self { run: RunContext::detached(job, kind, payload), node: None }
     }
 
-    /// A run of a node's worker.
+    /// Returns the context of an attempt on a node's worker.
     pub(crate) fn of_node(run: RunContext, node: Arc<NodeClient>) -> Self {
         Self { run, node: Some(node) }
     }
 
-    /// The client of the node that runs it.
+    /// Returns the client of the node that runs the attempt.
     pub(super) fn node(&self) -> Option<&NodeClient> {
         self.node.as_deref()
     }
 
-    /// The same job's attempt of this number.
+    /// Sets the number of the attempt.
     #[must_use]
     pub fn with_attempt(self, attempt: u32) -> Self {
         Self { run: RunContext { attempt, ..self.run }, ..self }
     }
 
-    /// The same job's attempt after others that left this.
+    /// Sets the progress that earlier attempts left.
     #[must_use]
     pub fn with_left(self, left: Progress) -> Self {
         Self { run: self.run.with_left(left), ..self }
     }
 
-    /// The same job's attempt in this trace.
+    /// Sets the trace of the attempt.
     #[must_use]
     pub fn with_trace(self, trace: TraceContext) -> Self {
         Self { run: RunContext { trace: Some(trace), ..self.run }, ..self }
     }
 
-    /// The job's id: the same for every attempt, so it makes an idempotency key.
+    /// Returns the job's id. It is the same for every attempt, so it can serve as an idempotency key.
     #[must_use]
     pub fn job(&self) -> &JobId {
         &self.run.job
     }
 
-    /// The job's kind.
+    /// Returns the job's kind.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.run.kind
     }
 
-    /// 1, and one more for each operator's retry of the job after its end.
+    /// Returns the generation: 1, plus one for each time that the job was opened again after its end.
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.run.generation
     }
 
-    /// 1 for the first attempt of this generation.
+    /// Returns the number of the attempt, 1 for the first of this generation.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
-    /// The trace that the job was submitted in, to be handed on to what the handler calls: its text is a `traceparent`. With
-    /// OpenTelemetry in the process, of the span of this very attempt.
+    /// Returns the trace that the job was submitted in, to propagate to the services that the handler calls. Its text
+    /// is a `traceparent`. With OpenTelemetry in the process, it is the context of this attempt's span.
     #[must_use]
     pub fn trace_context(&self) -> Option<&TraceContext> {
         self.run.trace.as_ref()
     }
 
-    /// What was submitted, byte for byte.
+    /// Returns the submitted payload, byte for byte.
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.run.payload
     }
 
-    /// The worker incarnation that runs it.
+    /// Returns the worker incarnation that runs the attempt.
     #[must_use]
     pub fn worker(&self) -> WorkerId {
         self.run.worker
     }
 
-    /// Grows from each attempt of this job to the next. A store that remembers the highest it has seen for the
-    /// job, and refuses writes with a lower one, is safe from attempts that were given up.
+    /// Returns the fencing token, which grows from each attempt of this job to the next. A store that remembers the
+    /// highest token of a job and rejects writes with a lower one is safe from attempts that were closed but still
+    /// run.
     #[must_use]
     pub fn fencing_token(&self) -> i32 {
         self.run.fencing_token
     }
 
-    /// Until when no other worker can be given this job, as far as is known now: it moves on while ZooKeeper
-    /// answers. A side effect that must not happen twice should not begin later. The run of a job with a lane is
-    /// dropped then, as the next job of the lane may begin.
+    /// Returns the instant until which no other worker can be given this job, as far as is known now. It advances
+    /// while ZooKeeper answers. Do not begin a side effect that must not happen twice after this instant. If the job
+    /// has a lane, the attempt is dropped at this instant, because the next job of the lane may begin.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.run.trust.until()
     }
 
-    /// Until when the attempt's lease runs, as far as is known now: it moves on when a renewal is written. Then
-    /// [`JobContext::cancelled`] resolves, and the job goes to another worker.
+    /// Returns the instant at which the attempt's lease ends, as far as is known now. It advances when a renewal is
+    /// written. At this instant [`JobContext::cancelled`] resolves, and the job goes to another worker.
     #[must_use]
     pub fn lease_until(&self) -> Instant {
         self.run.lease_until()
     }
 
-    /// Asks for a lease of `lease` from now; it is never made shorter. 1 s to a week.
+    /// Renews the lease: it lasts at least `lease` from now. The current lease is never shortened. 1 s to a week.
     ///
-    /// Returns at once. The renewal is written when a third of the standing lease has passed, with those of the worker's
-    /// other jobs, so that a job that is over by then writes nothing; [`JobContext::lease_until`] tells when it was. While
-    /// ZooKeeper cannot be reached it waits, and the standing lease runs on. For a job that renews its lease
-    /// automatically it is of use when the next lease shall be longer.
+    /// Returns immediately. The renewal is written when a third of the current lease has passed, together with those
+    /// of the worker's other jobs, so a job that ends earlier writes nothing. [`JobContext::lease_until`] shows when
+    /// it was written. While ZooKeeper cannot be reached, the renewal waits and the current lease runs on.
+    ///
+    /// A job that renews its lease automatically needs this only to get a longer lease.
     ///
     /// # Errors
-    /// A lease out of its bounds. Nothing is asked for then.
+    /// Fails if the lease is out of bounds. Then nothing is requested.
     pub fn renew_lease(&self, lease: Duration) -> Result<(), PolicyError> {
         Policy { lease: Some(lease), ..Policy::default() }.check()?;
         self.run.pulse.renew(lease);
         Ok(())
     }
 
-    /// Says how far the attempt is, 0 to 100 percent if it knows, with a message of at most 1 KiB. The checkpoint stays.
+    /// Reports the progress of the attempt: a percentage from 0 to 100, if known, and a message of at most 1 KiB. The
+    /// checkpoint is kept.
     ///
-    /// Returns at once. It is written once a second at most, the newest of what was said, and with the attempt's end in any
-    /// case. It does not renew the lease. What was said when the process died in between is lost.
+    /// Returns immediately. The newest report is written at most once a second, and always with the attempt's end. A
+    /// report that was not written yet is lost if the process dies. Progress does not renew the lease.
     ///
     /// # Errors
-    /// A percentage or message out of its bounds. Nothing is said then.
+    /// Fails if the percentage or the message is out of bounds. Then nothing is reported.
     pub fn progress(
         &self,
         percent: impl Into<Option<u8>>,
@@ -150,50 +153,51 @@ impl JobContext {
         self.run.pulse.progress(|said| said.with_message(percent, message))
     }
 
-    /// Keeps up to 16 KiB for the next attempt, which begins with them: [`JobContext::last_checkpoint`]. Percentage and
-    /// message stay.
+    /// Stores up to 16 KiB for the next attempt, which reads them with [`JobContext::last_checkpoint`]. The
+    /// percentage and the message are kept.
     ///
-    /// Returns at once; written as [`JobContext::progress`] is. So the next attempt may begin with an older one: what was done
-    /// after it is done again.
+    /// Returns immediately, and is written like [`JobContext::progress`]. So the next attempt may start from an older
+    /// checkpoint and repeat the work that was done after it.
     ///
     /// # Errors
-    /// Too many bytes. Nothing is kept of them then.
+    /// Fails if there are too many bytes. Then the checkpoint is unchanged.
     pub fn checkpoint(&self, bytes: impl Into<Arc<[u8]>>) -> Result<(), ProgressError> {
         let bytes = bytes.into();
         self.run.pulse.progress(|said| said.with_checkpoint(bytes))
     }
 
-    /// The checkpoint that the attempts before left, whatever this one said since.
+    /// Returns the checkpoint that earlier attempts left. Reports of this attempt do not change it.
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<&[u8]> {
         self.run.left.as_ref().map(Progress::checkpoint).filter(|bytes| !bytes.is_empty())
     }
 
-    /// What the attempts before left, whatever this one said since.
+    /// Returns the progress that earlier attempts left. Reports of this attempt do not change it.
     #[must_use]
     pub fn last_progress(&self) -> Option<&Progress> {
         self.run.left.as_ref()
     }
 
-    /// What the job's attempts said last, this one included.
+    /// Returns the newest progress of the job, including reports of this attempt.
     #[must_use]
     pub fn said(&self) -> Progress {
         self.run.pulse.said_last()
     }
 
-    /// Whether the attempt should stop: cancelled, out of time, its lease over, handed back, or not ours any more.
+    /// Whether the attempt should stop: it was cancelled, timed out, lost its lease, was handed back, or was closed.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.run.cancelled.is_cancelled()
     }
 
-    /// Waits until the attempt should stop. An async handler that does not heed it is dropped at its next
-    /// await a moment later; a blocking one keeps its slot until it returns.
+    /// Waits until the attempt should stop. An async handler that does not return is dropped at its next await
+    /// shortly after. A blocking handler occupies its slot until it returns.
     pub async fn cancelled(&self) {
         self.run.cancelled.cancelled().await;
     }
 
-    /// The sign to stop, to be handed on. It also fires when the attempt is over.
+    /// Returns the cancellation token of the attempt, to pass on to other code. It also fires when the attempt has
+    /// ended.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.run.cancelled.clone()

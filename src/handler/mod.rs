@@ -23,18 +23,19 @@
 //!         let cents = order.items.iter().map(|item| item.parse::<u64>()).sum::<Result<u64, _>>()?;
 //!         Ok(Priced { cents })
 //!     })
-//!     // On a thread of its own, for code that blocks or computes.
+//!     // On a dedicated thread, for code that blocks or computes.
 //!     .blocking_job("factorial", |_, n: u32| {
 //!         (1..=u64::from(n)).try_fold(1_u64, u64::checked_mul).ok_or(HandlerError::new("too large"))
 //!     });
 //! assert!(handlers.build().is_ok());
 //! ```
 //!
-//! An attempt fails when its handler returns an error, panics, or runs out of time; the job's policy says what happens
-//! next. A handler may also say that the job can never succeed ([`HandlerError::invalid`]), as a payload that it does not
-//! understand never does, or that it shall be tried later ([`HandlerError::retry_later`]). An attempt may run more than once in the eyes of the
-//! world (a worker may die after the side effect and before the report): make handlers idempotent, with
-//! [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
+//! An attempt fails when its handler returns an error, panics or times out; the job's policy decides what happens
+//! next. A handler may also report that the job can never succeed ([`HandlerError::invalid`]), which is automatic for
+//! a payload that does not decode, or ask for a later attempt ([`HandlerError::retry_later`]).
+//!
+//! An attempt may run more than once: a worker may die after the side effect and before it reports the result. Make
+//! handlers idempotent, with [`JobContext::job`] as the key or [`JobContext::fencing_token`] as the fence.
 
 mod context;
 mod node_client;
@@ -60,18 +61,19 @@ pub use context::JobContext;
 pub(crate) use node_client::NodeClient;
 pub use sub_jobs::{SubJobs, SubJobsError};
 
-/// Runs jobs of one kind, from and to bytes.
+/// Runs jobs of one kind. Payload and result are bytes.
 pub type Handler = worker::Handler<JobContext>;
 
-/// A kind's handler, and what holds for its jobs unless they say otherwise.
+/// The handler of a kind, with the default settings of its jobs.
 pub type Registered = worker::Registered<JobContext>;
 
-/// The handlers of a node, complete: one per kind.
+/// The validated handlers of a node, one per kind.
 pub type Registry = worker::Registry<JobContext>;
 
 /// The handlers of a node, one per kind.
 ///
-/// A kind that is not a name or comes twice is kept and told by [`Handlers::build`], which a node calls at its start.
+/// A kind that is malformed or has two handlers is reported by [`Handlers::build`], which a node calls when it
+/// starts.
 #[derive(Debug, Clone, Default)]
 pub struct Handlers {
     handlers: Vec<(Kind, Registered)>,
@@ -79,17 +81,17 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// None yet.
+    /// Returns an empty set of handlers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs jobs of `kind` on the async runtime, from and to JSON.
+    /// Runs jobs of `kind` on the async runtime. Payload and result are JSON.
     ///
     /// # Cancellation
-    /// When the attempt should stop, [`JobContext::cancelled`] resolves; the future is dropped at its next
-    /// await a moment later.
+    /// When the attempt should stop, [`JobContext::cancelled`] resolves. Shortly after, the future is dropped at its
+    /// next await.
     #[must_use]
     pub fn job<P, R, Fut>(
         self,
@@ -111,11 +113,11 @@ impl Handlers {
         self.raw(kind, Handler::Async(Arc::new(run)))
     }
 
-    /// Runs jobs of `kind` on threads of their own, from and to JSON.
+    /// Runs jobs of `kind` on dedicated threads. Payload and result are JSON.
     ///
     /// # Cancellation
-    /// A thread cannot be stopped: look at [`JobContext::is_cancelled`]. Until it returns, its slot is taken,
-    /// also when its attempt was closed long ago.
+    /// A thread cannot be stopped: the handler must check [`JobContext::is_cancelled`]. It occupies its slot until it
+    /// returns, even if its attempt was closed long before.
     #[must_use]
     pub fn blocking_job<P, R>(
         self,
@@ -133,7 +135,7 @@ impl Handlers {
         self.raw(kind, Handler::Blocking(Arc::new(run)))
     }
 
-    /// As [`Handlers::job`], with the name and types of a [`JobKind`].
+    /// Like [`Handlers::job`], with the name and types of a [`JobKind`].
     #[must_use]
     pub fn kind<K, Fut>(self, handle: impl Fn(JobContext, K::Payload) -> Fut + Send + Sync + 'static) -> Self
     where
@@ -143,7 +145,7 @@ impl Handlers {
         self.job(K::NAME, handle)
     }
 
-    /// As [`Handlers::blocking_job`], with the name and types of a [`JobKind`].
+    /// Like [`Handlers::blocking_job`], with the name and types of a [`JobKind`].
     #[must_use]
     pub fn blocking_kind<K: JobKind>(
         self,
@@ -152,9 +154,10 @@ impl Handlers {
         self.blocking_job(K::NAME, handle)
     }
 
-    /// Runs the joins of groups of `kind`: once for each group, when all of its members have ended, or it was stopped.
-    /// Members are read as the handler asks for them, a page at a time. It is a job of kind `KIND.join`, with the
-    /// default policy: it may be tried again as any other.
+    /// Runs the joins of groups of `kind`: once for each group, when all of its members have ended or it was stopped.
+    ///
+    /// Members are read a page at a time, as the handler asks for them. The join is a job of kind `KIND.join` with
+    /// the default policy, so it may be retried like any other job.
     #[must_use]
     pub fn join<R, Fut>(
         self,
@@ -168,8 +171,8 @@ impl Handlers {
         self.given(&format!("{kind}.join"), members, handle)
     }
 
-    /// Runs when a job of `kind` that has sub-jobs has ended, and so have they and their join. It is a job of kind
-    /// `KIND.finished`; its parent's own group hears of the parent's end after it.
+    /// Runs after a job of `kind` with sub-jobs, its sub-jobs and their join have all ended. It is a job of kind
+    /// `KIND.finished`. The parent's own group counts the parent's end only after it.
     #[must_use]
     pub fn finished<R, Fut>(
         self,
@@ -183,7 +186,7 @@ impl Handlers {
         self.given(&format!("{kind}.finished"), finished, handle)
     }
 
-    /// Runs jobs of `kind` with what is read for each from the namespace.
+    /// Runs jobs of `kind` with a value that is read from the namespace for each job.
     fn given<T, R, Read, Fut>(
         self,
         kind: &str,
@@ -207,7 +210,7 @@ impl Handlers {
         self.raw(kind, Handler::Async(Arc::new(run)))
     }
 
-    /// Runs jobs of `kind` from and to bytes of any content type.
+    /// Runs jobs of `kind`. Payload and result are bytes of any content type.
     #[must_use]
     pub fn raw(mut self, kind: &str, handler: Handler) -> Self {
         match Kind::new(kind) {
@@ -217,26 +220,28 @@ impl Handlers {
         self
     }
 
-    /// Gives jobs of the kind that was added last this lease, 1 s to a week, unless a job has one of its own. Default 5 min.
+    /// Sets the default lease of the kind that was added last: 1 s to a week, by default 5 min. A job may have its
+    /// own lease.
     ///
-    /// An attempt that gives no sign of life within its lease is told to stop and closed, and the job goes to another
-    /// worker: [`JobContext::renew_lease`].
+    /// An attempt that does not renew its lease in time ([`JobContext::renew_lease`]) is cancelled and closed, and
+    /// the job goes to another worker.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         self.option("a lease", |registered| registered.lease = Some(lease))
     }
 
     /// Renews the lease of jobs of the kind that was added last for as long as their handlers run, unless a job says
-    /// otherwise. A handler that hangs keeps its job then; one whose whole process hangs does not.
+    /// otherwise. A handler that hangs then keeps its job; a process that hangs as a whole does not.
     #[must_use]
     pub fn renew_automatically(self) -> Self {
         self.option("automatic renewal", |registered| registered.auto_renew = true)
     }
 
-    /// Runs this before a job of the kind that was added last is closed as dead because its handler said that it can never
-    /// succeed ([`HandlerError::invalid`]), with the reason. Without it the job is logged, and dead just the same.
+    /// Sets a function that runs before a job of the kind that was added last is closed as dead because its handler
+    /// reported that it can never succeed ([`HandlerError::invalid`]). It receives the reason. Without it the job is
+    /// only logged.
     ///
-    /// It has what is left of the attempt's time, and may run again if the worker is lost meanwhile.
+    /// It runs in the remaining time of the attempt, and may run again if the worker is lost while it runs.
     #[must_use]
     pub fn on_invalid<Fut>(self, run: impl Fn(JobContext, String) -> Fut + Send + Sync + 'static) -> Self
     where
@@ -249,13 +254,13 @@ impl Handlers {
     fn option(mut self, what: &'static str, set: impl FnOnce(&mut Registered)) -> Self {
         match self.handlers.last_mut() {
             Some((_, registered)) => set(registered),
-            // One that is no name was not added, and is told of itself.
+            // A malformed kind was not added; its own error is reported.
             None => self.problem = self.problem.or(Some(RegistryError::NoKind(what))),
         }
         self
     }
 
-    /// These and those.
+    /// Adds all handlers of `others`.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.handlers.extend(others.handlers);
@@ -263,10 +268,10 @@ impl Handlers {
         self
     }
 
-    /// Checks that every kind is a name and has one handler.
+    /// Checks that every kind is well-formed and has one handler.
     ///
     /// # Errors
-    /// The first kind that is not or has not.
+    /// The first kind that is malformed or has a second handler.
     pub fn build(self) -> Result<Registry, RegistryError> {
         match self.problem {
             Some(problem) => Err(problem),
@@ -275,31 +280,31 @@ impl Handlers {
     }
 }
 
-/// What a finished handler is given.
+/// The argument of a finished handler: see [`Handlers::finished`].
 #[derive(Debug)]
 pub struct Finished {
     /// The job whose sub-jobs have ended.
     pub parent: JobView,
     /// The group of its sub-jobs, with its counts.
     pub group: GroupView,
-    /// Their join, as it ended, if they have one.
+    /// Their join, if they have one.
     pub join: Option<JobView>,
     /// The sub-jobs.
     pub members: Members,
 }
 
-/// What the leader says of a group that goes on.
+/// The payload of a join or finished job, written by the leader.
 #[derive(Deserialize)]
 struct Ended {
     group: GroupId,
     parent: Option<JobId>,
 }
 
-/// The client of the handler's node.
+/// Returns the client of the handler's node.
 async fn client(context: &JobContext) -> Result<&Client, HandlerError> {
     let node = context
         .node()
-        .ok_or_else(|| HandlerError::new("this context has no node, so no namespace to ask"))?;
+        .ok_or_else(|| HandlerError::new("this context has no node and therefore no namespace"))?;
     Ok(node.get().await?)
 }
 
@@ -313,7 +318,7 @@ async fn finished(context: JobContext) -> Result<Finished, HandlerError> {
     let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
     let client = client(&context).await?;
     client.caught_up().await?;
-    let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} is gone"));
+    let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} no longer exists"));
     let members = client.group_members(&group);
     let view = client.get_group(&group).await?.ok_or_else(|| gone(&group))?;
     let join = match &view.join {
@@ -375,14 +380,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_typed_handler_gets_its_payload_and_gives_its_result() {
+    async fn a_typed_handler_receives_its_payload_and_returns_its_result() {
         assert_eq!(run(double(), "double", json("21")).await, Ok("42".into()));
         let blocking = Handlers::new().blocking_kind::<Double>(|_, n| Ok(2 * n));
         assert_eq!(run(blocking, "double", json("21")).await, Ok("42".into()));
     }
 
     #[tokio::test]
-    async fn a_payload_of_another_form_fails_with_what_is_wrong() {
+    async fn a_payload_of_another_type_fails_with_the_reason() {
         let refused = run(double(), "double", json("\"x\"")).await.unwrap_err();
         assert_eq!(
             refused,
@@ -396,14 +401,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_result_over_the_budget_fails() {
+    async fn a_result_over_the_size_limit_fails() {
         let large = Handlers::new().job("large", |_, n: usize| async move { Ok("x".repeat(n)) });
         let refused = run(large, "large", json("65536")).await.unwrap_err();
         assert!(refused.starts_with("the result has 65538 bytes: at most 65536"), "{refused}");
     }
 
     #[test]
-    fn a_bad_or_repeated_kind_is_told_when_it_is_built() {
+    fn a_malformed_or_repeated_kind_is_an_error_of_build() {
         let twice = double().and(double()).build().unwrap_err();
         assert_eq!(twice.to_string(), "kind double has a handler already");
         let bad = Handlers::new().job("a/b", |_, (): ()| async { Ok(()) }).build().unwrap_err();

@@ -1,7 +1,7 @@
 //! The client that a node gives to its handlers.
 //!
-//! It is connected when the first handler asks for it, and ends with the node. It is a session of its own: what
-//! a handler submits, or reads of a group, neither waits for the worker's requests nor holds them up.
+//! It connects when the first handler needs it, and ends with the node. It has its own session, so a handler's
+//! requests neither wait for the worker's requests nor delay them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::client::{Client, ConnectError};
 
-/// How long a call of a handler may take: an election of ZooKeeper's leader, and an expired session, are survived.
+/// The deadline of a handler's call: long enough to survive a leader election in ZooKeeper or an expired session.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The client of one node's handlers.
@@ -35,7 +35,7 @@ impl NodeClient {
         Self { zookeeper: zookeeper.to_owned(), access, session_timeout, kinds, client: OnceCell::new() }
     }
 
-    /// Connects, the first time.
+    /// Returns the client. The first call connects.
     pub(super) async fn get(&self) -> Result<&Client, ConnectError> {
         let connect = || {
             Client::builder()

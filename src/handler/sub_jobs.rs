@@ -1,28 +1,28 @@
-//! Sub-jobs: the group that a handler makes.
+//! Sub-jobs: the group that a running job creates.
 
 use bellwether_core::group::{GroupError, finished_kind};
 
 use super::JobContext;
 use crate::client::{Attempt, ConnectError, Error, Group, GroupHandle};
 
-/// The group of a running job's sub-jobs, to be made. Its total need not be said: it is what was submitted when the
-/// handler has returned.
+/// A builder for the group of a running job's sub-jobs. The total is optional: by default it is the number of members
+/// that were submitted when the handler returns.
 #[derive(Debug)]
 pub struct SubJobs {
     context: JobContext,
     group: Result<Group, GroupError>,
 }
 
-/// Why a job cannot have sub-jobs.
+/// A job cannot have sub-jobs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubJobsError {
-    /// The handler runs by itself, in a test.
-    #[error("this context has no node, so no namespace to submit sub-jobs to")]
+    /// The handler runs without a worker, in a test.
+    #[error("this context has no node and therefore no namespace to submit sub-jobs to")]
     Detached,
     /// The node's client cannot connect.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The group cannot be made; [`GroupError::AttemptOver`] when the attempt was closed meanwhile.
+    /// The group cannot be created; [`GroupError::AttemptOver`] if the attempt was closed in the meantime.
     #[error(transparent)]
     Client(#[from] Error),
 }
@@ -34,46 +34,46 @@ impl From<GroupError> for SubJobsError {
 }
 
 impl JobContext {
-    /// The group of this job's sub-jobs, of `kind`: there is one for each job.
+    /// Returns a builder for the group of this job's sub-jobs, of `kind`. Each job has at most one such group.
     ///
-    /// It is done after this job has ended: a handler that waits for it waits for itself.
+    /// The group is done only after this job has ended: a handler that waits for the group waits forever.
     #[must_use]
     pub fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
-        // Its id is made of the job's, once that is read.
+        // Its id is derived from the job's, once the record is read.
         SubJobs { context: self.clone(), group: Group::new(kind, "sub-jobs") }
     }
 }
 
 impl SubJobs {
-    /// As [`Group::total`].
+    /// See [`Group::total`].
     #[must_use]
     pub fn total(self, total: u32) -> Self {
         Self { group: self.group.map(|group| group.total(total)), ..self }
     }
 
-    /// As [`Group::fail_fast`].
+    /// See [`Group::fail_fast`].
     #[must_use]
     pub fn fail_fast(self) -> Self {
         Self { group: self.group.map(Group::fail_fast), ..self }
     }
 
-    /// As [`Group::without_join`].
+    /// See [`Group::without_join`].
     #[must_use]
     pub fn without_join(self) -> Self {
         Self { group: self.group.map(Group::without_join), ..self }
     }
 
-    /// Makes the group, or finds the one that an earlier attempt made. The job's finished handler runs after its join
-    /// if this node has one.
+    /// Creates the group, or finds the one that an earlier attempt created. If this node has a finished handler for
+    /// the job's kind, it runs after the join.
     ///
     /// # Errors
     /// [`SubJobsError`].
     ///
     /// # Cancellation
-    /// The group may be there; the next attempt finds it.
+    /// The group may have been created; the next attempt finds it.
     ///
     /// # Connection loss
-    /// Resolved here, by reading back, for up to a minute.
+    /// A lost reply is resolved by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle, SubJobsError> {
         let Self { context, group } = self;
         let Group { id, mut record } = group?;

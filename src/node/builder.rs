@@ -1,4 +1,4 @@
-//! How a node is built: what it is given, the bounds that are checked before anything is connected to, and the start.
+//! The builder of a node: its settings, their validation before any connection, and the start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use crate::client::Schedule;
 use crate::handler::{Handlers, JobContext, NodeClient};
 use crate::session_timeout;
 
-/// Long enough for a garbage collection of the ensemble, short enough that a dead worker's jobs move soon.
+/// Long enough to survive a garbage collection pause in the ensemble, short enough to recover a dead worker's jobs
+/// soon.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an operator's `systemctl stop` allows by default, with a margin.
+/// The time that `systemctl stop` allows by default, with a margin.
 const DRAIN_GRACE: Duration = Duration::from_secs(60);
 
 /// Builds a [`Node`].
@@ -59,97 +60,102 @@ impl NodeBuilder {
         }
     }
 
-    /// Who all of the node's sessions are to ZooKeeper. By default nobody in particular: then anyone who reaches ZooKeeper
-    /// may read and change all that the node creates.
+    /// Sets the identity of all of the node's sessions to ZooKeeper.
+    ///
+    /// By default the sessions are not authenticated. Then every client that can reach ZooKeeper may read and change
+    /// all znodes that the node creates.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// What people call it; by default the host's name and the process id. Nothing relies on its uniqueness.
+    /// Sets the node's name for people; by default the host name and the process id. It need not be unique.
     #[must_use]
     pub fn node_id(mut self, id: impl Into<String>) -> Self {
         self.node_id = Some(id.into());
         self
     }
 
-    /// Makes it a worker that runs these.
+    /// Makes the node a worker that runs these handlers.
     #[must_use]
     pub fn handlers(mut self, handlers: Handlers) -> Self {
         self.handlers = Some(handlers);
         self
     }
 
-    /// How many jobs it runs at a time; by default as many as the machine has processors, at least 4.
+    /// Sets how many jobs the worker runs concurrently; by default the number of processors, at least 4.
     #[must_use]
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;
         self
     }
 
-    /// A tag that it offers; jobs may require it.
+    /// Adds a tag to the worker. Jobs may require it.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// A schedule to add when ZooKeeper serves. May be called again for more. Nodes that are started with the same ones
-    /// make each once. One of its name that differs stays as it is, and this one is told as a conflict in the log, unless
-    /// it [replaces](Schedule::replace); so is one whose only instant is in the past.
+    /// Adds a schedule as soon as ZooKeeper is reachable. May be called repeatedly to add more.
+    ///
+    /// Nodes that start with the same schedule create it once. If a different schedule of this name exists, it is
+    /// kept and the conflict is logged, unless this one [replaces](Schedule::replace) it. A schedule whose only
+    /// instant is in the past is also logged and not added.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedules.push(schedule);
         self
     }
 
-    /// Whether it takes part in leadership; by default it does.
+    /// Sets whether the node takes part in leader election; by default it does.
     #[must_use]
     pub fn candidate(mut self, candidate: bool) -> Self {
         self.candidate = candidate;
         self
     }
 
-    /// How candidates are ordered. All nodes of a namespace must agree.
+    /// Sets how candidates are ordered. All nodes of a namespace must use the same strategy.
     #[must_use]
     pub fn election(mut self, strategy: ElectionStrategy) -> Self {
         self.election = strategy;
         self
     }
 
-    /// How it chooses workers while it leads.
+    /// Sets how the node chooses workers while it is the leader.
     #[must_use]
     pub fn assignment(mut self, strategy: AssignmentStrategy) -> Self {
         self.assignment = strategy;
         self
     }
 
-    /// How long ZooKeeper waits for a silent node before its jobs and its leadership move; 10 s by default, at
-    /// least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
+    /// Sets how long ZooKeeper waits for a silent node before its session expires, and its jobs and its leadership
+    /// move to other nodes. 10 s by default, at least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self
     }
 
-    /// How long a stopping node lets its jobs run before it hands them back; 60 s by default.
+    /// Sets how long running jobs may continue while the node stops, before it hands them back; 60 s by default.
     #[must_use]
     pub fn drain_grace(mut self, grace: Duration) -> Self {
         self.drain_grace = grace;
         self
     }
 
-    /// Starts the node. It connects, campaigns and registers from then on, and again after every loss.
+    /// Starts the node. From then on it connects, campaigns and registers, and does so again after every connection
+    /// loss.
     ///
     /// # Errors
-    /// [`StartError`]: something that was given is out of its bounds. That ZooKeeper cannot be reached is none:
-    /// the node keeps trying, and logs it.
+    /// [`StartError`]: a setting is invalid. An unreachable ZooKeeper is not an error: the node keeps trying and logs
+    /// it.
     pub async fn start(self) -> Result<Node, StartError> {
         self.started().await
     }
 
-    /// Boxed, so that all of it is compiled here and not again in each program.
+    /// Boxed, so that the future is compiled in this crate and not again in each program.
     fn started(self) -> BoxFuture<'static, Result<Node, StartError>> {
         self.start_all().boxed()
     }
@@ -183,7 +189,7 @@ impl NodeBuilder {
                 let added = schedules::add(self.zookeeper, self.access, session_timeout, schedules);
                 tokio::select! {
                     () = added => {}
-                    // With what was not added yet, as it says itself why it ended.
+                    // The node reports itself why it ended.
                     _ended = node.ended() => {}
                 }
             });

@@ -1,4 +1,4 @@
-//! Why a node does not start, and why its run does not end well.
+//! Errors of starting and running a node.
 
 use std::io;
 
@@ -10,34 +10,34 @@ use bellwether_zk::ConnectStringError;
 use crate::client::ScheduleError;
 use crate::session_timeout::SessionTimeoutError;
 
-/// Why a node was not started. Nothing was connected to.
+/// A node was not started. No connection was made.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Where ZooKeeper is, is not said well.
+    /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
     /// The session timeout is out of its bounds.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
-    /// A name is none.
+    /// A name is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The handlers are not.
+    /// The handlers are invalid.
     #[error(transparent)]
     Handlers(#[from] RegistryError),
-    /// A schedule is wrong.
+    /// A schedule is invalid.
     #[error("schedule {name}")]
     Schedule {
-        /// Which.
+        /// The schedule's name.
         name: String,
-        /// What is wrong with it.
+        /// The validation error.
         #[source]
         reason: ScheduleError,
     },
-    /// A worker's bound is broken.
+    /// A setting of the worker is out of bounds.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
-    /// It has no role.
+    /// The node has no role.
     #[error("a node needs a role: give it handlers, or let it be a candidate for leadership")]
     NoRole,
     /// The actor system failed.
@@ -45,20 +45,20 @@ pub enum StartError {
     Actors(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Why [`Node::run`](crate::Node::run) did not end well.
+/// [`Node::run`](crate::Node::run) did not end cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The node ended by itself: its namespace was refused, or its actors kept dying.
+    /// The node ended without being asked to: its namespace was refused, or its actors failed repeatedly.
     #[error(transparent)]
     Ended(#[from] NodeError),
-    /// Signals cannot be heard. The node runs.
-    #[error("signals cannot be heard")]
+    /// The process cannot listen for signals. The node still runs.
+    #[error("cannot listen for signals")]
     Signals(#[source] io::Error),
-    /// A second signal, this one, came during the drain. The leader recovers what is left once the session is over.
-    #[error("{0} during the drain: the jobs that are left are recovered after the session timeout")]
+    /// The named signal arrived during the drain. The leader recovers the remaining jobs after the session expires.
+    #[error("{0} during the drain: the remaining jobs are recovered after the session timeout")]
     Interrupted(&'static str),
-    /// The drain was given up, as ZooKeeper could not be reached. The leader recovers what is left once the session
-    /// is over.
-    #[error("the drain was given up: the jobs that are left are recovered after the session timeout")]
+    /// The drain was given up because ZooKeeper could not be reached. The leader recovers the remaining jobs after
+    /// the session expires.
+    #[error("the drain was given up: the remaining jobs are recovered after the session timeout")]
     Abandoned,
 }

@@ -1,15 +1,15 @@
-//! The self-check of a node that starts: it warns of a namespace that anyone may change.
+//! A self-check of a starting node: it warns if anyone may change the namespace.
 //!
-//! Once, at the first session. It looks and changes nothing, and a connection that is lost meanwhile leaves it to the next
-//! start: it is a reminder to an operator, and protects nothing by itself.
+//! It runs once, in the first session, and changes nothing. If the connection is lost, the check is skipped until the
+//! next start: it reminds the operator and does not protect the namespace.
 
 use bellwether_host::session::SessionStatus;
 use bellwether_zk::{Exposed, Zk, exposed};
 
-/// Places that a line names: of a namespace that was never closed, all are open, and the first says so.
+/// Paths that one log line names. In a namespace without access lists all paths are open, and the first is enough.
 const NAMED: usize = 3;
 
-/// Has the node's first session looked around.
+/// Checks the access lists in the node's first session.
 pub(super) fn watch(node: &bellwether_host::node::Node) {
     let mut parts = node.parts();
     tokio::spawn(async move {
@@ -24,7 +24,7 @@ pub(super) fn watch(node: &bellwether_host::node::Node) {
         let Ok(SessionStatus::Connected(zk)) = connected.map(|status| status.clone()) else { return };
         match exposed(&zk).await {
             Ok(exposed) => tell(&zk, &exposed),
-            Err(error) => tracing::debug!(%error, "the access lists were not looked at"),
+            Err(error) => tracing::debug!(%error, "the access lists were not checked"),
         }
     });
 }
@@ -36,14 +36,14 @@ fn tell(zk: &Zk, exposed: &[Exposed]) {
             exposed = %list(&namespace),
             "THE NAMESPACE IS OPEN: anyone who reaches ZooKeeper may change it: run jobs on its workers, cancel and \
              delete jobs, and take the leadership. Give all nodes and clients one zookeeper_user and its password, and \
-             close what is there: docs/operations.md, \"Closing a namespace\""
+             close the existing znodes: docs/operations.md, \"Closing a namespace\""
         );
     }
     if !root.is_empty() {
         tracing::warn!(
             exposed = %list(&root),
             "THE ROOT OF ZOOKEEPER IS OPEN: anyone who reaches it may create znodes in / until its disk is full, and \
-             take the place of a namespace that is not there. Close it: docs/operations.md, \"Closing a namespace\""
+             take the place of a missing namespace. Close it: docs/operations.md, \"Closing a namespace\""
         );
     }
     if namespace.is_empty() {

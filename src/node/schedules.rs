@@ -1,8 +1,8 @@
 //! The schedules that a node is started with.
 //!
-//! A client of the node's own adds them once ZooKeeper serves, and ends. Adding the same schedule again changes nothing,
-//! so nodes that are started with the same ones make each of them once, whoever comes first, and a node that starts again
-//! makes none anew. What cannot be added is told in the log and stops nothing: the node serves all the same.
+//! A separate client adds them once ZooKeeper is reachable, and is then closed. Adding the same schedule again
+//! changes nothing, so nodes that start with the same schedules create each of them once, and a restarted node
+//! creates none. A schedule that cannot be added is logged; the node runs without it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::client::{Client, Schedule, ScheduleError};
 
-/// Until ZooKeeper is asked again.
+/// The pause before ZooKeeper is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn add(
@@ -27,7 +27,7 @@ pub(super) async fn add(
                 schedules = add_some(&client, schedules).await;
                 client.close().await;
             }
-            Err(error) => tracing::warn!(%error, "the node's schedules are not added yet: trying again"),
+            Err(error) => tracing::warn!(%error, "the node's schedules are not added yet: retrying"),
         }
         if !schedules.is_empty() {
             sleep(RETRY).await;
@@ -35,20 +35,20 @@ pub(super) async fn add(
     }
 }
 
-/// What is left of them, to be tried again.
+/// Returns the schedules that are to be tried again.
 async fn add_some(client: &Client, schedules: Vec<Schedule>) -> Vec<Schedule> {
     let mut left = Vec::new();
     for schedule in schedules {
         let name = schedule.name().to_owned();
         match client.schedules().add(&schedule).await {
-            Ok(added) => tracing::info!(schedule = name, ?added, "a schedule of this node"),
+            Ok(added) => tracing::info!(schedule = name, ?added, "the node's schedule is in place"),
             Err(
                 error @ (ScheduleError::Client(_)
                 | ScheduleError::Contended { .. }
                 | ScheduleError::Unknown { .. }
                 | ScheduleError::NotFound(_)),
             ) => {
-                tracing::warn!(schedule = name, %error, "a schedule of this node is not added yet: trying again");
+                tracing::warn!(schedule = name, %error, "the node's schedule is not added yet: retrying");
                 left.push(schedule);
             }
             Err(
@@ -60,7 +60,7 @@ async fn add_some(client: &Client, schedules: Vec<Schedule>) -> Vec<Schedule> {
                 | ScheduleError::Conflict { .. }
                 | ScheduleError::Overloaded { .. }
                 | ScheduleError::Unreadable { .. }),
-            ) => tracing::error!(schedule = name, %error, "a schedule of this node is not added"),
+            ) => tracing::error!(schedule = name, %error, "the node's schedule was not added"),
         }
     }
     left

@@ -20,31 +20,31 @@ use crate::client::{Client, ConnectError};
 use crate::handler::Handlers;
 use crate::node::{Node, NodeBuilder, StartError};
 
-/// The namespace of each cluster on its own server.
+/// The namespace of the cluster. Each cluster has its own server.
 const CHROOT: &str = "/test";
 
-/// Of the nodes: a loss is seen soon, and a busy machine does not cause one.
+/// Session timeout of the nodes: short enough to detect a loss soon, long enough for a busy machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Of the client, which no fault shall touch.
+/// Session timeout of the client, which no fault affects.
 const CLIENT_SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How exact the server's time is. Sessions of 0.2 s to a minute are granted.
+/// The resolution of the server's session expiry. It grants session timeouts of 0.2 s to a minute.
 const TICK_MS: i32 = 100;
 const LONGEST_SESSION_MS: i32 = 60_000;
 
-/// How long the waits here last at most: longer than any takeover.
+/// The limit of all waits in this file: longer than any failover.
 const SOON: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How long a stopping node lets its jobs run.
+/// How long running jobs may continue while a node stops.
 const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
-/// A keeper in memory, nodes and a client, all in this process. Dropping it kills the nodes and stops the server without
-/// waiting for them: see [`Cluster::stop`].
+/// An in-memory keeper, nodes and a client, all in this process. Dropping it kills the nodes and stops the server
+/// without waiting: use [`Cluster::stop`] to wait.
 #[derive(Debug)]
 pub struct Cluster {
-    // In the order in which they end.
+    // In the order in which they are dropped.
     nodes: Vec<ClusterNode>,
     client: Client,
     keeper: Arc<Keeper>,
@@ -64,26 +64,26 @@ pub struct ClusterBuilder {
     probe: Option<Probe>,
 }
 
-/// Why a cluster did not start, or did not do what was waited for.
+/// A cluster did not start, or did not reach an awaited state.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The server did not start.
     #[error("the keeper did not start")]
     Keeper(#[from] bellwether_keeper::server::StartError),
-    /// The server stopped by itself.
+    /// The server stopped without being asked to.
     #[error(transparent)]
     Stopped(#[from] StopReason),
-    /// No port.
+    /// No port is available.
     #[error("no port for a node")]
     KeeperProxy(#[from] io::Error),
-    /// A node's configuration is out of its bounds.
+    /// A node's configuration is invalid.
     #[error("a node did not start")]
     Node(#[from] StartError),
     /// The client has no session.
     #[error("the client did not connect")]
     Client(#[from] ConnectError),
-    /// What was waited for did not come about.
-    #[error("not within {SOON:?}: {0}")]
+    /// The cluster did not reach the awaited state in time.
+    #[error("not reached within {SOON:?}: {0}")]
     NotInTime(&'static str),
 }
 
@@ -99,15 +99,15 @@ impl fmt::Debug for ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    /// How many nodes; 1 by default.
+    /// Sets the number of nodes; 1 by default.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// Changes what the n-th node is built with, counted from 0. By default each is a candidate and a worker with all
-    /// the handlers, and has a session timeout of 2 s.
+    /// Changes the settings of each node, given its index from 0. By default each node is a candidate and a worker
+    /// with all handlers, and has a session timeout of 2 s.
     #[must_use]
     pub fn configure(
         mut self,
@@ -117,15 +117,15 @@ impl ClusterBuilder {
         self
     }
 
-    /// Leads the n-th node's way to the server past something of one's own, such as a proxy: given the server's connect
-    /// string, it answers what the node shall connect to.
+    /// Routes the connection of each node, given its index, to the server through your own proxy. The function
+    /// receives the server's connect string and returns the connect string for the node.
     #[must_use]
     pub fn by_way_of(mut self, way: impl Fn(usize, String) -> String + Send + Sync + 'static) -> Self {
         self.way = Arc::new(way);
         self
     }
 
-    /// Watches the nodes' actors; each node is a scope that is labelled with its name.
+    /// Observes the actors of the nodes. Each node is a scope that is labelled with its name.
     #[must_use]
     pub fn probe(mut self, probe: &Probe) -> Self {
         self.probe = Some(probe.clone());
@@ -157,41 +157,41 @@ impl ClusterBuilder {
 }
 
 impl Cluster {
-    /// Starts to build a cluster whose workers run these.
+    /// Returns a builder for a cluster whose workers run these handlers.
     #[must_use]
     pub fn builder(handlers: Handlers) -> ClusterBuilder {
         let (configure, way) = (Arc::new(|_, node| node), Arc::new(|_, server| server));
         ClusterBuilder { handlers, nodes: 1, configure, way, probe: None }
     }
 
-    /// A client, which no fault of a node touches.
+    /// Returns a client that no fault of a node affects.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Where nodes and clients of one's own connect to.
+    /// Returns the connect string for further nodes and clients.
     #[must_use]
     pub fn zookeeper(&self) -> String {
         format!("{}{CHROOT}", self.keeper.connect_string())
     }
 
-    /// The nodes, also those that were killed or stopped, in the order of their start.
+    /// Returns all nodes, including killed and stopped ones, in the order of their start.
     #[must_use]
     pub fn nodes(&self) -> &[ClusterNode] {
         &self.nodes
     }
 
-    /// The node of this name, such as that of a [`JobView::node`](crate::JobView).
+    /// Returns the node of this name, for example that of a [`JobView::node`](crate::JobView).
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&ClusterNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Starts one more node, and does not wait for it: see [`Cluster::ready`].
+    /// Starts one more node without waiting until it is [ready](Cluster::ready).
     ///
     /// # Errors
-    /// When its configuration is out of its bounds, or there is no port.
+    /// Fails if the node's configuration is invalid, or no port is available.
     pub async fn add(&mut self) -> Result<&ClusterNode, ClusterError> {
         let index = self.nodes.len();
         let name = format!("node-{index}");
@@ -212,13 +212,13 @@ impl Cluster {
         Ok(&self.nodes[index])
     }
 
-    /// Waits until a node leads, if there is a candidate, and every worker is registered. Nodes that were killed or
-    /// stopped, or have ended, do not count.
+    /// Waits until a node is the leader, if there is a candidate, and every worker is registered. Killed, stopped and
+    /// ended nodes do not count.
     ///
     /// # Errors
     /// [`ClusterError::NotInTime`].
     pub async fn ready(&self) -> Result<(), ClusterError> {
-        soon("every worker is registered, and a node leads", || async {
+        soon("every worker is registered, and a node is the leader", || async {
             let live = || self.nodes.iter().filter(|node| !node.is_gone());
             let candidates = live().any(|node| node.node.actors().parts().borrow().election.is_some());
             let led = !candidates || live().any(ClusterNode::leads);
@@ -227,20 +227,20 @@ impl Cluster {
         .await
     }
 
-    /// Waits until a node leads, and tells which.
+    /// Waits until a node is the leader and returns it.
     ///
     /// # Errors
     /// [`ClusterError::NotInTime`].
     pub async fn leader(&self) -> Result<&ClusterNode, ClusterError> {
-        soon("a node leads", || async { self.nodes.iter().find(|node| node.leads()) }).await
+        soon("a node is the leader", || async { self.nodes.iter().find(|node| node.leads()) }).await
     }
 
-    /// Stops the nodes gracefully and all at once, then the client and the server. When this returns, nothing of it is
-    /// left but blocking handlers that have not returned, and for some session timeouts the client library's tasks of
-    /// nodes that were killed.
+    /// Stops all nodes gracefully and concurrently, then the client and the server. When this returns, only blocking
+    /// handlers that have not returned still run, and, for some session timeouts, tasks of the ZooKeeper client of
+    /// killed nodes.
     ///
     /// # Errors
-    /// When the server had stopped by itself.
+    /// Fails if the server had stopped before.
     pub async fn stop(self) -> Result<(), ClusterError> {
         let Self { nodes, client, keeper, recipe: _ } = self;
         let live = nodes.iter().filter(|node| !node.is_gone());
@@ -249,12 +249,12 @@ impl Cluster {
         client.close().await;
         match Arc::into_inner(keeper) {
             Some(keeper) => Ok(keeper.stop().await?),
-            None => unreachable!("only the nodes had it, too"),
+            None => unreachable!("only the nodes hold other references to the keeper"),
         }
     }
 }
 
-/// Whether its worker is registered, if it is to be one.
+/// Whether the node's worker is registered, or the node is not a worker.
 fn serves(node: &ClusterNode) -> bool {
     let parts = node.node.actors().parts();
     let parts = parts.borrow();

@@ -1,26 +1,26 @@
-//! Test what you build on Bellwether: one handler by itself, or a whole cluster in your test's process, with faults at
-//! will. Feature `testing`; take it as a development dependency:
+//! Test what you build on Bellwether: a single handler, or a whole cluster in the process of your test, with fault
+//! injection. Feature `testing`; add it as a development dependency:
 //!
 //! ```toml
 //! [dev-dependencies]
 //! bellwether = { version = "0.1", features = ["testing"] }
 //! ```
 //!
-//! | a test wants | it takes |
+//! | to test | use |
 //! | --- | --- |
-//! | what a handler makes of a payload, on its third attempt, told to stop | [`Attempt`] |
-//! | that jobs of the service end as they should | [`Cluster`] and its [`client`](Cluster::client) |
-//! | that they do when the leader dies | [`ClusterNode::kill`] of [`Cluster::leader`] |
-//! | … when ZooKeeper gives a node up | [`ClusterNode::expire`] |
-//! | … when a node is cut off, or its answers are lost | [`ClusterNode::cut_off`], [`ClusterNode::lose_replies`] |
-//! | to panic, kill or stall one of Bellwether's own actors | [`actors`] |
+//! | one handler with a payload, on its third attempt, or while it is cancelled | [`Attempt`] |
+//! | the jobs of a service end to end | [`Cluster`] and its [`client`](Cluster::client) |
+//! | … when the leader dies | [`ClusterNode::kill`] of [`Cluster::leader`] |
+//! | … when ZooKeeper expires a node's session | [`ClusterNode::expire`] |
+//! | … when a node is cut off, or its replies are lost | [`ClusterNode::cut_off`], [`ClusterNode::lose_replies`] |
+//! | a panic, kill or stall of one of Bellwether's own actors | [`actors`] |
 //!
-//! A cluster needs no JVM, no other process and no port of its own choice. Its server is the
+//! A cluster needs no JVM, no other process and no fixed port. Its server is the
 //! [keeper](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/keeper.md) in memory; its nodes and its
-//! client are those of production, over real sockets. So it tells nothing about an ensemble: one server does not fail
-//! over.
+//! client are the same as in production, over real sockets. It cannot test the failover of an ensemble, because there
+//! is only one server.
 //!
-//! A handler by itself:
+//! A single handler:
 //!
 //! ```
 //! use bellwether::testing::Attempt;
@@ -30,14 +30,14 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let handlers = Handlers::new().job("charge", |context, cents: u32| async move {
 //!     match context.attempt() {
-//!         1 => Err(HandlerError::new("the card's bank does not answer")),
+//!         1 => Err(HandlerError::new("the bank does not answer")),
 //!         _ => Ok(format!("charged {cents}, once, as {}", context.job())),
 //!     }
 //! });
 //! let order = || Job::new("charge", &995).map(|job| job.id("order-7"));
 //!
 //! let refused = Attempt::of(order()?)?.perform(&handlers).await.unwrap_err();
-//! assert_eq!(refused.to_string(), "the attempt failed: the card's bank does not answer");
+//! assert_eq!(refused.to_string(), "the attempt failed: the bank does not answer");
 //! let charged = Attempt::of(order()?)?.number(2).perform(&handlers).await?;
 //! assert_eq!(charged.bytes(), br#""charged 995, once, as order-7""#);
 //! # Ok(()) }
@@ -77,7 +77,7 @@ mod cluster;
 mod node;
 mod proxy;
 
-/// Faults at the messages of Bellwether's actors.
+/// Faults in the messages of Bellwether's actors.
 pub mod actors {
     pub use bellwether_host::testing::{Entry, Fault, Kind, Planned, Probe, Struck, roster};
 }

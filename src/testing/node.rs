@@ -1,4 +1,4 @@
-//! A node of a test's cluster, and what may befall it.
+//! A node of a test cluster, and the faults that can be injected into it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use bellwether_keeper::server::Keeper;
 use super::proxy::KeeperProxy;
 use crate::node::{Drained, Node};
 
-/// A node of a [`Cluster`](super::Cluster). It is killed when it is dropped.
+/// A node of a [`Cluster`](super::Cluster). Dropping it kills the node.
 #[derive(Debug)]
 pub struct ClusterNode {
     pub(super) name: String,
@@ -20,19 +20,19 @@ pub struct ClusterNode {
 }
 
 impl ClusterNode {
-    /// What it is called: `node-0`, `node-1`, ….
+    /// Returns the name of the node: `node-0`, `node-1`, ….
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The node.
+    /// Returns the node.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Whether it may act as the leader at this moment.
+    /// Whether the node may act as the leader at this moment.
     #[must_use]
     pub fn leads(&self) -> bool {
         let parts = self.node.actors().parts();
@@ -40,9 +40,9 @@ impl ClusterNode {
         !self.is_gone() && parts.election.as_ref().is_some_and(|election| election.may_act())
     }
 
-    /// Ends it as `kill -9` ends a process: nothing is handed back, nothing more is sent, and ZooKeeper finds out when
-    /// the session has timed out. Handlers are dropped at their next await; a blocking one runs to its end, but its
-    /// result goes nowhere.
+    /// Kills the node like `kill -9`: nothing is handed back, nothing more is sent, and ZooKeeper notices when the
+    /// session expires. Handlers are dropped at their next await. A blocking handler runs to its end, but its result
+    /// is lost.
     pub async fn kill(&self) {
         self.cut_down();
         if let Err(end) = self.node.ended().await {
@@ -56,8 +56,8 @@ impl ClusterNode {
         self.node.actors().kill();
     }
 
-    /// Ends its ZooKeeper session, as ZooKeeper does when it has not heard of it in time. The node lives on, and comes
-    /// back under another session. `false` when it has no session now, or is gone.
+    /// Expires the node's ZooKeeper session, as if ZooKeeper had not heard from it in time. The node keeps running
+    /// and opens another session. Returns `false` if the node has no session now or has ended.
     pub async fn expire(&self) -> bool {
         match self.session() {
             Some(session) if !self.is_gone() => self.keeper.expire(session).await,
@@ -65,31 +65,31 @@ impl ClusterNode {
         }
     }
 
-    /// Cuts its connection to ZooKeeper, and lets it make no other, until [`ClusterNode::mend`].
+    /// Cuts the node's connection to ZooKeeper and refuses new ones until [`ClusterNode::mend`].
     pub fn cut_off(&self) {
         self.proxy.cut();
     }
 
-    /// What it asks of ZooKeeper is done, and it hears of nothing, until [`ClusterNode::mend`].
+    /// Lets the node's requests reach ZooKeeper, but drops all replies until [`ClusterNode::mend`].
     pub fn lose_replies(&self) {
         self.proxy.lose_replies();
     }
 
-    /// Lets it speak with ZooKeeper again. A killed one does not come back.
+    /// Lets the node communicate with ZooKeeper again. A killed node stays dead.
     pub fn mend(&self) {
         if !self.is_gone() {
             self.proxy.mend();
         }
     }
 
-    /// Stops it gracefully, as [`Node::stop`] does.
+    /// Stops the node gracefully: see [`Node::stop`].
     pub async fn stop(&self) -> Option<Drained> {
         let drained = self.node.stop().await;
         self.gone.store(true, Ordering::SeqCst);
         drained
     }
 
-    /// Whether it was killed or stopped, or has ended by itself.
+    /// Whether the node was killed or stopped, or has ended for another reason.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst) || self.node.actors().has_ended()
     }

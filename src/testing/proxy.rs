@@ -1,7 +1,7 @@
-//! A node's way to the keeper, which a test can cut.
+//! The proxy between a node and the keeper, which a test can cut.
 //!
-//! Bytes are passed on as they come. The state is looked at between reading and writing, so what is read after a cut
-//! goes nowhere, whoever is quicker. A stream that has lost bytes is closed before anything else is written to it.
+//! Bytes are forwarded as they arrive. The state is checked between reading and writing, so bytes that are read after
+//! a cut are always dropped. A stream that has lost bytes is closed before anything else is written to it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,17 +14,17 @@ use tokio::task::{AbortHandle, JoinSet};
 
 const CHUNK: usize = 16 * 1024;
 
-/// What gets through.
+/// What the proxy forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Open,
-    /// Requests reach the server; nothing comes back.
+    /// Requests reach the server; replies are dropped.
     NoReplies,
-    /// Connections are closed, and none is made.
+    /// Connections are closed, and new ones are refused.
     Cut,
 }
 
-/// A port that leads to the keeper. Closes with all its connections when it is dropped.
+/// A port that leads to the keeper. Dropping it closes the port and all its connections.
 #[derive(Debug)]
 pub(super) struct KeeperProxy {
     address: SocketAddr,
@@ -74,7 +74,7 @@ async fn listen(listener: TcpListener, server: SocketAddr, way: watch::Receiver<
             },
             Some(ended) = connections.join_next() => {
                 let closed = ended.unwrap_or(Ok(()));
-                tracing::trace!(?closed, "a connection is over");
+                tracing::trace!(?closed, "a connection ended");
             }
         }
     }
@@ -93,12 +93,12 @@ async fn serve(client: TcpStream, server: SocketAddr, mut way: watch::Receiver<W
     tokio::select! {
         done = pass(from_client, to_server, requests, Way::Cut) => done,
         done = pass(from_server, to_client, replies, Way::NoReplies) => done,
-        // The sender is dropped with the proxy, which ends this task as well.
+        // Dropping the proxy drops the sender, which also ends this task.
         _ = way.wait_for(|way| *way == Way::Cut) => Ok(()),
     }
 }
 
-/// Passes on until the way is cut; what comes while it is `lossy` is lost.
+/// Forwards bytes until the proxy is cut. Bytes that arrive in the state `lossy` are dropped.
 async fn pass(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

@@ -1,4 +1,4 @@
-//! Cancelling and retrying in every state.
+//! Cancel and retry in every state.
 
 use bellwether::client::{Cancelled, Error, Retried, WaitReason};
 use bellwether::{Group, Job, State};
@@ -13,7 +13,7 @@ use bellwether_testkit::namespace;
 use crate::hand::{Hand, client, id};
 
 #[tokio::test]
-async fn a_queued_job_is_cancelled_for_good_and_may_be_retried() {
+async fn a_queued_job_is_cancelled_and_can_be_retried() {
     let to = namespace("cancel");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
@@ -28,13 +28,13 @@ async fn a_queued_job_is_cancelled_for_good_and_may_be_retried() {
 }
 
 #[tokio::test]
-async fn a_delayed_job_is_told_with_its_time_and_cancelled() {
+async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
     let to = namespace("cancel-delayed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
-    // As the leader and its worker would have made the minute's znode.
+    // The leader or the worker would have created the minute's container.
     let minute = bellwether_host::clock::wall().minute();
     for minute in minute..minute + 2 {
         hand.zk.create_container(path::delayed_minute(minute)).await;
@@ -49,7 +49,7 @@ async fn a_delayed_job_is_told_with_its_time_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_running_job_is_asked_to_stop_and_its_worker_decides() {
+async fn a_cancel_of_a_running_job_sets_a_flag_and_its_worker_ends_it() {
     let to = namespace("cancel-running");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
@@ -79,7 +79,7 @@ async fn a_dead_job_is_retried_and_a_successful_one_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_absent_or_unreadable_is_left_alone() {
+async fn absent_and_unreadable_jobs_are_left_alone() {
     let to = namespace("left-alone");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     assert_eq!(client.cancel(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
@@ -93,7 +93,7 @@ async fn what_is_absent_or_unreadable_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_set_aside_is_released_by_a_retry_and_a_run_from_before_cannot_commit() {
+async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     let to = namespace("release");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 2, &[]).await;
@@ -117,14 +117,16 @@ async fn a_job_that_was_set_aside_is_released_by_a_retry_and_a_run_from_before_c
     let ending = Ending::Succeeded(Payload::json(*b"1").unwrap());
     let (closed, next) = before.close(attempt, ending.clone(), bellwether_host::clock::wall(), 0);
     let zombie = txn::close(job.id(), worker, version, None, &closed, &next);
-    let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else { panic!("it is not the latest") };
+    let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else {
+        panic!("the version of the record is old")
+    };
     assert_eq!(rejection.reason, Reason::BadVersion);
     hand.close(job.id(), worker, ending).await;
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Succeeded);
 }
 
 #[tokio::test]
-async fn a_stale_note_takes_no_job_from_its_queue_or_its_worker() {
+async fn a_stale_quarantine_note_does_not_move_the_job() {
     let to = namespace("stale-note");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
@@ -141,14 +143,14 @@ async fn a_stale_note_takes_no_job_from_its_queue_or_its_worker() {
     hand.read(path::quarantine(job.id())).await;
 }
 
-/// S7: what an operator's hand took of a group holds up nobody's cancel.
+/// S7: a cancel succeeds even if an operator deleted parts of the group.
 #[tokio::test]
-async fn a_waiting_member_is_cancelled_without_what_a_hand_took_of_its_groups() {
+async fn a_waiting_member_is_cancelled_after_an_operator_removed_parts_of_its_group() {
     let to = namespace("cancel-group-by-hand");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let group = client.group(Group::new("sum", "g").unwrap()).await.unwrap();
     let gone = |path: String| Op::Delete { path, version: None };
-    // Its attempt had sub-jobs, and their group is gone: its own place goes with its end.
+    // Its attempt had sub-jobs, and their group is deleted: the job's own place is deleted with its end.
     let parent = group.submit(0, Job::new("sum", &1).unwrap()).await.unwrap();
     let (record, _) = hand.record(parent.id()).await;
     hand.overwrite(path::record(parent.id()), encode(&JobRecord { spawned: true, ..record })).await;
@@ -156,7 +158,7 @@ async fn a_waiting_member_is_cancelled_without_what_a_hand_took_of_its_groups() 
     assert_eq!(hand.zk.get(path::place(group.id(), 0)).await.unwrap(), None);
     let mark = path::mark(group.id(), Mark::Member(0), End::Cancelled);
     hand.read(mark.clone()).await;
-    // Place and group of this one are gone.
+    // The place and the group of this member are deleted.
     let member = group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap();
     hand.apply([path::place(group.id(), 1), mark, path::mark_chunk(group.id(), 0)].map(gone).into()).await;
     assert_eq!(client.cancel(member.id()).await.unwrap(), Cancelled::Cancelled);

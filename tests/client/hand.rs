@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A session of the test's own in the namespace of a client.
+/// A ZooKeeper session of the test in the namespace of a client.
 pub(crate) struct Hand {
     pub(crate) zk: Zk,
 }
@@ -40,7 +40,7 @@ impl Hand {
     }
 
     pub(crate) async fn read(&self, path: String) -> Node {
-        self.zk.get(path).await.unwrap().expect("the znode is there")
+        self.zk.get(path).await.unwrap().expect("the znode exists")
     }
 
     pub(crate) async fn record(&self, job: &JobId) -> (JobRecord, i32) {
@@ -70,7 +70,7 @@ impl Hand {
         id
     }
 
-    /// Claims the epoch for this session, which stands for election, too.
+    /// Claims the epoch for this session, which is also a candidate.
     pub(crate) async fn lead(&self) {
         let candidate = format!("{}/{}-n-", path::ELECTION, Uuid::now_v7());
         assert!(matches!(self.zk.create_sequential(candidate, Vec::new()).await, Outcome::Applied(_)));
@@ -95,18 +95,18 @@ impl Hand {
         let attempt = Attempt { number: record.attempts + 1, worker };
         let (record, next) = record.close(attempt, ending, clock::wall(), 0);
         if let Some(minute) = record.minute() {
-            // There already, or not.
+            // The container may exist already.
             let _made = self.zk.create_container(path::delayed_minute(minute)).await;
         }
         self.apply(txn::close(job, worker, version, None, &record, &next)).await;
     }
 
-    /// As a worker or the leader does with bytes that it cannot read.
+    /// Quarantines a job, as a worker or the leader does with bytes that it cannot read.
     pub(crate) async fn set_aside(&self, job: &JobId, worker: WorkerId) {
         self.apply(txn::quarantine(job, worker, "assignment unreadable")).await;
     }
 
-    /// Leaves a note about a job that is not set aside, as an operator might.
+    /// Creates a note about a job that is not quarantined, as an operator might.
     pub(crate) async fn note(&self, job: &JobId) {
         let (path, data) = (path::quarantine(job), b"by hand".to_vec());
         self.apply(vec![Op::Create { path, data, lifetime: txn::Lifetime::Persistent }]).await;

@@ -1,4 +1,4 @@
-//! Ids: named jobs, and what submitting one again means.
+//! Job ids: named jobs, and submitting a job again.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn again(payload: i32) -> Job {
 }
 
 #[tokio::test]
-async fn a_named_job_has_its_kind_in_its_id_and_no_other_id_can_meet_it() {
+async fn a_named_job_has_its_kind_in_its_id_and_no_explicit_id_can_collide() {
     let client = client(&namespace("named")).await;
     let job = client.submit(Job::new("sum", &1).unwrap().named("nightly")).await.unwrap();
     assert_eq!(job.id().as_str(), "sum:nightly");
@@ -34,7 +34,7 @@ async fn a_named_job_has_its_kind_in_its_id_and_no_other_id_can_meet_it() {
 
 /// S11
 #[tokio::test]
-async fn ignore_takes_whatever_job_has_the_id_and_says_so() {
+async fn ignore_accepts_any_existing_job_and_reports_it() {
     let client = client(&namespace("ignore")).await;
     let job = |payload: i32| Job::new("sum", &payload).unwrap().id("a").if_exists(IfExists::Ignore);
     let accepted = async |job| client.submit(job).await.map(|job: JobHandle| job.accepted());
@@ -46,16 +46,20 @@ async fn ignore_takes_whatever_job_has_the_id_and_says_so() {
 
 /// S2, S11
 #[tokio::test]
-async fn again_opens_what_is_over_as_a_new_generation_and_nothing_else() {
+async fn again_reopens_only_ended_jobs_as_a_new_generation() {
     let to = namespace("again");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
     let job = client.submit(again(1)).await.unwrap();
     assert_eq!(job.accepted(), Accepted::New);
-    assert_eq!(client.submit(again(1)).await.unwrap().accepted(), Accepted::Same, "it is open");
+    assert_eq!(client.submit(again(1)).await.unwrap().accepted(), Accepted::Same, "the job is open");
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, Ending::Failed("boom".into())).await;
-    assert_eq!(client.submit(again(1)).await.unwrap().accepted(), Accepted::Same, "it waits out a backoff");
+    assert_eq!(
+        client.submit(again(1)).await.unwrap().accepted(),
+        Accepted::Same,
+        "the job waits for its backoff"
+    );
     client.cancel(job.id()).await.unwrap();
     let conflict = client.submit(again(2)).await.unwrap_err();
     assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
@@ -67,13 +71,13 @@ async fn again_opens_what_is_over_as_a_new_generation_and_nothing_else() {
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, result()).await;
     let opened = client.submit(again(1)).await.unwrap();
-    assert_eq!(opened.accepted(), Accepted::Again(3), "a success is opened again, too");
+    assert_eq!(opened.accepted(), Accepted::Again(3), "a successful job is reopened, too");
     let later = client.submit(again(1).delay(Duration::from_secs(600))).await.unwrap_err();
-    assert!(later.to_string().contains("opened at once"), "{later}");
+    assert!(later.to_string().contains("reopened immediately"), "{later}");
 }
 
 #[tokio::test]
-async fn of_many_that_open_a_job_again_at_once_one_does() {
+async fn one_of_many_concurrent_submissions_reopens_a_job() {
     let to = namespace("again-at-once");
     let one = client(&to).await;
     let job = one.submit(again(1)).await.unwrap();
@@ -90,7 +94,7 @@ async fn of_many_that_open_a_job_again_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_job_whose_record_is_deleted_meanwhile_is_new() {
+async fn a_reopened_job_whose_record_was_deleted_is_new() {
     let to = namespace("again-deleted");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let job = client.submit(again(1)).await.unwrap();
@@ -101,7 +105,7 @@ async fn a_job_whose_record_is_deleted_meanwhile_is_new() {
 
 /// S2, S11: what if the reply is lost?
 #[tokio::test]
-async fn a_reopening_whose_reply_is_lost_is_done_once() {
+async fn a_reopening_with_a_lost_reply_is_applied_once() {
     let to = namespace("again-lost");
     let proxy = Proxy::to(&to);
     let behind = client(&proxy.connect_string()).await;

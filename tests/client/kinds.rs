@@ -18,14 +18,18 @@ fn kind(name: &str) -> Kind {
 }
 
 #[tokio::test]
-async fn a_kind_is_paused_once_and_listed_with_who_serves_it_and_who_paused_it() {
+async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     let to = namespace("kinds");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let (one, two) = (hand.worker(&["echo", "sum"], 2, &[]).await, hand.worker(&["sum"], 3, &[]).await);
     assert_eq!(client.pause_kind(&kind("sum"), "ops").await, Ok(true));
-    assert_eq!(client.pause_kind(&kind("sum"), "others").await, Ok(false), "the first pause stands");
-    assert_eq!(client.pause_kind(&kind("nobody"), "").await, Ok(true), "before anybody serves it");
-    // A pause that nobody can read is one all the same.
+    assert_eq!(client.pause_kind(&kind("sum"), "others").await, Ok(false), "the first pause is kept");
+    assert_eq!(
+        client.pause_kind(&kind("nobody"), "").await,
+        Ok(true),
+        "a kind without workers can be paused"
+    );
+    // An unreadable pause is a pause, too.
     let path = path::pause(&kind("odd"));
     hand.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
     let kinds = client.kinds().await.unwrap();
@@ -49,7 +53,7 @@ async fn a_kind_is_paused_once_and_listed_with_who_serves_it_and_who_paused_it()
 }
 
 #[tokio::test]
-async fn a_worker_is_told_to_drain_once_and_keeps_what_else_it_says() {
+async fn a_worker_is_marked_as_draining_once_and_keeps_its_registration() {
     let to = namespace("drain");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["echo"], 2, &["gpu"]).await;
@@ -66,9 +70,9 @@ async fn a_worker_is_told_to_drain_once_and_keeps_what_else_it_says() {
     assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::Gone));
 }
 
-/// What if the reply is lost, of a mark that was set, and of one that was not?
+/// What if the reply is lost, after the mark was set and before?
 #[tokio::test]
-async fn a_drain_whose_reply_is_lost_is_told_as_done_by_this_call() {
+async fn a_drain_with_a_lost_reply_counts_as_done_by_this_call() {
     let to = namespace("drain-lost");
     let proxy = Proxy::to(&to);
     let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
@@ -85,7 +89,7 @@ async fn a_drain_whose_reply_is_lost_is_told_as_done_by_this_call() {
 
 /// What if the reply is lost?
 #[tokio::test]
-async fn a_pause_whose_reply_is_lost_is_told_as_done_by_this_call() {
+async fn a_pause_with_a_lost_reply_counts_as_done_by_this_call() {
     let to = namespace("pause-lost");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
@@ -115,7 +119,7 @@ impl Explained {
 }
 
 #[tokio::test]
-async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
+async fn explain_shows_what_a_job_waits_for_in_each_state() {
     let to = namespace("explain");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let explained = Explained { client: client.clone() };
@@ -164,7 +168,7 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     hand.assign(busy.id(), worker).await;
     hand.set_aside(busy.id(), worker).await;
     let aside = explained.why(busy.id()).await.to_string();
-    assert_eq!(aside, "it was set aside: assignment unreadable");
+    assert_eq!(aside, "it is quarantined: assignment unreadable");
     assert_eq!(client.explain(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
 
     let gone = client.submit(sum().id("f")).await.unwrap();
@@ -175,11 +179,11 @@ async fn a_job_explains_at_each_step_of_its_life_what_it_waits_for() {
     hand.assign(done.id(), worker).await;
     hand.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
     let done = explained.why(done.id()).await.to_string();
-    assert!(done.starts_with("it is over since 20") && !done.contains("boom"), "{done}");
+    assert!(done.starts_with("it ended at 20") && !done.contains("boom"), "{done}");
 }
 
 #[tokio::test]
-async fn a_job_whose_only_worker_is_shunned_names_it_and_until_when() {
+async fn explain_names_the_shunned_worker_and_the_end_of_the_time() {
     let to = namespace("explain-shunned");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let explained = Explained { client: client.clone() };
@@ -196,11 +200,11 @@ async fn a_job_whose_only_worker_is_shunned_names_it_and_until_when() {
     let left = until.since(clock::wall());
     assert!(left > Duration::ZERO && left <= Duration::from_secs(60), "{left:?}");
     assert_eq!(client.workers().await.unwrap()[0].shunned_until, Some(*until));
-    // One that lives says so.
+    // A worker that registers again is no longer shunned.
     let registration = hand.read(path::worker(worker)).await.data;
     hand.overwrite(path::worker(worker), registration).await;
     assert_eq!(explained.why(job.id()).await, Why::Assignment);
-    // Another that is free is asked for nothing, and another leader does not know.
+    // Another free worker gets the job, and a new leader does not know that the first one was shunned.
     taken().await;
     assert_eq!(explained.why(job.id()).await.as_str(), "shunned");
     hand.worker(&["sum"], 1, &[]).await;

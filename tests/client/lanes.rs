@@ -1,4 +1,4 @@
-//! Lanes as a client makes and sees them; the test plays leader and worker.
+//! Lanes as a client creates and sees them; the test plays leader and worker.
 
 use std::future::ready;
 use std::pin::pin;
@@ -33,7 +33,7 @@ async fn turns(hand: &Hand) -> Vec<String> {
     turns
 }
 
-/// The lane's jobs, as their turns order them.
+/// Returns the jobs of the lane in the order of their turns.
 async fn order(hand: &Hand) -> Vec<String> {
     let mut order = Vec::new();
     for name in turns(hand).await {
@@ -46,7 +46,7 @@ async fn order(hand: &Hand) -> Vec<String> {
     order.into_iter().map(|(_, _, job)| job).collect()
 }
 
-/// Who comes before each of these, as `job show` says it.
+/// Returns the job before each of these, as `job show` does.
 async fn behind(client: &Client, jobs: &[&str]) -> Vec<Option<String>> {
     let ids = jobs.iter().map(|job| id(job)).collect::<Vec<_>>();
     let views = client.get_many(&ids).await.unwrap();
@@ -54,11 +54,11 @@ async fn behind(client: &Client, jobs: &[&str]) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn a_lane_is_made_when_it_is_needed_and_tells_who_waits_for_whom() {
+async fn a_lane_is_created_on_demand_and_shows_its_first_job() {
     let to = namespace("lanes");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    // In one multi, so that only their indices tell them apart; and not in the order of their names.
+    // In one multi, so that only the indices differ; and not in the order of the names.
     let answers = client.submit_many(["c", "a", "b"].map(laned), |_| {}).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(turns(&hand).await, ["1-a", "1-b", "1-c"]);
@@ -80,7 +80,7 @@ async fn a_lane_is_made_when_it_is_needed_and_tells_who_waits_for_whom() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_leaves_its_lane_and_comes_last_when_it_is_retried() {
+async fn a_cancelled_job_leaves_its_lane_and_a_retry_puts_it_last() {
     let to = namespace("lanes-retry");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     for name in ["a", "b"] {
@@ -92,7 +92,7 @@ async fn a_cancelled_job_leaves_its_lane_and_comes_last_when_it_is_retried() {
     assert_eq!(turns(&hand).await, ["1-b", "2-a"]);
     assert_eq!(behind(&client, &["a", "b"]).await, [Some("b".to_owned()), None]);
     assert!(client.submit(laned("a")).await.unwrap().is_duplicate());
-    // The lane itself may have gone before a retry.
+    // The lane itself may have been removed before a retry.
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(client.cancel(&id("b")).await.unwrap(), Cancelled::Cancelled);
     let lane = path::lane(&Lane::new("account-7").unwrap());
@@ -102,7 +102,7 @@ async fn a_cancelled_job_leaves_its_lane_and_comes_last_when_it_is_retried() {
 }
 
 #[tokio::test]
-async fn a_job_whose_turn_an_operator_deleted_says_so_and_can_be_cancelled() {
+async fn a_job_with_a_deleted_turn_shows_it_and_can_be_cancelled() {
     let to = namespace("lanes-by-hand");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     client.submit(laned("a")).await.unwrap();
@@ -118,7 +118,7 @@ fn multi_read_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send 
 }
 
 #[tokio::test]
-async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
+async fn a_listing_page_is_read_again_if_its_turns_cannot_be_read() {
     let to = namespace("lanes-list");
     let proxy = Proxy::to(&to);
     let client = Client::builder().deadline(Duration::from_secs(2));
@@ -133,7 +133,7 @@ async fn a_page_of_a_listing_whose_turns_are_not_answered_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_job_is_told_without_its_turn_when_its_lane_does_not_answer() {
+async fn a_job_is_returned_without_its_turn_if_its_lane_cannot_be_read() {
     let to = namespace("lanes-silent");
     let proxy = Proxy::to(&to);
     let client = Client::builder().deadline(Duration::from_secs(2));
@@ -148,7 +148,7 @@ async fn a_job_is_told_without_its_turn_when_its_lane_does_not_answer() {
     assert_eq!(behind(&client, &["b"]).await, [Some("a".to_owned())]);
 }
 
-/// The order of a lane is not told by names, so that each look at it reads all of its turns.
+/// Names do not show the order of a lane, so each read of the order reads all turns.
 #[tokio::test]
 async fn a_lane_is_listed_once_for_all_of_its_jobs() {
     const JOBS: usize = 250;
@@ -160,7 +160,7 @@ async fn a_lane_is_listed_once_for_all_of_its_jobs() {
     let lists = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&lists);
     let _counts = proxy.hold_reply(move |request: &Request<'_>| {
-        // A turn's path goes on with a slash.
+        // The path of a turn continues with a slash.
         let of_lane = |path: &[u8]| path.strip_prefix(b"/account-7").is_some_and(|rest| rest != b"/");
         let list = request.op == op::MULTI_READ && request.body.windows(b"/account-7/".len()).any(of_lane);
         seen.fetch_add(usize::from(list), Relaxed);
@@ -177,9 +177,9 @@ async fn a_lane_is_listed_once_for_all_of_its_jobs() {
     assert_eq!((views.filter(|view| view.behind.is_some()).count(), lists.load(Relaxed)), (JOBS - 1, 2));
 }
 
-/// The turn goes with the job's end, which comes between the reads.
+/// The turn is deleted with the job's end, which happens between the reads.
 #[tokio::test]
-async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
+async fn a_job_that_ends_during_a_read_is_not_reported_without_a_turn() {
     let to = namespace("lanes-ends");
     let proxy = Proxy::to(&to);
     let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
@@ -194,31 +194,35 @@ async fn a_job_that_ends_while_it_is_looked_at_has_not_lost_its_turn() {
     let job = id("a");
     let (view, ()) = tokio::join!(client.get(&job), ends);
     let view = view.unwrap().unwrap();
-    assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::NoLeader)), "as it was placed");
+    assert_eq!(
+        (view.state, view.waiting),
+        (State::Queued, Some(WaitReason::NoLeader)),
+        "the state of the first read"
+    );
 }
 
-/// Calls that nobody polls must not stand in the way of others, wherever they wait.
+/// Calls that are not polled must not block others, wherever they wait.
 #[tokio::test]
-async fn a_lane_takes_a_job_between_two_items_of_a_stream() {
+async fn a_lane_accepts_a_job_between_two_items_of_a_stream() {
     const JOBS: usize = 600;
     let to = namespace("lanes-stream");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let mut stream = pin!(client.submit_stream((0..JOBS).map(|n| laned(&format!("job-{n}")))));
-    stream.next().await.expect("there are 600").expect("it is accepted");
+    stream.next().await.expect("the stream has 600 items").expect("the job is accepted");
     timeout(Duration::from_secs(5), client.submit(laned("between")))
         .await
         .expect("in time")
         .expect("accepted");
     assert!(stream.all(|answer| ready(answer.is_ok())).await);
     let mut order = order(&hand).await;
-    assert_eq!(order.pop().as_deref(), Some("between"), "its first poll came last");
+    assert_eq!(order.pop().as_deref(), Some("between"), "it was polled last");
     assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>());
 }
 
-/// The first submission to a lane is rejected, because the lane is not there yet; with that rejection, or the reply after
-/// it, lost, the rest of the lane must not come before it.
+/// The first submission to a lane is rejected, because the lane does not exist yet. If that rejection, or the reply
+/// after it, is lost, the rest of the lane must not overtake it.
 #[tokio::test]
-async fn the_order_of_a_lane_survives_what_happens_to_any_of_its_submissions() {
+async fn a_lane_keeps_its_order_when_a_reply_is_lost() {
     const JOBS: usize = 450;
     for (name, after) in [("lanes-first", 0), ("lanes-second", 1), ("lanes-later", 3)] {
         let to = namespace(name);

@@ -1,4 +1,4 @@
-//! Listing by state and kind.
+//! Listing jobs by state and kind.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ async fn listed(client: &Client, state: Option<State>, kind: Option<&str>) -> BT
 }
 
 #[tokio::test]
-async fn each_state_lists_its_jobs_and_a_corrupt_record_stops_no_other() {
+async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
     let to = namespace("list");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 9, &[]).await;
@@ -57,7 +57,7 @@ async fn each_state_lists_its_jobs_and_a_corrupt_record_stops_no_other() {
 }
 
 #[tokio::test]
-async fn a_listing_goes_over_many_pages() {
+async fn a_listing_spans_many_pages() {
     let client = client(&namespace("pages")).await;
     let jobs = (0..1_234).map(|n| Job::new("sum", &n).unwrap());
     let ids = client.submit_many(jobs, |_| {}).await.into_iter();

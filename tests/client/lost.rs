@@ -1,4 +1,4 @@
-//! Lost replies, lost requests, lost sessions, and no ZooKeeper at all.
+//! Lost replies, lost requests, lost sessions, and an unreachable ZooKeeper.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn multi_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'st
     move |request| request.op == op::MULTI && request.mentions(text)
 }
 
-/// Counts what happens on this test's thread, which is all of its client's.
+/// Counts metrics on this test's thread, which also runs its client.
 fn counting() -> (PrometheusHandle, impl Drop) {
     let recorder = Box::leak(Box::new(PrometheusBuilder::new().build_recorder()));
     (recorder.handle(), metrics::set_default_local_recorder(recorder))
@@ -41,7 +41,7 @@ async fn assert_one_queued_job(to: &str, job: &str) {
 }
 
 #[tokio::test]
-async fn a_submission_whose_reply_is_lost_is_accepted_once() {
+async fn a_submission_with_a_lost_reply_is_accepted_once() {
     for (cut, name) in [(Cut::Fin, "reply-fin"), (Cut::Reset, "reply-rst"), (Cut::Silence, "reply-silence")] {
         let to = namespace(name);
         let (counts, _recorder) = counting();
@@ -51,14 +51,14 @@ async fn a_submission_whose_reply_is_lost_is_accepted_once() {
         let fault = proxy.swallow_reply_and_cut(multi_about("lost-reply"), cut);
         let job = client.submit(Job::new("sum", &1).unwrap().id("lost-reply")).await.unwrap();
         fault.fired().await;
-        assert!(!job.is_duplicate(), "{name}: the record there is our own");
+        assert!(!job.is_duplicate(), "{name}: the stored record is our own");
         assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (1, 0), "{name}");
         assert_one_queued_job(&to, "lost-reply").await;
     }
 }
 
 #[tokio::test]
-async fn a_submission_whose_request_is_lost_is_sent_again() {
+async fn a_submission_with_a_lost_request_is_sent_again() {
     for (cut, name) in [(Cut::Fin, "request-fin"), (Cut::Reset, "request-rst")] {
         let to = namespace(name);
         let (counts, _recorder) = counting();
@@ -73,17 +73,17 @@ async fn a_submission_whose_request_is_lost_is_sent_again() {
     }
 }
 
-/// The record that a multi was about to create: jute writes a path's length, the path, the data's length, the data.
+/// Returns the record in a multi: jute writes the length of the path, the path, the length of the data, and the data.
 fn record_in(multi: &[u8], path: &str) -> JobRecord {
     let at = multi.windows(path.len()).position(|window| window == path.as_bytes()).unwrap() + path.len();
     let (length, data) = multi[at..].split_first_chunk::<4>().unwrap();
     decode(&data[..usize::try_from(i32::from_be_bytes(*length)).unwrap()]).unwrap()
 }
 
-/// The first copy lingers somewhere between the cut connection and the leader, and is applied when the client has
-/// read that there is nothing and is about to send the second.
+/// The first copy is delayed between the cut connection and the leader. It is applied after the client has read that
+/// there is no record, and before it sends the second copy.
 #[tokio::test]
-async fn a_first_copy_that_is_applied_after_the_read_back_is_the_same_job() {
+async fn a_first_copy_applied_after_the_read_back_is_the_same_job() {
     let to = namespace("late-copy");
     let (counts, _recorder) = counting();
     let proxy = Proxy::to(&to);
@@ -116,7 +116,7 @@ async fn a_first_copy_that_is_applied_after_the_read_back_is_the_same_job() {
 }
 
 #[tokio::test]
-async fn a_batch_whose_reply_is_lost_is_accepted_as_a_whole() {
+async fn a_batch_with_a_lost_reply_is_accepted_as_a_whole() {
     let to = namespace("batch-reply");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
@@ -130,7 +130,7 @@ async fn a_batch_whose_reply_is_lost_is_accepted_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_client_outlives_its_session() {
+async fn a_client_survives_an_expired_session() {
     let to = namespace("expiry");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
@@ -142,16 +142,16 @@ async fn a_client_outlives_its_session() {
 }
 
 #[tokio::test]
-async fn a_submission_that_was_not_sent_in_time_says_so_and_is_never_sent() {
+async fn a_submission_not_sent_in_time_is_reported_and_never_sent() {
     let to = namespace("not-sent");
-    // The namespace is there, so that little is to be done within the deadline that the test waits for.
+    // The namespace exists already, so that little has to be done within the short deadline.
     client(&to).await.close().await;
     let proxy = Proxy::to(&to);
     let client = Client::builder().deadline(Duration::from_secs(1));
     let client = client.connect(&proxy.connect_string()).await.unwrap();
     proxy.refuse();
     proxy.cut(Cut::Reset);
-    // Nothing is in flight, so the first read tells when the client has noticed.
+    // Nothing is in flight, so the first failed read shows that the client has noticed.
     while client.workers().await.is_ok() {}
     let error = client.submit(Job::new("sum", &1).unwrap().id("never")).await.unwrap_err();
     let SubmitError::NotSent { reason: Unavailable::NotInTime { reason, .. }, .. } = &error else {
@@ -160,20 +160,20 @@ async fn a_submission_that_was_not_sent_in_time_says_so_and_is_never_sent() {
     assert!(reason.contains("127.0.0.1:"), "{reason}");
     proxy.heal();
     let later = client.submit(Job::new("sum", &1).unwrap().id("later"));
-    bellwether_testkit::eventually("the client is back", SOON, async || client.workers().await.is_ok()).await;
+    bellwether_testkit::eventually("it is connected", SOON, async || client.workers().await.is_ok()).await;
     later.await.unwrap();
     assert_eq!(client.get(&id("never")).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn a_submission_without_an_answer_in_time_is_unknown_and_may_be_submitted_again() {
+async fn a_submission_without_an_answer_in_time_is_unknown_and_can_be_repeated() {
     let to = namespace("unknown");
-    // Makes the namespace, which a busy machine may not do within the deadline below.
+    // Creates the namespace, which may take longer than the deadline below on a busy machine.
     client(&to).await.close().await;
     let proxy = Proxy::to(&to);
     let client = Client::builder().deadline(Duration::from_secs(1));
     let client = client.connect(&proxy.connect_string()).await.unwrap();
-    // Warm, so that the next request is the write.
+    // Connected, so that the next request is the write.
     client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
     proxy.stall(Direction::ToClient);
     let job = Job::new("sum", &1).unwrap().id("doubtful");
@@ -181,13 +181,13 @@ async fn a_submission_without_an_answer_in_time_is_unknown_and_may_be_submitted_
     assert!(matches!(error, SubmitError::Unknown { .. }), "{error:?}");
     assert!(error.to_string().contains("submit it again with the same id"), "{error}");
     proxy.heal();
-    let again = bellwether_testkit::eventually_some("it is accepted", SOON, async || {
+    let again = bellwether_testkit::eventually_some("the job is accepted", SOON, async || {
         client.submit(job.clone()).await.ok()
     });
-    assert!(again.await.is_duplicate(), "the first one was applied");
+    assert!(again.await.is_duplicate(), "the first submission was applied");
 }
 
-/// Loses the reply to the next multi, or the multi.
+/// Loses the reply to the next multi, or the multi itself.
 fn lose(proxy: &Proxy, reply: bool) -> Fault {
     if reply {
         proxy.swallow_reply_and_cut(op::MULTI, Cut::Reset)
@@ -197,7 +197,7 @@ fn lose(proxy: &Proxy, reply: bool) -> Fault {
 }
 
 #[tokio::test]
-async fn a_cancel_whose_reply_or_request_is_lost_is_a_cancel() {
+async fn a_cancel_with_a_lost_reply_or_request_takes_effect() {
     for reply in [true, false] {
         let to = namespace("cancel-lost");
         let proxy = Proxy::to(&to);
@@ -211,7 +211,7 @@ async fn a_cancel_whose_reply_or_request_is_lost_is_a_cancel() {
 }
 
 #[tokio::test]
-async fn a_retry_whose_reply_or_request_is_lost_opens_one_generation() {
+async fn a_retry_with_a_lost_reply_or_request_opens_one_generation() {
     for reply in [true, false] {
         let to = namespace("retry-lost");
         let proxy = Proxy::to(&to);
@@ -226,7 +226,7 @@ async fn a_retry_whose_reply_or_request_is_lost_opens_one_generation() {
 }
 
 #[tokio::test]
-async fn a_release_from_quarantine_whose_reply_or_request_is_lost_happens_once() {
+async fn a_release_from_quarantine_with_a_lost_reply_or_request_happens_once() {
     for reply in [true, false] {
         let to = namespace("release-lost");
         let proxy = Proxy::to(&to);
@@ -244,7 +244,7 @@ async fn a_release_from_quarantine_whose_reply_or_request_is_lost_happens_once()
 }
 
 #[tokio::test]
-async fn a_wait_outlives_the_connection_and_the_session() {
+async fn a_wait_survives_the_loss_of_connection_and_session() {
     let to = namespace("wait-reconnect");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
@@ -266,10 +266,10 @@ async fn a_wait_outlives_the_connection_and_the_session() {
     }
 }
 
-/// The request that restores watches is sent in one piece: past 128 KiB of paths the server would close each
-/// connection that brings it, until the session is over.
+/// The request that restores watches is sent in one piece. With more than 128 KiB of paths the server would close
+/// every connection that sends it, until the session expires.
 #[tokio::test]
-async fn a_thousand_waits_set_few_watches_and_outlive_the_connection() {
+async fn a_thousand_waits_set_few_watches_and_survive_a_reconnection() {
     let to = namespace("thousand-waits");
     let proxy = Proxy::to(&to);
     let client = Client::builder().session_timeout(Duration::from_secs(40)).deadline(SOON);
@@ -289,18 +289,18 @@ async fn a_thousand_waits_set_few_watches_and_outlive_the_connection() {
         let paths = four_letter_word(shared().address(), "wchp").unwrap();
         paths.lines().filter(|line| line.starts_with(&format!("{chroot}/jobs/"))).count()
     };
-    eventually("as many are watched as may be", SOON, async || watched() >= MAX_WATCHED).await;
+    eventually("the maximum number of jobs is watched", SOON, async || watched() >= MAX_WATCHED).await;
     assert_eq!(watched(), MAX_WATCHED);
 
     let (session, handshakes) = (proxy.session().unwrap().session_id, proxy.handshakes());
     proxy.cut(Cut::Reset);
-    eventually("the client is back", SOON, async || proxy.handshakes() > handshakes).await;
+    eventually("the client is connected again", SOON, async || proxy.handshakes() > handshakes).await;
     stream::iter(&ids).for_each_concurrent(64, |id| hand.succeed(id, worker, "7")).await;
     for wait in waits {
         assert_eq!(wait.await.unwrap().unwrap().state, State::Succeeded);
     }
     assert_eq!(proxy.session().unwrap().session_id, session, "the session is the same");
-    eventually("nothing is watched any more", SOON, async || watched() == 0).await;
+    eventually("no job is watched", SOON, async || watched() == 0).await;
 }
 
 #[tokio::test]
@@ -313,7 +313,7 @@ async fn an_unreachable_server_is_named_within_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_session_timeout_beyond_its_bounds_is_refused_before_anything_is_connected_to() {
+async fn a_session_timeout_out_of_bounds_is_refused_before_any_connection() {
     let given = Duration::ZERO;
     let refused = Client::builder().session_timeout(given).connect("127.0.0.1:1/nowhere").await.unwrap_err();
     assert_eq!(refused, ConnectError::SessionTimeout(SessionTimeoutError { given }));

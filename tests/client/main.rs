@@ -1,4 +1,4 @@
-//! The client against a real server, with workers played by hand.
+//! The client on a real server, with workers played by the tests.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod control;

@@ -1,4 +1,4 @@
-//! How long records are kept, and removing them by hand.
+//! Retention of records, and removing records by hand.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use bellwether_testkit::{eventually, namespace};
 
 use crate::hand::{Hand, client, id};
 
-/// What ended within the last minute is not purged.
+/// Jobs that ended within the last minute are not purged.
 const OLD_ENOUGH: Duration = Duration::from_secs(90);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn the_setting_is_there_from_the_beginning_and_is_changed_within_its_bounds() {
+async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
     let to = namespace("retention");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     assert_eq!(client.retention().await, Ok(Some(Retention::default())));
@@ -24,7 +24,7 @@ async fn the_setting_is_there_from_the_beginning_and_is_changed_within_its_bound
     let wanted = Retention { dead: 100 * HOUR, ..Retention::default() };
     client.set_retention(wanted).await.unwrap();
     let changed = client.update_retention(|there| Retention { records: 1_000, ..there }).await;
-    assert_eq!(changed, Ok(Retention { records: 1_000, ..wanted }), "the other change stands");
+    assert_eq!(changed, Ok(Retention { records: 1_000, ..wanted }), "the other change is kept");
     let version = hand.read(path::RETENTION.into()).await.version;
     client.update_retention(|there| there).await.unwrap();
     assert_eq!(
@@ -40,7 +40,7 @@ async fn the_setting_is_there_from_the_beginning_and_is_changed_within_its_bound
 }
 
 #[tokio::test]
-async fn a_setting_that_cannot_be_read_is_told_and_one_of_a_newer_build_is_left_alone() {
+async fn an_unreadable_setting_is_an_error_and_a_newer_one_is_kept() {
     let to = namespace("retention-unreadable");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let mut newer = hand.read(path::RETENTION.into()).await.data;
@@ -53,16 +53,16 @@ async fn a_setting_that_cannot_be_read_is_told_and_one_of_a_newer_build_is_left_
 
     hand.overwrite(path::RETENTION.into(), b"garbage".to_vec()).await;
     client.set_retention(Retention::default()).await.unwrap();
-    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "it is repaired");
+    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "the setting is repaired");
 
     hand.apply(vec![Op::Delete { path: path::RETENTION.into(), version: None }]).await;
     assert_eq!(client.retention().await, Ok(None));
     client.set_retention(Retention::default()).await.unwrap();
-    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "it is made again");
+    assert_eq!(client.retention().await, Ok(Some(Retention::default())), "the setting is created again");
 }
 
 #[tokio::test]
-async fn a_purge_removes_what_it_is_about_and_the_ids_are_free_again() {
+async fn a_purge_removes_selected_records_and_frees_their_ids() {
     let to = namespace("purge");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum", "product"], 9, &[]).await;
@@ -81,9 +81,9 @@ async fn a_purge_removes_what_it_is_about_and_the_ids_are_free_again() {
 
     let dead = Purge { kind: Some(Kind::new("sum").unwrap()), ..Purge::default() };
     let young = client.purge(&dead, |_| {}).await.unwrap();
-    assert_eq!(young, Purged { buckets: 256, matched: 0, removed: 0, young: 1 }, "it ended just now");
+    assert_eq!(young, Purged { buckets: 256, matched: 0, removed: 0, young: 1 }, "the job has just ended");
     let old = Purge { older_than: HOUR, ..dead.clone() };
-    eventually("it is old enough to go", OLD_ENOUGH, async || {
+    eventually("the record is old enough to be purged", OLD_ENOUGH, async || {
         client.would_purge(&dead, |_| {}).await.unwrap().matched == 1
     })
     .await;
@@ -110,5 +110,5 @@ async fn a_purge_removes_what_it_is_about_and_the_ids_are_free_again() {
 
     let again = client.submit(job("product", "dead")).await.unwrap();
     assert!(!again.is_duplicate());
-    assert_eq!(hand.record(again.id()).await.1, 0, "another job of that id");
+    assert_eq!(hand.record(again.id()).await.1, 0, "another job with that id");
 }

@@ -1,4 +1,4 @@
-//! Submitting: acceptance, duplicates, conflicts, many, and too many.
+//! Submitting jobs: acceptance, duplicates, conflicts, many jobs, and full buckets.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use bellwether_testkit::namespace;
 use crate::hand::{Hand, client, id};
 
 #[tokio::test]
-async fn an_accepted_job_is_queued_and_says_why_it_waits() {
+async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
     let to = namespace("submit");
     let client = client(&to).await;
     let job = client.submit(Job::new("sum", &[1, 2]).unwrap().id("one").tag("gpu")).await.unwrap();
@@ -41,14 +41,14 @@ async fn an_accepted_job_is_queued_and_says_why_it_waits() {
 }
 
 #[tokio::test]
-async fn a_job_that_nobody_submitted_is_absent() {
+async fn a_job_that_was_never_submitted_is_absent() {
     let client = client(&namespace("absent")).await;
     assert_eq!(client.get(&id("nobody")).await.unwrap(), None);
 }
 
 /// S11.
 #[tokio::test]
-async fn one_id_is_one_job_whoever_submits_it_and_another_payload_is_a_conflict() {
+async fn one_id_is_one_job_for_all_clients_and_another_payload_is_a_conflict() {
     let to = namespace("same-id");
     let (one, two) = (client(&to).await, client(&to).await);
     let job = |payload: i32| Job::new("sum", &payload).unwrap().id("a");
@@ -64,9 +64,9 @@ async fn one_id_is_one_job_whoever_submits_it_and_another_payload_is_a_conflict(
     assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
 }
 
-/// S11, in one batch: whichever is sent first wins, and the others learn of it.
+/// S11, in one batch: the first one sent wins, and the others are duplicates.
 #[tokio::test]
-async fn the_same_id_many_times_at_once_is_one_job() {
+async fn the_same_id_many_times_concurrently_is_one_job() {
     let client = client(&namespace("at-once")).await;
     let jobs = (0..300).map(|_| Job::new("sum", &1).unwrap().id("a"));
     let answers = client.submit_many(jobs, |_| {}).await;
@@ -75,7 +75,7 @@ async fn the_same_id_many_times_at_once_is_one_job() {
 }
 
 #[tokio::test]
-async fn a_thousand_jobs_are_accepted_and_a_taken_id_among_them_stops_no_other() {
+async fn a_thousand_jobs_are_accepted_despite_one_id_in_use() {
     let to = namespace("thousand");
     let client = client(&to).await;
     client.submit(Job::new("sum", &"other").unwrap().id("job-500")).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_thousand_jobs_are_accepted_and_a_taken_id_among_them_stops_no_other()
 }
 
 #[tokio::test]
-async fn the_largest_payloads_are_accepted_in_as_many_batches_as_they_need() {
+async fn the_largest_payloads_are_accepted_in_several_batches() {
     let to = namespace("large");
     let client = client(&to).await;
     let jobs = (0..20).map(|n| Job::raw("blob", "application/octet-stream", vec![n; 65_536]).unwrap());
@@ -108,7 +108,7 @@ async fn the_largest_payloads_are_accepted_in_as_many_batches_as_they_need() {
 }
 
 #[tokio::test]
-async fn a_bad_job_is_refused_before_anything_is_written() {
+async fn an_invalid_job_is_refused_before_anything_is_written() {
     let to = namespace("bad");
     let client = client(&to).await;
     let error = client.submit(Job::new("sum", &1).unwrap().id("a/b")).await.unwrap_err();
@@ -117,7 +117,7 @@ async fn a_bad_job_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_full_bucket_is_overloaded_and_others_are_not() {
+async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     let to = namespace("overloaded");
     let client = client(&to).await;
     let hand = Hand::new(&to).await;
@@ -138,9 +138,9 @@ async fn a_full_bucket_is_overloaded_and_others_are_not() {
     client.submit(Job::new("sum", &1).unwrap().id("b")).await.unwrap();
 }
 
-/// No transaction of ours leaves one, but an operator may.
+/// No transaction of Bellwether leaves such an entry, but an operator may.
 #[tokio::test]
-async fn a_queue_entry_without_a_record_is_refused_and_stops_no_other() {
+async fn a_job_with_a_stray_queue_entry_is_refused_and_others_are_accepted() {
     let to = namespace("stray");
     let client = client(&to).await;
     let stray = Op::Create {

@@ -1,4 +1,4 @@
-//! From when and until when a job may start: the client's part.
+//! Earliest start and expiry of a job: the client's part.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ fn sum() -> Job {
 }
 
 #[tokio::test]
-async fn a_job_for_later_is_delayed_and_says_until_when_and_can_be_cancelled() {
+async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     let to = namespace("later");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let at = SystemTime::now() + 90 * MINUTE;
@@ -34,7 +34,7 @@ async fn a_job_for_later_is_delayed_and_says_until_when_and_can_be_cancelled() {
     client.cancel(job.id()).await.unwrap();
     assert_eq!(hand.zk.get(path::delayed_entry(not_before.minute(), job.id())).await, Ok(None));
     let now = client.submit(sum().run_at(SystemTime::now() - MINUTE)).await.unwrap();
-    assert_eq!(client.get(now.id()).await.unwrap().unwrap().state, State::Queued, "the past is now");
+    assert_eq!(client.get(now.id()).await.unwrap().unwrap().state, State::Queued, "not delayed");
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn jobs_of_many_minutes_and_lanes_go_in_one_batch() {
 }
 
 #[tokio::test]
-async fn times_that_cannot_be_are_refused_before_anything_is_written() {
+async fn impossible_times_are_refused_before_anything_is_written() {
     let to = namespace("times");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let year = 366 * 24 * 60 * MINUTE;
@@ -74,7 +74,7 @@ async fn times_that_cannot_be_are_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_full_minute_refuses_more_before_anything_is_written() {
+async fn a_full_minute_refuses_jobs_before_anything_is_written() {
     let to = namespace("full-minute");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let at = SystemTime::now() + 60 * MINUTE;

@@ -1,4 +1,4 @@
-//! Waiting for results: few by watches, many by polling.
+//! Waiting for results: a few jobs by watches, many by polling.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl JobKind for Sum {
 }
 
 #[tokio::test]
-async fn a_typed_job_gives_its_typed_result() {
+async fn a_typed_job_returns_its_typed_result() {
     let to = namespace("typed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
@@ -63,17 +63,17 @@ async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
 }
 
 #[tokio::test]
-async fn a_wait_that_runs_out_says_what_the_job_waits_for() {
+async fn a_timed_out_wait_shows_what_the_job_waits_for() {
     let client = client(&namespace("run-out")).await;
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
-    assert_eq!(error.to_string(), "job a is not over after 50ms: queued: no live worker handles this kind");
+    assert_eq!(error.to_string(), "job a has not ended after 50ms: queued: no live worker handles this kind");
     let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
     assert_eq!(last.waiting, Some(WaitReason::UnknownKind));
 }
 
 #[tokio::test]
-async fn of_many_the_unfinished_run_out_and_the_absent_and_corrupt_are_told() {
+async fn a_wait_for_many_reports_unfinished_absent_and_corrupt_jobs() {
     let to = namespace("mixed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 9, &[]).await;

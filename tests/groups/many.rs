@@ -1,11 +1,11 @@
-//! A large group: what the leader and the join's reading of it hold does not grow with it.
+//! A large group: the memory of the leader and of the join does not grow with it.
 
 use bellwether::{Group, Handlers, Job};
 use serde_json::json;
 
 use crate::stage::{SOON, cluster, result, sum};
 
-/// Over two chunks, and enough to be many reads; the benchmark has 100,000.
+/// More than two chunks, and enough for many reads; the benchmark has 100,000.
 const MEMBERS: u32 = 10_000;
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use crate::stage::{Runs, cluster, done, result, sub_jobs};
 const LEVELS: u32 = 3;
 const CHILDREN: u32 = 2;
 
-/// A node of a tree: as many children as it should have, three deep, and each level's finished handler after all below.
+/// A node of a tree with two children, three levels deep. Each level's finished handler runs after all levels below.
 fn tree(runs: &Runs) -> Handlers {
     let (nodes, joins, finishes) = (runs.clone(), runs.clone(), runs.clone());
     Handlers::new()
@@ -56,7 +56,7 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
     client.submit(Job::new("tree", &LEVELS).unwrap().id("root")).await.unwrap();
     let group = sub_jobs(client, "root").await;
     let view = done(client, &group).await;
-    assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed by the handler's end");
+    assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed when the handler ended");
     assert_eq!(result(client, &format!("tree.finished:@{group}")).await, json!(2));
     for level in 1..=LEVELS {
         let below = CHILDREN.pow(LEVELS - level) as usize;
@@ -70,7 +70,7 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
 }
 
 #[tokio::test]
-async fn a_member_of_a_group_that_has_sub_jobs_ends_with_them() {
+async fn a_member_with_sub_jobs_ends_after_them() {
     let runs = Runs::default();
     let cluster = cluster(tree(&runs), 1).await;
     let client = cluster.client();

@@ -1,4 +1,5 @@
-//! The worked case: one job that submits a hundred, on three nodes, with workers and the leader killed throughout.
+//! The worked example: one job that submits a hundred sub-jobs, on three nodes, while workers and the leader are
+//! killed.
 
 use std::time::Duration;
 
@@ -56,15 +57,15 @@ fn set_of(set: u64) -> Job {
 
 /// S7, L3
 #[tokio::test]
-async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_whoever_dies() {
+async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_despite_crashes() {
     let runs = Runs::default();
     let mut cluster = cluster(recon(&runs), 3).await;
     let parent = Job::new("recon-parent", &()).unwrap().id("recon-system-x").max_losses(100);
     cluster.client().submit(parent).await.unwrap();
     let id = sub_jobs(cluster.client(), "recon-system-x").await;
-    // Now a worker, now the leader; each time another node comes in its place.
+    // Alternately the leader and a worker; each time another node replaces it.
     for (kill, ended) in [10, 30, 50, 70, 90].into_iter().enumerate() {
-        eventually("some have ended", SOON, async || {
+        eventually("enough members have ended", SOON, async || {
             let view = cluster.client().get_group(&group(&id)).await.unwrap();
             view.is_some_and(|view| view.succeeded >= ended)
         })
@@ -85,14 +86,14 @@ async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_who
     assert_eq!(result(cluster.client(), &format!("recon-parent.finished:@{id}")).await, json!([100, true]));
     let join = runs.first("join");
     let first_ends = (0..RECORD_SETS).map(|set| runs.first(&format!("set {set}"))).max().unwrap();
-    assert!(join > first_ends, "every member ended before the join began");
+    assert!(join > first_ends, "every member ended before the join started");
     assert!(runs.first("finished") > join);
     cluster.stop().await.unwrap();
 }
 
 /// The leader dies between the last member's end and the join, and between the join and the finished handler.
 #[tokio::test]
-async fn a_leader_that_dies_between_the_stages_leaves_nothing_undone_and_does_nothing_twice() {
+async fn all_stages_complete_when_the_leader_dies_between_them() {
     let runs = Runs::default();
     let mut cluster = cluster(recon(&runs), 2).await;
     for round in 0..3 {
@@ -100,7 +101,7 @@ async fn a_leader_that_dies_between_the_stages_leaves_nothing_undone_and_does_no
         let parent = Job::new("recon-parent", &()).unwrap().id(&name).max_losses(100);
         cluster.client().submit(parent).await.unwrap();
         let id = sub_jobs(cluster.client(), &name).await;
-        eventually("nearly all have ended", SOON, async || {
+        eventually("nearly all members have ended", SOON, async || {
             let view = cluster.client().get_group(&group(&id)).await.unwrap();
             view.is_some_and(|view| view.succeeded >= 96 + round)
         })

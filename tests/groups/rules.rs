@@ -1,4 +1,4 @@
-//! What a group takes and what it refuses, and that its join runs once.
+//! Which members a group accepts and refuses, and that its join runs once.
 
 use bellwether::client::{Error, GroupError, GroupStage, MemberEnd, Retried, SubmitError};
 use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId};
@@ -21,7 +21,7 @@ async fn the_join_runs_once_when_all_members_have_ended_and_reads_their_results(
     let client = cluster.client();
     let group = client.group(Group::new("double", "ten").unwrap().total(10)).await.unwrap();
     assert_eq!(group.submit_all((0..9).map(member)).await.unwrap(), 9);
-    eventually("nine have ended", SOON, async || group.view().await.unwrap().succeeded == 9).await;
+    eventually("nine members have ended", SOON, async || group.view().await.unwrap().succeeded == 9).await;
     let view = group.view().await.unwrap();
     assert_eq!((view.stage, view.missing()), (GroupStage::Open, Some(1)));
     assert_eq!(view.status(), "open: 1 members were not submitted, 0 are open");
@@ -36,7 +36,7 @@ async fn the_join_runs_once_when_all_members_have_ended_and_reads_their_results(
 }
 
 #[tokio::test]
-async fn a_group_whose_total_is_not_known_waits_for_its_last_member() {
+async fn a_group_without_a_total_waits_for_its_last_member() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();
@@ -44,9 +44,9 @@ async fn a_group_whose_total_is_not_known_waits_for_its_last_member() {
     for n in 0..3 {
         group.submit(n, member(n.into())).await.unwrap();
     }
-    eventually("three have ended", SOON, async || group.view().await.unwrap().succeeded == 3).await;
+    eventually("three members have ended", SOON, async || group.view().await.unwrap().succeeded == 3).await;
     let view = group.view().await.unwrap();
-    assert_eq!(view.status(), "open: nobody has said how many members it has");
+    assert_eq!(view.status(), "open: its total is not set yet");
     group.submit_last(3, member(3)).await.unwrap();
     assert_eq!(result(client, "double.join:@open").await, json!([4, 12]));
     cluster.stop().await.unwrap();
@@ -54,7 +54,7 @@ async fn a_group_whose_total_is_not_known_waits_for_its_last_member() {
 
 /// S11
 #[tokio::test]
-async fn doing_the_whole_generation_again_changes_nothing() {
+async fn submitting_a_whole_group_again_changes_nothing() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 2).await;
     let client = cluster.client();
@@ -74,7 +74,7 @@ async fn doing_the_whole_generation_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
+async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
     let client = Client::connect(&namespace("group-rules")).await.unwrap();
     let group = client.group(Group::new("double", "g").unwrap()).await.unwrap();
     group.submit(0, member(0)).await.unwrap();
@@ -105,7 +105,7 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
         group.submit_last(4, member(4)).await.unwrap_err(),
         SubmitError::Group(GroupError::Sealed { .. })
     ));
-    // By a handle that does not know of the seal yet.
+    // With a handle that does not know of the seal yet.
     let late = client.group(Group::new("double", "g").unwrap()).await.unwrap();
     assert_eq!(
         told(late.submit(2, member(2)).await.unwrap_err()),
@@ -133,7 +133,7 @@ async fn what_a_group_cannot_take_is_told_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_handle_that_is_behind_reads_the_group_again() {
+async fn an_outdated_handle_reads_the_group_again() {
     let client = Client::connect(&namespace("group-behind")).await.unwrap();
     let one = client.group(Group::new("double", "g").unwrap()).await.unwrap();
     let two = client.group(Group::new("double", "g").unwrap()).await.unwrap();
@@ -146,22 +146,22 @@ async fn a_handle_that_is_behind_reads_the_group_again() {
     client.close().await;
 }
 
-/// Both stand in one multi, which the handle that is behind rejects.
+/// Both submit in one multi, which the outdated handle's check rejects.
 #[tokio::test]
-async fn handles_of_one_group_that_are_behind_and_ahead_submit_together() {
+async fn outdated_and_current_handles_of_one_group_submit_together() {
     let client = Client::connect(&namespace("group-apart")).await.unwrap();
     let behind = client.group(Group::new("double", "g").unwrap()).await.unwrap();
     let ahead = client.group(Group::new("double", "g").unwrap()).await.unwrap();
     ahead.seal(40).await.unwrap();
     let submitted = (0..40).map(|n| if n % 2 == 0 { &behind } else { &ahead }.submit(n, member(n.into())));
-    timeout(SOON, try_join_all(submitted)).await.expect("the one that is behind learns").unwrap();
+    timeout(SOON, try_join_all(submitted)).await.expect("the outdated handle is refreshed").unwrap();
     assert_eq!(ahead.view().await.unwrap().open, 40);
     client.close().await;
 }
 
-/// S7: a mark that is taken back is not counted.
+/// S7: a mark that was removed by a retry is not counted.
 #[tokio::test]
-async fn a_dead_member_that_is_retried_while_the_group_is_open_is_waited_for_again() {
+async fn an_open_group_waits_again_for_a_retried_dead_member() {
     let runs = Runs::default();
     let noted = runs.clone();
     let handlers = Handlers::new()
@@ -190,7 +190,7 @@ async fn a_dead_member_that_is_retried_while_the_group_is_open_is_waited_for_aga
 }
 
 #[tokio::test]
-async fn a_member_that_is_retried_after_the_join_runs_for_itself() {
+async fn a_member_retried_after_the_join_does_not_affect_the_group() {
     let handlers = Handlers::new()
         .job("fragile", |context, (): ()| async move {
             if context.generation() == 1 { Err(HandlerError::new("broken")) } else { Ok(7_u64) }
@@ -207,12 +207,12 @@ async fn a_member_that_is_retried_after_the_join_runs_for_itself() {
     group.wait(SOON).await.unwrap();
     client.retry(job.id()).await.unwrap();
     assert_eq!(result(client, "fragile:g:0").await, json!(7));
-    assert_eq!(group.view().await.unwrap().dead, 1, "the group is over");
+    assert_eq!(group.view().await.unwrap().dead, 1, "the group is done");
     cluster.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_group_without_a_join_is_done_with_its_last_member_and_an_empty_one_at_once() {
+async fn a_group_without_a_join_is_done_with_its_last_member_and_an_empty_one_immediately() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();

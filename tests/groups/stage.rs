@@ -1,4 +1,4 @@
-//! What ran, and clusters to run it on.
+//! Records of runs, and clusters to run on.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use bellwether_testkit::{eventually, eventually_some};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// Runs that came to their end, in order.
+/// Completed runs, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs(Arc<Mutex<Vec<String>>>);
 
@@ -28,18 +28,18 @@ impl Runs {
         self.all().iter().filter(|run| *run == what).count()
     }
 
-    /// Where it was noted last.
+    /// Returns the position of its last entry.
     pub(crate) fn last(&self, what: &str) -> usize {
         self.all().iter().rposition(|run| run == what).unwrap_or_else(|| panic!("{what} never ran"))
     }
 
-    /// Where it was noted first.
+    /// Returns the position of its first entry.
     pub(crate) fn first(&self, what: &str) -> usize {
         self.all().iter().position(|run| run == what).unwrap_or_else(|| panic!("{what} never ran"))
     }
 }
 
-/// Doubles a number.
+/// Handlers that double a number.
 pub(crate) fn doubling(runs: &Runs) -> Handlers {
     let (members, joins) = (runs.clone(), runs.clone());
     Handlers::new()
@@ -60,7 +60,7 @@ pub(crate) fn doubling(runs: &Runs) -> Handlers {
         })
 }
 
-/// How many members succeeded, and the sum of their results.
+/// Returns how many members succeeded, and the sum of their results.
 pub(crate) async fn sum(mut members: Members) -> Result<(u64, u64), HandlerError> {
     let (mut count, mut sum) = (0, 0);
     while let Some(member) = members.next().await? {
@@ -76,7 +76,7 @@ pub(crate) async fn cluster(handlers: Handlers, nodes: usize) -> Cluster {
     Cluster::builder(handlers).nodes(nodes).configure(|_, node| node.slots(4)).start().await.unwrap()
 }
 
-/// The group of a job's sub-jobs, once it has some.
+/// Returns the group of a job's sub-jobs, once it has some.
 pub(crate) async fn sub_jobs(client: &Client, parent: &str) -> String {
     let parent = JobId::new(parent).unwrap();
     let what = format!("{parent} has sub-jobs");
@@ -88,23 +88,23 @@ pub(crate) fn group(id: &str) -> GroupId {
     GroupId::new(id).unwrap()
 }
 
-/// Waits until a group, that is there now or will be, is done.
+/// Waits until a group exists and is done.
 pub(crate) async fn done(client: &Client, id: &str) -> GroupView {
-    let there = format!("group {id} is there");
+    let there = format!("group {id} exists");
     eventually(&there, SOON, async || client.get_group(&group(id)).await.unwrap().is_some()).await;
     client.wait_group(&group(id), SOON).await.unwrap()
 }
 
-/// What a job returned, that is there now or will be.
+/// Waits until a job exists and has ended, and returns its result.
 pub(crate) async fn result(client: &Client, id: &str) -> serde_json::Value {
-    let there = format!("{id} is there");
+    let there = format!("{id} exists");
     eventually(&there, SOON, async || client.get(&JobId::new(id).unwrap()).await.unwrap().is_some()).await;
     let view = client.wait(&JobId::new(id).unwrap(), SOON).await.unwrap();
     let result = view.result.clone().unwrap_or_else(|| panic!("{}: {}", id, view.status()));
     serde_json::from_slice(result.bytes()).unwrap()
 }
 
-/// How often each job's run came to its end.
+/// Returns how often each job's run was completed.
 #[allow(dead_code, reason = "for the report of a failed test")]
 pub(crate) fn counts(runs: &Runs) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();

@@ -9,16 +9,16 @@ use serde_json::json;
 
 use crate::stage::{Runs, SOON, cluster, done, result, sub_jobs};
 
-/// Ends as its payload says: at once, or when it is told to.
+/// Ends as its payload specifies: immediately, or when it is cancelled.
 fn moody(runs: &Runs) -> Handlers {
     let joined = runs.clone();
     Handlers::new()
         .job("moody", |context, mood: String| async move {
             match mood.as_str() {
-                "fails" => Err(HandlerError::new("in no mood")),
+                "fails" => Err(HandlerError::new("planned failure")),
                 "stays" => {
                     context.cancelled().await;
-                    Err(HandlerError::new("told to stop"))
+                    Err(HandlerError::new("cancelled"))
                 }
                 _ => Ok(()),
             }
@@ -41,7 +41,7 @@ fn mood(mood: &str) -> Job {
 }
 
 #[tokio::test]
-async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
+async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members() {
     let runs = Runs::default();
     let cluster = cluster(moody(&runs), 1).await;
     let client = cluster.client();
@@ -49,18 +49,18 @@ async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
     group.submit(0, mood("well")).await.unwrap();
     group.submit(1, mood("stays")).await.unwrap();
     let running = JobId::new("moody:g:1").unwrap();
-    eventually("one runs", SOON, async || {
+    eventually("the first member runs", SOON, async || {
         client.get(&running).await.unwrap().unwrap().state == State::Running
     })
     .await;
-    // One slot of four is left for them, behind two that stay; a delayed one waits out its backoff.
+    // Members 1 to 3 occupy three of the four slots, and member 4 waits for its backoff.
     for (number, how) in [(2, "stays"), (3, "stays")] {
         group.submit(number, mood(how)).await.unwrap();
     }
     let delayed =
         Job::new("moody", &"fails").unwrap().backoff(Duration::from_secs(300), Duration::from_secs(300));
     group.submit(4, delayed).await.unwrap();
-    eventually("one is delayed", SOON, async || {
+    eventually("a member is delayed", SOON, async || {
         client.get(&JobId::new("moody:g:4").unwrap()).await.unwrap().unwrap().state == State::Delayed
     })
     .await;
@@ -73,15 +73,15 @@ async fn the_first_failure_joins_at_once_and_ends_what_waits_and_what_runs() {
     assert!(matches!(late, SubmitError::Group(GroupError::Closed { .. })), "{late}");
     assert!(
         group.submit(0, mood("well")).await.unwrap().is_duplicate(),
-        "one that is there is the same member"
+        "an existing member is the same member"
     );
     assert_eq!(runs.count("join"), 1);
     cluster.stop().await.unwrap();
 }
 
-/// Nobody serves the kind, so that only the client ends members.
+/// No worker serves the kind, so that only the client ends members.
 #[tokio::test]
-async fn a_group_without_a_join_that_fails_fast_admits_nobody_after_the_first_failure() {
+async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failure() {
     let cluster = cluster(moody(&Runs::default()), 1).await;
     let client = cluster.client();
     let plain = Group::new("unserved", "plain").unwrap().fail_fast().without_join();
@@ -99,7 +99,7 @@ async fn a_group_without_a_join_that_fails_fast_admits_nobody_after_the_first_fa
 }
 
 #[tokio::test]
-async fn a_parent_that_dies_stops_its_sub_jobs_and_its_finished_handler_hears_of_it() {
+async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
     let runs = Runs::default();
     let finished = runs.clone();
     let handlers = moody(&runs)
@@ -108,7 +108,7 @@ async fn a_parent_that_dies_stops_its_sub_jobs_and_its_finished_handler_hears_of
             for number in 0..3 {
                 group.submit(number, mood("stays")).await?;
             }
-            Err::<(), _>(HandlerError::new("changed my mind"))
+            Err::<(), _>(HandlerError::new("planned failure"))
         })
         .finished("parent", move |_, finished_of| {
             let runs = finished.clone();
@@ -156,7 +156,7 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
         client.get(&JobId::new("parent:outer:0").unwrap()).await.unwrap().unwrap().state == State::Succeeded
     })
     .await;
-    assert_eq!(group.view().await.unwrap().open, 1, "its end waits for that of its sub-jobs");
+    assert_eq!(group.view().await.unwrap().open, 1, "the member ends after its sub-jobs");
     group.submit(1, Job::new("parent", &false).unwrap().max_attempts(1)).await.unwrap();
     let view = done(client, "outer").await;
     assert_eq!((view.succeeded, view.dead, view.open), (1, 1, 0), "{view:?}");
@@ -164,7 +164,7 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
     cluster.stop().await.unwrap();
 }
 
-/// Generation 2 would run beside what generation 1 left behind.
+/// Generation 2 would run at the same time as the sub-jobs of generation 1.
 #[tokio::test]
 async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
     let runs = Runs::default();
@@ -186,7 +186,7 @@ async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
 }
 
 #[tokio::test]
-async fn each_generation_of_a_parent_has_sub_jobs_of_its_own() {
+async fn each_generation_of_a_parent_has_its_own_sub_jobs() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
         let group = context.sub_jobs("moody").open().await?;
@@ -222,7 +222,7 @@ async fn a_member_with_sub_jobs_is_not_retried_before_they_are_done() {
     let parent = group.submit(0, Job::new("parent", &()).unwrap().max_attempts(1)).await.unwrap();
     let ended = parent.wait(SOON).await.unwrap();
     assert_eq!(ended.state, State::Dead);
-    // Right after its end, or once its sub-jobs have ended: it is told, or done.
+    // Right after its end, or once its sub-jobs have ended: the retry is refused, or done.
     match client.retry(parent.id()).await {
         Err(error) => assert!(matches!(error, Error::Group(GroupError::Spawned { .. })), "{error}"),
         Ok(_) => assert!(group.view().await.unwrap().stage == GroupStage::Done),

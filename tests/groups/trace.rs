@@ -1,4 +1,4 @@
-//! Which trace the jobs of a group belong to.
+//! Traces of the jobs of a group.
 
 use bellwether::{Group, HandlerError, Handlers, Job, JobId, TraceContext};
 
@@ -17,7 +17,7 @@ async fn trace(client: &bellwether::Client, id: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn members_and_the_join_are_part_of_their_groups_trace_unless_they_bring_one() {
+async fn members_without_a_trace_and_the_join_use_the_trace_of_the_group() {
     let cluster = cluster(doubling(&Runs::default()), 1).await;
     let client = cluster.client();
     let traced = Group::new("double", "g").unwrap().total(2).trace_context(context(OF_GROUP));
@@ -32,8 +32,7 @@ async fn members_and_the_join_are_part_of_their_groups_trace_unless_they_bring_o
 }
 
 #[tokio::test]
-async fn sub_jobs_their_join_and_the_finished_job_are_part_of_their_parents_trace_also_when_it_is_tried_again()
- {
+async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
     let handlers = doubling(&Runs::default())
         .job("parent", |context, (): ()| async move {
             let saw = context.trace_context().map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! A live worker whose handler, or whole runtime, hangs loses the job to another.
+//! A live worker whose handler or whole runtime hangs loses the job to another worker.
 
 use std::future::pending;
 use std::thread;
@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use crate::stage::{Gate, LEASE, SOON, job, over, view};
 
-/// Whose first run hangs.
+/// Handlers whose first run hangs.
 fn hangs_first(gate: &Gate) -> Handlers {
     let (of_async, of_blocking, of_freezing) = (gate.clone(), gate.clone(), gate.clone());
     Handlers::new()
@@ -47,7 +47,7 @@ fn hangs_first(gate: &Gate) -> Handlers {
 }
 
 #[tokio::test]
-async fn a_handler_that_hangs_is_told_and_dropped_and_its_job_runs_again() {
+async fn a_hung_handler_is_cancelled_and_dropped_and_its_job_runs_again() {
     let gate = Gate::new();
     let cluster = Cluster::builder(hangs_first(&gate)).nodes(2).start().await.unwrap();
     cluster.client().submit(job("async", "hung")).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_handler_that_hangs_is_told_and_dropped_and_its_job_runs_again() {
 }
 
 #[tokio::test]
-async fn a_blocking_handler_that_hangs_loses_its_job_and_its_late_result_goes_nowhere() {
+async fn a_hung_blocking_handler_loses_its_job_and_its_late_result_is_dropped() {
     let gate = Gate::new();
     let cluster = Cluster::builder(hangs_first(&gate)).nodes(2).start().await.unwrap();
     cluster.client().submit(job("blocking", "hung")).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_blocking_handler_that_hangs_loses_its_job_and_its_late_result_goes_no
     assert_eq!(gate.came("hung"), [1, 2]);
 }
 
-/// A node whose only thread is blocked, while its ZooKeeper client, which has a thread of its own, keeps its session.
+/// A node whose only thread is blocked. Its ZooKeeper client has its own thread and keeps the session.
 struct Frozen {
     thread: thread::JoinHandle<()>,
 }
@@ -92,7 +92,7 @@ impl Frozen {
     }
 
     async fn registered(cluster: &Cluster, workers: usize) {
-        eventually("it is a worker", SOON, async || {
+        eventually("the node is registered as a worker", SOON, async || {
             cluster.client().workers().await.unwrap().len() == workers
         })
         .await;
@@ -100,10 +100,10 @@ impl Frozen {
 }
 
 #[tokio::test]
-async fn a_worker_whose_whole_runtime_hangs_loses_its_job_to_another_while_its_session_lives() {
+async fn a_worker_with_a_hung_runtime_loses_its_job_while_its_session_is_alive() {
     let gate = Gate::new();
     let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold"));
-    // The only node that leads has no worker until the frozen one has the job.
+    // The node that leads has no worker until the frozen one has the job.
     let mut cluster = cluster.nodes(0).start().await.unwrap();
     let frozen = Frozen::start(&cluster, &gate);
     Frozen::registered(&cluster, 1).await;
@@ -115,8 +115,8 @@ async fn a_worker_whose_whole_runtime_hangs_loses_its_job_to_another_while_its_s
     let ended = over(&cluster, "hung").await;
     assert_eq!((ended.state, ended.attempt, ended.losses), (State::Succeeded, 2, 1), "{ended:?}");
     assert_ne!(ended.worker, had, "{ended:?}");
-    assert_eq!(cluster.client().workers().await.unwrap().len(), 2, "its session lived all the while");
-    // Its late result is fenced.
+    assert_eq!(cluster.client().workers().await.unwrap().len(), 2, "the session of the hung worker is alive");
+    // Its late result is rejected by the fence.
     gate.open();
     let thread = frozen.thread;
     tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
@@ -126,9 +126,9 @@ async fn a_worker_whose_whole_runtime_hangs_loses_its_job_to_another_while_its_s
     cluster.stop().await.unwrap();
 }
 
-/// The clock of the new leader begins afresh: the job is taken later, and taken.
+/// The new leader's clock starts at zero: the job is taken later, but it is taken.
 #[tokio::test]
-async fn a_leader_killed_in_the_middle_of_a_lease_is_followed_by_one_that_takes_the_job() {
+async fn a_new_leader_takes_the_job_after_a_full_lease_by_its_own_clock() {
     const THREE: Duration = Duration::from_secs(3);
     let gate = Gate::new();
     let cluster = Cluster::builder(hangs_first(&gate)).configure(|_, node| node.tag("cold").candidate(false));
@@ -144,7 +144,7 @@ async fn a_leader_killed_in_the_middle_of_a_lease_is_followed_by_one_that_takes_
     let leader = Node::builder(cluster.zookeeper()).node_id("leader").start().await.unwrap();
     let ended = over(&cluster, "hung").await;
     assert_eq!((ended.state, ended.attempt, ended.losses), (State::Succeeded, 2, 1), "{ended:?}");
-    assert!(since.elapsed() >= THREE, "by its own clock, whatever the one before had seen");
+    assert!(since.elapsed() >= THREE, "the new leader measures the lease by its own clock");
     gate.open();
     let thread = frozen.thread;
     tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
@@ -153,14 +153,14 @@ async fn a_leader_killed_in_the_middle_of_a_lease_is_followed_by_one_that_takes_
 }
 
 #[tokio::test]
-async fn a_handler_that_heeds_the_sign_ends_its_attempt_before_it_is_dropped() {
+async fn a_handler_that_stops_when_cancelled_ends_its_attempt_before_it_is_dropped() {
     let handlers = Handlers::new()
         .job("heeds", |context, (): ()| async move {
             if context.attempt() > 1 {
                 return Ok("in time");
             }
             context.cancelled().await;
-            Err(HandlerError::new("told to stop"))
+            Err(HandlerError::new("cancelled"))
         })
         .lease(LEASE);
     let cluster = Cluster::builder(handlers).start().await.unwrap();

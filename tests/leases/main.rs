@@ -1,4 +1,4 @@
-//! What becomes of jobs whose handlers hang, renew, report, and say what shall follow.
+//! Jobs whose handlers hang, renew their lease, report progress, or choose an outcome.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod hung;

@@ -1,4 +1,4 @@
-//! What a handler says shall follow.
+//! Outcomes that a handler can choose.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use bellwether::{HandlerError, Handlers, Job, State};
 use crate::stage::{job, over};
 
 #[tokio::test]
-async fn a_job_that_can_never_succeed_is_dead_at_once_after_its_handler_of_invalid_jobs_ran() {
+async fn an_invalid_job_is_dead_immediately_after_on_invalid_ran() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
     let handlers = Handlers::new()
@@ -38,7 +38,7 @@ async fn a_job_that_can_never_succeed_is_dead_at_once_after_its_handler_of_inval
 }
 
 #[tokio::test]
-async fn a_handler_of_invalid_jobs_that_panics_changes_nothing() {
+async fn a_panic_of_on_invalid_changes_nothing() {
     let handlers = Handlers::new()
         .job("bad", |_, (): ()| async { Err::<(), _>(HandlerError::invalid("no")) })
         .on_invalid(|_, _| async { panic!("planned: on purpose") });
@@ -50,7 +50,7 @@ async fn a_handler_of_invalid_jobs_that_panics_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_job_that_asks_to_be_called_later_loses_nothing_by_it() {
+async fn a_snoozed_job_counts_no_failure_and_no_loss() {
     let handlers = Handlers::new().job("patient", |context, (): ()| async move {
         if context.attempt() <= 3 {
             return Err(HandlerError::retry_later(Duration::from_secs(1)));

@@ -1,4 +1,4 @@
-//! What an attempt says while it runs, and leaves to the next.
+//! Progress of an attempt while it runs, and its checkpoint for the next attempt.
 
 use bellwether::testing::Cluster;
 use bellwether::{HandlerError, Handlers, State};
@@ -6,7 +6,7 @@ use bellwether_testkit::eventually;
 
 use crate::stage::{Gate, SOON, job, over, view};
 
-/// Counts on from where the attempt before it was.
+/// A handler that counts on from the last checkpoint.
 fn counts(gate: &Gate) -> Handlers {
     let gate = gate.clone();
     Handlers::new()
@@ -27,31 +27,31 @@ fn counts(gate: &Gate) -> Handlers {
 }
 
 #[tokio::test]
-async fn progress_is_seen_while_a_job_runs_and_its_checkpoint_survives_the_death_of_its_worker() {
+async fn progress_of_a_running_job_is_visible_and_its_checkpoint_survives_the_worker() {
     let gate = Gate::new();
     let cluster = Cluster::builder(counts(&gate)).nodes(3).start().await.unwrap();
     cluster.client().submit(job("counts", "counts")).await.unwrap();
-    eventually("its progress is written", SOON, async || {
+    eventually("the progress of the job is written", SOON, async || {
         view(&cluster, "counts").await.status() == "running: 10 %: step 1"
     })
     .await;
     let seen = view(&cluster, "counts").await;
     assert_eq!(seen.progress.unwrap().checkpoint(), [1]);
-    // Its worker, and the leader, whichever of the nodes they are.
+    // Kills its worker and the leader, which may be the same node.
     let worker = cluster.named(seen.node.unwrap().as_str()).unwrap();
     worker.kill().await;
     let leader = cluster.leader().await.unwrap();
     leader.kill().await;
     let ended = over(&cluster, "counts").await;
     assert_eq!((ended.state, ended.attempt), (State::Succeeded, 2), "{ended:?}");
-    assert_eq!(ended.result.unwrap().bytes(), b"1", "it went on from the checkpoint");
-    assert_eq!(ended.progress.unwrap().checkpoint(), [2], "what was said last goes with the close");
+    assert_eq!(ended.result.unwrap().bytes(), b"1", "the second attempt continued from the checkpoint");
+    assert_eq!(ended.progress.unwrap().checkpoint(), [2], "the last checkpoint is written with the close");
     gate.open();
     cluster.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_said_last_is_what_the_next_begins_with() {
+async fn the_next_attempt_starts_with_the_checkpoint_of_a_failed_one() {
     let handlers = Handlers::new().job("fails", |context, (): ()| async move {
         match context.last_checkpoint() {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -71,7 +71,7 @@ async fn what_a_failed_attempt_said_last_is_what_the_next_begins_with() {
 }
 
 #[tokio::test]
-async fn progress_out_of_its_bounds_fails_by_name() {
+async fn progress_out_of_bounds_is_an_error_that_names_the_field() {
     let handlers = Handlers::new().job("boasts", |context, (): ()| async move {
         context.progress(101, "more than all")?;
         Ok(())

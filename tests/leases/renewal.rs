@@ -1,4 +1,4 @@
-//! Renewals: what they keep, and what they cost.
+//! Lease renewals: their effect and their cost.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bellwether_testkit::eventually;
 
 use crate::stage::{Gate, LEASE, SOON, assignment, job, look, over, record_version};
 
-/// Runs until the gate opens.
+/// Handlers that run until the gate opens.
 fn held(gate: &Gate) -> Handlers {
     let (of_auto, of_asking) = (gate.clone(), gate.clone());
     Handlers::new()
@@ -41,7 +41,7 @@ async fn a_lease_that_is_renewed_automatically_keeps_its_job() {
     let zk = look(&cluster).await;
     cluster.client().submit(job("auto", "kept").lease(LEASE)).await.unwrap();
     gate.has_come("kept", 1).await;
-    eventually("it has been renewed for four leases", SOON, async || {
+    eventually("the lease was renewed for four leases", SOON, async || {
         let (standing, version) = assignment(&cluster, &zk, "kept").await;
         assert_eq!((standing.attempt, standing.lease), (1, LEASE));
         version >= 12
@@ -54,7 +54,7 @@ async fn a_lease_that_is_renewed_automatically_keeps_its_job() {
 }
 
 #[tokio::test]
-async fn a_job_may_refuse_the_automatic_renewal_of_its_kind() {
+async fn a_job_may_disable_the_automatic_renewal_of_its_kind() {
     let gate = Gate::new();
     let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
     let refuses = job("auto", "lost").lease(LEASE).renew_lease_automatically(false).max_losses(1);
@@ -65,14 +65,14 @@ async fn a_job_may_refuse_the_automatic_renewal_of_its_kind() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_is_asked_for_is_written_once_and_moves_the_lease() {
+async fn a_requested_renewal_is_written_once_and_extends_the_lease() {
     let gate = Gate::new();
     let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
     let zk = look(&cluster).await;
     let asks = bellwether::Job::new("asking", &Duration::from_secs(600)).unwrap().id("asks");
     cluster.client().submit(asks).await.unwrap();
     gate.has_come("asks", 1).await;
-    eventually("it is renewed", SOON, async || assignment(&cluster, &zk, "asks").await.1 == 1).await;
+    eventually("the lease is renewed", SOON, async || assignment(&cluster, &zk, "asks").await.1 == 1).await;
     let (standing, _) = assignment(&cluster, &zk, "asks").await;
     assert!(standing.lease > Duration::from_secs(590), "{standing:?}");
     gate.open();
@@ -83,7 +83,7 @@ async fn a_renewal_that_is_asked_for_is_written_once_and_moves_the_lease() {
 }
 
 #[tokio::test]
-async fn a_lease_out_of_its_bounds_is_refused_by_name() {
+async fn a_lease_out_of_bounds_is_an_error_that_names_the_field() {
     let handlers = Handlers::new().job("asking", |context, lease: Duration| async move {
         context.renew_lease(lease)?;
         Ok(())
@@ -97,21 +97,21 @@ async fn a_lease_out_of_its_bounds_is_refused_by_name() {
     assert!(short.unwrap_err().to_string().starts_with("lease must be 1s to"));
 }
 
-/// Its life is two transactions of the worker's cluster: the assignment and the close.
+/// Its life is two transactions: the assignment and the close.
 #[tokio::test]
-async fn a_job_shorter_than_a_third_of_its_lease_writes_nothing_but_its_end() {
+async fn a_job_shorter_than_a_third_of_its_lease_writes_only_its_end() {
     let gate = Gate::new();
     let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
     let zk = look(&cluster).await;
     cluster.client().submit(job("auto", "short").lease(60 * LEASE)).await.unwrap();
     gate.has_come("short", 1).await;
-    // A renewal of another job at the same time shows that the beats go on.
+    // A renewal of another job at the same time shows that renewals are written.
     cluster.client().submit(job("auto", "long").lease(LEASE)).await.unwrap();
     gate.has_come("long", 1).await;
-    eventually("the other is renewed", SOON, async || assignment(&cluster, &zk, "long").await.1 >= 3).await;
+    eventually("the other job renews", SOON, async || assignment(&cluster, &zk, "long").await.1 >= 3).await;
     assert_eq!(assignment(&cluster, &zk, "short").await.1, 0);
     gate.open();
     over(&cluster, "short").await;
-    assert_eq!(record_version(&zk, "short").await, 1, "set once, by its close");
+    assert_eq!(record_version(&zk, "short").await, 1, "the record was set once, by the close");
     cluster.stop().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Jobs that run until they are told to, and a look at what stands in ZooKeeper about them.
+//! Handlers that run until a gate opens, and reads of their znodes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-/// The shortest that there is.
+/// The shortest valid lease.
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
-/// A gate that runs wait at, and who came there.
+/// A gate at which handlers wait, and a record of the runs that reached it.
 #[derive(Clone)]
 pub(crate) struct Gate(Arc<Inner>);
 
@@ -35,7 +35,7 @@ impl Gate {
         self.0.open.send_replace(true);
     }
 
-    /// Notes the run.
+    /// Records the run.
     pub(crate) fn come(&self, context: &JobContext) {
         let mut came = self.0.came.lock().unwrap();
         came.entry(context.job().to_string()).or_default().push(context.attempt());
@@ -45,14 +45,14 @@ impl Gate {
         self.0.open.subscribe().wait_for(|open| *open).await.unwrap();
     }
 
-    /// On a thread: nothing else runs there.
+    /// Blocks the thread.
     pub(crate) fn block(&self) {
         while !*self.0.open.borrow() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// The attempts that ran, in the order of their beginnings.
+    /// Returns the attempts that ran, in the order of their starts.
     pub(crate) fn came(&self, job: &str) -> Vec<u32> {
         self.0.came.lock().unwrap().get(job).cloned().unwrap_or_default()
     }
@@ -80,7 +80,7 @@ pub(crate) async fn look(cluster: &Cluster) -> Zk {
     connect(&cluster.zookeeper().parse().unwrap(), SOON).await.unwrap()
 }
 
-/// A running job's assignment and its version.
+/// Returns a running job's assignment and its version.
 pub(crate) async fn assignment(cluster: &Cluster, zk: &Zk, id: &str) -> (Assignment, i32) {
     let worker = view(cluster, id).await.worker.unwrap();
     let path = path::assignment(worker, &JobId::new(id).unwrap());
@@ -88,7 +88,7 @@ pub(crate) async fn assignment(cluster: &Cluster, zk: &Zk, id: &str) -> (Assignm
     (wire::decode(&node.data).unwrap(), node.version)
 }
 
-/// How often a job's record was set.
+/// Returns how often a job's record was set.
 pub(crate) async fn record_version(zk: &Zk, id: &str) -> i32 {
     zk.get(path::record(&JobId::new(id).unwrap())).await.unwrap().unwrap().version
 }

@@ -6,10 +6,10 @@ use futures::FutureExt as _;
 
 pub use crate::cli::fuzz::command_line;
 
-/// A payload for a stock kind, which the first byte chooses: it is understood, or the attempt fails with a reason.
+/// A payload for a stock kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
 pub fn stock(bytes: &[u8]) {
-    // No payload names this program, so that nothing is run.
-    const UNNAMED: &str = "a program with a name that nobody guesses: 5c1f2a";
+    // No payload can name this program, so nothing is executed.
+    const UNNAMED: &str = "a program that no payload names: 5c1f2a";
     let Some((choice, payload)) = bytes.split_first() else { return };
     let kinds = ["sum", "echo", "sleep", "fail", "exec"];
     let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
@@ -18,9 +18,9 @@ pub fn stock(bytes: &[u8]) {
     let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind.clone(), payload);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _guard = runtime.enter();
-    // One that goes to sleep is not waited for.
+    // A handler that sleeps is not awaited.
     if let Some(Err(error)) = handlers.get(&kind).expect("it has a handler").call(context).now_or_never() {
-        assert!(!error.message().is_empty(), "a failure says why");
+        assert!(!error.message().is_empty(), "a failure has a message");
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     ];
 
     #[test]
-    fn any_payload_of_a_stock_kind_is_understood_or_fails_its_attempt() {
+    fn any_payload_of_a_stock_kind_is_accepted_or_fails_the_attempt() {
         Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "stock").exercise(
             MUTANTS,
             &JSON,

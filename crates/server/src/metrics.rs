@@ -1,8 +1,5 @@
-//! Metrics of this process: every series is described and touched before the first scrape.
-//!
-//! A series that was never touched is not rendered, and a dashboard would show nothing where it should show
-//! zero. So [`register`] makes all of them, for each kind that is known, from the one table
-//! [`bellwether::metrics::ALL`].
+//! The Prometheus exporter of this process. Every series is described and registered before the first scrape, so that a dashboard
+//! shows zero instead of no data.
 
 use std::net::SocketAddr;
 
@@ -10,34 +7,33 @@ use bellwether::Kind;
 use bellwether::metrics::{SECONDS, register};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// How often samples are moved into their histograms: those in between are kept one by one.
+/// How often samples are moved into their histograms. Until then each sample is kept in memory.
 const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Why metrics are not served.
+/// Metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// Something else listens there, or the address is not this machine's.
+    /// The address is in use, or does not belong to this machine.
     #[error(
         "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// This process has a recorder already.
-    #[error("this process records its metrics elsewhere already")]
+    /// This process already has a metrics recorder.
+    #[error("this process already has another metrics recorder")]
     Installed,
     /// The exporter refused its settings.
     #[error("the metrics exporter refused its settings")]
     Settings(#[source] BuildError),
 }
 
-/// Records this process's metrics from now on, with every series at zero, for whoever serves them: the handle renders
-/// them.
+/// Starts to record this process's metrics, with every series at zero. The returned handle renders them.
 ///
-/// Must be called in a tokio runtime, which keeps the histograms small.
+/// Must be called in a tokio runtime: a task compacts the histograms periodically.
 ///
 /// # Errors
 /// [`MetricsError::Installed`].
@@ -60,10 +56,10 @@ pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
     Ok(handle)
 }
 
-/// Serves `/metrics` on `address` and records into it from now on, with every series at zero. The handle renders the same
-/// for whoever else serves them.
+/// Starts to record this process's metrics, with every series at zero, and serves `/metrics` on `address`. The
+/// returned handle renders the same metrics.
 ///
-/// Must be called in a tokio runtime, which serves the scrapes.
+/// Must be called in a tokio runtime, which runs the server.
 ///
 /// # Errors
 /// [`MetricsError`].
@@ -80,7 +76,7 @@ pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, Me
     metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
     tokio::spawn(async move {
         if let Err(error) = exporter.await {
-            tracing::error!(?error, "metrics are not served any more");
+            tracing::error!(?error, "the metrics server ended: metrics are no longer served");
         }
     });
     register(kinds);
@@ -127,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_taken_is_named() {
+    async fn an_address_in_use_is_named_in_the_error() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let error = serve(address, &[]).unwrap_err();

@@ -1,12 +1,12 @@
-//! Traces by OpenTelemetry: the feature `otel`.
+//! Traces with OpenTelemetry: the feature `otel`.
 //!
-//! With OpenTelemetry's layer in the process's subscriber, the spans of a job's life (submit, assign, run, report) are parts
-//! of one trace, across processes and their deaths, and so are the spans that a handler makes. A service that exports its
-//! traces already has that layer, and needs nothing of this module. [`Exporter`] is what the `bellwether` command uses: it
-//! sends spans to a collector by OTLP over HTTP.
+//! If the process's subscriber has OpenTelemetry's layer, the spans of a job's life (submit, assign, run, report) and
+//! the spans that a handler creates are parts of one trace, across processes and crashes. A service that already
+//! exports its traces has that layer and does not need this module. The `bellwether` command uses [`Exporter`], which
+//! sends spans to a collector with OTLP over HTTP.
 //!
-//! Nobody waits for the collector. Spans that have ended wait in a queue of 2,048 (`OTEL_BSP_MAX_QUEUE_SIZE`), and those that
-//! find it full are dropped. When the process ends, what waits is sent within [`FLUSH`].
+//! No job waits for the collector. Ended spans wait in a queue of 2,048 (`OTEL_BSP_MAX_QUEUE_SIZE`); when the queue
+//! is full, further spans are dropped. When the process ends, the queue is flushed for at most [`FLUSH`].
 
 use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,31 +28,31 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long the end of a process may wait for a collector: enough for one that is there, and less than what a supervisor
-/// has to wait for.
+/// How long the process's end may wait for a collector: enough for a reachable one, and shorter than the stop timeout
+/// of a process supervisor.
 pub const FLUSH: Duration = Duration::from_secs(2);
 
-/// How long one request may take: spans are behind it, in a queue that is soon full.
+/// The timeout of one request: further spans wait for it in a queue that fills up soon.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// What of a base address takes spans.
+/// The path for traces below a base address.
 const PATH: &str = "/v1/traces";
 
-/// Why nothing is exported.
+/// Traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The address is none that this build sends to.
+    /// This build cannot send to the address.
     #[error(
-        "{from} is {endpoint:?}: give http://HOST:PORT of a collector; one that wants TLS is reached through one on this machine"
+        "{from} is {endpoint:?}: give http://HOST:PORT of a collector; for TLS use a local collector that forwards"
     )]
     Endpoint {
-        /// Who said so.
+        /// The source of the address.
         from: &'static str,
-        /// What was said.
+        /// The given address.
         endpoint: String,
     },
-    /// OpenTelemetry refuses its configuration.
-    #[error("the exporter of traces cannot be made")]
+    /// OpenTelemetry rejected its configuration.
+    #[error("cannot create the trace exporter")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
 }
 
@@ -63,12 +63,13 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Of the process that calls itself `node`, to the collector at this base address, such as `http://127.0.0.1:4318`, or the
-    /// one that the environment names (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`); none if neither
-    /// does, or `OTEL_SDK_DISABLED` is true. Requests are made on the runtime, which has to outlive it.
+    /// Starts the exporter of the process named `node`. It sends to the collector at this base address, such as
+    /// `http://127.0.0.1:4318`, or else to the one that the environment names (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`,
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`). Returns `None` if neither is set, or `OTEL_SDK_DISABLED` is true. Requests run
+    /// on the given runtime, which must outlive the exporter.
     ///
-    /// Other variables of OpenTelemetry count, too: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
-    /// `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// Other variables of OpenTelemetry apply as well: `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
+    /// `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`, `OTEL_EXPORTER_OTLP_HEADERS`.
     ///
     /// # Errors
     /// [`ExportError`].
@@ -97,7 +98,7 @@ impl Exporter {
         Ok(Some(Self { provider }))
     }
 
-    /// What hands Bellwether's spans to it, and what happens in them.
+    /// Returns the layer that passes Bellwether's spans, and the events in them, to the exporter.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -113,7 +114,7 @@ impl Exporter {
             .with_filter(wanted)
     }
 
-    /// Sends what waits, for [`FLUSH`] at most. Blocks the thread, which must not be one of the runtime's.
+    /// Sends the queued spans, for at most [`FLUSH`]. Blocks the thread, which must not be a runtime thread.
     pub fn stop(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH) {
             tracing::debug!(%error, "the last spans were not sent");
@@ -121,7 +122,7 @@ impl Exporter {
     }
 }
 
-/// The address of the first who says one.
+/// Returns the address: the argument first, then the environment variables.
 fn address(given: Option<&str>) -> Result<Option<String>, ExportError> {
     let variable = |name| env::var(name).ok().filter(|text| !text.is_empty());
     if variable("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
@@ -144,12 +145,12 @@ fn address(given: Option<&str>) -> Result<Option<String>, ExportError> {
     }
 }
 
-/// The client's requests, made where its sockets can be waited for: the queue is emptied by a thread without a runtime.
+/// Sends the exporter's requests on the runtime: the thread that empties the queue has no runtime.
 #[derive(Debug)]
 struct Collector {
     client: HyperClient,
     runtime: Handle,
-    /// Whether the last request failed: told once, and once again when one succeeds.
+    /// Whether the last request failed. The change to failed is logged once, and so is the recovery.
     lost: AtomicBool,
 }
 

@@ -38,7 +38,7 @@ impl Served {
             ended = self.gateway_ended() => return Ok(ended?),
             first = signals.next() => first,
         };
-        tracing::info!("{first}: draining; again to stop at once");
+        tracing::info!("{first}: draining; send it again to stop immediately");
         let drained = tokio::select! {
             drained = self.stop() => drained,
             second = signals.next() => return Err(RunError::Interrupted(second).into()),
@@ -47,7 +47,7 @@ impl Served {
             None | Some(Drained::Empty) => Ok(()),
             Some(Drained::Abandoned) => {
                 tracing::warn!(
-                    "the drain was given up: the leader recovers what is left once the session is over"
+                    "the drain was given up: the leader recovers the remaining jobs after the session expires"
                 );
                 Err(RunError::Abandoned.into())
             }

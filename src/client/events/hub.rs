@@ -1,4 +1,4 @@
-//! The hub: turns changes of znodes into events, for all followers of a client.
+//! The hub: turns changes of znodes into events for all followers of a client.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::client::link::Link;
 use crate::client::runtime::Zk;
 use crate::client::view::{JobView, State};
 
-/// Until a watch that was refused, or that a connection ended under, is asked for again.
+/// The pause before a watch is requested again that was refused or ended with its connection.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The whole namespace: one watch, so that changes of different places come in the order of their commits.
+/// The whole namespace: with one watch, changes of different places arrive in the order of their commits.
 const ROOT: &str = "/";
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(super) enum Sent {
     End,
 }
 
-/// Ends with the last follower.
+/// The hub's task. It ends when the last follower is dropped.
 #[derive(Debug)]
 pub(in crate::client) struct Hub {
     to: broadcast::Sender<Sent>,
@@ -59,7 +59,7 @@ impl Hub {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        // Its end of the channel goes with the task.
+        // The task owns the other end of the channel.
         self.watching.has_changed().is_err()
     }
 
@@ -68,10 +68,10 @@ impl Hub {
     }
 }
 
-/// Nobody hears it when nobody follows just now.
+/// Sends to all followers. Without followers it is dropped.
 fn tell(to: &broadcast::Sender<Sent>, sent: Sent) {
     if to.send(sent).is_err() {
-        tracing::trace!("nobody follows");
+        tracing::trace!("the event has no followers");
     }
 }
 
@@ -87,14 +87,14 @@ async fn run(link: Link, to: broadcast::Sender<Sent>, watching: watch::Sender<bo
                 follow(&zk, watch, &to).await;
                 watching.send_replace(false);
             }
-            Err(error) => tracing::debug!(%error, "no watch: asking again"),
+            Err(error) => tracing::debug!(%error, "the watch was refused: retrying"),
         }
         link.sleep(RETRY).await;
     }
     tell(&to, Sent::End);
 }
 
-/// Jobs to read, each with where it was seen last, in the order in which they were first seen.
+/// Jobs whose records are to be read, each with its last seen place, in the order in which they were first seen.
 #[derive(Debug, Default)]
 struct Pending {
     order: VecDeque<JobId>,
@@ -106,12 +106,12 @@ enum Seen {
     Queued,
     Delayed,
     Running(WorkerId),
-    /// It left a place, and was not seen in another: it is over, or the next change tells.
+    /// It left a place and was not seen in another one yet: it has ended, or a later change shows its new place.
     Left,
 }
 
 impl Pending {
-    /// `false` when there are too many.
+    /// Returns `false` when there are too many jobs.
     fn note(&mut self, change: &Change) -> bool {
         let (job, seen) = match (&change.place, change.kind) {
             (Place::QueueEntry(job), ChangeKind::Created) => (job, Seen::Queued),
@@ -121,7 +121,8 @@ impl Pending {
                 Place::QueueEntry(job) | Place::DelayedEntry(_, job) | Place::Assignment(_, job),
                 ChangeKind::Deleted,
             ) => (job, Seen::Left),
-            // Data tells of leases and flags; the rest is of no job, or of one whose move is told by its places.
+            // A data change is about a lease or a flag. Other changes are not about a job, or come with changes of
+            // its places.
             (_, ChangeKind::Created | ChangeKind::Deleted | ChangeKind::DataChanged) => return true,
         };
         if self.seen.insert(job.clone(), seen).is_none() {
@@ -139,7 +140,7 @@ impl Pending {
 
 type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
 
-/// Returns when the connection is lost.
+/// Forwards changes as events until the connection is lost.
 async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>) {
     let mut pending = Pending::default();
     let mut reading: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
@@ -151,11 +152,11 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
                 reading.push(async move { (jobs, asked.await) }.boxed());
             }
         }
-        // Answers come first: there is one read at a time, and the changes that wait are one message.
+        // Replies come first: there is one read at a time, and the waiting changes are one message.
         tokio::select! {
             biased;
             Some((jobs, read)) = reading.next(), if !reading.is_empty() => {
-                // Lost with the connection: the watch ends too, and all are told of the gap.
+                // Lost with the connection: the watch ends too, and all followers hear of a gap.
                 let Ok(nodes) = read else { return };
                 for ((job, seen), node) in jobs.into_iter().zip(nodes) {
                     if let Some(event) = event(job, seen, node) {
@@ -176,7 +177,7 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
     }
 }
 
-/// What a job's record and its place say together; nothing when it is on its way, or was removed.
+/// Combines a job's record with its place. Returns `None` while the job moves between places, or if it was removed.
 fn event(job: JobId, seen: Seen, node: Option<Node>) -> Option<Event> {
     let view = match wire::decode::<JobRecord>(&node?.data) {
         Ok(record) => JobView::of(job, record),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_told_where_it_was_seen_last() {
+    fn a_job_is_reported_at_its_last_seen_place() {
         let worker = WorkerId::new(Uuid::from_u128(7));
         let mut pending = Pending::default();
         let (queued, assigned) = (path::queue_entry(&job(1)), path::assignment(worker, &job(1)));
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn more_jobs_than_may_be_held_are_too_many_and_one_job_is_one() {
+    fn pending_jobs_are_limited_and_a_repeated_job_counts_once() {
         let mut pending = Pending::default();
         let created = |n: usize| change(&path::queue_entry(&job(n)), ChangeKind::Created);
         for _ in 0..2 {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_what_the_record_says() {
+    fn an_event_matches_the_stored_record() {
         let kind = Kind::new("sum").unwrap();
         let payload = Payload::json(b"1".as_slice()).unwrap();
         let open = JobRecord::new(kind, payload, Uuid::from_u128(1), WallMillis(1));

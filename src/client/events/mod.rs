@@ -1,18 +1,19 @@
-//! What happens to jobs, as it happens: one watch for all who follow.
+//! Events of jobs, as they happen: one watch for all followers.
 //!
 //! ```text
 //! ZooKeeper ──one recursive watch──▶ hub ──batched reads──▶ ring of events ──▶ each follower, at its own pace
 //! ```
 //!
-//! The first [`Events`] of a client starts its hub, the last one ends it: a client that nobody follows costs ZooKeeper
-//! nothing. The hub hears of every entry, assignment and deletion, in the order in which they were committed, and reads
-//! the records of the jobs concerned, a hundred at a time. So a job that goes through several states while its record is
-//! being read is told in the last of them: **states may be left out, the last one never is**, unless a follower is told
-//! that it missed something. What is told is what was read, so it is never invented.
+//! The first [`Events`] of a client starts its hub, the last one ends it: a client without followers causes no load
+//! on ZooKeeper. The hub hears of every entry, assignment and deletion in commit order, and reads the records of the
+//! affected jobs, a hundred at a time. If a job passes several states while its record is being read, only the last
+//! one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
+//! that it missed events. Every reported state was read from ZooKeeper.
 //!
-//! Memory is bounded: the hub holds [`MAX_PENDING`] jobs whose record is to be read and a ring of [`RING`] events, however
-//! many follow. A follower that falls behind by more loses the oldest, and hears how many ([`Heard::Missed`]). When the
-//! connection is lost nobody knows what happened until it is back ([`Heard::Gap`]): who needs the whole truth lists.
+//! Memory is bounded, however many followers there are: the hub holds up to [`MAX_PENDING`] jobs whose records are to
+//! be read, and a ring of [`RING`] events. A follower that falls further behind loses the oldest events and learns
+//! how many ([`Heard::Missed`]). Changes during a connection loss are unknown ([`Heard::Gap`]): a follower that needs
+//! the complete state must list the jobs.
 
 mod hub;
 
@@ -27,43 +28,43 @@ use super::Client;
 use super::view::State;
 use hub::{Hub, Sent};
 
-/// Events that a follower may be behind: about a second of what one ensemble commits, and a megabyte.
+/// How many events a follower may be behind: about a second of the commits of one ensemble, and a megabyte.
 pub const RING: usize = 4_096;
 
-/// Jobs that the hub may be behind; beyond it all are told of a gap instead.
+/// How many jobs the hub may be behind. Beyond that, all followers hear of a gap instead.
 pub const MAX_PENDING: usize = 16_384;
 
-/// A job is in another state than before.
+/// A job changed its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Which job.
+    /// The job.
     pub job: JobId,
     /// Its kind; `None` when its record cannot be read.
     pub kind: Option<Kind>,
-    /// Where it is now.
+    /// Its new state.
     pub state: State,
-    /// The worker that has it, while it runs.
+    /// The worker that it is assigned to, while it runs.
     pub worker: Option<WorkerId>,
-    /// The attempt under way, or the last that was closed; 0 before the first.
+    /// The running attempt, or the last one that was closed; 0 before the first.
     pub attempt: u32,
-    /// 1, and one more for each time that it was opened again.
+    /// The generation: 1, plus one for each time that the job was opened again.
     pub generation: u32,
-    /// The last error, unless it succeeded.
+    /// The last error, unless the job succeeded.
     pub error: Option<String>,
 }
 
-/// What a follower hears.
+/// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// Of a job.
+    /// A job changed its state.
     Event(Arc<Event>),
-    /// So many events were lost on this follower, which was too slow for them.
+    /// This follower was too slow and lost this number of events.
     Missed(u64),
-    /// Some may have been lost on all, as the connection was lost or too much happened at once.
+    /// Events may have been lost for all followers: the connection was lost, or there were too many changes.
     Gap,
 }
 
-/// Follows what happens to jobs; see [`Client::events`]. The client's session lives as long as it.
+/// A follower of events; see [`Client::events`]. It keeps the client's session alive.
 #[derive(Debug)]
 pub struct Events {
     receiver: broadcast::Receiver<Sent>,
@@ -71,7 +72,7 @@ pub struct Events {
 }
 
 impl Client {
-    /// Follows what happens to all jobs of the namespace from now on.
+    /// Follows the events of all jobs of the namespace from now on.
     ///
     /// Must be called in a tokio runtime.
     #[must_use]
@@ -86,29 +87,29 @@ impl Client {
     }
 }
 
-/// The hub, if somebody follows.
+/// The hub, if there are followers.
 pub(super) type Known = std::sync::Mutex<Weak<Hub>>;
 
 impl Events {
-    /// Waits until the watch is set: what happens from then on is told. `false` when the client was closed.
+    /// Waits until the watch is set: all later changes are reported. Returns `false` if the client was closed.
     pub async fn watching(&mut self) -> bool {
         self.hub.watching().await
     }
 
-    /// The next one; `None` once the client is closed or its namespace refused.
+    /// Returns the next event; `None` once the client is closed or its namespace was refused.
     ///
     /// # Cancellation
-    /// A dropped call loses nothing.
+    /// Cancel safe: a dropped call loses no event.
     pub async fn next(&mut self) -> Option<Heard> {
         heard(self.receiver.recv().await)
     }
 
-    /// As [`Events::next`], when there is one already.
+    /// Like [`Events::next`], but returns `None` immediately if there is no event yet.
     pub fn try_next(&mut self) -> Option<Heard> {
         match self.receiver.try_recv() {
             Ok(Sent::Heard(heard)) => Some(heard),
             Err(TryRecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
-            // The next wait tells the end again: the hub that has ended is kept by nobody.
+            // The next wait reports the end again: no follower keeps a hub that has ended.
             Ok(Sent::End) | Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
@@ -127,14 +128,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_is_slower_than_the_ring_hears_how_many_it_missed_and_the_last() {
+    async fn a_slow_follower_learns_how_many_events_it_missed() {
         let (ring, mut follower) = broadcast::channel(RING);
         let sent = RING + 7;
         for missed in 0..sent {
-            // Told apart by a number.
+            // The number identifies the event.
             ring.send(Sent::Heard(Heard::Missed(missed as u64))).unwrap();
         }
-        assert_eq!(heard(follower.recv().await), Some(Heard::Missed(7)), "it was too slow for so many");
+        assert_eq!(heard(follower.recv().await), Some(Heard::Missed(7)), "the oldest events were lost");
         for next in 7..sent {
             assert_eq!(heard(follower.recv().await), Some(Heard::Missed(next as u64)));
         }

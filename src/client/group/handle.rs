@@ -1,4 +1,4 @@
-//! A group that is there: its members are submitted, and their number is said.
+//! A handle on an existing group: submits members and seals the group.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::client::job::Job;
 use crate::client::link::{Deadline, Written};
 use crate::client::submit::{JobHandle, MANY_UNDER_WAY};
 
-/// A group that is there. Cheap to clone.
+/// A handle on an existing group. Cheap to clone.
 #[derive(Clone)]
 pub struct GroupHandle {
     pub(super) client: Client,
@@ -33,34 +33,37 @@ impl fmt::Debug for GroupHandle {
 }
 
 impl GroupHandle {
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> &GroupId {
         &self.known.id
     }
 
-    /// Submits the member of this number, from 0. The same number, kind and payload again is the same member.
+    /// Submits the member with this number, counted from 0. The same number, kind and payload again is the same
+    /// member.
     ///
     /// # Errors
-    /// [`SubmitError`]; [`SubmitError::Group`] when the group does not take it: the number is not below the total, the
-    /// group was stopped or is over, or the job is of another kind or has an id of its own. Nothing was written then.
+    /// [`SubmitError`]; [`SubmitError::Group`] if the group does not accept the member: the number is not below the
+    /// total, the group was stopped or has ended, or the job has another kind or an explicit id. Then nothing was
+    /// written.
     ///
     /// # Cancellation, ordering, connection loss
-    /// As [`Client::submit`].
+    /// Like [`Client::submit`].
     pub async fn submit<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let entrant = Entrant { known: Arc::clone(&self.known), number };
         let (id, membership) = self.admit(number, &job)?;
         self.client.submit_member(job, id, membership, entrant).await
     }
 
-    /// As [`GroupHandle::submit`], and this is the last: the total is one more than its number.
+    /// Like [`GroupHandle::submit`], and seals the group with this member as the last one: the total is its number
+    /// plus one.
     ///
     /// # Errors
-    /// As [`GroupHandle::submit`], and [`SubmitError::Client`] when the group cannot be sealed.
+    /// Those of [`GroupHandle::submit`], and [`SubmitError::Client`] if the group cannot be sealed.
     pub async fn submit_last<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         self.admit(number, &job)?;
         job.check_at(self.client.0.link.wall())?;
-        // First, so that a total that cannot stand is told before anything is written.
+        // Seals first, so that an invalid total is reported before anything is written.
         self.seal(number.saturating_add(1)).await.map_err(|error| match error {
             Error::Group(error) => SubmitError::Group(error),
             other => SubmitError::Client(other),
@@ -68,10 +71,10 @@ impl GroupHandle {
         self.submit(number, job).await
     }
 
-    /// Submits members as fast as they are sent; the answers are in their order.
+    /// Submits members as fast as they are sent. The results are in the order of the members.
     ///
     /// # Cancellation
-    /// Drops what was not sent. Submitting all of them again is safe.
+    /// Dropping the stream drops the members that were not sent. Submitting all of them again is safe.
     pub fn submit_stream<K>(
         &self,
         members: impl IntoIterator<Item = (u32, Job<K>)>,
@@ -79,10 +82,11 @@ impl GroupHandle {
         stream::iter(members).map(|(number, job)| self.submit(number, job)).buffered(MANY_UNDER_WAY)
     }
 
-    /// Submits jobs as members 0, 1, 2, … and sees every one acknowledged; how many there were. It does not seal.
+    /// Submits jobs as members 0, 1, 2, … and waits until each is acknowledged. Returns their number. Does not seal
+    /// the group.
     ///
     /// # Errors
-    /// The first error; members that come after it may have been accepted.
+    /// The first error. Later members may have been accepted.
     pub async fn submit_all<K>(&self, jobs: impl IntoIterator<Item = Job<K>>) -> Result<u32, SubmitError> {
         let mut count = 0;
         let mut answers = std::pin::pin!(self.submit_stream((0..).zip(jobs)));
@@ -93,14 +97,14 @@ impl GroupHandle {
         Ok(count)
     }
 
-    /// Says how many members there are. Saying it again changes nothing.
+    /// Sets the total number of members. Repeating the call changes nothing.
     ///
     /// # Errors
-    /// [`Error::Group`]: another total was said before, it is over the bound, or a member that is there is not below it.
-    /// One that comes in at the same moment is not seen: it is not waited for.
+    /// [`Error::Group`]: another total was set before, the total is over the limit, or an existing member is not
+    /// below it. A member that is submitted concurrently may not be seen; the group does not wait for it.
     ///
     /// # Connection loss
-    /// Resolved here, by reading back.
+    /// A lost reply is resolved by reading back.
     pub async fn seal(&self, total: u32) -> Result<(), Error> {
         let (id, by) = (&self.known.id, self.client.by());
         for _ in 0..TRIES {
@@ -113,7 +117,7 @@ impl GroupHandle {
                 return Err(GroupError::Below { group: id.clone(), number, total }.into());
             }
             if self.client.0.link.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
-                // Unless it was sealed again meanwhile, which changes nothing, that is what it is now.
+                // The stored record is now this one, or a newer one that was read in the meantime.
                 self.known.wrote(version, sealed);
                 return Ok(());
             }
@@ -123,7 +127,7 @@ impl GroupHandle {
         Err(Error::GroupContended { group: id.clone(), tries: TRIES })
     }
 
-    /// The highest number of a member that is there.
+    /// Returns the highest number of an existing member.
     async fn highest(&self, by: Deadline) -> Result<Option<u32>, Error> {
         let (id, link) = (&self.known.id, &self.client.0.link);
         for chunk in self.client.group_chunks(id, by).await?.into_iter().rev() {
@@ -137,30 +141,30 @@ impl GroupHandle {
         Ok(None)
     }
 
-    /// Reads it: see [`Client::get_group`].
+    /// Reads the group: see [`Client::get_group`].
     ///
     /// # Errors
-    /// As [`Client::get_group`]; that it is gone is [`GroupError::Absent`].
+    /// Those of [`Client::get_group`]; [`GroupError::Absent`] if the group was removed.
     pub async fn view(&self) -> Result<GroupView, Error> {
         let view = self.client.get_group(&self.known.id).await?;
         view.ok_or_else(|| GroupError::Absent { group: self.known.id.clone() }.into())
     }
 
-    /// Waits until it is done: see [`Client::wait_group`].
+    /// Waits until the group is done: see [`Client::wait_group`].
     ///
     /// # Errors
-    /// As [`Client::wait_group`].
+    /// Those of [`Client::wait_group`].
     pub async fn wait(&self, within: Duration) -> Result<GroupView, GroupWaitError> {
         self.client.wait_group(&self.known.id, within).await
     }
 
-    /// Reads its members, one after the other: see [`Client::group_members`].
+    /// Returns a reader of the members: see [`Client::group_members`].
     #[must_use]
     pub fn members(&self) -> Members {
         self.client.group_members(&self.known.id)
     }
 
-    /// The member's id and membership, if the job can be one.
+    /// Returns the member's id and membership, if the job can be a member.
     fn admit<K>(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), GroupError> {
         let group = self.known.id.clone();
         let (record, _) = self.known.look();

@@ -1,4 +1,4 @@
-//! What is known of a group's record, and what it adds to the submission of a member.
+//! The known state of a group's record, and the operations that it adds to the submission of a member.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,14 +8,14 @@ use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 use bellwether_zk::Node;
 
-/// What is known of a group's record.
+/// The last known record of a group, with its version.
 #[derive(Debug)]
 pub(in crate::client) struct Known {
     pub(in crate::client) id: GroupId,
     record: Mutex<(GroupRecord, i32)>,
 }
 
-/// A submission's part in a group.
+/// A submission's membership in a group.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Entrant {
     pub(in crate::client) known: Arc<Known>,
@@ -31,24 +31,24 @@ impl Known {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes in what a read showed.
+    /// Updates the known state from a read.
     ///
     /// # Errors
-    /// When the group is gone or cannot be read.
+    /// Fails if the group was removed or cannot be read.
     pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), GroupError> {
         let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
-        // What cannot be read is nobody's group that this client knows of.
+        // An unreadable record is treated like an absent group.
         let record = wire::decode::<GroupRecord>(&node.data)
             .map_err(|_| GroupError::Absent { group: self.id.clone() })?;
         let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its token tells a group of the same name that was made after this one was removed.
+        // Another token means another group of the same name, created after this one was removed.
         if known.1 <= node.version || known.0.token != record.token {
             *known = (record, node.version);
         }
         Ok(())
     }
 
-    /// What our own write made of the record at this version, unless more has been learned meanwhile.
+    /// Records the result of our own write at this version, unless a newer version was read in the meantime.
     pub(super) fn wrote(&self, version: i32, record: GroupRecord) {
         let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         if known.1 == version {
@@ -58,10 +58,10 @@ impl Known {
 }
 
 impl Entrant {
-    /// What the group adds to the submission.
+    /// Returns the operations that the group adds to the submission.
     ///
     /// # Errors
-    /// Why the group takes no new member of this number: it may be there already.
+    /// Fails if the group does not accept a new member with this number. The member may exist already.
     pub(in crate::client) fn ops(&self) -> Result<[Op; 2], GroupError> {
         let (record, version) = self.known.look();
         record.admits(&self.known.id, self.number)?;

@@ -1,7 +1,8 @@
-//! Listing groups by pages that stand for themselves, as jobs are (`client/page.rs`).
+//! Listing groups in stateless pages, like jobs (`client/page.rs`).
 //!
-//! A page reads records, a hundred a request, and no members: what a group's members do is asked of one group. It looks at
-//! a bounded number of groups, so that a stage that few are in does not read all of them in one call.
+//! A page reads records, a hundred per request, and no members; the state of members is read for one group at a time.
+//! A page looks at a bounded number of groups, so that a filter for a rare stage does not read all of them in one
+//! call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,30 +24,30 @@ use super::super::timestamp::rfc3339;
 use super::decode;
 use super::view::{GroupStage, GroupView};
 
-/// Most groups that one page looks at, of which its filter may take none: 50 batched reads.
+/// Maximum number of groups that one page looks at, even if the filter accepts none: 50 batched reads.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// A group, as its record alone tells it. [`Client::get_group`] counts its members.
+/// A group without the counts of its members. [`Client::get_group`] counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSummary {
     /// Its id.
     pub id: GroupId,
-    /// What its record says; `None` when it cannot be read.
+    /// The content of its record; `None` if it cannot be read.
     pub said: Option<GroupSaid>,
 }
 
-/// What a group's record says.
+/// The content of a group's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSaid {
     /// The kind of its members.
     pub kind: Kind,
     /// Where it is in its life.
     pub stage: GroupStage,
-    /// How many members it has, once that was said.
+    /// The total number of members, once it is set.
     pub total: Option<u32>,
-    /// The job whose sub-jobs its members are.
+    /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
-    /// When it was made, by the clock of whoever made it.
+    /// When it was created, by the creator's clock.
     pub created_at: WallMillis,
     /// When it was done, by the leader's clock.
     pub done_at: Option<WallMillis>,
@@ -68,16 +69,16 @@ impl Serialize for GroupSummary {
     }
 }
 
-/// Groups, and where to go on.
+/// A page of groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPage {
-    /// The groups, in no order that means anything.
+    /// The groups, in no particular order.
     pub groups: Vec<GroupSummary>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<GroupCursor>,
 }
 
-/// Where a page ended: after this group, in the order of buckets and names. Its text is for handing back.
+/// The end of a page: this group, in the order of buckets and names. Its text is opaque: pass it back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupCursor(GroupId);
 
@@ -96,11 +97,12 @@ impl FromStr for GroupCursor {
 }
 
 impl Client {
-    /// One page of the groups, at most `limit` (1 to [`MAX_PAGE`]), of all or of those in one stage, from where an earlier
-    /// page of the same ended. A group that is there all the while is told exactly once over all pages.
+    /// Returns one page of the groups, at most `limit` (1 to [`MAX_PAGE`]), optionally only those in one stage. It
+    /// continues after an earlier page with the same filter. A group that exists all the time is returned exactly
+    /// once over all pages.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each read.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
     pub async fn list_groups(
         &self,
         stage: Option<GroupStage>,
@@ -135,7 +137,7 @@ impl Client {
         Ok(GroupPage { groups, next: None })
     }
 
-    /// The names of the next few buckets, in order, as far as they come after the cursor.
+    /// Returns the names in the next few buckets, in order, without those up to the cursor.
     async fn group_names(
         &self,
         buckets: &mut VecDeque<Bucket>,
@@ -146,7 +148,7 @@ impl Client {
         let lists = self.0.link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
         let mut all = VecDeque::new();
         for (bucket, names) in few.into_iter().zip(lists) {
-            // A name that is not an id is not a group's.
+            // Other znodes are ignored: their names are not group ids.
             let names = names.unwrap_or_default().into_iter();
             let mut ids = names.filter_map(|name| GroupId::new(name).ok()).collect::<Vec<_>>();
             if let Some(GroupCursor(after)) = from

@@ -1,4 +1,4 @@
-//! The members of a group, one after the other.
+//! Reading the members of a group one by one.
 //!
 //! Memory is bounded by the numbers of one chunk (4,096) and one page of records (100), however large the group is.
 
@@ -16,34 +16,34 @@ use super::super::error::Error;
 use super::decode;
 use super::view::numbers;
 
-/// A member of a group as it was read.
+/// A member of a group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// Its number.
     pub number: u32,
     /// Its id.
     pub id: JobId,
-    /// How it ended, or that it has not.
+    /// How it ended, or that it has not ended.
     pub end: MemberEnd,
 }
 
 /// How a member ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEnd {
-    /// With this result.
+    /// It succeeded with this result.
     Succeeded(Payload),
-    /// By somebody's wish.
+    /// A client cancelled it.
     Cancelled,
-    /// By its failures or losses; with the last error.
+    /// It is dead, with this last error: it reached the limit of failures or losses, or could never succeed.
     Dead(String),
-    /// It has not: only a group that was stopped goes on without it.
+    /// It has not ended. Only a group that was stopped continues without it.
     Open,
-    /// Its record is gone or cannot be read; its mark says so much, if it has one.
+    /// Its record was removed or cannot be read. Contains the end in its mark, if there is one.
     Unreadable(Option<End>),
 }
 
 impl Member {
-    /// Its result, read from JSON; `None` when it has none, or one of another type.
+    /// Decodes its result from JSON; `None` if it has none, or one of another type.
     #[must_use]
     pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
         match &self.end {
@@ -59,7 +59,7 @@ impl Member {
     }
 }
 
-/// A reading under way; see [`Client::group_members`].
+/// A reader of a group's members; see [`Client::group_members`].
 #[derive(Debug)]
 pub struct Members {
     client: Client,
@@ -71,8 +71,8 @@ pub struct Members {
 }
 
 impl Client {
-    /// Reads the members of a group in the order of their numbers, with their ends and results. Nothing is read before
-    /// the first [`Members::next`].
+    /// Reads the members of a group in the order of their numbers, with their ends and results. Nothing is read
+    /// before the first [`Members::next`].
     #[must_use]
     pub fn group_members(&self, group: &GroupId) -> Members {
         Members {
@@ -87,20 +87,20 @@ impl Client {
 }
 
 impl Members {
-    /// The group.
+    /// Returns the group.
     #[must_use]
     pub fn group(&self) -> &GroupId {
         &self.group
     }
 
-    /// The next member; `None` at the end. Members that are said to be there and were never submitted are not told.
+    /// Returns the next member; `None` at the end. Members that were never submitted are skipped.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline, which is for each page, or the group is gone.
-    /// Calling again goes on where it stopped.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page, or the group was
+    /// removed. The next call continues at the same member.
     ///
     /// # Cancellation
-    /// A dropped call skips nothing.
+    /// Cancel safe: a dropped call skips no member.
     pub async fn next(&mut self) -> Result<Option<Member>, Error> {
         loop {
             if let Some(member) = self.page.pop_front() {
@@ -130,7 +130,7 @@ impl Members {
 
     async fn begin(&mut self) -> Result<(), Error> {
         let by = self.client.by();
-        // The join was made after the last member's end, but this session's server may lag behind.
+        // The join was created after the last member's end, but this session's server may lag behind.
         self.client.catch_up(by).await?;
         let node = self.client.0.link.read(by, |zk| zk.get(path::group(&self.group))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
@@ -147,7 +147,7 @@ impl Members {
         let by = self.client.by();
         let nodes =
             self.client.0.link.read(by, |zk| zk.get_many(ids.iter().map(path::record).collect())).await?;
-        // Last, and without a wait between: whatever fails before, or is dropped, reads this page again.
+        // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.numbers.drain(..page.len());
         self.page.extend(page.into_iter().zip(ids).zip(nodes).map(|(((number, end), id), node)| {
             let record = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());

@@ -1,12 +1,13 @@
 //! Groups: jobs of one kind, and a join that runs once all of them have ended.
 //!
-//! A group is made, or found, once; its members ride with all other submissions. What the client knows of the group's
-//! record is kept with the handle: a member is submitted with a check of its version, and when that has moved on the
-//! record is read again and the member decided upon anew. So a member comes in only while the group is as it was read.
+//! A group is created or found once. Its members are batched with all other submissions. The client keeps the last
+//! known group record in the handle and checks its version in each submission of a member. If the record has changed,
+//! it is read again and the member is decided again. So a member is accepted only while the group's record is
+//! unchanged.
 //!
-//! **What if a reply is lost?** Making and sealing read the record back: it says what was asked for, or the call is
-//! repeated. A member is a submission like any other. Doing all of it again changes nothing: members have their number
-//! in their id, and a group that is there with the same rules is the same group.
+//! **What if a reply is lost?** Creating and sealing read the record back: it has the requested content, or the call
+//! is repeated. A member is an ordinary submission. Repeating everything changes nothing: a member's id contains its
+//! number, and an existing group with the same rules is the same group.
 
 mod handle;
 mod known;
@@ -39,10 +40,10 @@ pub use view::{GroupStage, GroupView, GroupWaitError};
 use super::Client;
 use super::error::Error;
 
-/// How often a group that changes under our hands is tried: its record changes a handful of times in its life.
+/// Limit of attempts for a group that changes concurrently: its record changes only a few times in its life.
 const TRIES: u32 = 16;
 
-/// A group to make.
+/// A group to create.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub(crate) id: GroupId,
@@ -50,49 +51,50 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of jobs of `kind`. Its name is its own in the namespace, whatever its kind; the ids of its members are
-    /// made of both and their number.
+    /// Returns a group of jobs of `kind`. Its name is unique in the namespace, independent of the kind. The ids of
+    /// its members consist of kind, name and number.
     ///
     /// # Errors
-    /// When one of them is not a name. That both together are too long is told when the group is made.
+    /// Fails if one of them is malformed. If both together are too long, the error is reported when the group is
+    /// created.
     pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
-        // Its token and its time are set when it is made.
+        // Token and time are set when the group is created.
         let record = GroupRecord::new(Kind::new(kind)?, Uuid::nil(), WallMillis(0));
         Ok(Self { id: GroupId::plain(name)?, record })
     }
 
-    /// How many members it has. Without it the group waits for somebody to seal it.
+    /// Sets how many members the group has. Without it the group waits until it is [sealed](GroupHandle::seal).
     #[must_use]
     pub fn total(mut self, total: u32) -> Self {
         self.record.total = Some(total);
         self
     }
 
-    /// The first member that ends without success ends the group: the join runs at once, what waits is cancelled, and
-    /// what runs is asked to end.
+    /// Lets the first member that ends without success stop the group: the join runs immediately, waiting members are
+    /// cancelled, and running members are asked to stop.
     #[must_use]
     pub fn fail_fast(mut self) -> Self {
         self.record.fail_fast = true;
         self
     }
 
-    /// Nothing runs when all have ended. Without this the group has a join of kind `KIND.join`, which waits for a worker
-    /// that has a handler for it.
+    /// Creates the group without a join. By default the group has a join of kind `KIND.join`, which waits for a
+    /// worker with a handler for it.
     #[must_use]
     pub fn without_join(mut self) -> Self {
         self.record.join = false;
         self
     }
 
-    /// Makes the group part of this trace, a W3C `traceparent`: its join, and those of its members that bring none. Default: in
-    /// a process with OpenTelemetry, the span in which it is made; otherwise none. A group that is there keeps its own.
+    /// Makes the group part of this trace. It applies to the join, and to members without a trace. Default: the span in
+    /// which the group is created, in a process with OpenTelemetry; otherwise none. An existing group keeps its trace.
     #[must_use]
     pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
         self.record.trace = context.into();
         self
     }
 
-    /// Its id.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> &GroupId {
         &self.id
@@ -100,21 +102,20 @@ impl Group {
 }
 
 impl Client {
-    /// Makes a group, or finds the one that is there with the same rules. A total is said at any time, once.
-    ///
+    /// Creates a group, or finds an existing one with the same rules. The total may be set at any time, once.
     /// # Errors
-    /// [`Error::Group`]: a name, number or bound is wrong, or a group of this name has other rules or another total.
-    /// Nothing was written then.
+    /// [`Error::Group`]: a name, number or bound is invalid, or the existing group has other rules or another total.
+    /// Then nothing was written.
     ///
     /// # Connection loss
-    /// Resolved here, by reading back.
+    /// A lost reply is resolved by reading back.
     pub async fn group(&self, group: Group) -> Result<GroupHandle, Error> {
         let Group { id, mut record } = group;
         record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
         self.open_group(id, record, None).await
     }
 
-    /// The group of this id, which somebody made.
+    /// Returns a handle on an existing group.
     ///
     /// # Errors
     /// [`GroupError::Absent`], [`Error::GroupUnreadable`], or no answer within the client's deadline.
@@ -125,7 +126,7 @@ impl Client {
         Ok(GroupHandle { client: self.clone(), known: Arc::new(known) })
     }
 
-    /// Makes the group, as that of a running job's sub-jobs if one is given, unless it is there.
+    /// Creates the group unless it exists; with `parent`, as the group of that job's sub-jobs.
     async fn open_group(
         &self,
         id: GroupId,
@@ -138,7 +139,7 @@ impl Client {
         let by = self.by();
         for _ in 0..TRIES {
             let Some(node) = self.0.link.read(by, |zk| zk.get(path::group(&id))).await? else {
-                // Whatever the answer: it is there now, or it is made again.
+                // Whatever the outcome: the next read finds the group, or it is created again.
                 let ops = match parent {
                     None => txn::make_group(&id, &record),
                     Some(parent) => self.make_sub_group(&id, &record, parent, by).await?,
@@ -168,7 +169,7 @@ pub(super) fn decode(id: &GroupId, node: &Node) -> Result<GroupRecord, Error> {
     wire::decode(&node.data).map_err(|reason| Error::GroupUnreadable { group: id.clone(), reason })
 }
 
-/// Whether the group that is there has the rules that were asked for. The total is looked at by itself.
+/// Checks that the existing group has the requested rules. The total is checked separately.
 fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), GroupError> {
     let rules = |group: &GroupRecord| {
         [

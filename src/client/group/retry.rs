@@ -1,8 +1,9 @@
-//! A retry of a job that has a part in a group.
+//! Retry of a job that belongs to a group.
 //!
-//! While the group still waits for the job's part (a member's while it is open, a join's while it joins), the part comes
-//! back: its mark goes and its place is made anew, and the group's record is set so that nobody who counted the mark
-//! takes the group on. Otherwise the job runs for itself, and the group does not hear of its end.
+//! While the group still waits for the job's part (a member while it is open, a join while it joins), the part
+//! returns: its mark is deleted and its place is created again. The group's record is set too, so a leader that has
+//! counted the mark cannot advance the group. Otherwise the job runs on its own, and its end does not affect the
+//! group.
 
 use bellwether_core::group::{End, GroupError, GroupRecord, Stage};
 use bellwether_core::job::{JobRecord, Membership, Role};
@@ -16,10 +17,11 @@ use super::super::link::Deadline;
 use super::decode;
 
 impl Client {
-    /// What the retry of this terminal job must do for its group; the record's membership is set accordingly.
+    /// Returns the operations that the retry of this ended job adds for its group, and sets the record's membership
+    /// accordingly.
     ///
     /// # Errors
-    /// [`GroupError::Spawned`] for a member whose sub-jobs are not done: their end is its own.
+    /// [`GroupError::Spawned`] for a member whose sub-jobs are not done: it has not ended before they have.
     pub(in crate::client) async fn rejoin(
         &self,
         id: &JobId,
@@ -55,7 +57,7 @@ impl Client {
     }
 }
 
-/// Whether the group still waits for what this job is to it.
+/// Whether the group still waits for this job's part.
 fn waits(group: &GroupRecord, part: &Membership) -> bool {
     match (group.stage, part.role) {
         (Stage::Open, Role::Member(_)) | (Stage::Joining, Role::Join) | (Stage::Finishing, Role::Finish) => {

@@ -1,8 +1,9 @@
-//! Sub-jobs: a group that a handler makes, whose end is part of its job's end.
+//! Sub-jobs: a group that a handler creates, whose end is part of its job's end.
 //!
-//! The group is made in one multi with a mark in the job's assignment, so that whoever ends the job (its worker, the
-//! leader after a loss, a client that cancels it) knows that its end is told to this group first. An attempt that was
-//! closed meanwhile makes no group. The next attempt finds the group of the one before, as its id is made of the job's.
+//! The group is created in one multi with a mark in the job's assignment. So every process that ends the job (its
+//! worker, the leader after a loss, a client that cancels it) knows that it must report the end to this group first.
+//! A closed attempt cannot create a group. The next attempt finds the earlier group, because its id is derived from
+//! the job's id.
 
 use bellwether_core::group::{GroupError, GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord};
@@ -19,13 +20,13 @@ use super::{Group, GroupHandle, TRIES, decode};
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Which job.
+    /// The job.
     pub job: JobId,
     /// Its kind.
     pub kind: Kind,
     /// Its generation.
     pub generation: u32,
-    /// Which attempt of the generation.
+    /// The number of the attempt in its generation.
     pub attempt: u32,
     /// The version of the job's record.
     pub fencing_token: i32,
@@ -36,10 +37,11 @@ pub struct Attempt {
 }
 
 impl Client {
-    /// Makes the group of an attempt's sub-jobs, or finds the one that an earlier attempt made. Its id is made of the job's.
+    /// Creates the group of an attempt's sub-jobs, or finds the one that an earlier attempt created. Its id is
+    /// derived from the job's id.
     ///
     /// # Errors
-    /// As [`Client::group`]; [`GroupError::AttemptOver`] when the attempt was closed meanwhile.
+    /// Those of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime.
     #[doc(hidden)]
     pub async fn sub_group(&self, attempt: &Attempt, group: Group) -> Result<GroupHandle, Error> {
         let (id, parent) = self.parent(attempt).await?;
@@ -47,7 +49,7 @@ impl Client {
         self.open_group(id, record, Some(attempt)).await
     }
 
-    /// The group's id, and what it says of its parent.
+    /// Returns the group's id and its parent.
     async fn parent(&self, attempt: &Attempt) -> Result<(GroupId, Parent), Error> {
         let (job, by) = (&attempt.job, self.by());
         self.catch_up(by).await?;
@@ -75,7 +77,7 @@ impl Client {
         Ok((id, parent))
     }
 
-    /// Makes the group together with the mark in the assignment of this very attempt.
+    /// Returns the operations that create the group together with the mark in the assignment of this attempt.
     pub(super) async fn make_sub_group(
         &self,
         id: &GroupId,
@@ -88,8 +90,8 @@ impl Client {
         Ok(txn::make_sub_group(id, record, job, *fencing_token, *worker, version, &assignment))
     }
 
-    /// The group was there: made by this attempt, whose reply was lost, or by an earlier one. Its mark stands in the
-    /// record or in the assignment, unless a hand took it away.
+    /// Ensures the mark of an existing group: it was created by this attempt with a lost reply, or by an earlier
+    /// attempt. Its mark is in the record or in the assignment, unless an operator removed it.
     pub(super) async fn make_sure_spawned(&self, parent: &Attempt, by: Deadline) -> Result<(), Error> {
         let Attempt { job, worker, fencing_token, .. } = parent;
         for _ in 0..TRIES {
@@ -103,13 +105,13 @@ impl Client {
                 return Ok(());
             }
             let ops = txn::mark_spawned(job, *fencing_token, *worker, version, &assignment);
-            // Whatever the answer, the next look tells.
+            // Whatever the outcome, the next read shows it.
             self.0.link.commit(by, ops).await?;
         }
         Err(Error::Contended { id: job.clone(), tries: TRIES })
     }
 
-    /// The assignment of this very attempt.
+    /// Reads the assignment of exactly this attempt.
     async fn assignment(&self, parent: &Attempt, by: Deadline) -> Result<(i32, Assignment), Error> {
         let path = path::assignment(parent.worker, &parent.job);
         let over = || GroupError::AttemptOver { job: parent.job.clone() };

@@ -1,4 +1,4 @@
-//! A group as its submitter sees it.
+//! A group as a client sees it.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,21 +19,21 @@ use super::super::runtime::Zk;
 use super::super::timestamp::rfc3339;
 use super::decode;
 
-/// Where a group is in its life.
+/// The stage of a group's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupStage {
-    /// Members are submitted and run.
+    /// Members are being submitted and run.
     Open,
     /// Its join waits for a worker, or runs.
     Joining,
     /// Its parent's finished handler waits for a worker, or runs.
     Finishing,
-    /// Nothing of it will happen any more.
+    /// Nothing more will happen in it.
     Done,
 }
 
 impl GroupStage {
-    /// Its name: `open`, `joining`, `finishing`, `done`.
+    /// Returns its name: `open`, `joining`, `finishing`, `done`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl fmt::Display for GroupStage {
     }
 }
 
-/// A group as it was read.
+/// A group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupView {
     /// Its id.
@@ -60,7 +60,7 @@ pub struct GroupView {
     pub kind: Kind,
     /// Where it is in its life.
     pub stage: GroupStage,
-    /// How many members it has, once that was said.
+    /// The total number of members, once it is set.
     pub total: Option<u32>,
     /// Members that are open.
     pub open: u32,
@@ -70,35 +70,35 @@ pub struct GroupView {
     pub cancelled: u32,
     /// Members that are dead.
     pub dead: u32,
-    /// Whether the first member that ends without success ends the group.
+    /// Whether the first member that ends without success stops the group.
     pub fail_fast: bool,
-    /// Why it did not wait for all of its members.
+    /// Why it was stopped before all of its members ended.
     pub stopped: Option<String>,
-    /// The job whose sub-jobs its members are.
+    /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
-    /// Its join, if it has one, once that was made.
+    /// Its join, if it has one, once that was created.
     pub join: Option<JobId>,
-    /// Its parent's finished job, once that was made.
+    /// Its parent's finished job, once that was created.
     pub finish: Option<JobId>,
-    /// When it was made, by the clock of whoever made it.
+    /// When it was created, by the creator's clock.
     pub created_at: WallMillis,
     /// When it was done, by the leader's clock.
     pub done_at: Option<WallMillis>,
 }
 
 impl GroupView {
-    /// Members that were said to be there and were not submitted yet; `None` while no total was said.
+    /// Returns how many members were not submitted yet; `None` while the total is not set.
     #[must_use]
     pub fn missing(&self) -> Option<u32> {
         let there = self.open + self.succeeded + self.cancelled + self.dead;
         self.total.map(|total| total.saturating_sub(there))
     }
 
-    /// What it waits for, in a line.
+    /// Returns its stage and what it waits for, in one line.
     #[must_use]
     pub fn status(&self) -> String {
         let why = match (self.stage, self.missing()) {
-            (GroupStage::Open, None) => Some("nobody has said how many members it has".to_owned()),
+            (GroupStage::Open, None) => Some("its total is not set yet".to_owned()),
             (GroupStage::Open, Some(0)) => Some(format!("{} members are open", self.open)),
             (GroupStage::Open, Some(missing)) => {
                 Some(format!("{missing} members were not submitted, {} are open", self.open))
@@ -182,30 +182,30 @@ impl Serialize for GroupView {
     }
 }
 
-/// Why a wait for a group has no end to tell.
+/// A wait did not reach the end of the group.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum GroupWaitError {
-    /// It is not done yet.
+    /// The group is not done in time.
     #[error("group {group} is not done after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
     TimedOut {
-        /// Which group.
+        /// The group.
         group: GroupId,
-        /// How long it was waited for.
+        /// How long the call waited.
         within: Duration,
-        /// What it was last seen as.
+        /// The last seen state of the group.
         last: Option<Box<GroupView>>,
     },
-    /// The question could not be asked.
+    /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
-/// How long a wait that ran out may still take to say what the group waits for.
+/// After a timed-out wait: how long the read of the group's state may still take.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 impl Client {
-    /// Reads a group with the counts of its members; `None` when there is none. Members that end meanwhile may be told
-    /// as open. It lists all numbers, a chunk of 4,096 at a time.
+    /// Reads a group with the counts of its members; `None` if it does not exist. Members that end during the call
+    /// may be counted as open. It lists the numbers of all members, a chunk of 4,096 at a time.
     ///
     /// # Errors
     /// [`Error::GroupUnreadable`], or no answer within the client's deadline.
@@ -216,13 +216,13 @@ impl Client {
     /// Waits until a group is done: its members, its join and its parent's finished handler have ended.
     ///
     /// # Errors
-    /// [`GroupWaitError::TimedOut`] with what it was last seen as; [`GroupError::Absent`] when there is no such group.
+    /// [`GroupWaitError::TimedOut`] with the last seen state; [`GroupError::Absent`] if the group does not exist.
     ///
     /// # Cancellation
-    /// Changes nothing.
+    /// Dropping the future changes nothing.
     ///
     /// # Connection loss
-    /// The wait goes on after a reconnection or under a new session, until `within` is over.
+    /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
         let by = self.0.link.by(within);
         match self.until_done(id, by).await {
@@ -256,7 +256,7 @@ impl Client {
         Ok(Some(view))
     }
 
-    /// The chunks of a group that have or had a member, in order.
+    /// Returns the chunks of a group that have or had a member, in order.
     pub(super) async fn group_chunks(&self, id: &GroupId, by: Deadline) -> Result<Vec<u32>, Error> {
         let names = self.0.link.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
         let mut chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Why a job cannot be submitted.
+//! Errors of a job that cannot be submitted.
 
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{ContentTypeError, PayloadError, PolicyError, PriorityError};
@@ -6,13 +6,13 @@ use bellwether_core::name::NameError;
 
 use crate::client::timing::TimingError;
 
-/// Why a job cannot be submitted. The text names the field, the bound and the way out.
+/// A job cannot be submitted. The message names the field, its bounds and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The id, kind, a tag, the affinity key or the lane is not a name.
+    /// The id, the kind, a tag, the affinity key or the lane is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The payload is over the bound.
+    /// The payload is too large.
     #[error("payload has {0}")]
     Payload(PayloadError),
     /// The payload is not JSON, or does not serialize as JSON.
@@ -21,23 +21,23 @@ pub enum JobError {
     /// The content type is malformed.
     #[error(transparent)]
     ContentType(#[from] ContentTypeError),
-    /// A bound on attempts or waits is out of its range.
+    /// A setting of attempts, backoff, timeout or lease is out of bounds.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The priority is out of its range.
+    /// The priority is out of bounds.
     #[error(transparent)]
     Priority(#[from] PriorityError),
-    /// It cannot start at such a time.
+    /// The start or the expiry is invalid.
     #[error(transparent)]
     Timing(#[from] TimingError),
-    /// It is to be opened again, and to start later.
+    /// `IfExists::Again` is combined with a start time.
     #[error(
-        "run_at cannot go with if_exists again: what is over is opened at once; submit it when it shall run"
+        "run_at cannot go with if_exists again: an ended job is reopened immediately; submit it when it should run"
     )]
     AgainLater,
     /// There are too many tags.
     #[error(
-        "a job has at most {MAX_TAGS} tags, not {given}: tag the workers by what they are, not by what they hold"
+        "a job has at most {MAX_TAGS} tags, not {given}: tags are for properties of workers, not for their data"
     )]
     Tags {
         /// How many were given.

@@ -1,11 +1,11 @@
-//! Kinds that the compiler knows.
+//! Job kinds as Rust types.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Job, JobError};
 
-/// A kind of job with the types of its payload and result, so that the three cannot be mixed up.
+/// A job kind with the types of its payload and result, checked by the compiler.
 ///
 /// ```
 /// use bellwether::JobKind;
@@ -23,22 +23,22 @@ use super::{Job, JobError};
 /// # job.check() }
 /// ```
 pub trait JobKind: Sized + 'static {
-    /// The kind's name, which its handler is registered under.
+    /// The name of the kind, under which its handler is registered.
     const NAME: &'static str;
-    /// What a handler gets.
+    /// The payload that a handler receives.
     type Payload: Serialize + DeserializeOwned;
-    /// What a handler returns.
+    /// The result that a handler returns.
     type Result: Serialize + DeserializeOwned;
 
-    /// A job of this kind.
+    /// Creates a job of this kind.
     ///
     /// # Errors
-    /// When the payload does not serialize, is over 64 KiB, or [`JobKind::NAME`] is not a name.
+    /// Fails if the payload does not serialize or is larger than 64 KiB, or [`JobKind::NAME`] is malformed.
     fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
         Job::build(Self::NAME, payload)
     }
 }
 
-/// Marks jobs whose kind is known by name only.
+/// Marks jobs whose kind is not a Rust type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untyped {}

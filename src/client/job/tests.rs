@@ -1,4 +1,4 @@
-//! What is told of a job before anything is sent, and what is stored of it.
+//! Validation of a job before anything is sent, and the stored record.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn sum() -> Job {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
+fn an_invalid_job_is_refused_with_field_bounds_and_remedy() {
     let long = "x".repeat(129);
     for (job, said) in [
         (Job::new("a/b", &1), "kind has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
@@ -30,7 +30,7 @@ fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
         (Job::json("sum", "{\"a\": 1,\n }"), "payload is not JSON: key must be a string at line 2 column 2"),
         (
             Ok((0..33).fold(sum(), |job, n| job.tag(format!("t{n}")))),
-            "a job has at most 32 tags, not 33: tag the workers by what they are, not by what they hold",
+            "a job has at most 32 tags, not 33: tags are for properties of workers, not for their data",
         ),
     ] {
         let error = job.and_then(|job| job.check()).unwrap_err();
@@ -39,7 +39,7 @@ fn what_is_wrong_is_told_with_its_field_its_bound_and_the_way_out() {
 }
 
 #[test]
-fn the_first_problem_is_told_and_a_later_setter_does_not_hide_it() {
+fn the_first_error_is_reported_and_a_later_setter_does_not_hide_it() {
     let job = sum().id("a b").tag("c/d").id("fine");
     assert!(job.check().unwrap_err().to_string().starts_with("job id has ' '"));
 }
@@ -52,7 +52,7 @@ fn json_text_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn tags_are_sorted_and_named_once() {
+fn tags_are_sorted_and_deduplicated() {
     let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1), Uuid::now_v7).unwrap();
     let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
     assert_eq!(tags, ["a", "b"]);

@@ -1,8 +1,8 @@
-//! What a client runs on: a session's status, clocks, timers, tasks and randomness.
+//! The environment of a client: a session's status, clocks, timers, tasks and randomness.
 //!
-//! A client reaches none of them in another way. So its protocol runs on tokio and a session actor (`on_tokio`), and in
-//! the simulator in virtual time. Channels and selections of `tokio::sync` and `futures` work on both, as they need
-//! wakers only; selections are `biased`, so that a seed is one run.
+//! A client uses them only through this interface. So the same code runs on tokio with a session actor (`on_tokio`),
+//! and in the simulator in virtual time. Channels of `tokio::sync` and combinators of `futures` work on both, because
+//! they only need wakers. Every `select!` is `biased`, so that a seed determines the run.
 
 mod on_tokio;
 
@@ -21,7 +21,7 @@ pub(super) use on_tokio::OnTokio;
 /// A session. All clones share one connection and one order of requests.
 pub type Zk = Arc<dyn Session>;
 
-/// How the session is now.
+/// The status of the session.
 #[derive(Clone)]
 pub enum Status {
     /// There is no session.
@@ -29,61 +29,62 @@ pub enum Status {
         /// Why the last attempt failed.
         error: Option<String>,
     },
-    /// A session serves, or did until a moment ago: see [`Session::is_connected`].
+    /// The session is connected, or was until a moment ago: see [`Session::is_connected`].
     Connected(Zk),
     /// The connection is lost.
     Disconnected,
-    /// The namespace was refused. No session will come.
+    /// The namespace was refused. There will be no session.
     Refused(NamespaceError),
 }
 
-/// Follows the session's status.
+/// Observes the session's status.
 pub trait Statuses: Send {
-    /// The status now; [`Statuses::changed`] waits for the next.
+    /// Returns the current status; [`Statuses::changed`] waits for the next.
     fn now(&mut self) -> Status;
-    /// Waits for another status than the last that was looked at. `false` when the session is closed.
+    /// Waits until the status differs from the last one that was returned. Returns `false` when the session is
+    /// closed.
     fn changed(&mut self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 }
 
-/// What a client runs on.
+/// The environment of a client.
 pub trait Runtime: Send + Sync {
-    /// The session's status now.
+    /// Returns the session's current status.
     fn status(&self) -> Status;
-    /// Follows the session's status.
+    /// Returns an observer of the session's status.
     fn statuses(&self) -> Box<dyn Statuses>;
-    /// Where the session connects to, for errors.
+    /// Returns the addresses of the servers, for errors.
     fn servers(&self) -> &str;
-    /// Ends the session and waits until ZooKeeper knows, for a bounded time.
+    /// Closes the session and waits a bounded time until ZooKeeper has closed it.
     fn close(&self) -> Reply<()>;
-    /// The monotonic clock.
+    /// Reads the monotonic clock.
     fn now(&self) -> Millis;
-    /// The wall clock.
+    /// Reads the wall clock.
     fn wall(&self) -> WallMillis;
     /// Sleeps until an instant of the monotonic clock.
     fn sleep_until(&self, at: Millis) -> Sleep;
-    /// Starts a task, which runs until it ends by itself.
+    /// Spawns a task. It runs to completion.
     fn spawn(&self, task: BoxFuture<'static, ()>);
-    /// A UUIDv7.
+    /// Returns a new UUIDv7.
     fn uuid(&self) -> Uuid;
 }
 
-/// A sleep. On tokio it is no allocation, as every submission has one.
-#[must_use = "a sleep is for waiting"]
+/// A sleep. On tokio it does not allocate, because every submission has one.
+#[must_use = "a sleep does nothing unless awaited"]
 pub struct Sleep(Either<tokio::time::Sleep, BoxFuture<'static, ()>>);
 
 impl Sleep {
-    /// One that another runtime wakes.
+    /// Wraps the timer of another runtime.
     pub fn of(future: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(Either::Right(Box::pin(future)))
     }
 
-    /// Waits.
+    /// Waits until the sleep ends.
     pub async fn slept(self) {
         self.0.await;
     }
 }
 
-/// It took too long.
+/// The time limit has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Elapsed;
 
@@ -92,7 +93,7 @@ impl dyn Runtime {
         self.sleep_until(self.now() + wait).slept().await;
     }
 
-    /// Awaits, but no longer than until then. What is ready in time counts, also when it is looked at late.
+    /// Awaits the future until `at`. A future that is ready counts, even if it is polled late.
     pub(super) async fn timeout_at<F: Future>(&self, at: Millis, future: F) -> Result<F::Output, Elapsed> {
         let slept = self.sleep_until(at).slept();
         tokio::select! {
@@ -102,7 +103,7 @@ impl dyn Runtime {
         }
     }
 
-    /// Awaits, but no longer than so long.
+    /// Awaits the future for at most `within`.
     pub(super) async fn timeout<F: Future>(&self, within: Duration, future: F) -> Result<F::Output, Elapsed> {
         self.timeout_at(self.now() + within, future).await
     }

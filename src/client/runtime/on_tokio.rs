@@ -1,4 +1,4 @@
-//! A client's runtime in production: tokio, the machine's clocks and a [`Session`] actor without a supervisor.
+//! The runtime of a client in production: tokio, the machine's clocks and an unsupervised [`Session`] actor.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use uuid::Uuid;
 use super::{Runtime, Sleep, Status, Statuses};
 use crate::client::error::Unavailable;
 
-/// How long [`Runtime::close`] waits for the actor, which itself waits 2 s for ZooKeeper.
+/// How long [`Runtime::close`] waits for the actor, which waits up to 2 s for ZooKeeper.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
-/// A session actor of this client's own; dropping it ends the session.
+/// The session actor of one client. Dropping it closes the session.
 #[derive(Debug)]
 pub(in crate::client) struct OnTokio {
     session: Session,
@@ -56,7 +56,7 @@ impl Runtime for OnTokio {
         let cell = self.session.cell();
         Box::pin(async move {
             if cell.stop_and_wait(None, Some(CLOSE_WITHIN)).await.is_err() {
-                tracing::debug!("the session actor had ended, or did not end in time");
+                tracing::debug!("the session actor had already ended, or did not end in time");
             }
         })
     }

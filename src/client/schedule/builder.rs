@@ -1,6 +1,6 @@
-//! What to add.
+//! The schedule builder.
 //!
-//! As with [`Job`], setters never fail: what is wrong is kept and told by [`Schedule::check`], before anything is sent.
+//! As with [`Job`], setters never fail: the first error is returned by [`Schedule::check`], before anything is sent.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::error::ScheduleError;
 use crate::client::job::Job;
 
-/// A schedule to add: when it ticks, and what each tick submits.
+/// A schedule to add: when it ticks, and the job that each tick submits.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -49,8 +49,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// At the times that a cron expression names: five fields (minute, hour, day of month, month, day of week), or six
-    /// with the second first. In UTC, unless it is given a [zone](Schedule::zone).
+    /// Creates a schedule from a cron expression: five fields (minute, hour, day of month, month, day of week), or
+    /// six with the second first. In UTC, unless a [zone](Schedule::zone) is set.
     #[must_use]
     pub fn cron<K>(id: impl Into<String>, expression: &str, job: Job<K>) -> Self {
         let expression = CronExpression::new(expression);
@@ -58,14 +58,14 @@ impl Schedule {
         Self::new(id.into(), when, job)
     }
 
-    /// Every so often, from 1 s to 366 d: at the Unix epoch and every interval after it, so that an hour ticks at the
-    /// full hours of UTC, unless it is given an [anchor](Schedule::anchor).
+    /// Creates a schedule with a fixed interval from 1 s to 366 d. It is aligned to the Unix epoch, so an hourly
+    /// schedule ticks at the full hours of UTC, unless an [anchor](Schedule::anchor) is set.
     #[must_use]
     pub fn every<K>(id: impl Into<String>, interval: Duration, job: Job<K>) -> Self {
         Self::new(id.into(), Ok(When::Every { interval, anchor: WallMillis::default() }), job)
     }
 
-    /// Once, at this instant.
+    /// Creates a schedule that ticks once, at this instant.
     #[must_use]
     pub fn once<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
         Self::new(id.into(), Ok(When::Once(wall(at))), job)
@@ -85,14 +85,14 @@ impl Schedule {
         }
     }
 
-    /// The IANA zone of a cron expression, such as `Europe/Berlin`. Meaningless for others, and refused there.
+    /// Sets the IANA time zone of a cron expression, such as `Europe/Berlin`. An error for other schedules.
     #[must_use]
     pub fn zone(mut self, zone: &str) -> Self {
         self.zone = Some(Zone::new(zone));
         self
     }
 
-    /// Where an interval begins. Meaningless for others.
+    /// Sets the start of an interval. Ignored for other schedules.
     #[must_use]
     pub fn anchor(mut self, at: SystemTime) -> Self {
         if let Ok(When::Every { anchor, .. }) = &mut self.when {
@@ -101,61 +101,61 @@ impl Schedule {
         self
     }
 
-    /// What becomes of ticks that nobody was there for. Default: [`Misfire::Once`].
+    /// Sets how missed ticks are handled. Default: [`Misfire::Once`].
     #[must_use]
     pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.misfire = misfire;
         self
     }
 
-    /// How late a tick may be and still be on time; 1 s to 7 d, by default a minute. It covers a change of leader: within
-    /// it every tick is made, whatever the misfire policy.
+    /// Sets how late a tick may be and still count as on time: 1 s to 7 d, by default a minute. It covers a change of
+    /// leader: within the grace every tick is made, whatever the misfire policy.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// What becomes of a tick while the last one's job is not over. Default: [`Overlap::Allow`].
+    /// Sets how a tick is handled while the job of the last tick has not ended. Default: [`Overlap::Allow`].
     #[must_use]
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// How long after its tick a job may be started. Default: for ever.
+    /// Sets how long after its tick a job may start. Default: no limit.
     #[must_use]
     pub fn expires_after(mut self, after: Duration) -> Self {
         self.expires_after = Some(after);
         self
     }
 
-    /// Takes the place of a schedule of this name with another spec, instead of a conflict.
+    /// Replaces an existing schedule of this name with another spec. Without this, that is a conflict.
     #[must_use]
     pub fn replace(mut self) -> Self {
         self.replaces = true;
         self
     }
 
-    /// Whether it can be added; nothing is sent.
+    /// Checks whether the schedule can be added, without sending anything.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self) -> Result<(), ScheduleError> {
         self.spec().map(|_| ())
     }
 
-    /// Its next ticks after an instant, as many at most, without a namespace.
+    /// Returns at most `count` next ticks after an instant. Needs no namespace.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first error.
     pub fn preview(&self, after: SystemTime, count: usize) -> Result<Vec<SystemTime>, ScheduleError> {
         let (_, spec) = self.spec()?;
         let calendar = spec.when.calendar()?;
         Ok(calendar.ticks_after(wall(after)).take(count).map(system_time).collect())
     }
 
-    /// What it is called.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.id
@@ -165,7 +165,7 @@ impl Schedule {
         self.replaces
     }
 
-    /// Its name and spec, checked.
+    /// Checks the schedule and returns its name and spec.
     pub(super) fn spec(&self) -> Result<(ScheduleId, ScheduleSpec), ScheduleError> {
         let id = ScheduleId::new(&self.id)?;
         let mut when = self.when.clone()?;
@@ -191,15 +191,15 @@ impl Schedule {
     }
 }
 
-/// What of a job is each tick's: not its name, nor its times.
+/// Returns the parts of the job that all ticks share. Id and times are not among them.
 fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     let owns = |field, instead| Err(ScheduleError::JobOwns { field, instead });
     if job.is_named() {
-        return owns("id", "each tick's job has its own, from the schedule and the instant");
+        return owns("id", "the schedule and the instant determine the id of each tick's job");
     }
     let (_, record) = job.into_record(clock::wall(), Uuid::nil)?;
     if record.expires_at.is_some() {
-        return owns("expiry", "give the schedule one with expires_after");
+        return owns("expiry", "use expires_after of the schedule");
     }
     if record.state != (JobState::Open { not_before: None }) {
         return owns("time to run at", "it runs at the tick");
@@ -215,7 +215,7 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     })
 }
 
-/// One before 1970 is 1970, one after the end of the calendar that end: it is refused where there must be one.
+/// Converts to milliseconds, clamped to 1970 and to the end of the calendar, where a later check refuses the value.
 pub(super) fn wall(at: SystemTime) -> WallMillis {
     let since = at.duration_since(UNIX_EPOCH).map_or(0, as_millis);
     WallMillis(since.min(instant::END.0))

@@ -1,4 +1,4 @@
-//! What can go wrong with a schedule, by what the caller can do about it.
+//! Errors of schedules, grouped by how the caller can react.
 
 use std::time::Duration;
 
@@ -11,80 +11,80 @@ use bellwether_core::wire::WireError;
 use crate::client::error::{Error, Unavailable};
 use crate::client::job::JobError;
 
-/// Why a schedule was not made, changed or found. Nothing is half-written.
+/// A schedule was not created, changed or found. No change is partial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Its name is none.
+    /// The name is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Something in it is wrong. Nothing was sent.
+    /// The spec is invalid. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] SpecError),
-    /// What it submits is wrong. Nothing was sent.
+    /// The job is invalid. Nothing was sent.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Its job says what is the schedule's to say. Nothing was sent.
-    #[error("the job of a schedule has no {field} of its own: {instead}")]
+    /// The job has a field that the schedule determines. Nothing was sent.
+    #[error("the job of a schedule must not set its {field}: {instead}")]
     JobOwns {
-        /// What it has.
+        /// The field.
         field: &'static str,
-        /// What to do.
+        /// The alternative.
         instead: &'static str,
     },
-    /// It would never tick. Nothing was sent.
+    /// The schedule would never tick. Nothing was sent.
     #[error("schedule {id} would never tick: {} is in the past", instant::text(*.at))]
     Past {
-        /// Which schedule.
+        /// The schedule.
         id: ScheduleId,
-        /// Its one instant.
+        /// Its only instant.
         at: WallMillis,
     },
-    /// Another schedule has this name.
-    #[error("schedule {id} is there with another {differs}: replace it, or choose another name")]
+    /// A schedule of this name exists with another spec.
+    #[error("schedule {id} exists with another {differs}: replace it, or choose another name")]
     Conflict {
-        /// Which name.
+        /// The name.
         id: ScheduleId,
-        /// The first thing in which the two differ.
+        /// The first difference.
         differs: &'static str,
     },
-    /// There are as many schedules as there may be. Nothing was written.
+    /// The namespace has the maximum number of schedules. Nothing was written.
     #[error(
         "overloaded: there are {schedules} schedules of at most {MAX_SCHEDULES}: remove some, or use another namespace"
     )]
     Overloaded {
-        /// How many there are.
+        /// The number of schedules.
         schedules: usize,
     },
-    /// There is no such schedule.
+    /// The schedule does not exist.
     #[error("there is no schedule {0}")]
     NotFound(ScheduleId),
-    /// Its stored bytes cannot be read, so that it can only be removed.
+    /// The stored record cannot be read, so the schedule can only be removed.
     #[error("the stored record of schedule {id} cannot be read")]
     Unreadable {
-        /// Which schedule.
+        /// The schedule.
         id: ScheduleId,
-        /// Why.
+        /// The reason.
         #[source]
         reason: WireError,
     },
-    /// It changed again and again while it was being changed.
-    #[error("schedule {id} changed {tries} times while it was being changed: try again")]
+    /// The schedule was changed repeatedly during the call.
+    #[error("schedule {id} changed {tries} times during the call: try again")]
     Contended {
-        /// Which schedule.
+        /// The schedule.
         id: ScheduleId,
-        /// How often it was tried.
+        /// The number of attempts.
         tries: u32,
     },
-    /// What was asked for was sent and no answer came in time: it may or may not have been done. Doing it again is
-    /// safe; a trigger may then have made two jobs.
-    #[error("unknown: what was asked of schedule {id} may or may not have been done within {within:?}")]
+    /// The change was sent and no reply came in time: it may or may not have been applied. Repeating the call is
+    /// safe, but a repeated trigger may submit two jobs.
+    #[error("unknown: the change of schedule {id} may or may not have been applied within {within:?}")]
     Unknown {
-        /// Which schedule.
+        /// The schedule.
         id: ScheduleId,
         /// The deadline.
         within: Duration,
     },
-    /// The question could not be asked.
+    /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
 }

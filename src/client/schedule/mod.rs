@@ -1,9 +1,10 @@
 //! Schedules: adding, changing, listing and triggering them.
 //!
-//! Each call reads, decides and writes behind the version that it read. When the write is rejected the schedule moved on
-//! (it ticked, say), and when its reply is lost nobody knows: in either case it is read again and decided anew. Adding,
-//! pausing and the like are done when the schedule is as it should be, whoever made it so; a trigger's job has an id that
-//! this call alone chose, by which it is found again.
+//! Each call reads, decides, and writes with a check of the version that it read. If the write is rejected, the
+//! schedule has changed (for example, it ticked). If the reply is lost, the outcome is unknown. In both cases the
+//! schedule is read and decided again. Adding, pausing and similar calls are done when the schedule has the requested
+//! state, whichever client wrote it. A trigger's job has an id that only this call knows, so the call can find it
+//! again.
 
 mod builder;
 mod error;
@@ -26,18 +27,18 @@ use super::error::Error;
 use super::link::{Deadline, Written};
 use super::submit::JobHandle;
 
-/// How often a schedule that changes under our hands is tried: each try lost means that it ticked, or somebody else
-/// changed it.
+/// Limit of attempts for a schedule that changes concurrently. Each lost attempt means that it ticked, or that
+/// another client changed it.
 const TRIES: u32 = 16;
 
-/// What adding a schedule did.
+/// The outcome of adding a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// It was not there.
+    /// The schedule was created.
     Made,
-    /// It was there, the same.
+    /// The same schedule existed already.
     Same,
-    /// Another one of its name was there, and is replaced.
+    /// A different schedule of this name existed and was replaced.
     Replaced,
 }
 
@@ -46,37 +47,37 @@ pub enum Added {
 pub struct Schedules(Client);
 
 impl Client {
-    /// The schedules of the namespace.
+    /// Returns the schedules of the namespace.
     #[must_use]
     pub fn schedules(&self) -> Schedules {
         Schedules(self.clone())
     }
 }
 
-/// A schedule's znode.
+/// The znode of a schedule.
 struct Stored {
     version: i32,
     record: Result<ScheduleRecord, WireError>,
 }
 
 impl Schedules {
-    /// Adds a schedule. Its first tick is the first after now.
+    /// Adds a schedule. Its first tick is the first one after now.
     ///
-    /// The same name and spec again is the same schedule. Another spec is a conflict, unless the schedule
-    /// [replaces](Schedule::replace): then the one that is there gets this spec and a spec version more; ticks that were
-    /// due before and not made yet are passed over, as recorded, and a pause goes on.
+    /// Adding the same name and spec again is the same schedule. Another spec is a conflict, unless the schedule
+    /// [replaces](Schedule::replace) the existing one. Then the existing schedule gets this spec and its spec version
+    /// grows by one; ticks that were due but not made yet are recorded as passed over, and a pause continues.
     ///
     /// # Errors
-    /// [`ScheduleError`]. All but [`ScheduleError::Unknown`] are certain: nothing was written.
+    /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written.
     ///
     /// # Cancellation
-    /// A dropped call may have added it or not: add it again.
+    /// A dropped call may or may not have added the schedule: add it again.
     ///
     /// # Connection loss
-    /// Resolved here, by reading back, until the client's deadline.
+    /// A lost reply is resolved by reading back, until the client's deadline.
     pub async fn add(&self, schedule: &Schedule) -> Result<Added, ScheduleError> {
         let (id, spec) = schedule.spec()?;
-        // As it is stored: parts of a millisecond are not.
+        // Compared as it is stored: without fractions of a millisecond.
         let spec = as_stored(spec)?;
         let by = self.0.by();
         let mut sent = None;
@@ -95,7 +96,7 @@ impl Schedules {
                     (txn::add_schedule(&id, &record), Added::Made)
                 }
                 Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
-                    // Ours, if a reply of ours was lost.
+                    // This call's own write, if its reply was lost.
                     return Ok(sent.unwrap_or(Added::Same));
                 }
                 Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
@@ -116,10 +117,10 @@ impl Schedules {
         Err(ScheduleError::Contended { id, tries: TRIES })
     }
 
-    /// All schedules, by name. What cannot be read is told as such.
+    /// Lists all schedules by name. An unreadable schedule is returned with its error.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn list(&self) -> Result<Vec<ScheduleView>, ScheduleError> {
         let (by, link) = (self.0.by(), &self.0.0.link);
         let names = link.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
@@ -129,7 +130,7 @@ impl Schedules {
         for ids in ids.chunks(MAX_READ_BATCH) {
             let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
             let nodes = link.read(by, |zk| zk.get_many(paths.clone())).await?;
-            // One that is absent was removed since it was listed.
+            // Absent: removed since it was listed.
             views.extend(ids.iter().zip(nodes).filter_map(|(id, node)| {
                 Some(ScheduleView { id: id.clone(), record: wire::decode(&node?.data) })
             }));
@@ -137,7 +138,7 @@ impl Schedules {
         Ok(views)
     }
 
-    /// One schedule.
+    /// Reads one schedule.
     ///
     /// # Errors
     /// [`ScheduleError::NotFound`], or no answer within the client's deadline.
@@ -146,19 +147,19 @@ impl Schedules {
         Ok(ScheduleView { id: id.clone(), record: stored.record })
     }
 
-    /// Makes it stand still. A tick whose job is made stays made.
+    /// Pauses a schedule. Jobs of ticks that were already made are not affected.
     ///
     /// # Errors
-    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] it may be paused: pausing again is safe.
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be paused; pausing again is safe.
     pub async fn pause(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
         self.change(id, |record| Ok((!record.paused).then(|| record.pause()))).await
     }
 
-    /// Makes it go on, with the first tick after now. What fell into the pause is not made up, and is recorded as passed
-    /// over.
+    /// Resumes a schedule with the first tick after now. Ticks that fell into the pause are not made up; they are
+    /// recorded as passed over.
     ///
     /// # Errors
-    /// As [`Schedules::pause`].
+    /// Those of [`Schedules::pause`].
     pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
         self.change(id, |record| {
             Ok(if record.paused { Some(record.resume(self.0.0.link.wall())?) } else { None })
@@ -166,14 +167,14 @@ impl Schedules {
         .await
     }
 
-    /// Submits its job now, beside its ticks: they, its cursor and its pause are not touched, and a schedule that forbids
-    /// overlapping does not look at it. If its ticks queue, this job queues with them.
+    /// Submits the schedule's job now, in addition to its ticks. The cursor, the ticks and a pause are not affected,
+    /// and a schedule that forbids overlap ignores this job. If its ticks queue, this job queues with them.
     ///
     /// # Errors
-    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the job may have been made.
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the job may have been submitted.
     ///
     /// # Cancellation
-    /// A dropped call may have made the job.
+    /// A dropped call may have submitted the job.
     pub async fn trigger(&self, id: &ScheduleId) -> Result<JobHandle, ScheduleError> {
         let by = self.0.by();
         let link = &self.0.0.link;
@@ -195,17 +196,18 @@ impl Schedules {
             }
             match link.commit(by, txn::trigger(id, version, &job, &made)).await? {
                 Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
-                // Also when an earlier copy was applied since it was looked for: then its job is there.
+                // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
+                // the job.
                 Written::Lost | Written::Unknown => sent = Some(job),
             }
         }
         Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// Removes it, also one that cannot be read. Its jobs stay. `false` when it was not there.
+    /// Removes a schedule, also an unreadable one. Its jobs are kept. Returns `false` if it did not exist.
     ///
     /// # Errors
-    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] it may be gone: removing again is safe.
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be removed; removing it again is safe.
     pub async fn remove(&self, id: &ScheduleId) -> Result<bool, ScheduleError> {
         let by = self.0.by();
         let mut sent = false;
@@ -221,7 +223,7 @@ impl Schedules {
         Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
     }
 
-    /// `None` from `make` is: it is as it should be.
+    /// Writes the record that `make` returns. `None` means that nothing has to be changed.
     async fn change(
         &self,
         id: &ScheduleId,
@@ -254,7 +256,7 @@ impl Schedules {
         Ok(node.map(|Node { data, version, .. }| Stored { version, record: wire::decode(&data) }))
     }
 
-    /// The bound protects other people's tools, so that a few too many by many clients at once do no harm.
+    /// The limit protects third-party tools, so exceeding it slightly with many concurrent clients does no harm.
     async fn has_room(&self, by: Deadline) -> Result<(), ScheduleError> {
         let parent = self.0.0.link.read(by, |zk| zk.get(path::SCHEDULES.to_owned())).await?;
         let schedules = parent.map_or(0, |parent| parent.children);
@@ -272,7 +274,7 @@ fn readable(
     record.map_err(|reason| ScheduleError::Unreadable { id: id.clone(), reason })
 }
 
-/// Without an answer in time, what was sent may have been done.
+/// Without an answer in time, an earlier write may have been applied.
 fn unsure(error: ScheduleError, id: &ScheduleId, by: Deadline, sent: bool) -> ScheduleError {
     match error {
         ScheduleError::Client(Error::Unavailable(_)) if sent => {

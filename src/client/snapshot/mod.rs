@@ -1,16 +1,16 @@
-//! The whole namespace at a glance, for what a few requests cost.
+//! An overview of the whole namespace with a few requests.
 //!
-//! Parents tell how many children they have and have ever had, so numbers of jobs, and how many came and went, cost the
-//! same however many there are. What a parent cannot tell, of which kind its children are, is asked of a
-//! [sample](sample) of them.
+//! A znode knows how many children it has and ever had. So counting jobs, and how many were submitted and removed,
+//! costs the same however many there are. The kinds of the jobs are not visible in a znode's counts; they are
+//! estimated with a [sample](sample).
 //!
 //! | what | requests |
 //! | --- | --- |
-//! | leader | 1; before an election of strategy `queue` is found standing, 1 more and 1 for each 100 candidates |
-//! | workers | 2, and 2 for each 100 |
-//! | pauses | 1, and 1 for each 100 paused kinds |
-//! | numbers of jobs | 8, and 1 for each 100 minutes that hold a delayed one, of the [`Look::minutes`] soonest |
-//! | inboxes | 1, and 1 if a worker is gone whose jobs are not recovered yet |
+//! | leader | 1; with the election strategy `queue` 1 more, and 1 per 100 candidates |
+//! | workers | 2, and 2 per 100 workers |
+//! | pauses | 1, and 1 per 100 paused kinds |
+//! | numbers of jobs | 8, and 1 per 100 minutes with delayed jobs, in the [`Look::minutes`] earliest |
+//! | inboxes | 1, and 1 if there are lost workers whose jobs are not recovered yet |
 //! | sample | at most 14 |
 
 mod sample;
@@ -30,13 +30,14 @@ use super::error::Error;
 use super::kinds::{KindView, pauses, served};
 use super::runtime::Zk;
 
-/// How closely to look.
+/// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Delayed jobs are counted in so many minutes, the soonest, a hundred a request. There may be 20,000.
+    /// How many minutes of delayed jobs are counted, starting with the earliest, a hundred per request. There may be
+    /// 20,000.
     pub minutes: usize,
-    /// Whether to ask a sample of jobs for their kind, and where to begin: a number that grows with each look lets the
-    /// sample wander.
+    /// Whether to sample jobs for their kinds, and the start of the sample. Pass a number that grows with each
+    /// snapshot, so that the sample covers other jobs each time.
     pub sample: Option<usize>,
 }
 
@@ -47,39 +48,39 @@ impl Default for Look {
     }
 }
 
-/// A namespace at a moment. Its parts are a few milliseconds apart.
+/// The state of a namespace at a moment. Its parts are a few milliseconds apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// When it was asked for, by this process's clock.
+    /// When it was requested, by this process's clock.
     pub at: WallMillis,
-    /// Who leads, or led last; `None` when nobody ever did.
+    /// The current or last leader; `None` if there never was one.
     pub leader: Option<LeaderView>,
     /// The live workers, oldest first.
     pub workers: Vec<WorkerView>,
-    /// The kinds that they serve, and those that are paused, by name.
+    /// The kinds that the workers serve, and the paused kinds, by name.
     pub kinds: Vec<KindView>,
     /// How many jobs there are.
     pub depths: Depths,
-    /// Minutes that hold delayed jobs which `depths` does not count, as [`Look::minutes`] were enough.
+    /// Minutes with delayed jobs that `depths` does not count, because of [`Look::minutes`].
     pub further_minutes: usize,
-    /// Jobs of workers that are gone, which the leader recovers. Of a hundred such workers at most.
+    /// Jobs of lost workers that the leader has yet to recover, of at most a hundred such workers.
     pub orphaned: usize,
-    /// What came and went, to be compared with another snapshot.
+    /// Records that were created and removed. Compare it with another snapshot.
     pub churn: Churn,
-    /// Of which kinds the jobs are that wait for a worker, if that was asked for.
+    /// The kinds of the jobs that wait for a worker, if requested.
     pub queued: Shares,
-    /// Of which kinds the jobs are that live workers have, if that was asked for.
+    /// The kinds of the jobs on live workers, if requested.
     pub running: Shares,
 }
 
 impl Snapshot {
-    /// Jobs that live workers have.
+    /// Returns the number of jobs on live workers.
     #[must_use]
     pub fn assigned(&self) -> usize {
         self.workers.iter().map(|worker| worker.assigned).sum()
     }
 
-    /// Jobs that are not over.
+    /// Returns the number of jobs that have not ended.
     #[must_use]
     pub fn open(&self) -> usize {
         let Depths { stored: _, queued, delayed, quarantined } = self.depths;
@@ -88,17 +89,17 @@ impl Snapshot {
 }
 
 impl Client {
-    /// Looks at the whole namespace: in most, some twenty small requests, however many jobs there are.
+    /// Reads an overview of the whole namespace with about twenty small requests, however many jobs there are.
     ///
     /// # Errors
-    /// When ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn snapshot(&self, look: Look) -> Result<Snapshot, Error> {
         self.0.link.read(self.by(), |zk| snapshot(zk.clone(), look, self.0.link.wall())).await
     }
 }
 
 async fn snapshot(zk: Zk, look: Look, at: WallMillis) -> ReadResult<Snapshot> {
-    // The inboxes are listed before the workers: whoever has one and is no worker after that is gone.
+    // The inboxes are listed before the workers: an inbox without a worker belongs to a lost worker.
     let (inboxes, leader, workers, paused, counts) = futures::try_join!(
         zk.children(path::ASSIGNMENTS.to_owned()),
         leader(zk.clone()),

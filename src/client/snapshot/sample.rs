@@ -1,8 +1,8 @@
-//! Of which kinds jobs are, by asking some of them.
+//! Estimates how many jobs of each kind there are, from a sample.
 //!
-//! A job's place is decided by a hash, so the queue entries of a few buckets are a fair sample of all. Of the jobs that
-//! run, those of many workers are asked, as workers differ in what they run. When there are no more than [`SAMPLE`] jobs, all
-//! are asked and the numbers are exact.
+//! A hash decides in which bucket a job is, so the queue entries of a few buckets are a fair sample. Running jobs are
+//! sampled from many workers, because workers run different kinds. If there are at most [`SAMPLE`] jobs, all are read
+//! and the numbers are exact.
 
 use std::collections::BTreeMap;
 
@@ -17,38 +17,38 @@ use futures::future::try_join_all;
 use crate::client::cluster::{WorkerView, get_all};
 use crate::client::runtime::Zk;
 
-/// So many are asked: a kind that a tenth of them are of is told to within two in a hundred, most of the time.
+/// The size of the sample: the share of a kind with a tenth of the jobs is mostly accurate to two percentage points.
 pub const SAMPLE: usize = 200;
 
-/// So many names of running jobs are listed, of which [`SAMPLE`] are asked: about 100 KiB.
+/// How many names of running jobs are listed, of which [`SAMPLE`] are read: about 100 KiB.
 const NAMES: usize = 2_000;
 
-/// Records that are read at once: each may hold 64 KiB of payload and as much of a result.
+/// How many records are read in one request: each may hold 64 KiB of payload and 64 KiB of result.
 const RECORDS: usize = 25;
 
-/// No more records are read once they had so many bytes.
+/// No further records are read after this number of bytes.
 const ENOUGH: usize = 256 * 1024;
 
-/// How far the sample moves from look to look; odd, so that it comes to every bucket.
+/// How far the sample moves between snapshots; odd, so that it reaches every bucket.
 const STRIDE: usize = 37;
 
-/// Of which kinds some jobs are.
+/// The kinds in a sample of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shares {
-    /// How many of each kind were among those that were asked.
+    /// How many sampled jobs have each kind.
     pub seen: BTreeMap<Kind, usize>,
-    /// How many were asked.
+    /// How many jobs were sampled.
     pub asked: usize,
-    /// How many there are.
+    /// How many jobs there are.
     pub all: usize,
 }
 
-/// A number of jobs.
+/// An estimated number of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
-    /// How many, as far as is known.
+    /// The number.
     pub count: usize,
-    /// Whether all were asked.
+    /// Whether all jobs were sampled.
     pub exact: bool,
 }
 
@@ -57,7 +57,7 @@ impl Shares {
         Self { all, ..Self::default() }
     }
 
-    /// How many are of this kind; `None` when none was asked although there are some.
+    /// Estimates how many jobs have this kind; `None` if there are jobs but none was sampled.
     #[must_use]
     pub fn of(&self, kind: &Kind) -> Option<Estimate> {
         let seen = self.seen.get(kind).copied().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Shares {
     }
 }
 
-/// Of the jobs that wait for a worker, of which `counts` are in each bucket.
+/// Samples the jobs that wait for a worker. `counts` has their number in each bucket.
 pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult<Shares> {
     let full = |bucket: &Bucket| counts.get(bucket.index()).copied().unwrap_or_default();
     let first = turn.wrapping_mul(STRIDE) % counts.len().max(1);
@@ -91,7 +91,7 @@ pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult
     Ok(shares)
 }
 
-/// Of the jobs that live workers have. An assignment does not say the kind; its record does.
+/// Samples the jobs on live workers. An assignment does not contain the kind, so the records are read.
 pub(super) async fn running(zk: &Zk, workers: &[WorkerView], turn: usize) -> ReadResult<Shares> {
     let first = turn.wrapping_mul(STRIDE) % workers.len().max(1);
     let busy = workers.iter().cycle().skip(first).take(workers.len()).filter(|worker| worker.assigned > 0);
@@ -115,8 +115,7 @@ pub(super) async fn running(zk: &Zk, workers: &[WorkerView], turn: usize) -> Rea
     Ok(shares)
 }
 
-/// The first parents that have so many children together; each of the others has at least one, so they are no more
-/// than that.
+/// Returns the first parents that together have at least `most` children. Each parent has at least one child.
 fn enough<T>(parents: impl Iterator<Item = T>, size: impl Fn(&T) -> usize, most: usize) -> Vec<T> {
     let mut so_far = 0;
     let mut taken = Vec::new();
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_exact_when_all_were_asked_and_in_proportion_otherwise() {
+    fn an_estimate_is_exact_if_all_jobs_were_sampled_and_proportional_otherwise() {
         let exact = shares(&[("a", 3)], 5, 5);
         assert_eq!(exact.of(&kind("a")), Some(Estimate { count: 3, exact: true }));
         assert_eq!(exact.of(&kind("b")), Some(Estimate { count: 0, exact: true }));
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_parents_are_listed_than_have_enough_children() {
+    fn listing_stops_at_enough_children() {
         let size = |size: &usize| *size;
         assert_eq!(enough([90, 100, 5_000, 1].into_iter(), size, 200), [90, 100, 5_000]);
         assert_eq!(enough([5_000, 1].into_iter(), size, 200), [5_000]);

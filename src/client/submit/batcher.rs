@@ -6,16 +6,16 @@
 //!                      └────── to be sent again ────┘
 //! ```
 //!
-//! A round is sent when nothing is in flight, or when it is full. So a lone job waits for nobody, and under
-//! load the rounds fill by themselves: the slower ZooKeeper, the larger they are.
+//! A round is sent when nothing is in flight, or when it is full. So a single job is not delayed, and under load the
+//! rounds grow automatically: the slower ZooKeeper is, the larger they are.
 //!
-//! Jobs of one lane are in one round at a time: the next ones are *held* until it is answered, so that a round which is
-//! sent again (a lost reply, a lane that had to be made) does not fall behind a later one.
+//! Jobs of one lane are in one round at a time. Later jobs of the lane are *held* until that round is answered, so
+//! that a round that is sent again (a lost reply, a lane that had to be created) does not fall behind a later one.
 //!
-//! Nothing bounds the inbox or what waits: each submission has a caller that waits for it and would own it otherwise,
-//! so that callers, who are the bound, wait for their answers and never for room. Waiting for room would need a turn
-//! that a caller can be given and not take, because nobody polls it, while others wait behind it. What callers gave up
-//! is dropped whenever what waits has doubled, so it is never more than what is waited for, or [`ABANDONED`].
+//! The inbox and the pending jobs are not bounded. Every submission has a caller that awaits it and would otherwise
+//! own it, so the number of callers is the bound. Waiting for capacity instead would need a fair queue of callers,
+//! and a caller that is not polled could block the others. Abandoned submissions are dropped whenever the number of
+//! pending ones has doubled, so there are never more of them than awaited ones, or than [`ABANDONED`].
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -30,22 +30,23 @@ use super::super::link::Link;
 use super::Submission;
 use super::round::{Room, round};
 
-/// Jobs of one multi: past 50 to 100 a larger one is not faster, and more is in doubt when its reply is lost.
+/// Jobs in one multi: beyond 50 to 100 a larger multi is not faster, and more jobs are in doubt if its reply is lost.
 pub(super) const BATCH_JOBS: usize = 100;
 
-/// Payload bytes of one multi; the rest of the budget is for records, entries and paths.
+/// Payload bytes in one multi; the rest of the budget is for records, entries and paths.
 const BATCH_PAYLOAD_BYTES: usize = MAX_TXN_BYTES / 2;
 
-/// Rounds in flight: enough to hide a round trip, far from the session's bound of 64 requests.
+/// Rounds in flight: enough to hide a round trip, far below the session's limit of 64 requests.
 pub(super) const WINDOW: usize = 8;
 
-/// Submissions from which on those that were given up are looked for. Two rounds: with the largest payloads 13 MB.
+/// Number of pending submissions at which abandoned ones are first searched. Two rounds: 13 MB with the largest
+/// payloads.
 const ABANDONED: usize = 2 * BATCH_JOBS;
 
-/// Where submissions go.
+/// The channel for submissions.
 pub(in crate::client) type Inbox = mpsc::UnboundedSender<Submission>;
 
-/// Starts the batcher. It ends when the inbox is closed and everything has its answer.
+/// Starts the batcher. It ends when the inbox is closed and every submission is answered.
 pub(in crate::client) fn start(link: Link) -> Inbox {
     let (inbox, submissions) = mpsc::unbounded_channel();
     link.clone().spawn(Box::pin(run(link, submissions)));
@@ -69,7 +70,7 @@ async fn run(link: Link, mut submissions: mpsc::UnboundedReceiver<Submission>) {
             continue;
         }
         let mut gathered = Vec::new();
-        // Answers come first: there are few, and callers wait for them.
+        // Replies come first: there are few, and callers wait for them.
         tokio::select! {
             biased;
             Some((again, lanes)) = in_flight.next(), if !in_flight.is_empty() => pending.put_back(again, lanes),
@@ -81,15 +82,15 @@ async fn run(link: Link, mut submissions: mpsc::UnboundedReceiver<Submission>) {
     }
 }
 
-/// What waits for its round, in order.
+/// Submissions that wait for a round, in order.
 #[derive(Debug, Default)]
 struct Pending {
     jobs: VecDeque<Submission>,
     bytes: usize,
-    /// Of lanes that have a round in flight.
+    /// Jobs of lanes that have a round in flight.
     held: VecDeque<Submission>,
     busy: BTreeSet<Lane>,
-    /// How many there were after the last look for those that were given up, or fewer.
+    /// At most the number of submissions after the last search for abandoned ones.
     waited_for: usize,
 }
 
@@ -102,7 +103,7 @@ impl Pending {
         self.jobs.len() >= BATCH_JOBS || self.bytes >= BATCH_PAYLOAD_BYTES
     }
 
-    /// Takes new ones in.
+    /// Adds new submissions.
     fn gathered(&mut self, jobs: Vec<Submission>) {
         self.extend(jobs);
         if self.len() >= ABANDONED.max(2 * self.waited_for) {
@@ -128,7 +129,7 @@ impl Pending {
         }
     }
 
-    /// A round is over: these are to be sent again, and what its lanes held comes after them.
+    /// Ends a round: its unanswered jobs are sent again, and the held jobs of its lanes come after them.
     fn put_back(&mut self, jobs: Vec<Submission>, lanes: BTreeSet<Lane>) {
         if !lanes.is_empty() {
             self.busy.retain(|lane| !lanes.contains(lane));
@@ -141,7 +142,7 @@ impl Pending {
         }
     }
 
-    /// At least one job, and no more than a multi takes; with their lanes.
+    /// Takes at least one job, and at most as many as fit a multi. Returns them with their lanes.
     fn take(&mut self) -> (Vec<Submission>, BTreeSet<Lane>) {
         let (mut taken, mut size) = (Vec::new(), 0);
         while let Some(job) = self.jobs.front() {
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_callers_gave_up_does_not_pile_up_while_nothing_can_be_sent() {
+    fn abandoned_submissions_do_not_accumulate_while_nothing_can_be_sent() {
         let mut pending = Pending::default();
         let (waited_for, _accepted): (Vec<_>, Vec<_>) = (0..10).map(|_| Submission::sample()).unzip();
         let kept = waited_for.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
@@ -188,6 +189,6 @@ mod tests {
         }
         pending.gathered((0..ABANDONED).map(|_| Submission::sample().0).collect());
         assert_eq!(pending.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>(), kept);
-        assert_eq!(pending.bytes, 10, "as long as their payloads");
+        assert_eq!(pending.bytes, 10, "the size of their payloads");
     }
 }

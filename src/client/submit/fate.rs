@@ -1,4 +1,4 @@
-//! Who may still decide over a submission whose deadline comes.
+//! Decides between sending a submission and giving it up at its deadline.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,23 +6,23 @@ const WAITING: u8 = 0;
 const SENT: u8 = 1;
 const ABANDONED: u8 = 2;
 
-/// Shared by the caller, who may give up, and the batcher, who may send. Exactly one of the two wins, so a
-/// caller who gave up first knows that nothing was sent and nothing will be.
+/// Shared by the caller, which may give up, and the batcher, which may send. Exactly one of them wins. So a caller
+/// that gave up first knows that nothing was sent and nothing will be.
 #[derive(Debug, Default)]
 pub(super) struct Fate(AtomicU8);
 
 impl Fate {
-    /// The batcher is about to send. `false`: the caller has given up.
+    /// The batcher is about to send. Returns `false` if the caller has given up.
     pub(super) fn send(&self) -> bool {
         self.step(WAITING, SENT) || self.0.load(Ordering::Acquire) == SENT
     }
 
-    /// What was about to be sent certainly was not, nor was it ever before.
+    /// The pending send did not happen, and no earlier one did either.
     pub(super) fn unsend(&self) {
         self.step(SENT, WAITING);
     }
 
-    /// The caller gives up. `false`: it was sent, or may have been.
+    /// The caller gives up. Returns `false` if the job was sent, or may have been.
     pub(super) fn abandon(&self) -> bool {
         self.step(WAITING, ABANDONED)
     }

@@ -1,4 +1,4 @@
-//! What members of groups need beyond other submissions: a group that is as it was read, and the parent of their place.
+//! Additional steps for members of groups: the group's current record, and the parents of their places and marks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use super::super::runtime::Zk;
 use super::Submission;
 use super::round::{decide, refuse};
 
-/// Nothing of these was applied, because of the record of this one's group, or its place there: what is to be sent again.
+/// Handles a rejected batch whose culprit is a group's record or a place in it. Returns the jobs to send again.
 pub(super) async fn mend(
     zk: &Zk,
     mut jobs: Vec<Submission>,
@@ -30,7 +30,7 @@ pub(super) async fn mend(
     match (subject, &reason) {
         (_, Reason::NotSent) => jobs,
         (Subject::Group, Reason::BadVersion | Reason::NoNode) => read_again(zk, jobs).await,
-        // The place has no parent.
+        // The parent of the place is missing.
         (Subject::Member, Reason::NoNode) => make_chunks(zk, jobs, culprit).await,
         (_, _) => {
             refuse(vec![jobs.remove(culprit)], &reason);
@@ -39,21 +39,21 @@ pub(super) async fn mend(
     }
 }
 
-/// Reads the groups of all of these again. Those whose group is gone are told so.
+/// Reads the groups of all jobs again. Members of a removed group are refused.
 async fn read_again(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     let known = || jobs.iter().filter_map(|job| Some(&job.entrant.as_ref()?.known));
-    // As many as jobs at most, which are as many as a read takes.
+    // At most one group per job, and a round has at most as many jobs as one batched read takes.
     let groups = known().map(|known| known.id.clone()).collect::<BTreeSet<_>>();
     debug_assert!(groups.len() <= MAX_READ_BATCH, "a round is one batched read");
     let Ok(nodes) = zk.get_many(groups.iter().map(path::group).collect()).await else { return jobs };
     let nodes = groups.into_iter().zip(nodes).collect::<BTreeMap<_, _>>();
-    // Each handle of a group knows it by itself, and the one that is behind rejects the round for all.
+    // Each handle of a group has its own known state, and an outdated one would reject the round for all.
     let learnt = known().map(|known| (known, known.learn(nodes.get(&known.id).and_then(Option::as_ref))));
     let gone = learnt.filter_map(|(known, learnt)| learnt.err().map(|_| known.id.clone())).collect();
     without(jobs, &gone)
 }
 
-/// The parents of one's place and mark are not there, and those of others may not be either.
+/// Creates the missing parents of the culprit's place and mark, and those of the other jobs.
 async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
     type Chunk = (GroupId, u32);
     let chunk = |job: &Submission| {
@@ -66,16 +66,17 @@ async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Subm
     let made = join_all(chunks.iter().map(|(group, chunk)| make_chunk(zk, group, *chunk))).await;
     let found = chunks.iter().zip(made).find(|(chunk, _)| Some(*chunk) == wanted.as_ref());
     match found {
-        // Not the chunk but the group is gone.
+        // The group itself was removed, not the chunk.
         Some(((group, _), Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }))) => {
             without(jobs, &BTreeSet::from([group.clone()]))
         }
-        // Made, made by somebody else, or not known: the members tell.
+        // Created here or by another client, or unknown: the next submission shows it.
         Some(_) | None => jobs,
     }
 }
 
-/// Both parents in one multi; one by one when a hand has left one of them, that of the marks first.
+/// Creates both parents in one multi. If one of them exists (the other was deleted by hand), creates them one by one,
+/// the parent of the marks first.
 async fn make_chunk(zk: &Zk, group: &GroupId, chunk: u32) -> Outcome<()> {
     let ops = txn::make_chunk(group, chunk);
     let made = zk.commit(ops.clone()).await;
@@ -94,7 +95,7 @@ fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {
     for job in gone {
         let group = job.entrant.as_ref().map(|entrant| entrant.known.id.clone());
         match group {
-            // What may have been applied stays unanswered, which its caller is told as unknown.
+            // A job that may have been applied is not answered, which its caller sees as unknown.
             Some(group) if !job.maybe => job.settle(Err(SubmitError::Group(GroupError::Absent { group }))),
             Some(_) | None => {}
         }
@@ -102,8 +103,8 @@ fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {
     left
 }
 
-/// Those that open nothing again whose sub-jobs go on: such a job is not over, and its submission is the same job. All
-/// come back as they were when nobody answers.
+/// Returns the jobs that do not reopen a job with running sub-jobs. Such a job has not ended, so its submission is
+/// accepted as the same job. If the read fails, all jobs are returned as the error.
 pub(super) async fn not_parents(zk: &Zk, jobs: Vec<Submission>) -> Result<Vec<Submission>, Vec<Submission>> {
     let groups = jobs.iter().filter_map(|job| job.sub_jobs.clone()).collect::<BTreeSet<_>>();
     if groups.is_empty() {
@@ -123,8 +124,8 @@ pub(super) async fn not_parents(zk: &Zk, jobs: Vec<Submission>) -> Result<Vec<Su
     Ok(others)
 }
 
-/// Their groups take no new member of their number. One that is there is the same member all the same; what comes back
-/// is to be asked again.
+/// Handles members that their groups do not accept. An existing member is accepted as the same member. Returns the
+/// jobs to send again.
 pub(super) async fn look_up(zk: &Zk, jobs: Vec<(Submission, GroupError)>) -> Vec<Submission> {
     if jobs.is_empty() {
         return Vec::new();
@@ -135,7 +136,7 @@ pub(super) async fn look_up(zk: &Zk, jobs: Vec<(Submission, GroupError)>) -> Vec
     for ((job, why), node) in jobs.into_iter().zip(nodes) {
         match node {
             Some(node) => again.extend(decide(job, &node)),
-            // A first copy of it that is applied late meets the group as it is now, and is rejected.
+            // A first copy that is applied late checks the group's version and is rejected.
             None => job.settle(Err(SubmitError::Group(why))),
         }
     }

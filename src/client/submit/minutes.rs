@@ -1,8 +1,8 @@
-//! How full the minutes of delayed jobs are.
+//! The number of delayed jobs per minute.
 //!
-//! A minute is one list, as a bucket is, and is bounded as one ([`Occupancy`](super::occupancy::Occupancy)). Only those are
-//! known that jobs were submitted to of late. The minutes are a list, too, with a bound of its own. Jobs that wait out a
-//! backoff are among the entries, and their minutes among the minutes; they are not refused.
+//! A minute is one list of znodes, like a bucket, and has the same limit
+//! ([`Occupancy`](super::occupancy::Occupancy)). Only minutes of recent submissions are known. The number of minutes
+//! has its own limit. Jobs in a backoff count in both numbers, but are never refused.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use futures::future::try_join;
 use super::super::runtime::Zk;
 use super::occupancy::is_fresh;
 
-/// Minutes that are remembered: a forgotten one costs a read.
+/// Limit of remembered minutes. A forgotten minute costs a read.
 const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -25,30 +25,30 @@ pub(super) struct Minutes(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     minutes: BTreeMap<u64, Count>,
-    /// How many there are, by the last read, and what was made here since.
+    /// The number of minutes: as read, plus those that were created here since.
     all: usize,
 }
 
-/// Why there is no room.
+/// The reason why there is no capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The minute has as many entries.
+    /// The minute has this many entries.
     Minute(usize),
-    /// There are as many minutes, and this is none of them.
+    /// There are this many minutes, and the job's minute is not among them.
     Minutes(usize),
 }
 
 #[derive(Debug)]
 struct Count {
     read: Millis,
-    /// As read, and what was made here since.
+    /// As read, plus those that were created here since.
     entries: usize,
-    /// Whether it was there.
+    /// Whether the minute's znode exists.
     there: bool,
 }
 
 impl Minutes {
-    /// Reads anew the counts that are not good enough. At most as many minutes as one batched read takes.
+    /// Reads the counts that are too old. At most as many minutes as one batched read takes.
     pub(super) async fn refresh(&self, zk: &Zk, now: Millis, mut minutes: Vec<u64>) -> ReadResult<()> {
         minutes.sort_unstable();
         minutes.dedup();
@@ -76,7 +76,7 @@ impl Minutes {
         Ok(())
     }
 
-    /// Takes a place in a minute, or says why there is none.
+    /// Takes a place in a minute, or returns why it cannot.
     pub(super) fn take(&self, minute: u64) -> Result<(), Full> {
         self.with(|known| {
             let Some(Count { entries, there, .. }) = known.minutes.get_mut(&minute) else { return Ok(()) };
@@ -108,16 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_minute_has_no_place_and_says_how_full_it_is() {
+    fn a_full_minute_is_refused_with_its_size() {
         let minutes = known(MAX_BUCKET_ENTRIES - 1, 1);
         assert_eq!(minutes.take(7), Ok(()));
         assert_eq!(minutes.take(7), Err(Full::Minute(MAX_BUCKET_ENTRIES)));
         assert_eq!(minutes.take(8), Ok(()));
-        assert_eq!(minutes.take(99), Ok(()), "not known, so there is room");
+        assert_eq!(minutes.take(99), Ok(()), "an unknown minute has capacity");
     }
 
     #[test]
-    fn of_too_many_minutes_those_that_are_there_go_on() {
+    fn existing_minutes_accept_jobs_at_the_limit_of_minutes() {
         let minutes = known(1, MAX_MINUTES - 1);
         assert_eq!(minutes.take(8), Ok(()));
         assert_eq!(minutes.take(9), Err(Full::Minutes(MAX_MINUTES)));

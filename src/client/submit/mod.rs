@@ -1,20 +1,20 @@
 //! Submitting jobs.
 //!
-//! Every submission of a client goes through one [`batcher`]: it sends at once when nothing is in flight and
-//! gathers while something is, so that a lone job is not delayed and many jobs share a multi.
+//! All submissions of a client go through one [`batcher`]. It sends immediately if nothing is in flight, and gathers
+//! otherwise. So a single job is not delayed, and many jobs share a multi.
 //!
-//! **What if the reply is lost?** The record holds a token that this submission alone chose. After the
-//! reconnection (or under a new session) the record is read back: our token ⇒ accepted; absent ⇒ sent again;
-//! another's ⇒ what the job's [`IfExists`] says ([`identity`](bellwether_core::job::identity)).
+//! **What if the reply is lost?** The record holds a token that only this submission knows. After the reconnection
+//! (or under a new session) the record is read back: our token ⇒ accepted; absent ⇒ sent again; another token ⇒
+//! decided by the job's [`IfExists`] ([`identity`](bellwether_core::job::identity)).
 //!
-//! **What if the first copy is applied late,** after the read-back found nothing? Then one of the two copies
-//! comes first, and the other is rejected as a whole because the record exists. If it is the second that is
-//! rejected, its record is read, and holds our token: accepted. If it is the first, nobody waits for it. Either
-//! way there is one record and one queue entry (S11). A read-back may also be behind the write, on a server that
-//! lags: then the second copy is rejected, and the read after that rejection cannot lag behind it.
+//! **What if the first copy is applied late,** after the read-back found nothing? One of the two copies is applied
+//! first, and the other is rejected as a whole because the record exists. If the second copy is rejected, its record
+//! is read and holds our token: accepted. If the first copy is rejected, no call waits for it. Either way there is
+//! one record and one queue entry (S11). A read-back may also lag behind the write, on a lagging server: then the
+//! second copy is rejected, and the read after that rejection is at least as new as the rejection.
 //!
-//! **What if the deadline passes?** Whether anything was sent is decided by one atomic that both sides swap
-//! ([`fate`]), so *not sent* is certain when it is said. Otherwise the answer is *unknown*, and submitting again
+//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`fate`]), decides whether anything
+//! was sent. So *not sent* is certain when it is returned. Otherwise the outcome is *unknown*, and submitting again
 //! with the same id is safe.
 
 mod batcher;
@@ -46,26 +46,26 @@ use super::view::{JobView, State};
 use bellwether_core::job::identity::{Accepted, IfExists};
 use fate::Fate;
 
-/// How many submissions of one `submit_many` are under way: what the batcher's window holds, and one more round
-/// that gathers meanwhile.
+/// How many submissions of one `submit_many` are in progress: those in the batcher's window, and as many that gather
+/// for the next rounds.
 pub(super) const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
 
-/// One job on its way.
+/// A submission in progress.
 #[derive(Debug)]
 pub(super) struct Submission {
     id: JobId,
     record: JobRecord,
     if_exists: IfExists,
-    /// The version of the record that is over and that ours replaces; `None` while there is none.
+    /// The version of the ended job's record that this submission replaces; `None` if it creates a record.
     reopens: Option<i32>,
-    /// The group of the sub-jobs of what it opens again: while that is not done, neither is the job.
+    /// The group of the sub-jobs of the job that it reopens: until that group is done, the job has not ended either.
     sub_jobs: Option<GroupId>,
-    /// Its part in a group.
+    /// Its membership in a group.
     entrant: Option<Entrant>,
     fate: Arc<Fate>,
-    /// Whether an earlier copy of it may have been applied, or may yet be.
+    /// Whether an earlier copy may have been applied, or may still be applied.
     maybe: bool,
-    /// Times that it was rejected without a reason that could be found.
+    /// How often it was rejected for a reason that a read could not explain.
     puzzles: u32,
     reply: oneshot::Sender<Reply>,
 }
@@ -94,7 +94,7 @@ impl Submission {
         }
     }
 
-    /// Whether its caller has neither given up nor dropped the call.
+    /// Whether the caller still waits for it.
     fn is_waited_for(&self) -> bool {
         !self.reply.is_closed()
     }
@@ -105,14 +105,14 @@ impl Submission {
             metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
         }
         if self.reply.send(reply).is_err() {
-            tracing::debug!(job = %self.id, "nobody waits for this submission any more");
+            tracing::debug!(job = %self.id, "the caller of this submission no longer waits for it");
         }
     }
 }
 
 #[cfg(test)]
 impl Submission {
-    /// One like any other, and where its answer comes.
+    /// Returns a typical submission and the receiver of its reply.
     fn sample() -> (Self, oneshot::Receiver<Reply>) {
         let now = bellwether_core::time::WallMillis(1);
         let (id, record) = Job::new("sum", &1).unwrap().into_record(now, uuid::Uuid::now_v7).unwrap();
@@ -121,7 +121,7 @@ impl Submission {
     }
 }
 
-/// A job that was accepted.
+/// A handle on an accepted job.
 #[derive(Debug)]
 pub struct JobHandle<K = Untyped> {
     client: Client,
@@ -138,45 +138,45 @@ impl<K> Clone for JobHandle<K> {
 }
 
 impl<K> JobHandle<K> {
-    /// The job's id, given or made.
+    /// Returns the job's id, given or generated.
     #[must_use]
     pub fn id(&self) -> &JobId {
         &self.id
     }
 
-    /// How the submission was accepted.
+    /// Returns how the submission was accepted.
     #[must_use]
     pub fn accepted(&self) -> Accepted {
         self.accepted
     }
 
-    /// Whether nothing was made, because there was a job with this id already.
+    /// Whether nothing was created, because a job with this id existed already.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         self.accepted.is_duplicate()
     }
 
-    /// As [`Client::wait`].
+    /// Waits until the job has ended: see [`Client::wait`].
     ///
     /// # Errors
-    /// As [`Client::wait`].
+    /// Those of [`Client::wait`].
     pub async fn wait(&self, within: Duration) -> Result<JobView, WaitError> {
         self.client.wait(&self.id, within).await
     }
 }
 
 impl JobHandle {
-    /// Of a job that was made in another way.
+    /// Returns the handle of a job that was created in another way.
     pub(super) fn made(client: Client, id: JobId) -> Self {
         Self { client, id, accepted: Accepted::New, typed: PhantomData }
     }
 }
 
 impl<K: JobKind> JobHandle<K> {
-    /// Waits until the job is over and reads its result.
+    /// Waits until the job has ended and decodes its result.
     ///
     /// # Errors
-    /// [`ResultError`]: the wait failed, the job ended otherwise, or its result is of another type.
+    /// [`ResultError`]: the wait failed, the job ended without success, or its result has another type.
     pub async fn result(&self, within: Duration) -> Result<K::Result, ResultError> {
         read_result(self.wait(within).await?)
     }
@@ -191,23 +191,24 @@ fn read_result<T: DeserializeOwned>(view: JobView) -> Result<T, ResultError> {
 }
 
 impl Client {
-    /// Submits a job, and returns when ZooKeeper has it on a majority's disks: from then on it is not lost.
+    /// Submits a job. Returns when ZooKeeper has stored it on the disks of a majority of its servers: from then on it
+    /// is not lost.
     ///
-    /// Submitting the same id, kind and payload again is the same job, and the handle says so. The policy and
-    /// placement of the first submission stand, unless the job is over and is to be opened [again](IfExists::Again).
+    /// Submitting the same id, kind and payload again is the same job, and the handle shows that. The policy and
+    /// placement of the first submission are kept, unless an ended job is [reopened](IfExists::Again).
     ///
     /// # Errors
-    /// [`SubmitError`]. All but [`SubmitError::Unknown`] are certain: no job was made.
+    /// [`SubmitError`]. For all except [`SubmitError::Unknown`], no job was created.
     ///
     /// # Cancellation
     /// A dropped submission that was not sent yet is not sent; one that was sent may be accepted.
     ///
     /// # Ordering
-    /// Jobs of one client and one lane have in it the order in which their submissions were first polled, whatever
-    /// happens to any of them. Other jobs are sent, and become visible, about in that order.
+    /// Jobs of one client in one lane are ordered by the first polls of their submissions, whatever happens to any of
+    /// them. Other jobs are sent, and become visible, in approximately that order.
     ///
     /// # Connection loss
-    /// Resolved here, by reading back: the job is accepted exactly once, or the deadline passes.
+    /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
         let (id, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
@@ -224,7 +225,7 @@ impl Client {
     ) -> Result<JobHandle<K>, SubmitError> {
         let if_exists = job.mode();
         let (_, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
-        // A group is one trace, whoever submits its members.
+        // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
         self.send(id, record, if_exists, Some(entrant)).await
@@ -257,14 +258,14 @@ impl Client {
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
         submission.entrant = entrant;
-        // Without a wait before it, so that the order of first polls is the order in which the batcher has them. When
-        // the batcher is gone the submission is dropped here, and its reply with it.
+        // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
+        // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {
-            tracing::debug!(job = %id, "the batcher is gone");
+            tracing::debug!(job = %id, "the batcher has ended");
         }
         let accepted = match self.0.link.timeout_at(by.at, accepted).await {
             Ok(Ok(reply)) => reply?,
-            // The batcher is gone; it answers everything before it goes, unless its runtime was shut down.
+            // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
             Ok(Err(_)) if fate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
             }
@@ -276,13 +277,15 @@ impl Client {
         Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
     }
 
-    /// Submits many jobs; the answers are in the order of the jobs. `progress` hears how many are answered.
+    /// Submits many jobs. The results are in the order of the jobs. `progress` is called with the number of answered
+    /// jobs.
     ///
-    /// Jobs are taken from the iterator as fast as they are sent. Each has a deadline of its own, from when it
-    /// was taken.
+    /// Jobs are taken from the iterator as fast as they are sent. Each has its own deadline, which starts when it is
+    /// taken.
     ///
     /// # Cancellation
-    /// Drops what was not sent; what was sent may be accepted. Name the jobs to be able to submit all again.
+    /// Dropping the future drops the jobs that were not sent; a job that was sent may be accepted. Give the jobs ids,
+    /// so that all of them can be submitted again.
     pub async fn submit_many<K>(
         &self,
         jobs: impl IntoIterator<Item = Job<K>>,
@@ -297,7 +300,7 @@ impl Client {
         answers
     }
 
-    /// As [`Client::submit_many`], for more jobs than fit the memory.
+    /// Like [`Client::submit_many`], for more jobs than fit in memory.
     pub fn submit_stream<K>(
         &self,
         jobs: impl IntoIterator<Item = Job<K>>,

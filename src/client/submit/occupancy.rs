@@ -1,8 +1,8 @@
-//! How full the buckets of records are.
+//! The number of records per bucket.
 //!
-//! The bound protects other people's tools (Java clients die at about five times as many children), so it need
-//! not be exact to the job, but it must hold for many clients at once. So the counts are read, not kept: all 256
-//! in three batched reads. They may be as old as the room that is left allows.
+//! The limit protects third-party tools (Java clients fail at about five times as many children). So it need not be
+//! exact, but it must hold for many concurrent clients. Therefore the counts are read, not kept: all 256 in three
+//! batched reads. The more capacity is left, the older the counts may be.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use futures::future::try_join_all;
 
 use super::super::runtime::Zk;
 
-/// How old counts may be while a bucket is less than half full: it would take 1,000 clients' full speed to
-/// fill the other half meanwhile.
+/// Maximum age of the counts while a bucket is less than half full: 1,000 clients at full speed could not fill the
+/// other half in this time.
 const ROOMY_FOR: Duration = Duration::from_secs(10);
 
-/// How old they may be above that.
+/// Maximum age of the counts above that.
 const TIGHT_FOR: Duration = Duration::from_secs(1);
 
-/// Above this every batch reads the counts first.
+/// From this size on, the counts are read before every batch.
 const FULL_SOON: usize = MAX_BUCKET_ENTRIES - MAX_BUCKET_ENTRIES / 10;
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Occupancy(Mutex<Option<Counts>>);
 #[derive(Debug)]
 struct Counts {
     read: Millis,
-    /// Indexed by bucket: as read, and what was made here since.
+    /// Indexed by bucket: as read, plus those that were created here since.
     entries: Vec<usize>,
 }
 
@@ -43,13 +43,13 @@ impl Counts {
     }
 }
 
-/// Whether a count is good enough to go by, at its age.
+/// Whether a count of this size is recent enough at this age.
 pub(super) fn is_fresh(entries: usize, age: Duration) -> bool {
     entries < FULL_SOON && (age <= TIGHT_FOR || (age <= ROOMY_FOR && entries < MAX_BUCKET_ENTRIES / 2))
 }
 
 impl Occupancy {
-    /// Reads the counts anew unless those at hand are good enough for these jobs.
+    /// Reads the counts, unless the known ones are recent enough for these jobs.
     pub(super) async fn refresh(
         &self,
         zk: &Zk,
@@ -62,7 +62,7 @@ impl Occupancy {
         let paths = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
         let nodes =
             try_join_all(paths.chunks(MAX_READ_BATCH).map(|paths| zk.get_many(paths.to_vec()))).await?;
-        // A bucket that an operator deleted has no room: the write tells why.
+        // A bucket that an operator deleted counts as empty: the write is rejected with the reason.
         let entries = nodes.into_iter().flatten().map(|node| node.map_or(0, |node| node.children));
         let entries = entries.collect::<Vec<_>>();
         debug_assert_eq!(entries.len(), usize::from(BUCKETS));
@@ -70,7 +70,7 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Takes a place in the job's bucket, or says how full it is.
+    /// Takes a place in the job's bucket, or returns how many entries it has.
     pub(super) fn take(&self, job: &JobId) -> Result<(), usize> {
         self.with(|counts| {
             let Some(counts) = counts else { return Ok(()) };
@@ -99,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn counts_may_be_as_old_as_the_room_left_allows() {
+    fn counts_may_be_older_while_more_capacity_is_left() {
         let serve = |entries, age| counts(entries, age).serve(NOW, Bucket::all());
-        assert!(serve(10, 5_000), "half empty: seconds do not matter");
+        assert!(serve(10, 5_000), "less than half full: seconds do not matter");
         assert!(!serve(10, 11_000));
         assert!(serve(3_000, 500));
         assert!(!serve(3_000, 1_500));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_has_no_place_and_says_how_full_it_is() {
+    fn a_full_bucket_is_refused_with_its_size() {
         let occupancy = Occupancy(Mutex::new(Some(counts(MAX_BUCKET_ENTRIES - 1, 0))));
         let job = JobId::new("a").unwrap();
         assert_eq!(occupancy.take(&job), Ok(()));

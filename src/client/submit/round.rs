@@ -1,4 +1,4 @@
-//! One multi of submissions, and what becomes of each.
+//! One multi of submissions, and the outcome of each.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use super::minutes::{Full, Minutes};
 use super::occupancy::Occupancy;
 use bellwether_core::job::identity::{self, Accepted, Sight};
 
-/// How often a job is sent again after a rejection that a read cannot explain. Something else makes and
-/// deletes znodes of that name then; a job id has no honest use for it.
+/// Limit of rejections that a read cannot explain. They mean that another process creates and deletes the same znode
+/// repeatedly; there is no legitimate use of a job id for that.
 const PUZZLES: u32 = 5;
 
-/// How full it is where submissions go.
+/// Capacity of the buckets and minutes that submissions go to.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     buckets: Occupancy,
@@ -46,7 +46,7 @@ impl Room {
         Ok(())
     }
 
-    /// Takes the places of a job, or says why there is none. A job that is opened again has its record's.
+    /// Takes the places of a job, or returns why it cannot. A reopened job keeps the place of its record.
     fn take(&self, job: &Submission) -> Result<(), SubmitError> {
         let id = || job.id.clone();
         if let Some(minute) = job.record.minute() {
@@ -62,7 +62,7 @@ impl Room {
     }
 }
 
-/// Sends these jobs and answers those that are decided. What comes back is to be sent again.
+/// Sends these jobs and answers those that are decided. Returns the jobs to send again.
 pub(super) async fn round(link: Link, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
     let zk = match link.usable().await {
         Ok(zk) => zk,
@@ -95,11 +95,11 @@ pub(super) async fn round(link: Link, room: Arc<Room>, jobs: Vec<Submission>) ->
     back
 }
 
-/// Fills a batch with the jobs that somebody waits for and that have room. What does not fit its bytes, and a
-/// second job of one id, which would make the multi reject itself, is left for later; so is what follows such a job in
-/// its lane.
+/// Fills a batch with the jobs that a caller waits for and that have capacity. Returned for later are jobs that do
+/// not fit its size, a second job with the same id (it would make the multi reject itself), and the jobs behind such
+/// a job in its lane.
 ///
-/// Members that their groups do not take are told apart: they may be there already.
+/// Members that their groups do not accept are returned separately: they may exist already.
 fn gather(
     room: &Room,
     jobs: Vec<Submission>,
@@ -108,7 +108,7 @@ fn gather(
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
     for job in jobs {
-        // Nothing of it is in flight here, so this ends it.
+        // No copy of it is in flight, so dropping it ends it.
         if !job.is_waited_for() {
             continue;
         }
@@ -125,7 +125,7 @@ fn gather(
                 continue;
             }
         };
-        // One whose first copy may yet be applied cannot be told that nothing was sent.
+        // If a first copy may still be applied, the job cannot be reported as not sent.
         if let Err(full) = room.take(&job)
             && !job.maybe
         {
@@ -138,7 +138,7 @@ fn gather(
             None => txn::submit(&job.id, &job.record, index),
         };
         ops.extend(joins.into_iter().flatten());
-        // The fate is asked last: from here on the job counts as sent.
+        // Last: from here on the job counts as sent.
         if !job.fate.send() {
             continue;
         }
@@ -152,7 +152,7 @@ fn gather(
 }
 
 impl Submission {
-    /// What it was to open again is gone: it is the first of its id.
+    /// The ended job that it should reopen was removed: it becomes the first job with its id.
     fn anew(&mut self) {
         self.reopens = None;
         self.record = identity::anew(self.record.clone());
@@ -166,7 +166,7 @@ impl Submission {
         self.settle(Ok(accepted));
     }
 
-    /// What was about to be sent was not.
+    /// The pending send did not happen.
     fn unsent(&self) {
         if !self.maybe {
             self.fate.unsend();
@@ -178,8 +178,8 @@ fn submissions(batch: Batch<Submission>) -> Vec<Submission> {
     batch.into_groups().into_iter().map(|(job, _)| job).collect()
 }
 
-/// The client has ended, or its namespace was refused. What may have been applied stays unanswered here,
-/// which its caller is told as unknown.
+/// The client has ended, or its namespace was refused. A job that may have been applied is not answered, which its
+/// caller sees as unknown.
 fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
     for job in jobs.into_iter().filter(|job| !job.maybe) {
         let id = job.id.clone();
@@ -188,13 +188,13 @@ fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
     Vec::new()
 }
 
-/// ZooKeeper refused these, or the read that would have told of them. Of what may have been applied this says nothing:
-/// it stays unanswered as in [`end`].
+/// ZooKeeper refused these jobs, or the read that would have found them. A job that may have been applied is not
+/// answered, as in [`end`].
 pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> {
     for job in jobs {
         let id = job.id.clone();
         if job.maybe {
-            tracing::warn!(job = %id, %reason, "refused, and an earlier copy of the submission may have been applied");
+            tracing::warn!(job = %id, %reason, "the submission was refused, but an earlier copy may have been applied");
             continue;
         }
         job.settle(Err(SubmitError::Refused { id, reason: reason.clone() }));
@@ -202,7 +202,7 @@ pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> 
     Vec::new()
 }
 
-/// Nothing of the batch was applied. One job is to blame; the others are sent again.
+/// Nothing in the batch was applied. One job is the cause; the others are sent again.
 async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Vec<Submission> {
     let culprit = batch.locate(rejection.at);
     let mut jobs = submissions(batch);
@@ -216,7 +216,7 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
             jobs[group].puzzles += 1;
             taken(zk, jobs).await
         }
-        // What it would open again has changed, or is gone.
+        // The ended job that it should reopen has changed, or was removed.
         (Reason::BadVersion | Reason::NoNode, Some(Locus::Group { group, subject: Subject::Record, .. }))
             if jobs[group].reopens.is_some() =>
         {
@@ -230,19 +230,20 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
             refuse(vec![jobs.remove(group)], &reason);
             jobs
         }
-        // There is no fence, and every operation belongs to a group.
+        // The batch has no fence, and every operation belongs to a group.
         (reason, Some(Locus::Fence(_)) | None) => refuse(jobs, &reason),
     }
 }
 
-/// A lane or a minute of one is not there, and those of others may not be either: all are made, and all is sent again.
+/// A lane or a minute of one job is missing, and those of others may be too: all are created, and all jobs are sent
+/// again.
 async fn make_parents(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
     let parents = jobs.iter().flat_map(parents_of).collect::<BTreeSet<_>>();
     let made = join_all(parents.iter().map(|parent| zk.create_container(parent.clone()))).await;
     let refused = parents.iter().zip(made).filter_map(|(parent, made)| match made {
         Outcome::Rejected(Rejection { reason: Reason::NodeExists | Reason::NotSent, .. }) => None,
         Outcome::Rejected(Rejection { reason, .. }) => Some((parent.as_str(), reason)),
-        // Whether it is there, when that is not known, the submission tells.
+        // If the outcome is unknown, the next submission shows it.
         Outcome::Applied(()) | Outcome::Unknown => None,
     });
     let refused = refused.collect::<BTreeMap<_, _>>();
@@ -253,16 +254,16 @@ async fn make_parents(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec
     jobs
 }
 
-/// The containers that a submission needs.
+/// Returns the containers that a submission needs.
 fn parents_of(job: &Submission) -> Vec<String> {
     let minute = job.record.minute().map(path::delayed_minute);
     minute.into_iter().chain(job.record.placement.lane.as_ref().map(path::lane)).collect()
 }
 
-/// A record exists. When many do, one would be found per multi: so all are looked for at once.
+/// A record exists. The records of all jobs are read, because each multi would reveal only one of many.
 async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     let paths = jobs.iter().map(|job| path::record(&job.id)).collect();
-    // Without an answer all are sent again, and the rejection comes again.
+    // Without an answer all are sent again, and are rejected again.
     let Ok(nodes) = zk.get_many(paths).await else { return jobs };
     let (mut again, mut puzzles) = (Vec::new(), Vec::new());
     for (mut job, node) in jobs.into_iter().zip(nodes) {
@@ -280,7 +281,7 @@ async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     again
 }
 
-/// Nobody knows: look for each.
+/// The outcome is unknown: reads the record of each job.
 async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
     jobs.iter_mut().for_each(|job| job.maybe = true);
     debug_assert!(jobs.len() <= MAX_READ_BATCH, "a round is one batched read");
@@ -311,8 +312,8 @@ async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
     again
 }
 
-/// The id is taken: by this submission, by an earlier one of the same job, or by another job. Gives the submission back
-/// when it is to open the job again.
+/// The id is in use: by this submission, by an earlier one of the same job, or by another job. Returns the submission
+/// if it reopens the existing job.
 pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
     let id = job.id.clone();
     let there = match wire::decode::<JobRecord>(&node.data) {
@@ -343,17 +344,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_certainly_not_applied_is_told_as_refused() {
+    fn a_job_is_refused_only_if_it_was_certainly_not_applied() {
         let (mut jobs, mut answers): (Vec<_>, Vec<_>) = (0..2).map(|_| Submission::sample()).unzip();
         jobs[0].maybe = true;
         assert!(refuse(jobs, &Reason::Refused("throttled".into())).is_empty());
-        answers[0].try_recv().expect_err("it may have been applied");
+        answers[0].try_recv().expect_err("a job that may have been applied is not answered");
         assert!(matches!(answers[1].try_recv(), Ok(Err(SubmitError::Refused { .. }))));
     }
 
     /// S1, S11
     #[test]
-    fn a_record_that_is_there_is_ours_by_its_token_and_the_same_job_by_its_kind_and_payload() {
+    fn an_existing_record_is_matched_by_token_then_by_kind_and_payload() {
         type Change = fn(&mut JobRecord);
         type IsRight = fn(&super::super::Reply) -> bool;
         let table: [(Change, IsRight); 3] = [

@@ -46,7 +46,7 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
 
     let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "200ms", "--output", "json"]).exits(5);
     assert_eq!(timed_out.json()["state"], json!("queued"));
-    timed_out.says("job a is not over after 200ms: queued: no live worker handles this kind");
+    timed_out.says("job a has not ended after 200ms: queued: no live worker handles this kind");
 
     end(&to, "a", Ending::Succeeded(Payload::json(*b"{\"sum\": 3}").unwrap())).await;
     let ended = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(0).json();

@@ -56,7 +56,7 @@ fn invalid_options_of_a_job_are_usage_errors() {
         (&["--at", "2029-11-21T12:33:00Z", "--in", "1h"], "cannot be used with"),
         (&["--expires-in", "0s"], "expiry must be in the future"),
         (&["--in", "2h", "--expires-in", "1h"], "expiry must be after run_at"),
-        (&["--in", "2h", "--if-exists", "again", "--name", "n"], "opened at once"),
+        (&["--in", "2h", "--if-exists", "again", "--name", "n"], "reopened immediately"),
         (&["--name", "a:b"], "name has ':'"),
         (&["--id", "a@b"], "job id has '@'"),
         (&["--id", "a", "--name", "b"], "cannot be used with"),

@@ -52,7 +52,7 @@ async fn a_purge_counts_records_and_removes_them_only_with_yes() {
     assert_eq!(purge(&["--older-than", "1h"]).json()["matched"], 0);
     assert_eq!(purge(&["--kind", "product", "--yes"]).json()["removed"], 0);
     assert_eq!(purge(&["--yes"]).json(), json!({ "matched": 1, "removed": 1, "young": 0, "dry_run": false }));
-    run_in(&to, &["job", "show", "a"]).exits(4).says("or is over and removed");
+    run_in(&to, &["job", "show", "a"]).exits(4).says("or its record was removed");
     run_in(&to, &["job", "show", "b"]).exits(0);
     run_in(&to, &["job", "purge", "--state", "queued"]).exits(2).says("possible values: succeeded");
 }

@@ -81,7 +81,7 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     assert_eq!(in_json(&add).exits(0).json()["added"], "same");
 
     let other = ["add", "nightly", "sum", "--every", "1h"];
-    in_json(&other).exits(1).says("schedule nightly is there with another time to tick: replace it");
+    in_json(&other).exits(1).says("schedule nightly exists with another time to tick: replace it");
     let replaced = in_json(&[&other[..], &["--replace"]].concat()).exits(0).json();
     assert_eq!((&replaced["added"], &replaced["spec_version"]), (&"replaced".into(), &2.into()));
 

@@ -1,4 +1,4 @@
-//! What a collector is to those who send to it: OTLP over HTTP, in protobuf.
+//! A minimal collector: OTLP over HTTP, in protobuf.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,18 +18,18 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message;
 use tokio::net::TcpListener;
 
-/// A span that came in.
+/// A received span.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) name: String,
     pub(crate) trace: String,
     pub(crate) id: String,
-    /// Empty for a trace's first.
+    /// Empty for the first span of a trace.
     pub(crate) parent: String,
     pub(crate) fields: BTreeMap<String, String>,
-    /// Of the process.
+    /// The attributes of the process.
     pub(crate) resource: BTreeMap<String, String>,
-    /// Why it is an error, if it is one.
+    /// The error message, if the span is an error.
     pub(crate) error: Option<String>,
 }
 
@@ -57,14 +57,14 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// The spans of this name that tell of this job, as they came.
+    /// Returns the spans of this name about this job, in the order of their arrival.
     pub(crate) fn of(&self, job: &str, name: &str) -> Vec<Span> {
         let all = self.spans.lock().unwrap();
         let theirs = |span: &&Span| span.name == name && span.fields.get("job").is_some_and(|of| of == job);
         all.iter().filter(theirs).cloned().collect()
     }
 
-    /// The submissions that were made for a schedule, as they came.
+    /// Returns the submissions of a schedule, in the order of their arrival.
     pub(crate) fn of_schedule(&self, schedule: &str) -> Vec<Span> {
         let all = self.spans.lock().unwrap();
         let theirs = |span: &&Span| {

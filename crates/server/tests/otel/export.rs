@@ -1,4 +1,4 @@
-//! Which spans there are, and how they hang together.
+//! The exported spans and their relations.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::process::{SOON, command, end, namespace, node, run};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// As many spans of this job and name, by attempt.
+/// Waits for this number of spans of this job and name, and returns them by attempt.
 async fn spans(collector: &Collector, job: &str, name: &str, count: usize) -> Vec<Span> {
     let what = format!("{count} spans {name} of {job}");
     let mut spans = eventually_some(&what, SOON, async || {
@@ -32,7 +32,7 @@ fn id(job: &str) -> JobId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_second_run() {
+async fn a_job_with_a_killed_worker_is_one_trace_from_submission_to_second_run() {
     let collector = Collector::start().await;
     let endpoint = &collector.endpoint();
     let to = &namespace("otel-kill");
@@ -42,7 +42,7 @@ async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_se
     let sleep = ["job", "submit", "sleep", r#"{"millis": 2000}"#, "--id", "a", "--traceparent", TRACEPARENT];
     run(&mut command(to, endpoint, &sleep));
     let view = async || client.get(&id("a")).await.unwrap().unwrap();
-    eventually("it runs", SOON, async || view().await.state == State::Running).await;
+    eventually("the job runs", SOON, async || view().await.state == State::Running).await;
     first.kill();
     let second = node(to, endpoint, "second", "worker");
     let over = client.wait(&id("a"), SOON).await.unwrap();
@@ -52,10 +52,10 @@ async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_se
     assert_eq!((submit.trace.as_str(), submit.parent.as_str()), (TRACE, "00f067aa0ba902b7"));
     assert_eq!((submit.field("kind"), submit.field("outcome")), ("sleep", "accepted"));
     let stored = over.trace.unwrap().to_string();
-    assert_eq!(stored, format!("00-{TRACE}-{}-01", submit.id), "what comes later follows the submission");
+    assert_eq!(stored, format!("00-{TRACE}-{}-01", submit.id), "later spans are children of the submission");
 
     let assigns = spans(&collector, "a", "assign", 2).await;
-    // That of the worker that was killed died with it.
+    // The span of the killed worker was lost with it.
     let runs = spans(&collector, "a", "run", 1).await;
     let reports = spans(&collector, "a", "report", 1).await;
     for span in assigns.iter().chain(&runs).chain(&reports) {
@@ -76,7 +76,7 @@ async fn a_job_whose_worker_is_killed_is_one_trace_from_its_submission_to_its_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_submitted_begins_a_trace_and_an_attempt_that_fails_is_an_error_in_it() {
+async fn a_submission_begins_a_trace_and_a_failed_attempt_is_an_error_in_it() {
     let collector = Collector::start().await;
     let endpoint = &collector.endpoint();
     let to = &namespace("otel-fail");
@@ -96,18 +96,18 @@ async fn what_is_submitted_begins_a_trace_and_an_attempt_that_fails_is_an_error_
     run(command(to, endpoint, &sum).env("OTEL_TRACES_SAMPLER", "always_off"));
     let over = client.wait(&id("c"), SOON).await.unwrap();
     assert!(!over.trace.unwrap().is_sampled());
-    // What waits is sent when the process ends.
+    // The queued spans are sent when the process ends.
     assert_eq!(end(node).await.0, Some(0));
-    assert!(collector.of("c", "run").is_empty(), "whoever runs it heeds what was decided");
+    assert!(collector.of("c", "run").is_empty(), "the worker respects the sampling decision");
 }
 
 fn tick(request: &Request<'_>) -> bool {
     request.op == op::MULTI && request.mentions("/schedules/beat")
 }
 
-/// S8: one of the transactions is applied, and its span is the one that the record names.
+/// S8: one of the transactions is applied, and its span is the one in the record.
 #[tokio::test(flavor = "multi_thread")]
-async fn each_tick_of_a_schedule_begins_a_trace_in_the_node_that_leads_also_when_the_reply_is_lost() {
+async fn each_tick_of_a_schedule_begins_a_trace_in_the_leader_also_with_a_lost_reply() {
     let collector = Collector::start().await;
     let endpoint = &collector.endpoint();
     let to = &namespace("otel-tick");
@@ -132,40 +132,45 @@ async fn each_tick_of_a_schedule_begins_a_trace_in_the_node_that_leads_also_when
         assert_eq!(span.resource["service.instance.id"], of);
     }
 
-    // Applied in the first case, and never heard of in the second.
+    // Applied in the first case, not applied in the second.
     let losses: [fn(&Proxy) -> Fault; 2] = [
         |proxy| proxy.swallow_reply_and_cut(tick, Cut::Reset),
         |proxy| proxy.drop_request_and_cut(tick, Cut::Reset),
     ];
     for (before, lose) in losses.into_iter().enumerate() {
         lose(&proxy).fired().await;
-        let unknown = eventually_some("its outcome is unknown", SOON, async || {
+        let unknown = eventually_some("the outcome of a tick is unknown", SOON, async || {
             let mut unknown = collector.of_schedule("beat");
             unknown.retain(|span| span.field("outcome") == "unknown");
             (unknown.len() > before).then(|| unknown.remove(before))
         });
         let unknown = unknown.await;
         let job = unknown.field("job");
-        let made = eventually_some("its job is made", SOON, async || client.get(&id(job)).await.unwrap());
+        let made =
+            eventually_some("the job of the tick exists", SOON, async || client.get(&id(job)).await.unwrap());
         let named = made.await.trace.unwrap().to_string();
-        let named = eventually_some("the record names a span of its own", SOON, async || {
+        let named = eventually_some("the record names a span of this job", SOON, async || {
             let mut tried = collector.of(job, "submit").into_iter();
             tried.find(|span| named == format!("00-{}-{}-01", span.trace, span.id))
         });
-        assert_eq!(named.await.id == unknown.id, before == 0, "the one that was applied");
+        assert_eq!(
+            named.await.id == unknown.id,
+            before == 0,
+            "the record names the span of the applied transaction"
+        );
     }
     assert_eq!((end(worker).await.0, end(leader).await.0), (Some(0), Some(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tick_belongs_to_no_trace_where_the_leader_has_no_collector() {
+async fn a_tick_has_no_trace_if_the_leader_has_no_collector() {
     let to = &namespace("otel-tick-none");
     let client = Client::connect(to).await.unwrap();
     let node = node(to, "", "all", "candidate,worker");
     let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2})).unwrap();
     client.schedules().add(&Schedule::every("beat", Duration::from_secs(1), sum)).await.unwrap();
     let beat = ScheduleId::new("beat").unwrap();
-    let last = eventually_some("it ticks", SOON, async || {
+    let last = eventually_some("the schedule ticks", SOON, async || {
         client.schedules().get(&beat).await.unwrap().record.unwrap().last_tick
     });
     let job = tick_id(&beat, last.await);
@@ -173,10 +178,10 @@ async fn a_tick_belongs_to_no_trace_where_the_leader_has_no_collector() {
     assert_eq!(end(node).await.0, Some(0));
 }
 
-/// Nobody waits for a collector: not the jobs, and the end of a node for no longer than it says.
+/// Jobs do not wait for a collector, and the end of a node waits at most [`FLUSH`].
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_node() {
-    // Its backlog takes connections, and nobody reads from them.
+async fn an_absent_or_silent_collector_neither_slows_nor_stops_a_node() {
+    // Its backlog accepts connections, but no process reads from them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (name, address) in [("otel-silent", silent.local_addr().unwrap()), ("otel-gone", gone)] {
@@ -185,7 +190,7 @@ async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_nod
         let client = Client::connect(to).await.unwrap();
         let node = node(to, endpoint, "all", "candidate,worker");
         let began = Instant::now();
-        // More than the queue of spans holds.
+        // More than the span queue holds.
         let many = ["job", "submit", "sum", r#"{"first": 1, "second": 2}"#, "--id", "s", "--count", "3000"];
         run(&mut command(to, endpoint, &many));
         let over = (1..=3000).map(|n| id(&format!("s-{n}"))).collect::<Vec<_>>();
@@ -195,7 +200,7 @@ async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_nod
         let began = Instant::now();
         let (code, said) = end(node).await;
         assert_eq!(code, Some(0), "{said}");
-        println!("{name}: it ended in {:?}", began.elapsed());
+        println!("{name}: the node ended in {:?}", began.elapsed());
         assert!(began.elapsed() < 4 * FLUSH, "{:?}", began.elapsed());
         let told = said.matches("the collector does not take spans: they may be lost").count();
         assert!(told <= 1 && (name != "otel-gone" || told == 1), "{told} times: {said}");
@@ -203,11 +208,11 @@ async fn a_collector_that_is_gone_or_never_answers_neither_slows_nor_stops_a_nod
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_option_wins_over_the_variable_of_traces_and_that_over_the_one_of_all_signals() {
+async fn the_option_overrides_the_traces_variable_which_overrides_the_general_one() {
     const OF_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     let (all, traces, own) = (Collector::start().await, Collector::start().await, Collector::start().await);
     let to = &namespace("otel-endpoint");
-    // It makes the namespace.
+    // Creates the namespace.
     let client = Client::connect(to).await.unwrap();
     let submit = |job: &str, options: &[&str]| {
         command(to, &all.endpoint(), &[&["job", "submit", "sum", "--id", job], options].concat())
@@ -219,7 +224,7 @@ async fn an_option_wins_over_the_variable_of_traces_and_that_over_the_one_of_all
     run(submit("d", &[]).env("OTEL_SDK_DISABLED", "true"));
     run(submit("e", &[]).env("OTEL_EXPORTER_OTLP_ENDPOINT", ""));
     for (job, heard) in [("a", [1, 0, 0]), ("b", [0, 1, 0]), ("c", [0, 0, 1]), ("d", [0; 3]), ("e", [0; 3])] {
-        // A command has told before it ends.
+        // A command sends its spans before it ends.
         assert_eq!([&all, &traces, &own].map(|of| of.of(job, "submit").len()), heard, "{job}");
         let traced = client.get(&id(job)).await.unwrap().unwrap().trace.is_some();
         assert_eq!(traced, heard != [0; 3], "{job}");
@@ -227,7 +232,7 @@ async fn an_option_wins_over_the_variable_of_traces_and_that_over_the_one_of_all
 }
 
 #[test]
-fn an_address_that_is_not_sent_to_is_refused_with_who_said_it_before_anything_is_done() {
+fn an_unsupported_endpoint_is_refused_with_its_source_before_anything_is_done() {
     for wrong in ["https://a:1", "a:4317", "http://", "http:///x"] {
         let said = |mut command: std::process::Command| {
             let refused = command.output().unwrap();

@@ -1,4 +1,4 @@
-//! Traces as a collector gets them from real processes, some of which are killed.
+//! Traces of real processes, some of which are killed, as a collector receives them.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod collector;

@@ -1,4 +1,4 @@
-//! Processes of the command, as built with OpenTelemetry.
+//! Processes of the command, built with OpenTelemetry.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,8 +11,9 @@ use tempfile::TempDir;
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// The command with OpenTelemetry, which cargo built with this test. A copy: the test kit builds the command as it is shipped,
-/// for the server that it starts, and puts it in the same place. So it is to be called before a namespace is made.
+/// Returns a copy of the command with OpenTelemetry, which cargo built with this test. The test kit builds the
+/// command without it, for the server that it starts, and replaces the original. So call this before a namespace is
+/// created.
 pub(crate) fn built() -> &'static Path {
     static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, copy) = COPY.get_or_init(|| {
@@ -24,13 +25,13 @@ pub(crate) fn built() -> &'static Path {
     copy
 }
 
-/// A namespace of the test's own.
+/// Returns a namespace for the test.
 pub(crate) fn namespace(name: &str) -> String {
     built();
     bellwether_testkit::namespace(name)
 }
 
-/// The command in a namespace, which hears of no collector but this one.
+/// Returns the command in a namespace, with this collector only.
 pub(crate) fn command(to: &str, endpoint: &str, words: &[&str]) -> Command {
     let mut command = Command::new(built());
     for foreign in [
@@ -44,12 +45,12 @@ pub(crate) fn command(to: &str, endpoint: &str, words: &[&str]) -> Command {
         command.env_remove(foreign);
     }
     command.args(words).env("BELLWETHER_ZOOKEEPER", to).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
-    // Of spans that have ended: not to be waited for.
+    // Spans that have ended are sent soon.
     command.env("OTEL_BSP_SCHEDULE_DELAY", "100").stdin(Stdio::null());
     command
 }
 
-/// Runs it to its end, which must be a good one.
+/// Runs the command to its end. It must succeed.
 pub(crate) fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -60,7 +61,7 @@ pub(crate) fn node(to: &str, endpoint: &str, name: &str, roles: &str) -> Process
     Process::start(name, &mut command(to, endpoint, &words)).unwrap()
 }
 
-/// SIGTERM; its exit code and what it said.
+/// Sends SIGTERM. Returns the exit code and the output.
 pub(crate) async fn end(mut node: Process) -> (Option<i32>, String) {
     node.signal(Signal::SIGTERM);
     (node.ended(SOON).await.code(), node.said())
