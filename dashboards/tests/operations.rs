@@ -54,7 +54,7 @@ fn every_line_of_the_log_that_is_named_is_written_by_some_code() {
     }
     let page = page();
     let mut named = 0;
-    for (section, column) in [("## Log lines in a fault\n", 1), ("## What each fault looks like\n", 3)] {
+    for (section, column) in [("## Log messages\n", 1), ("## Symptoms of each fault\n", 3)] {
         let (_, section) = page.split_once(section).unwrap();
         let (section, _) = section.split_once("\n## ").unwrap();
         for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {

@@ -117,7 +117,7 @@ async fn an_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired() {
     let leader = stage.node("leader").candidate().start();
     let _worker = stage.node("worker").worker().start();
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/queue", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/queue", 2).await;
     assert!(ids.iter().all(|job| !stage.runs.begun().contains_key(job.as_str())));
 
     for (job, intact) in ids.iter().zip(intact) {
@@ -152,7 +152,7 @@ async fn a_delayed_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired(
     let leader = stage.node("second").start();
     stage.led_by(&leader).await;
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/delayed", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/delayed", 2).await;
     for (path, intact) in at.iter().zip(intact) {
         stage.write(path, intact).await;
     }
@@ -205,13 +205,13 @@ async fn a_worker_whose_registration_cannot_be_read_gets_no_jobs() {
         assert_eq!(stage.zk.commit(register).await, Outcome::Applied(()));
         unreadable.push(id);
     }
-    told(&leader, "a znode cannot be read and is left alone path=\"/workers", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 2).await;
     stage.other_jobs_run("other").await;
     let shown = stage.client.workers().await.unwrap();
     assert_eq!(shown.iter().filter(|worker| worker.info.is_err()).count(), 2, "they are shown as they are");
     // One that is damaged while it works gets nothing new either.
     stage.damage(&path::worker(sound), Damage::Future).await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/workers", 3).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 3).await;
     let ids = stage.submit([stage.runs.job("later")]).await;
     let _second = stage.node("second").worker().start();
     let jobs = stage.over(&ids).await;

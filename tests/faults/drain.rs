@@ -100,7 +100,7 @@ async fn a_node_that_is_stopped_closes_its_session_at_once() {
     for launch in launches {
         let mut node = launch.session(LASTING).start();
         let ready =
-            |node: &NodeProcess| node.said().contains("leading") || node.said().contains("registered");
+            |node: &NodeProcess| node.said().contains("elected leader") || node.said().contains("registered");
         eventually("it takes its part", SOON, async || ready(&node)).await;
         node.signal(Signal::SIGTERM);
         let asked = Instant::now();

@@ -34,8 +34,8 @@ async fn a_leader_that_is_back_in_time_leads_on_with_what_it_knew() {
     let now = stage.leader().await;
     assert_eq!((now.node.as_str(), now.epoch), ("leader", epoch), "the same term");
     let log = leader.said();
-    assert_eq!(log.matches("leading on with what was known").count(), 1, "{log}");
-    assert_eq!(log.matches("leading no more").count(), 0, "the wing was not taken down: {log}");
+    assert_eq!(log.matches("leadership term resumed").count(), 1, "{log}");
+    assert_eq!(log.matches("leadership term ended").count(), 0, "the leader wing was not stopped: {log}");
     assert_eq!(leader.metric(metric::ACTOR_RESTARTS), Some(0.0));
 }
 
