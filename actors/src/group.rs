@@ -123,7 +123,7 @@ pub async fn rest(
 ) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
     let record = zk.get(path::group(group)).await?;
     let record = record.and_then(|node| wire::decode::<GroupRecord>(&node.data).ok());
-    // Without a record there is nobody to end them for.
+    // Without a record there are no members to end.
     let Some(record) = record else { return Ok((Vec::new(), None)) };
     let chunks = zk.children(path::members(group)).await?.unwrap_or_default();
     let mut chunks = chunks.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();

@@ -64,7 +64,7 @@ pub trait Concern: Sized + Send + 'static {
     /// Messages to its neighbours, and effects that only a host can carry out.
     type Tell: Send + 'static;
 
-    /// Starts it. What it pushes is carried out before its first message is handled.
+    /// Starts the concern. The host carries out its outputs before it handles the first message.
     fn start(cx: &mut Context<'_, Self>, args: Self::Args) -> Self;
 
     /// Handles one message.

@@ -6,7 +6,7 @@
 
 use bellwether_core::time::Millis;
 
-/// Returns the time of the next call, or `None` if the run must end. The trust may be renewed before that time.
+/// Returns the time of the next call, or `None` if the run must end. The trust may have been renewed by then.
 #[must_use]
 pub fn next_look(trusted_until: Millis, now: Millis) -> Option<Millis> {
     (now < trusted_until).then_some(trusted_until)
