@@ -29,7 +29,7 @@ pub struct Trust {
 /// A report of a recursive watch.
 #[derive(Debug)]
 pub enum Feed {
-    /// The watch is set: a listing that is asked for from now on misses nothing.
+    /// The watch is set: a listing that is requested from now on misses no change.
     Watching,
     /// Changes, in order.
     Changes(Vec<Change>),
