@@ -1,4 +1,4 @@
-//! What a concern knows about the world, and what it asks its host to do.
+//! The inputs that a concern reads from its host, and the outputs that it requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use bellwether_core::txn::{Batch, Op};
 
 use crate::Concern;
 
-/// Turns an answer into a message; `None` when the concern does not wait for it. Bytes are decoded here, outside the
-/// mailbox.
+/// Turns an answer into a message; `None` when the concern does not need it. Bytes are decoded here, before the message
+/// enters the mailbox.
 pub type Answer<A, M> = Box<dyn FnOnce(A) -> Option<M> + Send>;
 
 /// Several requests in a row on the concern's session; the output is its message.
@@ -20,22 +20,22 @@ pub type Task<M> = Box<dyn FnOnce(Arc<dyn Requests>) -> Reply<Option<M>> + Send>
 /// How long a session can be trusted to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trust {
-    /// Which session.
+    /// The session's id.
     pub session: i64,
-    /// Its last contact, and as long after that as its timeout guarantees.
+    /// The time of its last contact plus the time that its timeout guarantees.
     pub until: Millis,
 }
 
-/// What a recursive watch reports.
+/// A report of a recursive watch.
 #[derive(Debug)]
 pub enum Feed {
-    /// The watch is set: a listing that is asked for from now on misses nothing.
+    /// The watch is set: a listing that is requested from now on misses no change.
     Watching,
     /// Changes, in order.
     Changes(Vec<Change>),
 }
 
-/// A transaction together with what its outcome becomes.
+/// A transaction and the message that its outcome becomes.
 pub trait Commit<M>: Transaction + Send {
     /// Turns the outcome into a message.
     fn answered(self: Box<Self>, outcome: Outcome<()>) -> Option<M>;
@@ -92,45 +92,45 @@ pub enum Out<C: Concern> {
     Task(Task<C::Msg>),
     /// Sets a recursive watch, and then drops the one with the same key. A watch ends with its connection.
     Watch(C::Key, String, fn(Feed) -> C::Msg),
-    /// Sets a one-shot watch on a znode's existence and data, and then drops the watch with the same key. The first message
-    /// says whether the znode exists; the second comes when it changed, also when the session ended meanwhile.
+    /// Sets a one-shot watch on a znode's existence and data, and then drops the watch with the same key. The first
+    /// message says whether the znode exists. The second is sent when the znode changes or the session ends.
     Glance(C::Key, String, Answer<ReadResult<bool>, C::Msg>, C::Msg),
     /// Drops the watch with this key.
     Unwatch(C::Key),
     /// Sends a message to the concern later; replaces the timer with the same key.
     After(C::Key, Duration, C::Msg),
-    /// As [`Out::After`], for a periodic listing. Tests may shorten it.
+    /// Like [`Out::After`], for a periodic listing. Tests can shorten its period.
     Sweep(C::Key, Duration, C::Msg),
     /// Drops the timer with this key.
     Disarm(C::Key),
-    /// Replaces the concern's will: operations that the host commits when the concern ends, however it ends, and again
-    /// until their outcome is known or the session is over.
+    /// Replaces the concern's will: operations that the host commits when the concern ends for any reason. The host
+    /// repeats the commit until its outcome is known or the session has ended.
     Will(Option<Vec<Op>>),
-    /// Tells a neighbour.
+    /// Sends a message to a neighbour.
     Tell(C::Tell),
 }
 
-/// What a concern knows about the world while it handles a message, and its outputs.
+/// The inputs of a concern while it handles a message, and its outputs.
 pub struct Context<'a, C: Concern> {
     /// This process's monotonic clock.
     pub now: Millis,
     /// This machine's wall clock.
     pub wall: WallMillis,
-    /// How long the concern's present session can be trusted; `None` without a session.
+    /// How long the concern's current session can be trusted; `None` without a session.
     pub trust: Option<Trust>,
-    /// Randomness for jitter and ids. Nothing here is secret.
+    /// Randomness for jitter and ids. Not for secrets.
     pub rng: &'a mut fastrand::Rng,
     /// The outputs so far, in order.
     pub out: &'a mut Vec<Out<C>>,
 }
 
 impl<C: Concern> Context<'_, C> {
-    /// Tells a neighbour.
+    /// Sends a message to a neighbour.
     pub fn tell(&mut self, tell: C::Tell) {
         self.out.push(Out::Tell(tell));
     }
 
-    /// Replaces the operations that the host commits when this concern ends, however it ends.
+    /// Replaces the operations that the host commits when this concern ends for any reason.
     pub fn will(&mut self, ops: Option<Vec<Op>>) {
         self.out.push(Out::Will(ops));
     }
@@ -144,7 +144,7 @@ impl<C: Concern> Context<'_, C> {
         self.out.push(Out::Ask(Ask::Commit(Box::new(Committing { transaction: ops, answer }))));
     }
 
-    /// Commits a batch, which comes back with its outcome.
+    /// Commits a batch. The answer gets the batch back with its outcome.
     pub fn commit_batch<K: Send + 'static>(
         &mut self,
         batch: Batch<K>,
@@ -199,8 +199,8 @@ impl<C: Concern> Context<'_, C> {
         self.out.push(Out::Ask(Ask::ChildrenMany(paths, Box::new(|lists| Some(answer(lists))))));
     }
 
-    /// Starts a task: several requests, one after the other. Its message comes when it is done; a host that stops the
-    /// concern drops it.
+    /// Starts a task: several requests, one after the other. Its message is sent when the task is done, and dropped
+    /// when the concern has been stopped.
     pub fn task<F>(&mut self, task: impl FnOnce(Arc<dyn Requests>) -> F + Send + 'static)
     where
         F: Future<Output = C::Msg> + Send + 'static,
@@ -237,7 +237,7 @@ impl<C: Concern> Context<'_, C> {
         self.out.push(Out::After(key, wait, msg));
     }
 
-    /// Sets a timer for a periodic listing. The handler sets it again, so that a slow concern gets one message, not many.
+    /// Sets a timer for a periodic listing. The handler sets it again, so a slow concern gets one message, not many.
     pub fn sweep(&mut self, key: C::Key, every: Duration, msg: C::Msg) {
         self.out.push(Out::Sweep(key, every, msg));
     }

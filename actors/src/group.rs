@@ -1,12 +1,13 @@
-//! Reading groups: as a whole, and what is open of them.
+//! Reads groups and their open members.
 //!
 //! A group is read in several requests, in the order that [`Sight`] relies on. Memory is bounded by one chunk's names.
 //!
-//! **Who has an open member** stands in no one place: its record names the worker of its *last closed* attempt, for an
-//! assignment does not touch the record. So either its assignment is asked for under each worker, or all inboxes are
-//! listed. Of a page of [`REST`] members few run, as all of a group that is stopped do no more than there are slots: the first
-//! is as good as always the cheaper. Where it would be more than `PROBES` znodes the inboxes are listed: a request for each
-//! hundred workers, and a name for each slot in use, for a page.
+//! **The worker of an open member** is not in the member's record: the record names the worker of the *last closed*
+//! attempt, because an assignment does not change the record. So this module either reads the possible assignments of
+//! the member, one per worker, or lists all inboxes. Few members of a page of [`REST`] members run, because all members
+//! of a stopped group together run in at most as many slots as there are. Reading the assignments is therefore almost
+//! always cheaper. If that were more than `PROBES` znodes, the inboxes are listed: one request per hundred workers, and
+//! one name per slot in use, for each page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +22,14 @@ use bellwether_core::port::{Node, ReadResult, Requests};
 use bellwether_core::txn::EntryLocation;
 use bellwether_core::wire;
 
-/// Assignments that are asked for under each worker rather than by listing all inboxes: a few batched reads, each about as
-/// much as a get.
+/// The largest number of assignments that are read directly instead of listing all inboxes: a few batched reads, each
+/// of which costs about as much as a get.
 const PROBES: usize = 4 * MAX_READ_BATCH;
 
-/// Looks at a group.
+/// Reads a group.
 ///
 /// # Errors
-/// When a read is not answered.
+/// A read that is not answered.
 pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
     let Some(node) = zk.get(path::group(group)).await? else { return Ok(Look::Absent) };
     let record = match wire::decode::<GroupRecord>(&node.data) {
@@ -57,7 +58,7 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
     Ok(Look::There(Box::new(sight)))
 }
 
-/// How many children these have together.
+/// Counts the children of these znodes.
 async fn count(zk: &dyn Requests, paths: impl Iterator<Item = String>) -> ReadResult<u32> {
     let paths = paths.collect::<Vec<_>>();
     let mut sum = 0;
@@ -68,7 +69,8 @@ async fn count(zk: &dyn Requests, paths: impl Iterator<Item = String>) -> ReadRe
     Ok(u32::try_from(sum).unwrap_or(u32::MAX))
 }
 
-/// Counts members by their numbers. Places first: one that ends meanwhile is in both lists, and counted once.
+/// Counts members by their numbers. Places are listed first: a member that ends in between is in both lists and is
+/// counted once.
 async fn number(zk: &dyn Requests, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
     let total = sight.record.total.unwrap_or(0);
     let (mut members, mut places, mut marks, mut below) = (0, 0, 0, 0);
@@ -90,16 +92,16 @@ async fn number(zk: &dyn Requests, group: &GroupId, chunks: &[u32], sight: &mut 
 /// The members of one chunk, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Members {
-    /// Those that had a place.
+    /// The members that have a place.
     pub open: BTreeSet<u32>,
-    /// Those that had ended a moment later, and how.
+    /// The members that had ended when the marks were listed, each with its result.
     pub ended: BTreeMap<u32, End>,
 }
 
-/// Lists the members of a chunk: places, then marks.
+/// Lists the members of a chunk: first the places, then the marks.
 ///
 /// # Errors
-/// When a read is not answered.
+/// A read that is not answered.
 pub async fn members_of(zk: &dyn Requests, group: &GroupId, chunk: u32) -> ReadResult<Members> {
     let open = zk.children(path::place_chunk(group, chunk)).await?.unwrap_or_default();
     let ended = zk.children(path::mark_chunk(group, chunk)).await?.unwrap_or_default();
@@ -109,10 +111,11 @@ pub async fn members_of(zk: &dyn Requests, group: &GroupId, chunk: u32) -> ReadR
     })
 }
 
-/// Finds members that have a place, from there on, at most [`REST`]; and where to go on, unless that was all.
+/// Finds at most [`REST`] members that have a place, starting at the cursor. Returns the next cursor, or `None` at the
+/// end.
 ///
 /// # Errors
-/// When a read is not answered.
+/// A read that is not answered.
 pub async fn rest(
     zk: &dyn Requests,
     group: &GroupId,
@@ -120,7 +123,7 @@ pub async fn rest(
 ) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
     let record = zk.get(path::group(group)).await?;
     let record = record.and_then(|node| wire::decode::<GroupRecord>(&node.data).ok());
-    // Without a record there is nobody to end them for.
+    // Without a record there are no members to end.
     let Some(record) = record else { return Ok((Vec::new(), None)) };
     let chunks = zk.children(path::members(group)).await?.unwrap_or_default();
     let mut chunks = chunks.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
@@ -134,14 +137,15 @@ pub async fn rest(
         open.truncate(REST);
         let Some(last) = open.last() else { continue };
         let next = Cursor { chunk, from: last + 1 };
-        // A member of a group was checked to have an id.
+        // The submission of a member has checked its id.
         let jobs = open.iter().filter_map(|number| JobId::member(&record.kind, group, *number).ok());
         return Ok((stand(zk, jobs.collect()).await?, Some(next)));
     }
     Ok((Vec::new(), None))
 }
 
-/// Where these are. What moves meanwhile is nowhere, and found by another pass.
+/// Finds the locations of these jobs. A job that moves in the meantime has the location `Nowhere`; the next pass finds
+/// it.
 async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
     let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
     let nodes = zk.get_many(paths.collect()).await?;
@@ -192,7 +196,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
     Ok(rest)
 }
 
-/// The minute of one that may be delayed.
+/// The minute of a job that may be delayed.
 fn minute(rest: &Rest) -> Option<u64> {
     match (&rest.location, &rest.record) {
         (MemberLocation::Nowhere, Stored::Value(record, _)) => match record.state {
@@ -208,7 +212,7 @@ fn sought(rest: &Rest) -> bool {
         && matches!(&rest.record, Stored::Value(record, _) if !record.is_terminal())
 }
 
-/// Who has which job: as many entries as there are slots in use.
+/// Maps each assigned job to its worker: one entry per slot in use.
 async fn holders(zk: &dyn Requests, workers: &[WorkerId]) -> ReadResult<BTreeMap<JobId, WorkerId>> {
     let mut held = BTreeMap::new();
     for workers in workers.chunks(MAX_READ_BATCH) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bellwether_core::time::Millis;
 
-/// Restarts within [`WITHIN`] beyond which a supervisor fails. A fault that comes back this often is not cured by a restart;
-/// the supervisor above may know better.
+/// A supervisor fails after more restarts than this within [`WITHIN`]. A restart does not cure a fault that comes back
+/// this often, so the next supervisor decides.
 const RESTARTS: usize = 10;
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -14,13 +14,13 @@ const WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(crate) struct Intensity(VecDeque<Millis>);
 
-/// Too many restarts, as an error's text.
+/// The error text for too many restarts.
 pub(crate) fn too_many(what: &str) -> String {
     format!("{what} was restarted more than {RESTARTS} times within {WITHIN:?}")
 }
 
 impl Intensity {
-    /// Notes a restart; `false` when there were too many.
+    /// Records a restart; returns `false` when there were too many.
     pub(crate) fn allows(&mut self, now: Millis) -> bool {
         self.0.push_back(now);
         while self.0.front().is_some_and(|first| now.since(*first) > WITHIN) {

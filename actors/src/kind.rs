@@ -1,4 +1,4 @@
-//! The kind of a message: the name of its variant, at which tests inject faults.
+//! The kind of a message is the name of its variant. Tests inject faults at a kind.
 
 #[cfg(feature = "testing")]
 mod testing;
@@ -7,8 +7,8 @@ mod testing;
 pub use self::testing::{Kind, Kinds};
 
 /// Gives each variant of an enum a kind: `kinds!(Message { Variant, … })`. For `Variant => Inner` the last field of the
-/// variant is an enum with kinds of its own. The match has no wildcard, so a new variant must be named. A generic enum
-/// gives its parameter at the end: `kinds!(Message<T> { … } for T: Bound)`.
+/// variant is an enum that has kinds itself. The match has no wildcard, so a new variant must be listed. A generic enum
+/// names its parameter at the end: `kinds!(Message<T> { … } for T: Bound)`.
 #[macro_export]
 macro_rules! kinds {
     ($message:ty { $($variant:ident $(=> $inner:ty)?),* $(,)? } $(for $generic:ident: $bound:path)?) => {

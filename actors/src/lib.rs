@@ -1,9 +1,9 @@
 //! Bellwether's actors, each written once.
 //!
 //! A [`Concern`] is an actor without its runtime: its messages, a pure machine of `bellwether-core`, and the
-//! interpretation of that machine's effects. It does nothing by itself. Everything that it wants is pushed into its
-//! [`Context`] as data ([`Out`]): requests to ZooKeeper, watches, timers, messages to neighbours. Its host carries the
-//! outputs out in order after the handler has returned, so a handler that panics sends nothing.
+//! interpretation of that machine's effects. It performs no I/O. It pushes its outputs into its [`Context`] as data
+//! ([`Out`]): requests to ZooKeeper, watches, timers, messages to neighbours. The host carries the outputs out in
+//! order after the handler has returned, so a handler that panics sends nothing.
 //!
 //! There are two hosts. `bellwether-host` runs a concern as a supervised ractor actor on a real ZooKeeper session.
 //! `bellwether-sim` runs the same code in virtual time. This package depends on neither ractor nor tokio nor a
@@ -53,18 +53,18 @@ impl<M: Send + 'static + Kinds> Message for M {}
 
 /// One concern of a node: an actor without its runtime.
 pub trait Concern: Sized + Send + 'static {
-    /// The concern's only name: of its actor, its machine, its metrics label and its section in the docs.
+    /// The one name of its actor, its machine, its metrics label and its section in the docs.
     const NAME: &'static str;
-    /// What others send to it.
+    /// The messages that it receives.
     type Msg: Message;
-    /// What it is started with.
+    /// The arguments of [`Concern::start`].
     type Args: Send + 'static;
-    /// Names its timers and watches. A timer or watch replaces the one with the same key.
+    /// Identifies its timers and watches. A timer or watch replaces the one with the same key.
     type Key: Clone + Ord + Send + 'static;
     /// Messages to its neighbours, and effects that only a host can carry out.
     type Tell: Send + 'static;
 
-    /// Starts it. What it pushes is carried out before its first message is handled.
+    /// Starts the concern. The host carries out its outputs before it handles the first message.
     fn start(cx: &mut Context<'_, Self>, args: Self::Args) -> Self;
 
     /// Handles one message.

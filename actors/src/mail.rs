@@ -1,9 +1,9 @@
-//! What stands in a concern's mailbox: a message, and the stamp of the timer or watch that sent it. A message of a timer
-//! or watch that was replaced meanwhile is dropped here.
+//! An entry of a concern's mailbox: a message, and the stamp of the timer or watch that sent it. A message is dropped
+//! here if its timer or watch was replaced while the message was in the mailbox.
 
 use std::collections::BTreeMap;
 
-/// Names the timer or watch that sent a message.
+/// Identifies the timer or watch that sent a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stamp<K> {
     /// The timer with this key and number.
@@ -14,7 +14,7 @@ pub enum Stamp<K> {
 
 /// A message in a mailbox.
 pub struct Mail<M, K> {
-    /// `None` for messages of neighbours and for answers.
+    /// The sender's stamp; `None` for messages of neighbours and for answers.
     pub stamp: Option<Stamp<K>>,
     /// The message.
     pub msg: M,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_was_replaced_or_disarmed_is_not_heard_and_one_that_fires_is_heard_once() {
+    fn a_replaced_or_disarmed_timer_is_ignored_and_a_timer_fires_once() {
         let mut stamps = Stamps::default();
         let (first, second) = (stamps.timer('a'), stamps.timer('a'));
         let other = stamps.timer('b');
@@ -116,19 +116,19 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_heard_until_another_takes_its_key() {
+    fn a_watch_is_accepted_until_another_watch_takes_its_key() {
         let mut stamps = Stamps::default();
         let first = stamps.watch('a');
         let timer = stamps.timer('a');
-        assert!(stamps.accepts(Some(first.clone())), "timers have keys of their own");
+        assert!(stamps.accepts(Some(first.clone())), "timers and watches have separate keys");
         assert!(stamps.accepts(Some(timer)));
-        assert!(stamps.accepts(Some(first.clone())), "a watch is heard as often as it reports");
+        assert!(stamps.accepts(Some(first.clone())), "a watch can report many times");
         let second = stamps.watch('a');
         assert!(!stamps.accepts(Some(first)) && stamps.accepts(Some(second)));
     }
 
     #[test]
-    fn a_message_without_a_stamp_is_always_heard() {
+    fn a_message_without_a_stamp_is_always_accepted() {
         assert!(Stamps::<char>::default().accepts(None));
     }
 }

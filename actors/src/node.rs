@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! node ─┬─ session      owns the ZooKeeper client
-//!       ├─ election     who leads                      } candidate
-//!       ├─ leader wing  lives while this node leads    }
-//!       └─ worker wing  registers, runs, reports         worker
+//!       ├─ election     elects the leader                        } candidate
+//!       ├─ leader wing  runs while this node is the leader       }
+//!       └─ worker wing  registers, runs jobs, reports results      worker
 //! ```
 //!
-//! *Rest for one*: when a part dies, it and the parts that build on it are stopped, last first, and started again, first
-//! first. Every part builds on the session, and the leader wing on the election. The worker wing does not build on the
-//! election, so that no running job pays for a fault of leadership. Beyond a restart intensity the node ends with the
-//! error, and the process decides. A namespace that is refused ends the node at once: a restart would not change it.
+//! *Rest for one*: when a part dies, it and the parts that depend on it are stopped in reverse order and restarted in
+//! order. Every part depends on the session, and the leader wing depends on the election. The worker wing does not
+//! depend on the election, so a fault of leadership costs no running job. After too many restarts the node ends with
+//! the error, and the process decides. A refused namespace ends the node immediately, because a restart does not change
+//! it.
 
 use bellwether_core::metric;
 use metrics::counter;
@@ -22,7 +23,7 @@ use crate::{Concern, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {}
 
-/// The parts, in the order in which they are started.
+/// The parts of a node, in the order in which they are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The session supervisor.
@@ -36,22 +37,22 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them, in the order in which they are started.
+    /// All parts, in the order in which they are started.
     pub const ALL: [Self; 4] = [Self::Session, Self::Election, Self::LeaderWing, Self::WorkerWing];
 
-    /// Whether this part is stopped when `other` is.
+    /// Whether this part is stopped when `other` is stopped.
     #[must_use]
     pub fn builds_on(self, other: Self) -> bool {
         self == other || other == Self::Session || (other, self) == (Self::Election, Self::LeaderWing)
     }
 }
 
-/// How a part ended by itself.
+/// Why a part ended unexpectedly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// It died. A restart may help.
+    /// The part died. A restart may help.
     Died(String),
-    /// The session's namespace was refused. A restart does not help.
+    /// The namespace was refused. A restart does not help.
     Refused(String),
 }
 
@@ -60,18 +61,18 @@ pub struct Node {
     restarts: Intensity,
 }
 
-/// The node hears of its children only.
+/// The node receives no messages, only the ends of its children.
 pub enum NodeMsg {}
 
 kinds!(NodeMsg {});
 
-/// What the node tells its host.
+/// Messages of the node to its host.
 pub enum Tell {
-    /// Start a part, if it is one of this node's.
+    /// Start a part, if this node has the role.
     Start(Part),
     /// Stop a part, if it runs.
     Stop(Part),
-    /// Every part is started: publish them.
+    /// All parts are started: publish them.
     Started,
     /// The node ends with this error.
     Fail(Ended),
@@ -95,11 +96,11 @@ impl Concern for Node {
 }
 
 impl Node {
-    /// A part has ended by itself. Its host calls this for the parts that run only.
+    /// Handles the unexpected end of a part. The host calls this only for running parts.
     pub fn part_ended(&mut self, cx: &mut Context<'_, Self>, part: Part, ended: Ended) {
         let fails = match ended {
             Ended::Died(error) => {
-                tracing::error!(?part, %error, "a part of the node died: it and the parts that build on it are started again");
+                tracing::error!(?part, %error, "a part of the node died: restarting it and the parts that depend on it");
                 counter!(metric::ACTOR_RESTARTS).increment(1);
                 if self.restarts.allows(cx.now) {
                     stop_from(cx, part);
@@ -141,13 +142,13 @@ mod tests {
             Out::Tell(Tell::Stop(part)) => format!("stop {part:?}"),
             Out::Tell(Tell::Started) => "started".to_owned(),
             Out::Tell(Tell::Fail(_)) => "fail".to_owned(),
-            _ => panic!("the node only tells"),
+            _ => panic!("the node only sends `Tell`s"),
         });
         told.collect()
     }
 
     #[test]
-    fn a_part_that_dies_is_restarted_with_the_parts_that_build_on_it() {
+    fn a_part_that_dies_is_restarted_with_the_parts_that_depend_on_it() {
         let mut node = Node { restarts: Intensity::default() };
         let mut dies = |part| told(|cx| node.part_ended(cx, part, Ended::Died("a fault".to_owned())));
         let election = ["stop LeaderWing", "stop Election", "start Election", "start LeaderWing", "started"];

@@ -1,4 +1,4 @@
-//! Runs a concern by hand, in unit tests.
+//! Runs a concern without a host, for unit tests.
 
 use bellwether_core::time::{Millis, WallMillis};
 
@@ -11,14 +11,14 @@ pub(crate) struct Stage<C: Concern> {
 }
 
 impl<C: Concern> Stage<C> {
-    /// Starts it; its first outputs come with it.
+    /// Starts the concern and returns it with its first outputs.
     pub(crate) fn start(args: C::Args) -> (Self, Vec<Out<C>>) {
         let (mut rng, mut out) = (fastrand::Rng::with_seed(1), Vec::new());
         let concern = C::start(&mut context(&mut rng, &mut out), args);
         (Self { concern, rng }, out)
     }
 
-    /// Hands it a message.
+    /// Lets the concern handle a message and returns its outputs.
     pub(crate) fn handle(&mut self, msg: C::Msg) -> Vec<Out<C>> {
         let mut out = Vec::new();
         self.concern.handle(&mut context(&mut self.rng, &mut out), msg);
@@ -31,7 +31,7 @@ fn context<'a, C: Concern>(rng: &'a mut fastrand::Rng, out: &'a mut Vec<Out<C>>)
     Context { now: Millis(1_000), wall: WallMillis(1_700_000_000_000), trust, rng, out }
 }
 
-/// The paths that are watched from now on.
+/// The paths of the requested watches.
 pub(crate) fn watched<C: Concern>(out: &[Out<C>]) -> Vec<&str> {
     out.iter()
         .filter_map(|out| match out {

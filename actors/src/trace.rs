@@ -1,22 +1,22 @@
-//! The spans of a job's life, and how they find their trace.
+//! The spans of a job, and how they are linked to a trace.
 //!
 //! ```text
-//!  (caller) ─▶ submit ─┬─▶ assign   the leader; one for each attempt
-//!                      ├─▶ run      the worker; one for each attempt; the handler's own spans and events are within
+//!  (caller) ─▶ submit ─┬─▶ assign   the leader; one per attempt
+//!                      ├─▶ run      the worker; one per attempt; contains the handler's own spans and events
 //!                      └─▶ report   the worker; until the attempt is closed
 //! ```
 //!
-//! Of a schedule's job the leader makes `submit`, which begins a trace: one for each transaction that it sends. What follows
-//! one that is rejected, or whose reply is lost, has a span of its own; at most one of them is applied (S8), and the record
-//! names that one's span.
+//! For a schedule's job the leader creates the span `submit`, which starts a new trace for each transaction that it
+//! sends. A repeated transaction, after a rejection or a lost reply, has its own span. At most one of them is applied
+//! (S8), and the record contains the context of that span.
 //!
-//! What ties them together stands in the job's record (docs/adr/0020-trace-context.md), not in memory: so an attempt after the
-//! death of a leader or a worker is part of the same trace. `run` is made at the level of info, for it says whose lines the
-//! handler's are; the others at that of debug, and `assign` and `report` only for a trace that is recorded. Where nobody
-//! listens to them they cost the look whether somebody does.
+//! The trace context is stored in the job's record (docs/adr/0020-trace-context.md), so an attempt after the death of a
+//! leader or a worker belongs to the same trace. `run` has the level info, because it labels the log lines of the
+//! handler. The other spans have the level debug, and `assign` and `report` exist only for a sampled trace. Without a
+//! subscriber the only cost is the check for one.
 //!
-//! Ids are made and handed to a collector by OpenTelemetry's layer, if the feature `otel` and the process's subscriber have
-//! it. Without it a job keeps the trace that it was submitted with, and no span has an id.
+//! OpenTelemetry's layer creates the ids and exports the spans, if the build has the feature `otel` and the process's
+//! subscriber has the layer. Without it a job keeps the trace that it was submitted with, and no span has an id.
 
 use bellwether_core::job::Ending;
 use bellwether_core::machine::worker::Finished;
@@ -37,10 +37,10 @@ mod otel;
 
 pub use otel::{context, follow};
 
-/// The target of these spans, for a subscriber that wants them and not what else is at their levels.
+/// The target of these spans. A subscriber can select them by it, independently of their levels.
 pub const TARGET: &str = "bellwether::trace";
 
-/// Of a submission, within the trace that was given, or that of the span that it is made in.
+/// Creates the span of a submission, in the given trace or else in the trace of the current span.
 #[must_use]
 pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
     let span = tracing::debug_span!(target: TARGET, "submit", %job, %kind, outcome = Empty);
@@ -48,11 +48,11 @@ pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
     span
 }
 
-/// The spans of a batch of ticks on its way to ZooKeeper: a trace for each job that the batch makes.
+/// The spans of a batch of ticks that is sent to ZooKeeper: one trace for each job that the batch creates.
 pub struct Ticking(Vec<Span>);
 
 impl Ticking {
-    /// Begins the spans, and puts their contexts into the jobs if OpenTelemetry gave them any.
+    /// Starts the spans, and stores their contexts in the jobs if OpenTelemetry is active.
     pub fn begin(batch: &mut Batch<schedule_keeper::Key>) -> Self {
         let mut spans = Vec::new();
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
@@ -90,12 +90,12 @@ impl Ticking {
     }
 }
 
-/// The spans of a batch of assignments on its way to ZooKeeper: one for each job whose trace is recorded, because a trace
-/// shows one job.
+/// The spans of a batch of assignments that is sent to ZooKeeper: one for each job whose trace is sampled, because a
+/// trace belongs to one job.
 pub struct Assigning(Vec<Span>);
 
 impl Assigning {
-    /// Begins a span for each job of the batch whose trace is recorded.
+    /// Starts a span for each job of the batch whose trace is sampled.
     pub fn begin(batch: &Batch<assigner::Job>, epoch: i32) -> Self {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
             return Self(Vec::new());
@@ -134,7 +134,7 @@ impl Assigning {
     }
 }
 
-/// The span of an attempt's run.
+/// Creates the span of an attempt's run.
 #[must_use]
 pub fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&TraceContext>) -> Span {
     let span = tracing::info_span!(
@@ -152,7 +152,7 @@ pub fn run(job: &JobId, kind: &Kind, attempt: u32, epoch: i32, trace: Option<&Tr
     span
 }
 
-/// Records how a run ended, as the worker saw it.
+/// Records in the span how a run ended.
 pub fn ran(span: &Span, how: &Run) {
     let outcome = match how {
         Run::Succeeded(_) => "succeeded",
@@ -168,8 +168,8 @@ pub fn ran(span: &Span, how: &Run) {
     }
 }
 
-/// The span of an attempt's report, from the end of its run until the attempt is closed; `None` if its trace is not
-/// recorded.
+/// Creates the span of an attempt's report, from the end of its run until the attempt is closed; `None` if its trace is
+/// not sampled.
 #[must_use]
 pub fn report(finished: &Finished) -> Option<Span> {
     let trace = finished.start.record.trace.filter(TraceContext::is_sampled)?;

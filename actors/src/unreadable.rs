@@ -1,4 +1,4 @@
-//! Tells of a znode that cannot be read once, not at every sweep.
+//! Reports an unreadable znode once, not at every sweep.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +7,16 @@ use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
 use metrics::counter;
 
-/// Most that are remembered. With more than this, telling some again is the least trouble.
+/// The number of remembered znodes. Beyond it the memory is cleared, and some znodes are reported a second time.
 const REMEMBERED: usize = 4_096;
 
-/// The unreadable znodes that were told of, with the version that they had.
+/// The reported znodes, each with its version.
 #[derive(Debug, Default)]
 pub struct Unreadable(BTreeMap<String, i32>);
 
 impl Unreadable {
-    /// Logs and counts, unless this version of it was told of already. The znode is left alone: a newer node may
-    /// read it, an operator may repair it.
+    /// Logs and counts an unreadable znode, unless this version was already reported. The znode is left unchanged,
+    /// because a newer build may be able to read it, or an operator may repair it.
     pub fn tell(&mut self, path: String, version: i32, error: impl fmt::Display) {
         if self.0.len() >= REMEMBERED {
             self.0.clear();
@@ -24,12 +24,12 @@ impl Unreadable {
         if self.0.get(&path) == Some(&version) {
             return;
         }
-        tracing::error!(path, version, %error, "a znode cannot be read and is left alone");
+        tracing::error!(path, version, %error, "a znode cannot be read and is left unchanged");
         counter!(metric::QUARANTINED).increment(1);
         self.0.insert(path, version);
     }
 
-    /// What was read, if there is something, and it can be read.
+    /// Returns the value if the znode exists and can be read; reports it if it cannot.
     pub fn readable<T>(&mut self, path: impl FnOnce() -> String, look: Look<T>) -> Option<T> {
         match look {
             Look::Absent => None,

@@ -1,4 +1,4 @@
-//! A concern's will: operations that its host commits when the concern has ended, however it ended.
+//! A concern's will: operations that its host commits when the concern has ended for any reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::port::Session;
 use bellwether_core::txn::Op;
 
-/// Until a will whose outcome is unknown is committed again.
+/// The wait before a will is committed again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Commits a will until its outcome is known, or the session's end makes it void. A lost reply is harmless: the second
-/// commit is rejected because the znodes are gone, which ends the retries.
+/// Commits a will until its outcome is known or the session has ended, which makes the will void. A lost reply is
+/// harmless: the next commit is rejected because the znodes no longer exist, which ends the retries.
 pub async fn carry_out<S: Future>(session: Arc<dyn Session>, ops: Vec<Op>, sleep: impl Fn(Duration) -> S) {
     repeat(|| session.has_ended(), || session.commit(ops.clone()), sleep).await;
 }
@@ -46,7 +46,7 @@ mod tests {
         Outcome::Rejected(Rejection { at: 0, reason })
     }
 
-    /// How many of these outcomes were asked for. The session ends with them.
+    /// Returns how many of these outcomes were consumed. The session ends after the last one.
     fn commits(mut outcomes: Vec<Outcome<()>>) -> usize {
         let count = outcomes.len();
         outcomes.reverse();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_will_whose_applied_commit_had_no_reply_finds_its_znodes_gone_and_ends() {
+    fn after_a_lost_reply_a_will_ends_when_its_znodes_no_longer_exist() {
         assert_eq!(commits(vec![LOST, rejected(Reason::NoNode), LOST]), 2);
     }
 

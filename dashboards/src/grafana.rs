@@ -1,20 +1,20 @@
-//! A board as Grafana's JSON.
+//! Renders a board as JSON for Grafana.
 
 use serde_json::{Map, Value, json};
 
 use crate::boards::{Board, Limits, Panel, Row, Scope, Shape, Unit};
 use crate::promql;
 
-/// Grafana's grid.
+/// The number of columns of Grafana's grid.
 const COLUMNS: u32 = 24;
 
-/// The schema of Grafana 10; newer ones migrate it when they load it.
+/// The schema version of Grafana 10. Newer versions migrate it when they load the dashboard.
 const SCHEMA: u32 = 39;
 
-/// Good, worth a look, bad.
+/// The colours for good, warning and critical.
 const COLOURS: [&str; 3] = ["green", "orange", "red"];
 
-/// The dashboard's file.
+/// Returns the contents of the dashboard's file.
 #[must_use]
 pub fn dashboard(board: &Board) -> String {
     let document = json!({
@@ -40,11 +40,11 @@ pub fn dashboard(board: &Board) -> String {
         "templating": { "list": variables(board.scope) },
         "panels": panels(board),
     });
-    let text = serde_json::to_string_pretty(&sorted(document)).expect("a document of our own making");
+    let text = serde_json::to_string_pretty(&sorted(document)).expect("the document is valid JSON");
     format!("{text}\n")
 }
 
-/// What the dashboard puts into its expressions, beside what Grafana does: name, query.
+/// The dashboard's own variables: name and query.
 #[must_use]
 pub fn queries(scope: Scope) -> Vec<(&'static str, &'static str)> {
     let job = ("job", "label_values(bellwether_session_connected, job)");
@@ -59,7 +59,7 @@ pub fn queries(scope: Scope) -> Vec<(&'static str, &'static str)> {
     }
 }
 
-/// An expression as it stands in the dashboard.
+/// Adds the labels of the scope to an expression.
 #[must_use]
 pub fn expression(scope: Scope, expr: &str) -> String {
     promql::scoped(expr, |series| {
@@ -198,7 +198,7 @@ fn drawn(scope: Scope, panel: &Panel, id: usize, place: Value) -> Value {
     })
 }
 
-/// A, B, C …
+/// The reference id of a target: A, B, C …
 fn reference(index: usize) -> String {
     char::from(b'A' + u8::try_from(index % 26).expect("less than 26")).to_string()
 }
@@ -220,7 +220,7 @@ fn thresholds(limits: Limits) -> Value {
         Limits::Above(from, worse) if from < worse => {
             vec![step(good, None), step(look, Some(from)), step(bad, Some(worse))]
         }
-        // The first is bad already.
+        // The first threshold is critical.
         Limits::Above(from, _) => vec![step(good, None), step(bad, Some(from))],
         Limits::Below(from, worse) => {
             vec![step(bad, None), step(look, Some(worse)), step(good, Some(from))]
@@ -231,7 +231,7 @@ fn thresholds(limits: Limits) -> Value {
 }
 
 fn mappings(names: &[&str]) -> Map<String, Value> {
-    // The worst first: a state below all others is the one that nobody wants to see, unless there are three of them.
+    // With two states the first is bad. With three states the first is neutral.
     let colours: &[&str] = if names.len() == 2 { &["red", "green"] } else { &["blue", "orange", "green"] };
     let mapping = |(value, name): (usize, &&str)| {
         (value.to_string(), json!({ "text": name, "color": colours[value % colours.len()], "index": value }))
@@ -239,7 +239,7 @@ fn mappings(names: &[&str]) -> Map<String, Value> {
     names.iter().enumerate().map(mapping).collect()
 }
 
-/// With the members of each object in order, whatever map `serde_json` was built with.
+/// Sorts the members of each object, so the result does not depend on the map type of `serde_json`.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! What operators look at, described once: dashboards for Grafana, rules for Prometheus, and the table of metrics.
+//! Generates the operator's tools from one description: Grafana dashboards, Prometheus rules, and the table of metrics.
 //!
 //! ```text
 //! boards ──┬─▶ grafana ──────▶ dashboards/grafana/*.json
@@ -6,9 +6,9 @@
 //! metric::ALL ─▶ reference ──▶ docs/metrics.md
 //! ```
 //!
-//! A panel is one line of [`boards`]; `cargo xtask dashboards` writes the files, which are committed. The tests find a
-//! file that is out of date, a metric that no panel shows, a name that the table does not have, an alert without a
-//! runbook; and they run every expression on a real Prometheus that scrapes real nodes in trouble.
+//! A panel is one line of [`boards`]. `cargo xtask dashboards` writes the files, which are committed. The tests report
+//! an outdated file, a metric that no panel shows, an unknown metric name, and an alert without a runbook. They also
+//! run every expression on a real Prometheus that scrapes real nodes under faults.
 #![forbid(unsafe_code)]
 
 pub mod boards;
@@ -20,16 +20,16 @@ pub mod rules;
 
 use std::path::{Path, PathBuf};
 
-/// A file that is written from the description.
+/// A generated file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// Where, in the repository.
+    /// The path in the repository.
     pub path: PathBuf,
-    /// What is in it.
+    /// The contents.
     pub text: String,
 }
 
-/// All of them.
+/// Generates all files.
 #[must_use]
 pub fn generated() -> Vec<Generated> {
     let rules = [

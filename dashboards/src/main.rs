@@ -1,4 +1,4 @@
-//! Writes what is described: `cargo xtask dashboards`.
+//! Writes the generated files: `cargo xtask dashboards`.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! As much of Prometheus's query language as it takes to find the names of metrics in it.
+//! Finds the names of metrics in PromQL expressions.
 
 use bellwether_core::metric::{self, Labels, MetricType};
 
@@ -11,13 +11,13 @@ struct Found<'a> {
     end: usize,
 }
 
-/// The metrics and recorded rules that an expression names, in order.
+/// Returns the metrics and recorded rules that an expression names, in order.
 #[must_use]
 pub fn names(expr: &str) -> Vec<&str> {
     found(expr).into_iter().map(|found| found.name).collect()
 }
 
-/// The expression with a selector of labels in each metric that it names; an empty selector leaves it alone.
+/// Adds a label selector to each metric in the expression. A metric with an empty selector is unchanged.
 #[must_use]
 pub fn scoped(expr: &str, selector: impl Fn(&str) -> String) -> String {
     let mut scoped = String::new();
@@ -42,7 +42,7 @@ pub fn scoped(expr: &str, selector: impl Fn(&str) -> String) -> String {
     scoped
 }
 
-/// Ours, and the one that Prometheus makes for each target.
+/// Whether a word is one of Bellwether's metrics, or `up`, which Prometheus creates for each target.
 fn is_metric(word: &str) -> bool {
     word.contains("bellwether_") || word == "up"
 }
@@ -69,7 +69,7 @@ fn found(expr: &str) -> Vec<Found<'_>> {
     found
 }
 
-/// The metric of the table that a series belongs to: a histogram has three.
+/// Returns the metric of a series. A histogram has three series.
 #[must_use]
 pub fn metric_of(series: &str) -> Option<&'static metric::Metric> {
     metric::ALL.iter().find(|metric| match metric.kind {
@@ -81,7 +81,7 @@ pub fn metric_of(series: &str) -> Option<&'static metric::Metric> {
     })
 }
 
-/// Whether a series is told apart by this label.
+/// Whether a series has this label.
 #[must_use]
 pub fn has_label(series: &str, label: &str) -> bool {
     if let Some(rule) = rules::RECORDED.iter().find(|rule| rule.name == series) {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_put_into_every_metric_and_nowhere_else() {
+    fn a_selector_is_added_to_every_metric_and_only_there() {
         let selector = |name: &str| if name == "up" { String::new() } else { "job=\"$job\"".to_owned() };
         for (expr, scoped_expr) in [
             ("bellwether_epoch", "bellwether_epoch{job=\"$job\"}"),
@@ -114,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn series_of_a_histogram_belong_to_it() {
+    fn the_series_of_a_histogram_belong_to_the_histogram() {
         let of = |series| metric_of(series).map(|metric| metric.name);
         assert_eq!(of("bellwether_run_seconds_bucket"), Some(metric::RUN_SECONDS));
-        assert_eq!(of("bellwether_run_seconds"), None, "it has no series of its own name");
+        assert_eq!(of("bellwether_run_seconds"), None, "a histogram has no series without a suffix");
         assert_eq!(of("bellwether_epoch"), Some(metric::EPOCH));
         assert!(has_label("bellwether_run_seconds_bucket", "kind"));
         assert!(!has_label("bellwether_epoch", "kind"));

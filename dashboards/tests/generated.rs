@@ -1,4 +1,4 @@
-//! The files are what the description says, and the description leaves nothing out.
+//! The generated files are up to date, and the description is complete.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeSet;
@@ -22,31 +22,37 @@ fn expressions() -> Vec<String> {
 }
 
 #[test]
-fn the_files_are_what_is_described() {
+fn the_generated_files_are_up_to_date() {
     for file in generated() {
         let stored = std::fs::read_to_string(Path::new(REPOSITORY).join(&file.path)).unwrap_or_default();
         let place = file.path.display();
-        assert!(stored == file.text, "{place} is out of date: run `cargo xtask dashboards`, and commit it");
+        assert!(
+            stored == file.text,
+            "{place} is out of date: run `cargo xtask dashboards` and commit the result"
+        );
     }
 }
 
 #[test]
-fn no_file_is_left_from_a_dashboard_that_is_gone() {
+fn there_is_no_file_of_a_removed_dashboard() {
     let described: BTreeSet<_> = generated().into_iter().map(|file| file.path).collect();
     for entry in std::fs::read_dir(Path::new(REPOSITORY).join("dashboards/grafana")).unwrap() {
         let path = Path::new("dashboards/grafana").join(entry.unwrap().file_name());
-        assert!(described.contains(&path), "{} is described nowhere: delete it", path.display());
+        assert!(described.contains(&path), "{} has no description: delete it", path.display());
     }
 }
 
 #[test]
-fn every_name_is_one_of_the_table_or_of_a_rule() {
+fn every_expression_uses_known_metrics_and_rules() {
     for expr in expressions() {
         let names = promql::names(&expr);
         assert!(!names.is_empty(), "no metric in {expr}");
         for name in names {
             let recorded = RECORDED.iter().any(|rule| rule.name == name);
-            assert!(recorded || name == "up" || promql::metric_of(name).is_some(), "{name} in {expr}");
+            assert!(
+                recorded || name == "up" || promql::metric_of(name).is_some(),
+                "unknown name {name} in {expr}"
+            );
         }
     }
 }
@@ -69,17 +75,17 @@ fn every_metric_is_on_a_dashboard() {
 }
 
 #[test]
-fn every_rule_is_named_after_the_labels_that_it_leaves() {
+fn every_rule_is_named_after_its_labels() {
     for rule in RECORDED {
         let [labels, _, _] = rule.name.split(':').collect::<Vec<_>>().try_into().unwrap_or_else(|_| {
             panic!("{} is not of the form labels:metric:operation", rule.name);
         });
-        assert!(labels.split('_').any(|label| label == "job"), "{}: of which namespace?", rule.name);
+        assert!(labels.split('_').any(|label| label == "job"), "{}: the label job is missing", rule.name);
     }
 }
 
 #[test]
-fn every_panel_asks_a_question_and_says_how_to_read_the_answer() {
+fn every_panel_has_a_question_and_a_description() {
     for board in boards::all() {
         let mut asked = BTreeSet::new();
         for panel in board.rows.iter().flat_map(|row| &row.panels) {
@@ -91,13 +97,18 @@ fn every_panel_asks_a_question_and_says_how_to_read_the_answer() {
                 panel.help
             );
             assert!(!panel.lines.is_empty(), "{}", panel.question);
-            assert!(asked.insert(panel.question), "{} is asked twice in {}", panel.question, board.title);
+            assert!(
+                asked.insert(panel.question),
+                "the question {} occurs twice in {}",
+                panel.question,
+                board.title
+            );
         }
     }
 }
 
 #[test]
-fn every_alert_has_a_case_in_which_it_fires_one_in_which_it_does_not_and_a_runbook() {
+fn every_alert_has_a_firing_case_a_quiet_case_and_a_runbook() {
     let operations = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/operations.md")).unwrap();
     for alert in ALERTS {
         let name = alert.name;
@@ -105,12 +116,12 @@ fn every_alert_has_a_case_in_which_it_fires_one_in_which_it_does_not_and_a_runbo
         assert!(alert.quiet.labels.is_empty(), "{name}");
         let (_, runbook) = operations
             .split_once(&format!("\n### {name}\n"))
-            .unwrap_or_else(|| panic!("no runbook: give docs/operations.md a section {name}"));
+            .unwrap_or_else(|| panic!("no runbook: add a section {name} to docs/operations.md"));
         let runbook = runbook.split("\n#").next().unwrap_or_default().trim();
-        assert!(runbook.len() > 80, "{name}: what does it mean, and what is to be done?");
+        assert!(runbook.len() > 80, "{name}: the runbook must describe the meaning and the actions");
     }
     let runbooks = operations.lines().filter_map(|line| line.strip_prefix("### Bellwether"));
     for name in runbooks {
-        assert!(ALERTS.iter().any(|alert| alert.name.ends_with(name)), "a runbook for no alert: {name}");
+        assert!(ALERTS.iter().any(|alert| alert.name.ends_with(name)), "a runbook without an alert: {name}");
     }
 }

@@ -1,4 +1,4 @@
-//! What docs/operations.md names is there: metrics, runbooks, and lines of the log.
+//! The metrics, runbooks and log messages that docs/operations.md names exist.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ fn page() -> String {
 }
 
 #[test]
-fn every_metric_that_is_named_is_one() {
+fn every_named_metric_exists() {
     let page = page();
     let words = page.split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c)));
-    // A line of the log says which module wrote it.
+    // The JSON log example contains the name of a module.
     let words = words.map(|word| word.trim_end_matches(':')).filter(|word| !word.contains("::"));
     for word in words.filter(|word| word.starts_with("bellwether_")) {
-        assert!(metric::ALL.iter().any(|metric| metric.name == word), "{word} is no metric");
+        assert!(metric::ALL.iter().any(|metric| metric.name == word), "{word} is not a metric");
     }
 }
 
 #[test]
-fn every_link_to_a_runbook_has_one() {
+fn every_link_to_a_runbook_has_a_target() {
     let page = page();
     let headings = page.lines().filter_map(|line| line.strip_prefix("### Bellwether"));
     let there = headings.map(|name| format!("bellwether{}", name.to_lowercase())).collect::<Vec<_>>();
@@ -37,7 +37,7 @@ fn every_link_to_a_runbook_has_one() {
 }
 
 #[test]
-fn every_line_of_the_log_that_is_named_is_written_by_some_code() {
+fn every_named_log_message_exists_in_the_code() {
     let mut sources = String::new();
     let mut directories = ["actors/src", "actors/host/src", "src", "crates/zk/src"]
         .map(|dir| Path::new(REPOSITORY).join(dir))
@@ -54,13 +54,13 @@ fn every_line_of_the_log_that_is_named_is_written_by_some_code() {
     }
     let page = page();
     let mut named = 0;
-    for (section, column) in [("## Log lines in a fault\n", 1), ("## What each fault looks like\n", 3)] {
+    for (section, column) in [("## Log messages\n", 1), ("## Symptoms of each fault\n", 3)] {
         let (_, section) = page.split_once(section).unwrap();
         let (section, _) = section.split_once("\n## ").unwrap();
         for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
             let cell = row.split(" | ").nth(column - 1).unwrap();
             for line in cell.split('`').skip(1).step_by(2) {
-                assert!(sources.contains(&format!("\"{line}")), "nothing logs {line:?}");
+                assert!(sources.contains(&format!("\"{line}")), "no code logs {line:?}");
                 named += 1;
             }
         }

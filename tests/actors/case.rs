@@ -1,4 +1,4 @@
-//! One pair, one fault, one cluster, one runtime.
+//! A test case: one pair of actor and message kind, one fault, one cluster, one runtime.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,25 +15,26 @@ use tokio::time::timeout;
 use crate::situations::Situation;
 use crate::stage::Stage;
 
-/// Of a case: longer than all that it waits for.
+/// The time limit of a case: longer than all its waits.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// After the end, what was sent is still answered, and a killed node's session is forgotten.
+/// The time for tasks to end after the cluster stops: requests in flight are answered, and a killed node's session is
+/// closed.
 const TASKS_END_WITHIN: Duration = Duration::from_secs(10);
 
-/// What was met without it comes about with it, too.
+/// The time for the planned fault to be injected: its message was seen in the run without a fault.
 const STRIKES_WITHIN: Duration = Duration::from_secs(10);
 
-/// As often as a test can wait for.
+/// The period of sweeps: short enough for a test to wait for it.
 const SWEEP: Duration = Duration::from_millis(200);
 
-/// What to run.
+/// A situation, with at most one planned fault.
 pub(crate) struct Case {
     pub(crate) situation: &'static Situation,
     pub(crate) plan: Option<(&'static str, Kind, Fault)>,
 }
 
-/// What came of it: which messages were met, or what is wrong.
+/// The result of a case: the counts of messages, or the failure.
 pub(crate) struct Report {
     pub(crate) name: String,
     pub(crate) took: Duration,
@@ -48,12 +49,12 @@ impl Case {
         }
     }
 
-    /// Runs it in a runtime of its own, so that its tasks can be counted.
+    /// Runs the case in its own runtime, so its tasks can be counted.
     fn run(&self) -> BTreeMap<(&'static str, Kind), usize> {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let before = Handle::current().metrics().num_alive_tasks();
-            let met = timeout(LIMIT, self.play()).await.expect("over within its limit");
+            let met = timeout(LIMIT, self.play()).await.expect("the case ends within its limit");
             eventually("no task is left", TASKS_END_WITHIN, async || {
                 Handle::current().metrics().num_alive_tasks() == before
             })
@@ -70,20 +71,20 @@ impl Case {
         let struck = match &planned {
             None => None,
             Some(planned) => {
-                Some(timeout(STRIKES_WITHIN, planned.struck()).await.expect("the fault strikes"))
+                Some(timeout(STRIKES_WITHIN, planned.struck()).await.expect("the fault is injected"))
             }
         };
         stage.check().await;
         if let (Some((actor, _, fault)), Some(struck)) = (self.plan, &struck) {
             match fault {
                 Fault::Panic | Fault::Kill => stage.check_death(actor, struck).await,
-                // Who is only slow is not started again; but a part of this node has died, in the situation.
+                // A stalled actor is not restarted, but in this situation a part of the node has died.
                 Fault::Stall(_) if actor == "node" => {}
                 Fault::Stall(_) => stage.check_spared(struck),
             }
         }
         let names = stage.cluster.nodes().iter().map(|node| node.name().to_owned()).collect::<Vec<_>>();
-        // Before the end, in which nothing strikes any more.
+        // Before the stop, during which no fault is injected.
         let met = probe.met();
         stage.cluster.stop().await.unwrap();
         for name in names {
@@ -94,7 +95,7 @@ impl Case {
     }
 }
 
-/// Runs all of them, some at once, and keeps their order.
+/// Runs all cases, some of them in parallel, and returns the reports in order.
 pub(crate) fn run_all(cases: Vec<Case>, at_once: usize) -> Vec<Report> {
     let mut reports = cases.iter().map(|_| None).collect::<Vec<_>>();
     let queue = Mutex::new(cases.into_iter().zip(&mut reports));
@@ -122,13 +123,13 @@ fn run(case: Case) -> Report {
     Report { name, took: began.elapsed(), outcome }
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
 }
 
-/// Keeps the panics that are planned out of the output.
+/// Suppresses the output of planned panics.
 pub(crate) fn quiet_planned_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

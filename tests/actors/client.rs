@@ -1,4 +1,4 @@
-//! A client has one actor, its session, and nobody who would start that again.
+//! A client has one actor, its session, and no supervisor that restarts it.
 
 use bellwether::client::{ConnectError, Error, Unavailable};
 use bellwether::testing::Cluster;
@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use crate::stage::{SESSION, SOON};
 use crate::{FAULTS, case};
 
-/// A node's actors subscribe; a client looks at the status.
+/// Only a node's actors subscribe. A client reads the status.
 const NEVER: &str = "Subscribe";
-/// Sent only when no server can be reached.
+/// Sent only when no server is reachable.
 const RETRY: &str = "Retry";
 
-/// L7: no call waits for a session that nobody will make.
+/// L7: no call waits for a session that is never created.
 #[tokio::test]
-async fn a_client_whose_session_actor_dies_says_at_once_that_it_is_closed() {
+async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed() {
     case::quiet_planned_panics();
     let handlers = Handlers::new().job("quick", |_, (): ()| async { Ok(()) });
     let cluster = Cluster::builder(handlers).start().await.unwrap();
@@ -41,9 +41,9 @@ async fn a_client_whose_session_actor_dies_says_at_once_that_it_is_closed() {
                 proxy.refuse();
             }
             let (client, ()) = join(probe.scope("client", connecting), reachable_when_struck).await;
-            // Its end and return are states.
+            // The loss of the connection and the reconnect are `State` messages.
             proxy.cut(Cut::Fin);
-            timeout(SOON, planned.struck()).await.expect("the fault strikes");
+            timeout(SOON, planned.struck()).await.expect("the fault is injected");
             let name = format!("{kind} {fault:?}");
             match (fault, client) {
                 (Fault::Stall(_), Ok(client)) => {
@@ -58,7 +58,7 @@ async fn a_client_whose_session_actor_dies_says_at_once_that_it_is_closed() {
                 (Fault::Panic | Fault::Kill, Err(ConnectError::Unavailable(Unavailable::Closed))) => {
                     assert!(
                         ["Made", RETRY].contains(&&*kind.to_string()),
-                        "{kind}: only then it is not connected"
+                        "{kind}: the client was already connected"
                     );
                 }
                 (_, Err(error)) => panic!("{name}: {error:?}"),

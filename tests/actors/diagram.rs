@@ -1,11 +1,11 @@
-//! The diagram of the actors in the documentation shows those that there are.
+//! The diagram of the actors in the documentation matches the roster.
 
 use std::collections::BTreeSet;
 
 use bellwether::testing::actors::roster;
 
 #[test]
-fn the_diagram_shows_every_actor_and_no_other() {
+fn the_diagram_shows_exactly_the_actors_of_the_roster() {
     let page = include_str!("../../docs/architecture.md");
     let (_, section) = page.split_once("\n## The actors of a node\n").unwrap();
     let (_, diagram) = section.split_once("```mermaid\n").unwrap();

@@ -1,17 +1,17 @@
-//! Every actor is panicked, killed and stalled at every kind of message, in a whole cluster in this process.
+//! Injects a panic, a kill and a stall into every actor at every kind of message, in a whole cluster in this process.
 //!
 //! ```text
 //!  roster ── (actor, kind) ──┐
-//!  situations, run without   ├─▶ cases: pair × fault, in the first situation that met the pair ─▶ check
-//!  a fault ── what was met ──┘
+//!  situations, run without   ├─▶ cases: pair × fault, in the first situation with the pair ─▶ check
+//!  a fault ─── pairs seen ───┘
 //! ```
 //!
-//! The pairs come from the message enums, so a new variant is a new case by itself. A pair that no situation meets fails
-//! the test, unless it is listed as one that is never sent ([`table::NEVER`]).
+//! The pairs come from the message enums, so a new variant automatically adds a case. A pair that occurs in no
+//! situation fails the test, unless it is listed as never sent ([`table::NEVER`]).
 //!
-//! After each fault the supervisors have to have started again what they should and nothing else, a second round of
-//! jobs has to end, every run has to be explained by an attempt, nothing may be left in any place of the namespace, and
-//! after the end no actor and no task may be left in the case's own runtime.
+//! After each fault, the supervisors must have restarted exactly the expected actors, a second round of jobs must end,
+//! every run must belong to an attempt, and the namespace must contain no leftovers. After the stop, no actor and no
+//! task may remain in the case's runtime.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod case;
@@ -30,12 +30,12 @@ use bellwether::testing::actors::Fault;
 use case::{Case, Report, run_all};
 use situations::SITUATIONS;
 
-/// Longer than a session of these nodes lasts without a heartbeat.
+/// Longer than the session timeout of these nodes.
 const STALL: Duration = Duration::from_millis(1_750);
 
 const FAULTS: [Fault; 3] = [Fault::Panic, Fault::Kill, Fault::Stall(STALL)];
 
-/// A case that waits does so for ZooKeeper's clock, so many fit beside each other.
+/// The number of parallel cases. A case mostly waits for ZooKeeper's timeouts, so many can run in parallel.
 const AT_ONCE: usize = 16;
 
 #[test]

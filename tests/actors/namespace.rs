@@ -1,10 +1,10 @@
-//! What a namespace holds when all is over.
+//! The leftovers in a namespace after all jobs have ended.
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::path::{self, Bucket};
 use bellwether_zk::{ReadResult, Zk};
 
-/// S1, S10, L6: all that is left of work that is over, or of workers that are gone. Empty when it should be.
+/// S1, S10, L6: lists the znodes that remain of finished jobs or removed workers. Empty if everything was cleaned up.
 pub(crate) async fn leftovers(zk: &Zk, workers: usize) -> ReadResult<Vec<String>> {
     let mut left = Vec::new();
     let parents = vec![path::WORKERS.to_owned(), path::ASSIGNMENTS.to_owned(), path::DELAYED.to_owned()];
@@ -17,7 +17,7 @@ pub(crate) async fn leftovers(zk: &Zk, workers: usize) -> ReadResult<Vec<String>
     parents.extend(inboxes.iter().map(|id| format!("{}/{id}", path::ASSIGNMENTS)));
     parents.extend(lists.next().iter().flatten().map(|minute| format!("{}/{minute}", path::DELAYED)));
     parents.extend(below(zk, Bucket::all().map(Bucket::lanes).collect()).await?);
-    // Groups stay for a while, without a member that is open: three levels down there is none.
+    // Groups are kept for a while, but without open members: the third level must be empty.
     let groups = below(zk, Bucket::all().map(Bucket::members).collect()).await?;
     parents.extend(below(zk, groups).await?);
     left.extend(below(zk, parents).await?);

@@ -1,4 +1,4 @@
-//! Every run of a handler leaves a line, and every line has to be explained by its job's record.
+//! Every run of a handler is logged, and every log entry must match the job's record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use bellwether::handler::JobContext;
 use bellwether::{JobView, State};
 use tokio::sync::watch;
 
-/// What ran. Cheap to clone.
+/// The log of runs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Runs(Arc<Inner>);
 
@@ -20,13 +20,13 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Log {
-    /// Job and attempt, in the order of their beginnings.
+    /// Job and attempt of each run, in the order of their starts.
     begun: Vec<(String, u32)>,
-    /// Jobs that run in a lane now.
+    /// The jobs that currently run in the lane.
     in_lane: BTreeSet<String>,
-    /// Pairs that ran beside each other and should not.
+    /// Pairs of jobs of the lane that ran at the same time.
     together: Vec<(String, String)>,
-    /// The lane's jobs, in the order of their first beginnings.
+    /// The jobs whose first run has failed.
     failed: BTreeSet<String>,
 }
 
@@ -41,23 +41,23 @@ impl Runs {
         self.0.begun.send_modify(|begun| *begun += 1);
     }
 
-    /// A run in the one lane: told of any other that goes on beside it.
+    /// Starts a run in the lane, and records every other run of the lane that is in progress.
     pub(crate) fn begin_in_lane(&self, context: &JobContext) -> InLane {
         self.begin(context);
         let job = context.job().to_string();
         let mut log = self.0.log.lock().unwrap();
-        let beside = log.in_lane.iter().map(|other| (other.clone(), job.clone())).collect::<Vec<_>>();
-        log.together.extend(beside);
+        let overlaps = log.in_lane.iter().map(|other| (other.clone(), job.clone())).collect::<Vec<_>>();
+        log.together.extend(overlaps);
         log.in_lane.insert(job.clone());
         InLane { runs: self.clone(), job }
     }
 
-    /// Whether it is this job's first run, which shall fail.
+    /// Whether this is the job's first run, which must fail.
     pub(crate) fn first(&self, context: &JobContext) -> bool {
         self.0.log.lock().unwrap().failed.insert(context.job().to_string())
     }
 
-    /// Waits until a job's run has begun.
+    /// Waits until a run of the job has started.
     pub(crate) async fn begun(&self, job: &str) {
         let mut begun = self.0.begun.subscribe();
         let ran = |_: &usize| self.0.log.lock().unwrap().begun.iter().any(|(ran, _)| ran == job);
@@ -74,11 +74,11 @@ impl Runs {
         self.0.released.subscribe().wait_for(|released| *released).await.unwrap();
     }
 
-    /// S2, S6, S9, S10: each attempt ran once at most, no run is of an attempt that the record does not know, what
-    /// succeeded ran, and nothing ran beside another of its lane.
+    /// S2, S6, S9, S10: each attempt ran at most once, every run belongs to an attempt of the record, a job that
+    /// succeeded has run, and no two jobs of the lane ran at the same time.
     pub(crate) fn explain(&self, jobs: &[JobView]) {
         let log = self.0.log.lock().unwrap();
-        assert!(log.together.is_empty(), "together in a lane: {:?}", log.together);
+        assert!(log.together.is_empty(), "jobs of the lane ran at the same time: {:?}", log.together);
         let mut runs = BTreeMap::<&str, Vec<u32>>::new();
         for (job, attempt) in &log.begun {
             runs.entry(job).or_default().push(*attempt);
@@ -88,14 +88,14 @@ impl Runs {
             let runs = runs.remove(job.id.as_str()).unwrap_or_default();
             let once = runs.iter().collect::<BTreeSet<_>>();
             assert_eq!(once.len(), runs.len(), "an attempt ran twice: {runs:?} of {job:?}");
-            assert!(runs.iter().all(|n| *n <= job.attempt), "a run of no attempt: {runs:?} of {job:?}");
+            assert!(runs.iter().all(|n| *n <= job.attempt), "a run without an attempt: {runs:?} of {job:?}");
             let succeeded = u32::from(job.state == State::Succeeded);
             assert!(job.failures + job.losses + succeeded <= job.attempt, "more ends than attempts: {job:?}");
             if job.state == State::Succeeded {
                 assert!(runs.contains(&job.attempt), "succeeded without a run: {runs:?} of {job:?}");
             }
         }
-        assert!(runs.is_empty(), "runs of no job: {runs:?}");
+        assert!(runs.is_empty(), "runs without a job: {runs:?}");
     }
 }
 

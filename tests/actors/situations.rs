@@ -1,4 +1,4 @@
-//! What happens to a cluster, without the fault: together these meet every message.
+//! The situations of a cluster. Together they cause every kind of message.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,16 +21,16 @@ use crate::stage::{Allowed, LEASE, SOON, Stage, job};
 /// A way to drive a cluster.
 pub(crate) struct Situation {
     pub(crate) name: &'static str,
-    /// Sweeps come often.
+    /// Whether sweeps are frequent.
     pub(crate) sweeping: bool,
-    /// A proxy that loses chosen frames is before each node.
+    /// Whether each node is behind a proxy that can drop selected frames.
     pub(crate) proxied: bool,
     pub(crate) drive: for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
 macro_rules! situations {
     ($($name:ident $(($how:ident))?),* $(,)?) => {
-        /// The quickest first: a pair is tried in the first that meets it.
+        /// The fastest first: a pair is tested in the first situation in which it occurs.
         pub(crate) const SITUATIONS: &[Situation] = &[$(Situation {
             name: stringify!($name),
             sweeping: situations!(@sweeping $($how)?),
@@ -54,8 +54,8 @@ situations![
     taken,
     ticks,
     leaving,
-    outstayed,
-    told_to_drain,
+    drain_grace_exceeded,
+    drained_by_operator,
     cut_off,
     lost_replies,
     expiry,
@@ -64,7 +64,7 @@ situations![
     stands_again,
     closed_by_another,
     handed_back,
-    set_aside_before,
+    quarantined_before,
     inbox_removed,
     inbox_forbidden(sweeping),
     close_forbidden,
@@ -80,19 +80,19 @@ situations![
     removes(sweeping),
 ];
 
-/// Jobs of all sorts.
+/// Jobs of all types.
 async fn work(stage: &Stage) {
     stage.submit_some("work").await;
     stage.over().await;
 }
 
-/// Nothing is lost, and everything is listed again and again.
+/// No fault, with frequent listings.
 async fn sweeps(stage: &Stage) {
     stage.submit_some("sweeps").await;
     stage.over().await;
 }
 
-/// A job for which there is no worker, until it is too late.
+/// A job that expires because no worker can run it.
 async fn expires(stage: &Stage) {
     let job = job("quick", "expires").tag("nobody").expires_in(Duration::from_secs(1));
     stage.submit([job], &[State::Dead]).await;
@@ -102,7 +102,7 @@ async fn expires(stage: &Stage) {
 /// An operator pauses a kind for a while.
 async fn pauses(stage: &Stage) {
     let (client, kind) = (stage.cluster.client(), JobKind::new("quick").unwrap());
-    // Who has not begun to watch hears of it by its list.
+    // Before the watch is set, the pause would be found by the listing.
     stage.met("assigner", "Pauses.Watching").await;
     client.pause_kind(&kind, "operator").await.unwrap();
     stage.met("assigner", "Pauses.Changes").await;
@@ -111,7 +111,7 @@ async fn pauses(stage: &Stage) {
     stage.over().await;
 }
 
-/// A run that does not heed its cancel, and an assignment that an operator takes away.
+/// A run that ignores its cancellation.
 async fn cancels(stage: &Stage) {
     stage.submit([job("stubborn", "stubborn")], &[State::Cancelled]).await;
     stage.runs.begun("stubborn").await;
@@ -119,7 +119,7 @@ async fn cancels(stage: &Stage) {
     stage.over().await;
 }
 
-/// A group that fails fast loses a member: what is left of it is ended. Nobody serves its kind.
+/// A member of a fail-fast group is cancelled, so the other members are cancelled. No worker serves the kind.
 async fn groups(stage: &Stage) {
     let client = stage.cluster.client();
     let group = Group::new("unserved", "group").unwrap().total(3).fail_fast().without_join();
@@ -134,7 +134,7 @@ async fn groups(stage: &Stage) {
     stage.over().await;
 }
 
-/// A lease that is renewed, with what its attempt says, and one that is not.
+/// A lease that is renewed, with progress reports, and a lease that is not renewed.
 async fn leases(stage: &Stage) {
     let telling = job("telling", "telling").lease(LEASE).renew_lease_automatically(true);
     stage.submit([telling], &[State::Succeeded]).await;
@@ -145,7 +145,7 @@ async fn leases(stage: &Stage) {
     stage.over().await;
 }
 
-/// The leader takes an attempt from a worker that does not know that its lease is shorter.
+/// The leader takes an attempt from a worker that does not know that its lease was shortened.
 async fn taken(stage: &Stage) {
     stage.submit_held("held").await;
     stage.node_of("held").await;
@@ -162,7 +162,7 @@ async fn taken(stage: &Stage) {
     stage.over().await;
 }
 
-/// Schedules: the ticks of one look at the job of the last one, those of the other have a lane.
+/// Two schedules: the ticks of the first check the previous job, the ticks of the second use a lane.
 async fn ticks(stage: &Stage) {
     stage.tick("alone", Overlap::Forbid).await;
     stage.tick("line", Overlap::Queue).await;
@@ -180,7 +180,7 @@ async fn leaving(stage: &Stage) {
     });
 }
 
-/// The leader's connection is lost, with jobs under way, and comes back in time for its term to go on.
+/// The leader loses its connection while jobs run, and reconnects before its term ends.
 async fn cut_off(stage: &Stage) {
     let leader = stage.busy_leader().await;
     leader.cut_off();
@@ -189,7 +189,7 @@ async fn cut_off(stage: &Stage) {
     stage.submit_some("cut").await;
     leader.mend();
     stage.over().await;
-    // On a busy machine it may have come too late.
+    // On a busy machine the reconnect may have been too late.
     while !stage.has_met("job_watcher", "Resume") && !stage.struck() {
         let leader = stage.leader().await;
         leader.cut_off();
@@ -199,7 +199,7 @@ async fn cut_off(stage: &Stage) {
     }
 }
 
-/// The leader assigns and hears nothing of it.
+/// The leader assigns jobs and all replies are lost.
 async fn lost_replies(stage: &Stage) {
     let leader = stage.leader().await;
     leader.lose_replies();
@@ -209,14 +209,14 @@ async fn lost_replies(stage: &Stage) {
     stage.over().await;
 }
 
-/// ZooKeeper gives the leader up.
+/// The leader's session expires.
 async fn expiry(stage: &Stage) {
     stage.busy_leader().await.expire().await;
     stage.runs.release();
     stage.over().await;
 }
 
-/// The leader is cut off until its session is over, and the first attempt to make another fails.
+/// The leader is disconnected until its session has ended, and the first attempt to create another session fails.
 async fn unreachable(stage: &Stage) {
     let leader = stage.leader().await;
     leader.cut_off();
@@ -226,10 +226,10 @@ async fn unreachable(stage: &Stage) {
     stage.over().await;
 }
 
-/// Another one has claimed.
+/// Another leader has claimed.
 async fn fenced_out(stage: &Stage) {
     let zk = stage.onlooker().await;
-    // A leader that looks at the epoch just then knows before it writes.
+    // A leader that reads the epoch at this moment learns of the claim before it writes.
     for round in 0.. {
         stage.leader().await;
         let epoch = zk.get(path::EPOCH.to_owned()).await.unwrap().unwrap();
@@ -243,25 +243,25 @@ async fn fenced_out(stage: &Stage) {
     }
 }
 
-/// The leader is stopped gracefully, and its runs last longer than they are allowed to.
-async fn outstayed(stage: &Stage) {
+/// The leader is stopped gracefully, and its runs exceed the drain's grace period.
+async fn drain_grace_exceeded(stage: &Stage) {
     stage.busy_leader().await.stop().await;
     stage.runs.release();
     stage.over().await;
 }
 
-/// An operator has a worker drain; the other takes what is left. Its node runs on, until it is stopped.
-async fn told_to_drain(stage: &Stage) {
+/// An operator drains a worker, and the other worker takes the remaining jobs. The drained worker's node continues.
+async fn drained_by_operator(stage: &Stage) {
     stage.submit_some("told").await;
     let client = stage.cluster.client();
     let worker = client.workers().await.unwrap().remove(0);
-    // One that a fault has ended before is gone.
+    // A fault may have ended this worker; then it no longer exists.
     client.drain_worker(worker.id).await.unwrap();
     stage.over().await;
     stage.cluster.named(worker.info.unwrap().node.as_str()).unwrap().stop().await;
 }
 
-/// The leader steps down, and takes part again.
+/// The leader steps down and becomes a candidate again.
 async fn stands_again(stage: &Stage) {
     let leader = stage.leader().await;
     let parts = leader.node().actors().parts();
@@ -274,7 +274,7 @@ async fn stands_again(stage: &Stage) {
     stage.over().await;
 }
 
-/// An attempt is closed as lost although its worker lives and runs it.
+/// An attempt is closed as lost although its live worker runs it.
 async fn closed_by_another(stage: &Stage) {
     stage.submit_held("held").await;
     stage.node_of("held").await;
@@ -291,7 +291,7 @@ async fn closed_by_another(stage: &Stage) {
     stage.over().await;
 }
 
-/// A job that was cancelled is assigned by what a leader knew of old, and an operator's hand takes its turn away.
+/// A cancelled job is assigned from an outdated record, and an operator deletes its turn.
 async fn handed_back(stage: &Stage) {
     stage.submit([job("unserved", "old").lane("lane")], &[State::Cancelled]).await;
     let (zk, job) = (stage.onlooker().await, JobId::new("old").unwrap());
@@ -299,13 +299,13 @@ async fn handed_back(stage: &Stage) {
     let turn = wire::decode::<JobRecord>(&node.data).unwrap().turn().unwrap();
     let worker = stage.cluster.client().workers().await.unwrap().remove(0).id;
     let assignment = Assignment { cancel: true, ..Assignment::new(9, 1, WallMillis(1)) };
-    let mut hand = vec![Op::Delete { path: path::turn(&turn, &job), version: None }];
-    hand.extend(txn::assign(&job, worker, &assignment, None));
-    assert_eq!(zk.commit(hand).await, Outcome::Applied(()));
+    let mut ops = vec![Op::Delete { path: path::turn(&turn, &job), version: None }];
+    ops.extend(txn::assign(&job, worker, &assignment, None));
+    assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
     stage.over().await;
 }
 
-/// An operator removes a worker's inbox.
+/// An operator deletes a worker's inbox.
 async fn inbox_removed(stage: &Stage) {
     let (zk, path) = (stage.onlooker().await, stage.inbox(None).await);
     assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
@@ -313,8 +313,8 @@ async fn inbox_removed(stage: &Stage) {
     stage.over().await;
 }
 
-/// A job that cannot be read is assigned, and it was set aside before: only its assignment is removed.
-async fn set_aside_before(stage: &Stage) {
+/// An unreadable job is assigned although it was quarantined before: only its assignment is removed.
+async fn quarantined_before(stage: &Stage) {
     let (zk, job) = (stage.onlooker().await, JobId::new("unreadable").unwrap());
     let assignment = format!("{}/{job}", stage.inbox(None).await);
     let create = |path: String, data: &[u8]| Op::Create {
@@ -323,7 +323,7 @@ async fn set_aside_before(stage: &Stage) {
         lifetime: txn::Lifetime::Persistent,
     };
     let ops = vec![
-        create(path::quarantine(&job), b"set aside before"),
+        create(path::quarantine(&job), b"quarantined before"),
         create(assignment.clone(), b"no assignment"),
     ];
     assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
@@ -331,11 +331,11 @@ async fn set_aside_before(stage: &Stage) {
         zk.get(assignment.clone()).await.expect("an answer").is_none()
     })
     .await;
-    stage.submit_some("beside").await;
+    stage.submit_some("others").await;
     stage.over().await;
 }
 
-/// An operator forbids to list a worker's inbox for a while.
+/// An operator revokes the permission to list a worker's inbox for a while.
 async fn inbox_forbidden(stage: &Stage) {
     let inbox = stage.inbox(None).await;
     stage.allow(&inbox, Allowed::ButReading).await;
@@ -345,7 +345,7 @@ async fn inbox_forbidden(stage: &Stage) {
     stage.over().await;
 }
 
-/// An operator forbids to close a worker's attempts for a while.
+/// An operator revokes the permission to close a worker's attempts for a while.
 async fn close_forbidden(stage: &Stage) {
     stage.submit_held("held").await;
     stage.node_of("held").await;
@@ -357,25 +357,25 @@ async fn close_forbidden(stage: &Stage) {
     stage.over().await;
 }
 
-/// Every slot is taken by what was given up, and cannot be stopped.
+/// Every slot is held by an abandoned run that cannot be stopped.
 async fn slots_taken(stage: &Stage) {
     let deaf = (0..4).map(|n| format!("deaf-{n}")).collect::<Vec<_>>();
     stage.submit(deaf.iter().map(|id| job("deaf", id)), &[State::Cancelled]).await;
     for id in &deaf {
         stage.runs.begun(id).await;
     }
-    // It is assigned as soon as there is room in an inbox, before the leader hears that there is none to run it in.
+    // The job is assigned when an inbox has room, before the leader learns that no slot is usable.
     stage.submit([job("quick", "waits")], &[State::Succeeded]).await;
     for id in &deaf {
         stage.cancel(id).await;
     }
-    eventually("it is assigned", SOON, async || stage.view("waits").await.worker.is_some()).await;
+    eventually("the job is assigned", SOON, async || stage.view("waits").await.worker.is_some()).await;
     stage.met("worker_wing", "Usable").await;
     stage.runs.release();
     stage.over().await;
 }
 
-/// The leader's assignment is carried out, and its reply lost.
+/// The leader's assignment is applied, and its reply is lost.
 async fn lost_assignment(stage: &Stage) {
     let assign = |request: &Request<'_>| multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"]);
     let proxy = stage.proxy(stage.leader().await);
@@ -385,7 +385,7 @@ async fn lost_assignment(stage: &Stage) {
     stage.over().await;
 }
 
-/// A worker's report is carried out, and its reply lost; and then what it reads to find out is lost, too.
+/// A worker's report is applied, its reply is lost, and the request that reads it back is lost, too.
 async fn lost_close(stage: &Stage) {
     stage.submit_held("held").await;
     let node = stage.node_of("held").await;
@@ -400,7 +400,7 @@ async fn lost_close(stage: &Stage) {
     stage.over().await;
 }
 
-/// A renewal is carried out, and its reply lost; and then what the worker reads to find out is lost, too.
+/// A lease renewal is applied, its reply is lost, and the request that reads it back is lost, too.
 async fn lost_beat(stage: &Stage) {
     let ids = ["held-0", "held-1", "held-2"];
     let held = ids.map(|id| job("held", id).lease(3 * LEASE).renew_lease_automatically(true));
@@ -423,7 +423,7 @@ async fn lost_beat(stage: &Stage) {
     stage.over().await;
 }
 
-/// A worker looks into its inbox, and has no answer.
+/// A worker's read of its inbox is not answered.
 async fn lost_look(stage: &Stage) {
     let look = |request: &Request<'_>| {
         request.op == op::MULTI_READ && ["/jobs/", "/assignments/"].iter().all(|path| request.mentions(path))
@@ -436,7 +436,7 @@ async fn lost_look(stage: &Stage) {
     stage.over().await;
 }
 
-/// A child dies, so that its supervisor hears of it.
+/// A child dies, and its supervisor is notified.
 async fn session_panics(stage: &Stage) {
     children_die(stage, Fault::Panic, &[("session", "Heartbeat")]).await;
 }
@@ -453,7 +453,7 @@ async fn members_are_killed(stage: &Stage) {
     children_die(stage, Fault::Kill, &[("assigner", "Committed"), ("inbox_watcher", "Read")]).await;
 }
 
-/// Records are removed. The janitor keeps each for five seconds, whatever it is told.
+/// Records are removed. The janitor keeps each record for at least five seconds.
 async fn removes(stage: &Stage) {
     stage.keep(Some(Duration::ZERO)).await;
     let client = stage.cluster.client();
@@ -467,16 +467,16 @@ async fn removes(stage: &Stage) {
     let (zk, note) = (stage.onlooker().await, path::quarantine(&JobId::new("nobody").unwrap()));
     let noted = Op::Create { path: note.clone(), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     assert_eq!(zk.commit(vec![noted]).await, Outcome::Applied(()));
-    eventually("a note about nobody's record is removed", SOON, async || {
+    eventually("a quarantine note without a record is removed", SOON, async || {
         zk.get(note.clone()).await.unwrap().is_none()
     })
     .await;
-    eventually("they are removed", SOON, async || {
+    eventually("the job and the group are removed", SOON, async || {
         client.get(job.id()).await.unwrap().is_none() && client.get_group(group.id()).await.unwrap().is_none()
     })
     .await;
-    stage.until("the janitor hears of it", || stage.has_met("janitor", "Committed")).await;
-    // For what is looked at from here on.
+    stage.until("the janitor receives the outcome", || stage.has_met("janitor", "Committed")).await;
+    // The following checks need the records.
     stage.keep(None).await;
 }
 

@@ -1,4 +1,4 @@
-//! A cluster, the jobs that it is given, and what must be true of it afterwards.
+//! A cluster, its jobs, and the checks after the test.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
@@ -25,18 +25,18 @@ use crate::case::text;
 use crate::namespace::leftovers;
 use crate::runs::Runs;
 
-/// Of the nodes.
+/// The session timeout of the nodes.
 pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 /// Longer than any recovery.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// Of those whom no fault shall touch.
+/// The session timeout of clients without faults.
 const LONG: Duration = Duration::from_secs(30);
-/// Of jobs whose leases matter: the shortest.
+/// The lease of jobs in tests of leases: the shortest allowed.
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
-/// Of jobs that fail: long enough for the promoter to learn of it before it is over.
+/// The backoff of failing jobs: long enough for the promoter to learn of the delayed entry first.
 const BACKOFF: Duration = Duration::from_millis(200);
 
-/// As ZooKeeper counts permissions.
+/// ZooKeeper's permission bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Allowed {
     All = 31,
@@ -44,11 +44,11 @@ pub(crate) enum Allowed {
     ButDeleting = 23,
 }
 
-/// The root and its children.
+/// The root actor and its children.
 const PARTS: &[&str] = &["node", "session", "election", "leader_wing", "worker_wing"];
-/// Of the worker wing.
+/// The children of the worker wing.
 const CHILDREN: &[&str] = &["inbox_watcher", "executor_pool", "status_reporter"];
-/// Of the leader wing.
+/// The members of the leader wing.
 const MEMBERS: [&str; 9] = [
     "janitor",
     "job_watcher",
@@ -64,18 +64,18 @@ const MEMBERS: [&str; 9] = [
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) probe: Probe,
-    /// What the case is about.
+    /// The fault of the case.
     planned: Option<Planned>,
     pub(crate) runs: Runs,
-    /// Before each node, if it was asked for.
+    /// The proxies of the nodes, if requested.
     proxies: Arc<Mutex<Vec<Proxy>>>,
-    /// What was submitted, and the states in which it may end.
+    /// The submitted jobs, each with its allowed final states.
     jobs: RefCell<Vec<(JobId, &'static [State])>>,
     _let_go: LetGo,
 }
 
 impl Stage {
-    /// Starts two nodes with two slots each, and waits until they serve.
+    /// Starts two nodes with two slots each, and waits until they are ready.
     pub(crate) async fn set(probe: Probe, planned: Option<Planned>, proxied: bool) -> Self {
         let runs = Runs::new();
         let cluster = Cluster::builder(handlers(&runs))
@@ -108,7 +108,7 @@ impl Stage {
         }
     }
 
-    /// Some of each sort that succeeds: plain ones, more than there are slots; a lane; one that fails first.
+    /// Submits jobs that succeed: more plain jobs than there are slots, jobs of a lane, and a job that fails once.
     pub(crate) async fn submit_some(&self, round: &str) {
         let plain = (0..5).map(|n| job("quick", &format!("{round}-{n}")));
         let lane = (0..3).map(|n| job("laned", &format!("{round}-lane-{n}")).lane("lane"));
@@ -120,17 +120,17 @@ impl Stage {
         self.submit([job("held", id)], &[State::Succeeded]).await;
     }
 
-    /// Ticks each second, which nothing but a fault makes late.
+    /// Adds a schedule that ticks every second. Without a fault no tick is late.
     pub(crate) async fn tick(&self, schedule: &str, overlap: Overlap) {
         let tick = Schedule::every(schedule, Duration::from_secs(1), plain("quick")).overlap(overlap);
         self.cluster.client().schedules().add(&tick).await.unwrap();
     }
 
-    /// Waits until it has ticked as often, and removes it. Its jobs are as if they were submitted.
+    /// Waits until the schedule has ticked this often, and removes it. Its jobs are treated like submitted jobs.
     pub(crate) async fn ticked(&self, schedule: &str, ticks: u64) {
         let (schedules, id) = (self.cluster.client().schedules(), ScheduleId::new(schedule).unwrap());
         let record = async || schedules.get(&id).await.unwrap().record.unwrap();
-        eventually("it ticks", SOON, async || record().await.ticked >= ticks).await;
+        eventually("the schedule ticks", SOON, async || record().await.ticked >= ticks).await;
         let last = schedules.pause(&id).await.unwrap().record.unwrap();
         let zk = self.onlooker().await;
         let mut made = 0;
@@ -143,12 +143,12 @@ impl Stage {
                 }
             }
         }
-        // S8: one job for each instant that the schedule says it made one for.
+        // S8: one job for each tick that the schedule has counted.
         assert_eq!(made, last.ticked, "{last:?}");
         assert!(schedules.remove(&id).await.unwrap());
     }
 
-    /// Waits until all that was submitted is over.
+    /// Waits until all submitted jobs have ended.
     pub(crate) async fn over(&self) -> Vec<JobView> {
         let ids = self.jobs.borrow().iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
         let answers = self.cluster.client().wait_many(&ids, SOON, |_| {}).await;
@@ -167,7 +167,7 @@ impl Stage {
         self.cluster.leader().await.unwrap()
     }
 
-    /// The inbox of some worker, and of the one that a job is assigned to.
+    /// The inbox of the worker of a job, or of any worker.
     pub(crate) async fn inbox(&self, of: Option<&str>) -> String {
         let worker = match of {
             Some(id) => self.assigned(id).await.1,
@@ -176,7 +176,7 @@ impl Stage {
         path::inbox(worker)
     }
 
-    /// The leader, with a run that is held on each node.
+    /// Submits held jobs until one runs on the leader's node, and returns that node.
     pub(crate) async fn busy_leader(&self) -> &ClusterNode {
         let mut held = Vec::new();
         loop {
@@ -193,21 +193,21 @@ impl Stage {
         }
     }
 
-    /// What is before a node.
+    /// The proxy of a node.
     pub(crate) fn proxy(&self, node: &ClusterNode) -> Proxy {
         let index = self.cluster.nodes().iter().position(|other| other.name() == node.name());
         self.proxies.lock().unwrap()[index.unwrap()].clone()
     }
 
-    /// The node that a job runs on.
+    /// Waits until a job runs, and returns its node.
     pub(crate) async fn node_of(&self, id: &str) -> &ClusterNode {
         self.runs.begun(id).await;
         let name = self.view(id).await.node.unwrap();
         self.cluster.named(name.as_str()).unwrap()
     }
 
-    /// The first of these jobs that runs on a node which does not lead, and that node. The leader's node reads
-    /// assignments as a worker does, so requests of the two cannot be told apart there.
+    /// Returns the first of these jobs that does not run on the leader's node, and its node. On the leader's node the
+    /// requests of the leader and of the worker cannot be distinguished, because both read assignments.
     pub(crate) async fn beside_the_leader<'a>(&self, ids: &[&'a str]) -> (&'a str, &ClusterNode) {
         let leader = self.leader().await.name();
         for id in ids {
@@ -219,20 +219,20 @@ impl Stage {
         panic!("all of {ids:?} run on the leader's node");
     }
 
-    /// Where a job is assigned.
+    /// The id of a job and the worker that it is assigned to.
     pub(crate) async fn assigned(&self, id: &str) -> (JobId, WorkerId) {
         let view = self.view(id).await;
         (view.id, view.worker.unwrap())
     }
 
-    /// Waits until a message of this kind was met.
+    /// Waits until the actor has received a message of this kind.
     pub(crate) async fn met(&self, actor: &str, kind: &str) {
-        self.until(&format!("{actor} meets {kind}"), || self.has_met(actor, kind)).await;
+        self.until(&format!("{actor} receives {kind}"), || self.has_met(actor, kind)).await;
     }
 
-    /// Waits until something has come about, or the fault that this case is about has struck: it may prevent it.
-    pub(crate) async fn until(&self, what: &str, come_about: impl Fn() -> bool) {
-        eventually(what, SOON, async || come_about() || self.struck()).await;
+    /// Waits until a condition holds, or until the fault of this case was injected, because the fault may prevent it.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        eventually(what, SOON, async || holds() || self.struck()).await;
     }
 
     pub(crate) fn struck(&self) -> bool {
@@ -244,17 +244,17 @@ impl Stage {
         self.probe.met().keys().any(is)
     }
 
-    /// Sets what anybody may do with a znode.
+    /// Sets the permissions of all users on a znode.
     pub(crate) async fn allow(&self, path: &str, allowed: Allowed) {
         let server = self.cluster.zookeeper();
         let (address, chroot) = server.split_at(server.find('/').unwrap());
         let (address, path) = (address.parse().unwrap(), format!("{chroot}{path}"));
         let set = move || RawClient::connect(address)?.set_permissions(&path, allowed as i32);
-        // The server's connections are in this runtime.
+        // The server's connections run in this runtime, so blocking calls need their own thread.
         tokio::task::spawn_blocking(set).await.unwrap().unwrap();
     }
 
-    /// Says how long records are kept, for so long or as by default. No client sets so little.
+    /// Sets the retention to this time or to the default. Clients do not allow a time this short.
     pub(crate) async fn keep(&self, time: Option<Duration>) {
         let (zk, path) = (self.onlooker().await, path::RETENTION.to_owned());
         let version = zk.get(path.clone()).await.unwrap().unwrap().version;
@@ -269,12 +269,12 @@ impl Stage {
         assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
     }
 
-    /// An onlooker's session.
+    /// Opens a session without faults.
     pub(crate) async fn onlooker(&self) -> Zk {
         connect(&self.cluster.zookeeper().parse().unwrap(), LONG).await.unwrap()
     }
 
-    /// What must hold at the end, with all nodes that did not leave.
+    /// Checks the state at the end, with all nodes that are still alive.
     pub(crate) async fn check(&self) {
         let zk = self.onlooker().await;
         let workers = self.cluster.nodes().iter().filter(|node| self.lives(node)).count();
@@ -294,12 +294,12 @@ impl Stage {
         empty.await;
     }
 
-    /// Whether a node is still one: it was not stopped, and has not ended.
+    /// Whether a node was not stopped and has not ended.
     pub(crate) fn lives(&self, node: &ClusterNode) -> bool {
         !node.node().actors().has_ended()
     }
 
-    /// L8: each node that lives has each of its actors once, and members of the leader wing while it leads.
+    /// L8: each live node has each of its actors once, and the members of the leader wing if it is the leader.
     async fn check_alive(&self) {
         let wrong = RefCell::new(Vec::new());
         let complete = eventually("each node has its actors", SOON, async || {
@@ -318,16 +318,19 @@ impl Stage {
         }
     }
 
-    /// L8: what builds on the actor that died was started again, and nothing else.
+    /// L8: exactly the parts that depend on the dead actor were restarted.
     pub(crate) async fn check_death(&self, actor: &str, struck: &Struck) {
         self.check_parts(struck, |part| rebuilt(part, actor));
         if actor == "node" {
             let ended = self.cluster.named(&struck.scope).unwrap().node().ended().await;
-            assert!(matches!(ended, Err(NodeError::Actors(_))), "it died, and said {ended:?}");
+            assert!(
+                matches!(ended, Err(NodeError::Actors(_))),
+                "the node must end with an error of its actors, not {ended:?}"
+            );
         }
     }
 
-    /// L8: who is only slow is not started again.
+    /// L8: a stalled actor is not restarted.
     pub(crate) fn check_spared(&self, struck: &Struck) {
         self.check_parts(struck, |_| false);
     }
@@ -342,7 +345,7 @@ impl Stage {
     }
 }
 
-/// Lets go of runs in the end, whatever that is: a thread that is held would hold its runtime up.
+/// Releases held runs at the end, also after a panic: a held thread would block the shutdown of its runtime.
 struct LetGo(Runs);
 
 impl Drop for LetGo {
@@ -351,13 +354,13 @@ impl Drop for LetGo {
     }
 }
 
-/// Whether a part of the node is started again when this actor dies.
+/// Whether a part of the node is restarted when this actor dies.
 fn rebuilt(part: &str, dead: &str) -> bool {
     match dead {
         "session" => part != "node",
         "election" => matches!(part, "election" | "leader_wing"),
         "leader_wing" | "worker_wing" => part == dead,
-        // The node's end, or the part's own affair.
+        // The node ends, or the part restarts its own children.
         _ => false,
     }
 }
@@ -368,7 +371,7 @@ pub(crate) fn job(kind: &str, id: &str) -> Job {
 
 fn plain(kind: &str) -> Job {
     let job = Job::new(kind, &()).unwrap().backoff(BACKOFF, BACKOFF);
-    // No fault of ours shall use them up.
+    // The injected faults must not exhaust the limits.
     job.max_losses(20).max_attempts(20)
 }
 
@@ -417,7 +420,7 @@ fn handlers(runs: &Runs) -> Handlers {
         })
         .blocking_job("deaf", move |context, (): ()| {
             deaf.begin(&context);
-            // Deaf to its token.
+            // Ignores its token.
             futures::executor::block_on(deaf.released());
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Which pairs there are, and in which situation each is tried.
+//! The pairs of actor and message kind, and the situation in which each is tested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,42 +6,42 @@ use bellwether::testing::actors::{Kind, roster};
 
 use crate::situations::SITUATIONS;
 
-/// What an enum allows and nobody sends, and why.
+/// The kinds that are never sent, with the reason.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
-    ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot brings it, or the actor itself"),
-    ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended brings it"),
-    ("status_reporter", "Tell.Report", "StatusReporterMsg::Report brings it"),
-    ("status_reporter", "Beat.Begun", "StatusReporterMsg::Begun brings it"),
-    ("status_reporter", "Beat.Asked", "StatusReporterMsg::Said brings it"),
-    ("status_reporter", "Beat.Finished", "StatusReporterMsg::Report brings it"),
-    ("status_reporter", "Beat.Hold", "Tell.Hold brings it"),
-    ("status_reporter", "Beat.Resume", "Tell.Resume brings it"),
-    ("assigner", "Event.InboxChanged", "AssignerMsg::Feed brings it"),
-    ("assigner", "Event.Inbox", "AssignerMsg::Inbox brings it"),
-    ("assigner", "Event.Committed", "AssignerMsg::Committed brings it"),
-    ("assigner", "Event.Resolved", "AssignerMsg::Resolved brings it"),
-    ("assigner", "Event.LanesWatched", "AssignerMsg::Lanes brings it"),
-    ("assigner", "Event.TurnGone", "AssignerMsg::Lanes brings it"),
-    ("assigner", "Event.LanesListed", "AssignerMsg::LanesListed brings it"),
-    ("assigner", "Event.TurnsRead", "AssignerMsg::TurnsRead brings it"),
-    ("assigner", "Event.PausesChanged", "AssignerMsg::Pauses and Sweep bring it"),
-    ("assigner", "Event.Paused", "AssignerMsg::PausesListed brings it"),
-    ("assigner", "Event.Tick", "AssignerMsg::Tick brings it"),
-    ("assigner", "Event.Pause", "AssignerMsg::Pause brings it"),
-    ("assigner", "Event.Resume", "AssignerMsg::Resume and others bring it"),
-    ("group_joiner", "Event.Seen", "GroupJoinerMsg::Listed brings it"),
-    ("group_joiner", "Event.Resync", "GroupJoinerMsg::Listed brings it"),
-    ("group_joiner", "Event.Changed", "GroupJoinerMsg::Feed brings it"),
-    ("group_joiner", "Event.Ended", "GroupJoinerMsg::Feed brings it"),
-    ("group_joiner", "Event.Gone", "GroupJoinerMsg::Feed brings it"),
-    ("worker_registry", "Recovery.Lost", "Feed and Workers bring it"),
-    ("worker_registry", "Recovery.Sweep", "the actor itself makes it of Sweep and Feed"),
+    ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot delivers it, or the actor itself"),
+    ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended delivers it"),
+    ("status_reporter", "Tell.Report", "StatusReporterMsg::Report delivers it"),
+    ("status_reporter", "Beat.Begun", "StatusReporterMsg::Begun delivers it"),
+    ("status_reporter", "Beat.Asked", "StatusReporterMsg::Said delivers it"),
+    ("status_reporter", "Beat.Finished", "StatusReporterMsg::Report delivers it"),
+    ("status_reporter", "Beat.Hold", "Tell.Hold delivers it"),
+    ("status_reporter", "Beat.Resume", "Tell.Resume delivers it"),
+    ("assigner", "Event.InboxChanged", "AssignerMsg::Feed delivers it"),
+    ("assigner", "Event.Inbox", "AssignerMsg::Inbox delivers it"),
+    ("assigner", "Event.Committed", "AssignerMsg::Committed delivers it"),
+    ("assigner", "Event.Resolved", "AssignerMsg::Resolved delivers it"),
+    ("assigner", "Event.LanesWatched", "AssignerMsg::Lanes delivers it"),
+    ("assigner", "Event.TurnGone", "AssignerMsg::Lanes delivers it"),
+    ("assigner", "Event.LanesListed", "AssignerMsg::LanesListed delivers it"),
+    ("assigner", "Event.TurnsRead", "AssignerMsg::TurnsRead delivers it"),
+    ("assigner", "Event.PausesChanged", "AssignerMsg::Pauses and Sweep deliver it"),
+    ("assigner", "Event.Paused", "AssignerMsg::PausesListed delivers it"),
+    ("assigner", "Event.Tick", "AssignerMsg::Tick delivers it"),
+    ("assigner", "Event.Pause", "AssignerMsg::Pause delivers it"),
+    ("assigner", "Event.Resume", "AssignerMsg::Resume and others deliver it"),
+    ("group_joiner", "Event.Seen", "GroupJoinerMsg::Listed delivers it"),
+    ("group_joiner", "Event.Resync", "GroupJoinerMsg::Listed delivers it"),
+    ("group_joiner", "Event.Changed", "GroupJoinerMsg::Feed delivers it"),
+    ("group_joiner", "Event.Ended", "GroupJoinerMsg::Feed delivers it"),
+    ("group_joiner", "Event.Gone", "GroupJoinerMsg::Feed delivers it"),
+    ("worker_registry", "Recovery.Lost", "Feed and Workers deliver it"),
+    ("worker_registry", "Recovery.Sweep", "the actor itself creates it for Sweep and Feed"),
 ];
 
-/// An actor, and kinds of its messages.
+/// An actor and some of its message kinds.
 type KindsOf = (&'static str, &'static [&'static str]);
 
-/// What is met for certain in one situation only, whichever else may meet it by chance.
+/// The pairs that are certain to occur in one situation only. In other situations they may occur by chance.
 pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     (
         "sweeps",
@@ -89,8 +89,8 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
             ("executor_pool", &["Tell.Drain"]),
         ],
     ),
-    ("told_to_drain", &[("worker_wing", &["Feed.Changes"])]),
-    ("outstayed", &[("worker_wing", &["Wake"]), ("executor_pool", &["Tell.Wake"])]),
+    ("drained_by_operator", &[("worker_wing", &["Feed.Changes"])]),
+    ("drain_grace_exceeded", &[("worker_wing", &["Wake"]), ("executor_pool", &["Tell.Wake"])]),
     (
         "cut_off",
         &[
@@ -128,7 +128,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("stands_again", &[("election", &["Stand"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
     ("handed_back", &[("inbox_watcher", &["Refused"])]),
-    ("set_aside_before", &[("inbox_watcher", &["SetAside"])]),
+    ("quarantined_before", &[("inbox_watcher", &["SetAside"])]),
     ("inbox_removed", &[("worker_wing", &["InboxGone"])]),
     ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
     ("close_forbidden", &[("status_reporter", &["Tell.Wake"])]),
@@ -151,10 +151,10 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ),
 ];
 
-/// What was met, and in how many messages, by the situation's index.
+/// The pairs that occurred, each with the situations' indices and the numbers of messages.
 pub(crate) type Met = BTreeMap<(&'static str, Kind), Vec<(usize, usize)>>;
 
-/// All pairs, each with its situation: the one that is named here, or the first that met it.
+/// All pairs, each with its situation: the one in [`ONLY_IN`], or else the first in which the pair occurred.
 pub(crate) fn pairs(met: &Met) -> Vec<(&'static str, Kind, usize)> {
     let mut pairs = Vec::new();
     let mut wrong = Vec::new();
@@ -179,18 +179,20 @@ pub(crate) fn pairs(met: &Met) -> Vec<(&'static str, Kind, usize)> {
             match (in_this, never, named) {
                 (Some((situation, _)), false, _) => pairs.push((actor, kind, *situation)),
                 (None, false, Some((.., situation))) => {
-                    wrong.push(format!("{situation} does not meet {actor} at {kind}"))
+                    wrong.push(format!("{actor} does not receive {kind} in {situation}"))
                 }
-                (None, false, None) => wrong.push(format!("no situation meets {actor} at {kind}")),
+                (None, false, None) => wrong.push(format!("{actor} receives {kind} in no situation")),
                 (None, true, _) => {}
                 (Some(_), true, _) => {
-                    wrong.push(format!("{actor} meets {kind}, which is listed as never sent"))
+                    wrong.push(format!("{actor} receives {kind}, which is listed as never sent"))
                 }
             }
         }
     }
     wrong.extend(
-        unknown.into_iter().map(|(actor, kind)| format!("{actor} has no {kind} that could be listed")),
+        unknown
+            .into_iter()
+            .map(|(actor, kind)| format!("{actor} has no kind {kind}, but the table lists it")),
     );
     assert!(wrong.is_empty(), "the table is wrong:\n{}", wrong.join("\n"));
     pairs

@@ -92,7 +92,7 @@ async fn a_lease_out_of_bounds_is_an_error_that_names_the_field() {
     let error = attempt.unwrap().perform(&handlers).await.unwrap_err().to_string();
     assert!(error.starts_with("the attempt failed: lease must be 1s to 604800 s, not "), "{error}");
     let none = Handlers::new().lease(LEASE).build().unwrap_err().to_string();
-    assert_eq!(none, "a lease is said of the kind that was added before it: add one first");
+    assert_eq!(none, "a lease applies to the kind that was added before it: add a kind first");
     let short = bellwether::Job::new("x", &()).unwrap().lease(Duration::from_millis(999)).check();
     assert!(short.unwrap_err().to_string().starts_with("lease must be 1s to"));
 }

@@ -1,4 +1,4 @@
-//! The clocks that actors pass into machines.
+//! The clocks whose times the actors pass to the machines.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,21 +16,21 @@ pub fn now() -> Millis {
     at(Instant::now())
 }
 
-/// An instant on the scale of [`now`].
+/// Converts an instant to the time scale of [`now`].
 #[must_use]
 pub fn at(instant: Instant) -> Millis {
     Millis(as_millis(instant.saturating_duration_since(origin())))
 }
 
-/// The instant of a time on the scale of [`now`].
+/// Converts a time of the scale of [`now`] to an instant.
 #[must_use]
 pub fn instant(at: Millis) -> Instant {
     let origin = origin();
-    // No lease is longer than a week, so only a clock that is a century old gets to the end of the scale.
+    // No lease is longer than a week, so the addition cannot overflow in practice.
     origin.checked_add(Duration::from_millis(at.0)).unwrap_or(origin)
 }
 
-/// The Unix clock.
+/// This machine's wall clock, in milliseconds since the Unix epoch.
 #[must_use]
 pub fn wall() -> WallMillis {
     WallMillis(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, as_millis))

@@ -1,8 +1,8 @@
-//! A watch as a stream of messages.
+//! Delivers a watch as a stream of messages.
 //!
-//! The pump task owns the watch and only turns what it hears into messages, so the client's watcher thread
-//! never waits for an actor. The watch is requested at once, before this returns, so whatever the actor asks
-//! for afterwards is answered after the watch is set.
+//! A pump task owns the watch and only turns its events into messages, so the client's watcher thread never waits for
+//! an actor. The watch is requested before the function returns, so every later request of the actor is answered after
+//! the watch is set.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::task::{Owned, tell};
 
 pub(crate) use bellwether_actors::Feed;
 
-/// Until a watch that ZooKeeper refused (it is throttled, say) is asked for again.
+/// The wait before a watch that ZooKeeper refused, for example because of throttling, is requested again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Watches `path` and everything below it. The feed ends silently with the connection: whoever is told that
-/// the session is back starts a new one, and drops this one after that.
+/// Watches `path` and everything below it. The feed ends without a message when the connection is lost. After a
+/// reconnect the actor starts a new feed and then drops this one.
 pub(crate) fn watch<M: Message>(
     zk: &Zk,
     path: String,
@@ -35,11 +35,11 @@ pub(crate) fn watch<M: Message>(
             match asked.await {
                 Ok(watch) => break watch,
                 Err(error @ ReadError::Disconnected) => {
-                    tracing::debug!(path, %error, "no watch: the session's return starts another");
+                    tracing::debug!(path, %error, "cannot set the watch; it is set again after the reconnect");
                     return;
                 }
                 Err(error @ ReadError::Refused(_)) => {
-                    tracing::warn!(path, %error, "no watch: asking again");
+                    tracing::warn!(path, %error, "ZooKeeper refused the watch, retrying");
                     sleep(RETRY).await;
                     asked = zk.watch_path(path.clone()).boxed();
                 }
@@ -53,7 +53,7 @@ pub(crate) fn watch<M: Message>(
     })
 }
 
-/// Watches the existence and data of a znode once. Its messages are stamped, so that those of a watch that was replaced are
+/// Watches the existence and data of a znode once. Its messages are stamped, so the messages of a replaced watch are
 /// dropped.
 pub(crate) fn glance<C: Concern>(
     zk: &Zk,

@@ -1,4 +1,4 @@
-//! Runs a concern as a ractor actor: one implementation for all of them.
+//! Runs any concern as a ractor actor.
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
@@ -18,19 +18,20 @@ use crate::feed;
 use crate::session::SessionEvent;
 use crate::task::{Owned, after, report, sweep, tell};
 
-/// How this host connects a concern with its neighbours.
+/// Connects a concern to its neighbours.
 pub(crate) trait Hosting: Concern {
-    /// Its neighbours, and what the effects need that only a host can carry out.
+    /// The concern's neighbours, and the state that its effects need.
     type Links: Send + 'static;
 
-    /// Whether it has children, whose ends are messages to it.
-    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "the fault probe asks"))]
+    /// Whether the concern has children, whose ends are messages to it.
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "read by the fault probe"))]
     const SUPERVISES: bool = false;
 
-    /// Carries out one [`Out::Tell`]; `zk` is the concern's present session. Only a supervisor, which starts and stops children, awaits in it.
+    /// Carries out one [`Out::Tell`]; `zk` is the concern's current session. Only supervisors await here, because they
+    /// start and stop children.
     ///
     /// # Errors
-    /// What ends the actor, for its supervisor to see.
+    /// An error ends the actor and is reported to its supervisor.
     fn tell(
         links: &mut Self::Links,
         zk: Option<&Zk>,
@@ -38,7 +39,7 @@ pub(crate) trait Hosting: Concern {
         tell: Self::Tell,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send;
 
-    /// Tells the concern that an actor has ended by itself, if that is one of its present children.
+    /// Informs the concern that an actor has ended unexpectedly, if it is one of its current children.
     fn ended(
         &mut self,
         _: &mut Context<'_, Self>,
@@ -48,7 +49,7 @@ pub(crate) trait Hosting: Concern {
     ) {
     }
 
-    /// Stops the children, in their order. The session is the concern's present one.
+    /// Stops the children, in order. The session is the concern's current session.
     fn stop(_: &mut Self::Links, _: &mut Option<Zk>) -> impl Future<Output = ()> + Send {
         ready(())
     }
@@ -58,7 +59,7 @@ pub(crate) trait Hosting: Concern {
 pub(crate) enum Letter<C: Concern> {
     /// To the concern.
     Mail(Mail<C::Msg, C::Key>),
-    /// A new session, which its requests use from now on, and the message that says so.
+    /// A new session, which all later requests use, and the message that announces it.
     Session(Zk, C::Msg),
 }
 
@@ -113,13 +114,13 @@ impl<C: Hosting> bellwether_actors::Kinds for Letter<C> {
     }
 }
 
-/// What a hosted concern is started with.
+/// The arguments of a hosted concern.
 pub(crate) struct Args<C: Hosting> {
-    /// Its session; `None` for one that hears of its sessions later, or makes no requests.
+    /// The concern's session; `None` for a concern that receives its sessions later, or sends no requests.
     pub(crate) zk: Option<Zk>,
-    /// Its neighbours.
+    /// The concern's neighbours.
     pub(crate) links: C::Links,
-    /// The concern's own.
+    /// The concern's own arguments.
     pub(crate) args: C::Args,
 }
 
@@ -128,7 +129,7 @@ pub(crate) struct State<C: Hosting> {
     hands: Hands<C>,
 }
 
-/// All but the concern itself.
+/// The host's part of the actor's state.
 struct Hands<C: Hosting> {
     zk: Option<Zk>,
     links: C::Links,
@@ -180,7 +181,7 @@ impl<C: Hosting> Actor for Hosted<C> {
         let State { concern, hands } = state;
         let msg = match letter {
             Letter::Mail(mail) if hands.accepts(&mail) => mail.msg,
-            // Of a timer or a watch that was replaced.
+            // From a timer or a watch that was replaced.
             Letter::Mail(_) => return Ok(()),
             Letter::Session(zk, msg) => {
                 hands.zk = Some(zk);
@@ -255,7 +256,7 @@ impl<C: Hosting> Hands<C> {
                     let Some(zk) = &self.zk else { continue };
                     let stamp = self.stamps.watch(key.clone());
                     let heard = move |feed: Feed| Letter::Mail(Mail::stamped(stamp.clone(), heard(feed)));
-                    // The new watch is requested first: the one that it replaces may end then.
+                    // Request the new watch before the insertion drops the old one.
                     self.watches.insert(key, feed::watch(zk, path, me, heard));
                 }
                 Out::Glance(key, path, exists, changed) => {
@@ -285,7 +286,7 @@ impl<C: Hosting> Hands<C> {
                 Out::Tell(tell) => C::tell(&mut self.links, self.zk.as_ref(), me, tell).await?,
             }
         }
-        // It keeps its capacity: there is an output or more for each message.
+        // Reuse the allocation: most messages have at least one output.
         self.out = outputs;
         Ok(())
     }
@@ -295,7 +296,7 @@ fn letter<C: Concern>(msg: C::Msg) -> Option<Letter<C>> {
     Some(Letter::Mail(msg.into()))
 }
 
-/// Sends a request now; its answer comes as a message.
+/// Sends a request now. Its answer arrives as a message.
 fn request<C: Hosting>(zk: &Zk, me: &Ref<C>, ask: Ask<C::Msg>)
 where
     Letter<C>: Message,
@@ -315,7 +316,7 @@ where
     }
 }
 
-/// A transaction on its way.
+/// A transaction that was sent.
 struct Sent<M>(Box<dyn Commit<M>>);
 
 impl<M> Transaction for Sent<M> {

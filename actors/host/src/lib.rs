@@ -1,12 +1,12 @@
-//! Bellwether's actors: one supervised ractor actor per concern.
+//! Runs Bellwether's actors: one supervised ractor actor per concern.
 //!
-//! An actor owns one pure machine of `bellwether-core` (or a state small enough to need none), feeds it
-//! messages and carries out its effects. Three rules hold for all of them:
+//! An actor owns one pure machine of `bellwether-core` (or a state that is too small to need one), feeds it messages
+//! and carries out its effects. Three rules hold for every actor:
 //!
-//! * No handler awaits ZooKeeper. It *makes* the request, which sends it in order, spawns the await, and gets
-//!   the outcome back as a message.
-//! * Watch callbacks become messages in a pump task that the actor owns and aborts with itself.
-//! * Mailboxes are unbounded, so whoever sends in bulk bounds itself: by a window of requests in flight, or by
+//! * No handler awaits ZooKeeper. It creates the request, which sends it in order, and spawns a task that awaits the
+//!   answer and returns it as a message.
+//! * Watch callbacks become messages in a pump task that the actor owns. The task is aborted when the actor ends.
+//! * Mailboxes are unbounded, so a sender of many messages limits itself, by a window of requests in flight or by
 //!   slots.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! How close a session came to its end, for those who watch from outside.
+//! Records how close a session came to its end, as a metric.
 //!
-//! A scrape each quarter of a minute would miss a silence of seconds. So what is shown is the least of the last
-//! half minute to a minute: it is kept by halves, of which the older is forgotten as a whole.
+//! A scrape every 15 s would miss a silence of a few seconds. The gauge therefore shows the minimum of the last 30 to
+//! 60 s: it is kept for two windows of 30 s, and the older window is dropped as a whole.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use tokio::time::sleep;
 
 use crate::task::Owned;
 
-/// Looks per session timeout: what is missed between two is a twentieth of it.
+/// Samples per session timeout. A minimum between two samples is missed by at most a twentieth of the timeout.
 const LOOKS: u32 = 20;
 
-/// Longer than the usual time between two scrapes.
+/// The length of a window: longer than the usual scrape interval.
 const HALF: Duration = Duration::from_secs(30);
 
-/// Shows the margin of this session, and its timeout, without keeping it alive.
+/// Records the margin and the timeout of this session. Holds no session handle, so the session can end.
 pub(crate) fn show(zk: &Zk) -> Owned {
     let (trust, timeout) = (zk.trust(), zk.session_timeout());
     gauge!(metric::SESSION_TIMEOUT).set(timeout.as_secs_f64());
@@ -34,12 +34,12 @@ pub(crate) fn show(zk: &Zk) -> Owned {
     })
 }
 
-/// Shows that there is no session, and so no margin.
+/// Records a margin of zero: there is no session.
 pub(crate) fn hide() {
     gauge!(metric::SESSION_MARGIN).set(0.0);
 }
 
-/// The least of a value in this half, and in the one before.
+/// The minimum of a value in the current window and in the previous one.
 #[derive(Debug)]
 struct Least {
     half: u128,
@@ -53,7 +53,7 @@ impl Least {
         Self { half: 0, now: most, before: most, most }
     }
 
-    /// Takes a value in, and gives the least that is remembered.
+    /// Adds a value and returns the minimum of both windows.
     fn note(&mut self, at: Duration, value: Duration) -> Duration {
         let half = at.as_millis() / HALF.as_millis();
         if half > self.half {
@@ -70,15 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dip_is_shown_for_half_a_minute_at_least_and_a_minute_at_most() {
+    fn a_minimum_is_shown_for_30_to_60_seconds() {
         const SECOND: Duration = Duration::from_secs(1);
         let mut least = Least::new(10 * SECOND);
         let mut shown = |at: u32, value: u32| least.note(at * SECOND, value * SECOND);
         assert_eq!(shown(0, 9), 9 * SECOND);
-        assert_eq!(shown(29, 2), 2 * SECOND, "the dip");
+        assert_eq!(shown(29, 2), 2 * SECOND, "the minimum");
         assert_eq!(shown(30, 8), 2 * SECOND);
         assert_eq!(shown(59, 8), 2 * SECOND);
-        assert_eq!(shown(60, 9), 8 * SECOND, "a half later it is forgotten");
-        assert_eq!(shown(150, 9), 9 * SECOND, "and so is everything after a silence");
+        assert_eq!(shown(60, 9), 8 * SECOND, "dropped with its window");
+        assert_eq!(shown(150, 9), 9 * SECOND, "all windows are dropped after a long gap");
     }
 }

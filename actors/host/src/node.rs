@@ -1,7 +1,7 @@
-//! The node, hosted: the root of the supervision tree, and the handle on it.
+//! The host of the node: the root of the supervision tree, and its handle.
 //!
-//! The concern is [`bellwether_actors::node`]. A graceful stop drains the worker, gives leadership up, and closes the
-//! session last, so that nothing waits for a timeout.
+//! The concern is [`bellwether_actors::node`]. A graceful stop drains the worker, gives up leadership, and closes the
+//! session last, so no other node waits for a timeout.
 
 use std::time::Duration;
 
@@ -22,34 +22,34 @@ use crate::spawn::{Started, spawn};
 use crate::supervise;
 use crate::worker::{Drained, Worker, WorkerConfig};
 
-/// What a node is.
+/// The configuration of a node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// Where ZooKeeper is.
+    /// The connection to ZooKeeper.
     pub session: SessionConfig,
-    /// Its part in leadership, if it takes any.
+    /// The role candidate; `None` for a node that is never the leader.
     pub candidate: Option<CandidateConfig>,
-    /// Its part in the work, if it takes any.
+    /// The role worker; `None` for a node that runs no jobs.
     pub worker: Option<WorkerConfig>,
 }
 
-/// A node that may lead.
+/// The configuration of a candidate.
 #[derive(Debug, Clone)]
 pub struct CandidateConfig {
-    /// How it campaigns.
+    /// The node's part in the election.
     pub election: ElectionConfig,
-    /// How it chooses workers when it leads.
+    /// The strategy that chooses workers while the node is the leader.
     pub strategy: Strategy,
 }
 
-/// Why a node ended without being asked to.
+/// Why a node ended unexpectedly.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
-    /// Its namespace cannot be used.
+    /// The namespace cannot be used.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// Its actors keep dying, or could not be started.
-    #[error("the node's actors keep dying: {0}")]
+    /// The node's actors died too often, or could not be started.
+    #[error("the node's actors keep failing: {0}")]
     Actors(String),
 }
 
@@ -60,24 +60,24 @@ pub struct Node {
     parts: watch::Receiver<Parts>,
 }
 
-/// The node's parts, as they are now: a part that was started again is another.
+/// The handles of the node's current parts. A restarted part has a new handle.
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
-    /// The session; `None` while it is started again.
+    /// The session; `None` while it is restarted.
     pub session: Option<Session>,
-    /// The election.
+    /// The election; `None` for a node that is no candidate.
     pub election: Option<Election>,
-    /// The worker.
+    /// The worker; `None` for a node that is no worker.
     pub worker: Option<Worker>,
-    /// Set when the node has ended by itself.
+    /// Set when the node has ended unexpectedly.
     pub error: Option<NodeError>,
 }
 
 impl Node {
-    /// Starts the tree. Connecting, campaigning and registering happen afterwards, and again after every loss.
+    /// Starts the supervision tree. The node connects, campaigns and registers afterwards, and again after every loss.
     ///
     /// # Errors
-    /// A configuration beyond its bounds, or a failure of the actor system.
+    /// An invalid configuration, or a failure of the actor system.
     pub async fn start(config: NodeConfig) -> Result<Self, SpawnErr> {
         let (publish, parts) = watch::channel(Parts::default());
         let (session, election, leader, worker) = (None, None, None, None);
@@ -92,34 +92,34 @@ impl Node {
         self.parts.clone()
     }
 
-    /// Waits until the node has ended, and says why if it was not asked to.
+    /// Waits until the node has ended.
     ///
     /// # Errors
-    /// What it ended of.
+    /// The reason if the node ended unexpectedly.
     pub async fn ended(&self) -> Result<(), NodeError> {
         let mut parts = self.parts();
-        // The root's state says its last word when it is dropped.
+        // The root publishes the last change when its state is dropped.
         while parts.changed().await.is_ok() {}
         parts.borrow().error.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether it has.
+    /// Whether the node has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.actor.get_status() == ActorStatus::Stopped
     }
 
-    /// Ends it as nothing but a fault would: its actors are killed where they are. Does not wait for it.
+    /// Kills the node's actors without a graceful stop, to simulate a fault. Does not wait for their end.
     #[cfg(feature = "testing")]
     pub fn kill(&self) {
         self.actor.kill();
     }
 
-    /// Takes nothing new, finishes what runs within `grace`, hands back the rest, gives leadership up, closes
-    /// the session and ends. `None` for a node that was no worker.
+    /// Stops the node gracefully: takes no new jobs, finishes running jobs within `grace`, hands back the rest, gives
+    /// up leadership, closes the session and ends. Returns `None` for a node that is no worker.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the node somewhere between: call it again.
+    /// Dropping the future leaves the stop incomplete. Call it again.
     pub async fn stop(&self, grace: Duration) -> Option<Drained> {
         let parts = self.parts.borrow().clone();
         let drained = match &parts.worker {
@@ -129,17 +129,17 @@ impl Node {
         if let Some(election) = &parts.election
             && tokio::time::timeout(STEP_DOWN_WITHIN, election.step_down()).await.is_err()
         {
-            tracing::warn!("leadership was not given up in time: it ends with the session");
+            tracing::warn!("could not give up leadership in time: it ends with the session");
         }
         supervise::stop(&self.actor.get_cell(), STOP_WITHIN).await;
         drained
     }
 }
 
-/// While cut off, only the session's end takes the candidate away.
+/// The limit for giving up leadership. Without a connection, only the end of the session removes the candidate.
 const STEP_DOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// Each of the four children has its own deadline below this.
+/// The limit for stopping the tree. Each of the four children has its own, shorter deadline.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 fn start(links: Links) -> Started<Letter<concern::Node>> {
@@ -151,7 +151,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     vec![crate::testing::entry::<Hosted<concern::Node>>()]
 }
 
-/// The parts that run, and what starts them.
+/// The running parts, and the configuration to start them.
 pub(crate) struct Links {
     config: NodeConfig,
     publish: watch::Sender<Parts>,
@@ -265,7 +265,7 @@ impl Links {
             (Part::WorkerWing, Some(session), NodeConfig { worker: Some(worker), .. }) => {
                 self.worker = Some(Worker::start(worker.clone(), session, Some(supervisor.clone())).await?);
             }
-            // Not a role of this node.
+            // This node does not have the role.
             (Part::Election | Part::LeaderWing | Part::WorkerWing, _, _) => {}
         }
         Ok(())
@@ -297,13 +297,13 @@ impl Links {
         }
     }
 
-    /// Which part an actor is; `None` for one that was stopped here.
+    /// Finds the part of an actor; `None` for an actor that this node stopped itself.
     fn part_of(&self, who: &ActorCell) -> Option<Part> {
         Part::ALL.into_iter().find(|part| self.cell(*part).is_some_and(|cell| cell.get_id() == who.get_id()))
     }
 }
 
-/// Lets the leader wing follow the leadership.
+/// Subscribes the leader wing to the leadership.
 fn follow(election: &Election, wing: Leader) {
     election.subscribe(Box::new(move |state| match state {
         LeadershipState::Active(ActiveTerm { zk, term }) => wing.active(zk, term.epoch()),

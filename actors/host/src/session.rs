@@ -1,8 +1,8 @@
-//! The session supervisor, hosted: its handle, the making of sessions, and its subscribers.
+//! The host of the session supervisor: its handle, the creation of sessions, and its subscribers.
 //!
-//! The concern is [`bellwether_actors::session`]. The actor holds the ZooKeeper client: a [`Zk`] arrives with the message that
-//! it was made. A session ends when its last handle is dropped. So the actor withdraws the published status, which holds a
-//! handle, in every case: when it stops, fails, or is killed.
+//! The concern is [`bellwether_actors::session`]. The actor holds the ZooKeeper client: a new [`Zk`] arrives with the
+//! message that announces it. A session ends when its last handle is dropped. The published status contains a handle,
+//! so the actor withdraws the status in every case: when it stops, fails, or is killed.
 
 use std::time::{Duration, Instant};
 
@@ -24,47 +24,47 @@ use crate::task::{Owned, tell};
 /// How long a stopping node waits for ZooKeeper to confirm the end of its session.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where to connect and how.
+/// The configuration of the connection to ZooKeeper.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
     /// The servers and the namespace.
     pub connect: ConnectString,
-    /// Who every session is.
+    /// The login of every session.
     pub access: Access,
-    /// Asked of the server, which may grant less or more.
+    /// The requested session timeout. The server may grant a shorter or longer one.
     pub session_timeout: Duration,
-    /// Whether to make the namespace when it is absent.
+    /// Whether to create the namespace if it does not exist.
     pub create_namespace: bool,
 }
 
-/// What happened to the session.
+/// A change of the session.
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
-    /// A new session serves, with its namespace open.
+    /// A new session is connected and its namespace is open.
     Connected {
         /// The session.
         zk: Zk,
     },
-    /// The connection is lost; the session may be believed to live until then.
+    /// The connection is lost.
     Disconnected {
-        /// Last contact + session timeout − margin.
+        /// The time until which the session can be trusted: last contact + session timeout − margin.
         trusted_until: Instant,
     },
-    /// The same session serves again: make watches anew, then read everything again.
+    /// The same session is connected again: set the watches again, then read everything again.
     Reconnected,
-    /// The session is over.
+    /// The session has ended.
     Expired,
 }
 
-/// What the session is now, for those who wait rather than listen.
+/// The current state of the session, for tasks that wait for a state instead of receiving events.
 #[derive(Debug, Clone)]
 pub enum SessionStatus {
-    /// No session yet, or none any more.
+    /// There is no session.
     Connecting {
         /// Why the last attempt failed.
         error: Option<String>,
     },
-    /// A session serves.
+    /// The session is connected.
     Connected(Zk),
     /// The connection is lost.
     Disconnected,
@@ -72,10 +72,10 @@ pub enum SessionStatus {
     Refused(NamespaceError),
 }
 
-/// Gets session events; says `false` when it wants no more.
+/// Receives session events. Returns `false` to unsubscribe.
 pub type Subscriber = Box<dyn Fn(SessionEvent) -> bool + Send>;
 
-/// Talks to a session actor.
+/// A handle of a session actor.
 #[derive(Debug, Clone)]
 pub struct Session {
     actor: Ref<Supervisor>,
@@ -83,10 +83,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts the actor under a supervisor, or by itself.
+    /// Starts the actor, under a supervisor if one is given. It connects afterwards.
     ///
     /// # Errors
-    /// Only when the actor system itself fails: connecting happens afterwards.
+    /// Only a failure of the actor system.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
         let args = Args { to: config.connect.to_string() };
@@ -103,7 +103,7 @@ impl Session {
         Ok(Self { actor, status })
     }
 
-    /// Hears every event from now on, beginning with one that tells the present state.
+    /// Subscribes an actor to the events, starting with those that lead to the current state.
     pub fn subscribe<M: ractor::Message>(
         &self,
         to: ActorRef<M>,
@@ -113,7 +113,7 @@ impl Session {
         host::send(&self.actor, SessionMsg::Subscribe(subscriber));
     }
 
-    /// Follows the status. Transitions that come close together are seen as the last of them.
+    /// Follows the status. Of several quick changes a receiver may see only the last.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<SessionStatus> {
         self.status.clone()
@@ -126,10 +126,10 @@ impl Session {
     }
 }
 
-/// The concern, with what this host passes through it.
+/// The concern with the types of this host.
 type Supervisor = concern::Session<Passed>;
 
-/// Names the types that pass through the concern.
+/// Names this host's types that the concern passes on.
 pub(crate) enum Passed {}
 
 impl Opaque for Passed {
@@ -146,18 +146,18 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     vec![crate::testing::entry::<Hosted<Supervisor>>()]
 }
 
-/// What the effects need. The tasks end with the actor.
+/// The state that the effects need. The tasks end with the actor.
 pub(crate) struct Links {
     config: SessionConfig,
     publish: watch::Sender<SessionStatus>,
     subscribers: Vec<Subscriber>,
-    /// Makes a session.
+    /// The task that creates a session.
     attempt: Option<Owned>,
-    /// Follows the present session's states.
+    /// The task that reports the current session's states.
     states: Option<Owned>,
-    /// The heartbeat that is under way.
+    /// The task of the heartbeat in flight.
     beat: Option<Owned>,
-    /// Shows how close the session is to its end.
+    /// The task that records the session margin.
     margin: Option<Owned>,
 }
 
@@ -195,7 +195,7 @@ impl Hosting for Supervisor {
                 links.subscribers.retain(|subscriber| subscriber(event.clone()));
             }
             (Tell::Greet(subscriber, events), zk) => {
-                // Without a session there is no event.
+                // Without a session there are no events.
                 let mut events = events.into_iter().filter_map(|event| Some(of(event, zk?)));
                 if events.all(&subscriber) {
                     links.subscribers.push(subscriber);
@@ -206,7 +206,7 @@ impl Hosting for Supervisor {
                 Tell::Status(Status::Connected) | Tell::Follow(_) | Tell::Event(_) | Tell::Heartbeat(_),
                 None,
             ) => {
-                debug_assert!(false, "the session supervisor was not switched to the session that was made");
+                debug_assert!(false, "the session supervisor was not switched to the new session");
             }
         }
         Ok(())
@@ -219,13 +219,15 @@ impl Hosting for Supervisor {
         let mut states = zk.states();
         drop(zk);
         if tokio::time::timeout(CLOSE_WITHIN, states.ended()).await.is_err() {
-            tracing::warn!("ZooKeeper did not confirm the end of the session: it will time out there");
+            tracing::warn!(
+                "ZooKeeper did not confirm the end of the session: the session expires on the server"
+            );
         }
     }
 }
 
 impl Drop for Links {
-    /// A published status would keep the session of a dead actor alive, and with it the session's ephemeral znodes.
+    /// Withdraws the status. A published status would keep the session of a dead actor and its ephemeral znodes alive.
     fn drop(&mut self) {
         self.withdraw();
     }
@@ -248,7 +250,7 @@ impl Links {
     }
 }
 
-/// An event as the subscribers of this host hear it.
+/// Converts an event to the type of this host's subscribers.
 fn of(event: Event, zk: &Zk) -> SessionEvent {
     match event {
         Event::Connected { .. } => SessionEvent::Connected { zk: zk.clone() },
@@ -295,7 +297,7 @@ fn follow(zk: &Zk, generation: u64, me: &Ref<Supervisor>) -> Owned {
     let missed = zk.state();
     let report = move |state| host::send(&me, SessionMsg::State(generation, seen(state)));
     Owned::spawn(async move {
-        // What happened since the session was made and before it was followed.
+        // Report a change that happened before this task started.
         if missed != SessionState::Connected {
             report(missed);
         }

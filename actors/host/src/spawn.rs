@@ -1,35 +1,36 @@
-//! The one way by which an actor comes to life.
+//! Starts actors. All actors are started here.
 //!
-//! In a shipped build this is ractor's own spawn and nothing else. With the feature `testing` every message passes the
-//! [probe](crate::testing) of the scope that its actor was started in, so that a test can panic, kill or stall any
-//! actor at any message. clippy refuses ractor's spawn elsewhere (`clippy.toml`), and an actor whose messages have no kinds
-//! does not compile with the feature.
+//! In a release build this is ractor's own spawn. With the feature `testing` every message passes the
+//! [probe](crate::testing) of the scope in which its actor was started, so a test can panic, kill or stall any actor at
+//! any message. clippy rejects ractor's spawn elsewhere (`clippy.toml`), and with the feature an actor whose messages
+//! have no kinds does not compile.
 //!
-//! A future is compiled where it is awaited. So what other crates start is boxed in a function of this one ([`Started`]): the
-//! tree of actors behind it, three minutes of a release build, is compiled here once, and not in each program and test again.
+//! A future is compiled in the crate that awaits it. Actors that other crates start are therefore boxed in a function
+//! of this crate ([`Started`]). So the tree of actors, three minutes of a release build, is compiled once here and not
+//! again in each program and test.
 
 use futures::future::BoxFuture;
 use ractor::{Actor, ActorCell, ActorRef, SpawnErr};
 
-/// An actor that is being started for another crate.
+/// The start of an actor for another crate.
 pub(crate) type Started<M> = BoxFuture<'static, Result<ActorRef<M>, SpawnErr>>;
 
-/// What an actor needs to be started here.
+/// The bound of an actor that can be started here.
 #[cfg(not(feature = "testing"))]
 pub(crate) trait Spawn: Actor {}
 
 #[cfg(not(feature = "testing"))]
 impl<A: Actor> Spawn for A {}
 
-/// What an actor needs to be started here.
+/// The bound of an actor that can be started here.
 #[cfg(feature = "testing")]
 pub(crate) trait Spawn: crate::testing::Probed {}
 
 #[cfg(feature = "testing")]
 impl<A: crate::testing::Probed> Spawn for A {}
 
-/// Starts an actor under a supervisor, or by itself.
-#[expect(clippy::disallowed_methods, reason = "the one place")]
+/// Starts an actor, under a supervisor if one is given.
+#[expect(clippy::disallowed_methods, reason = "the only place that spawns actors")]
 pub(crate) async fn spawn<A: Spawn>(
     actor: A,
     args: A::Arguments,

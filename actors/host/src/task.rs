@@ -1,4 +1,4 @@
-//! Tasks that live no longer than the actor that started them.
+//! Tasks that end with the actor that started them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 #[cfg(feature = "testing")]
 use crate::testing::period;
 
-/// Aborts its task when dropped, so that an actor's state owns its pumps and timers.
+/// Aborts its task when dropped, so an actor's state owns its pumps and timers.
 #[derive(Debug)]
 pub(crate) struct Owned(AbortHandle);
 
@@ -26,7 +26,7 @@ impl Drop for Owned {
     }
 }
 
-/// Sends a message later, unless the timer is dropped before.
+/// Sends a message after a wait, unless the timer is dropped first.
 pub(crate) fn after<M: Message>(
     actor: &ActorRef<M>,
     wait: Duration,
@@ -39,8 +39,8 @@ pub(crate) fn after<M: Message>(
     })
 }
 
-/// As [`after`], for looking at everything again although nothing seems wrong. Sent anew by whoever handles it, so that
-/// a slow actor gets one, not many.
+/// Like [`after`], for a periodic listing. The handler of the message sets the timer again, so a slow actor gets one
+/// message, not many.
 pub(crate) fn sweep<M: Message>(
     actor: &ActorRef<M>,
     every: Duration,
@@ -54,15 +54,16 @@ const fn period(every: Duration) -> Duration {
     every
 }
 
-/// Sends a message; one to an actor that has stopped is dropped, as its mailbox would have been.
+/// Sends a message. A message to a stopped actor is dropped, like the contents of its mailbox.
 pub(crate) fn tell<M: Message>(actor: &ActorRef<M>, message: M) {
     if actor.cast(message).is_err() {
         tracing::trace!(actor = ?actor.get_id(), "message to a stopped actor dropped");
     }
 }
 
-/// Awaits `future` in a task and sends what `message` makes of its output to the actor, if anything. The task is not
-/// cancelled with the actor: a request that was sent is answered, and [`tell`] drops an answer to an actor that has ended.
+/// Awaits `future` in a task and sends the message that `message` creates from its output, if any, to the actor. The
+/// task is not cancelled with the actor: a sent request is always awaited, and [`tell`] drops an answer to an actor
+/// that has ended.
 pub(crate) fn report<T, M: Message>(
     actor: &ActorRef<M>,
     future: impl Future<Output = T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The leader wing on a real server; the test itself is the client, the election and the workers.
+//! The leader wing on a real server. The test plays the client, the election and the workers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A supervisor that lives as long as the test.
+/// A supervisor for the duration of the test.
 struct Root;
 
 impl Actor for Root {
@@ -85,13 +85,13 @@ impl Bench {
         #[expect(clippy::disallowed_methods, reason = "an actor of this test")]
         let (root, _) = Actor::spawn(None, Root, ()).await.expect("a root");
         let (fenced_out, fenced) = mpsc::unbounded_channel();
-        let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("a test that listens"));
+        let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("the test receives"));
         let config = LeaderConfig { strategy: Strategy::LeastLoaded, fenced_out };
         let wing = Leader::start(config, root.get_cell()).await.expect("a wing");
         Self { zk, to, wing, fenced }
     }
 
-    /// Lets the wing lead, in a session of its own.
+    /// Starts a term of the wing in its own session.
     async fn lead(&self) -> ClaimedTerm {
         let zk = session(&self.to).await;
         let epoch = claim(&zk).await;
@@ -118,7 +118,7 @@ impl Bench {
         applied(&self.zk, ops.collect()).await;
     }
 
-    /// Ends an assigned job for good, as its worker would.
+    /// Closes an assigned job as succeeded, as its worker would.
     async fn succeed(&self, worker: WorkerId, name: &str) {
         let id = JobId::new(name).expect("a name");
         let node = self.zk.get(path::record(&id)).await.expect("an answer").expect("a record");
@@ -129,7 +129,7 @@ impl Bench {
         applied(&self.zk, txn::close(&id, worker, node.version, None, &closed, &next)).await;
     }
 
-    /// A worker with its own session, so that it can die.
+    /// Registers a worker in its own session, so the worker can die.
     async fn worker(&self, slots: u32) -> (WorkerId, Zk) {
         let (id, zk) = (WorkerId::new(Uuid::now_v7()), session(&self.to).await);
         let info = WorkerInfo {
@@ -166,7 +166,7 @@ impl Bench {
         .await
     }
 
-    /// Closes a job as its worker would.
+    /// Deletes the assignment of a job, to free its slot.
     async fn finish(&self, worker: WorkerId, job: &str) {
         let id = JobId::new(job).expect("a name");
         applied(&self.zk, vec![Op::Delete { path: path::assignment(worker, &id), version: None }]).await;
@@ -174,7 +174,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_waits_is_assigned_when_a_worker_comes_and_never_beyond_its_slots() {
+async fn waiting_jobs_are_assigned_to_a_new_worker_up_to_its_slots() {
     let bench = Bench::new("slots").await;
     for n in 0..5 {
         bench.submit(&format!("j{n}"), Policy::default()).await;
@@ -194,7 +194,7 @@ async fn what_waits_is_assigned_when_a_worker_comes_and_never_beyond_its_slots()
 }
 
 #[tokio::test]
-async fn the_jobs_of_a_worker_that_dies_go_to_another() {
+async fn the_jobs_of_a_dead_worker_are_reassigned() {
     let bench = Bench::new("orphan").await;
     bench.lead().await;
     let (dying, session) = bench.worker(1).await;
@@ -215,7 +215,7 @@ async fn the_jobs_of_a_worker_that_dies_go_to_another() {
 }
 
 #[tokio::test]
-async fn workers_that_died_while_nobody_led_are_recovered_by_the_next_leader() {
+async fn workers_that_died_without_a_leader_are_recovered_by_the_next_leader() {
     let bench = Bench::new("no-leader").await;
     bench.lead().await;
     let (dying, session) = bench.worker(1).await;
@@ -224,13 +224,13 @@ async fn workers_that_died_while_nobody_led_are_recovered_by_the_next_leader() {
     assert!(bench.wing.inactive(), "a wing");
     eventually("the term has ended", SOON, async || bench.wing.cell().get_children().is_empty()).await;
     drop(session);
-    eventually("the ephemeral is gone", SOON, async || {
+    eventually("the ephemeral is deleted", SOON, async || {
         bench.zk.get(path::worker(dying)).await.expect("an answer").is_none()
     })
     .await;
     assert_eq!(bench.inbox(dying).await, ["a"]);
     bench.lead().await;
-    eventually("the job is dead of its only loss", SOON, async || {
+    eventually("the job is dead after its only loss", SOON, async || {
         matches!(bench.record(&job).await.state, JobState::Terminal { verdict: Verdict::Dead, .. })
     })
     .await;
@@ -271,7 +271,7 @@ async fn a_delayed_job_is_promoted_and_assigned() {
 }
 
 #[tokio::test]
-async fn a_corrupt_entry_is_left_alone_and_the_others_go_on() {
+async fn a_corrupt_entry_is_left_unchanged_and_other_jobs_run() {
     let bench = Bench::new("corrupt").await;
     let bad = JobId::new("bad").expect("a name");
     let garbage = Op::Create {
@@ -288,7 +288,7 @@ async fn a_corrupt_entry_is_left_alone_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_killed_is_started_again_and_loses_nothing() {
+async fn a_killed_member_is_restarted_without_loss() {
     let bench = Bench::new("restart").await;
     bench.lead().await;
     let (worker, _session) = bench.worker(16).await;
@@ -307,9 +307,9 @@ fn names(prefix: &str, count: usize) -> Vec<String> {
     (0..count).rev().map(|n| format!("{prefix}-{n}")).collect()
 }
 
-/// S6, with room for all of them.
+/// S6, with free slots for all jobs.
 #[tokio::test]
-async fn jobs_of_a_lane_are_assigned_one_by_one_in_the_order_of_their_submission() {
+async fn jobs_of_a_lane_are_assigned_one_by_one_in_order_of_submission() {
     let bench = Bench::new("leader-lane").await;
     let first = names("a", 3);
     bench.submit_lane("a", &first).await;
@@ -330,9 +330,9 @@ async fn jobs_of_a_lane_are_assigned_one_by_one_in_the_order_of_their_submission
     assert_eq!(bench.assigned(worker, 1).await, ["late"]);
 }
 
-/// A lane whose first job runs, or waits out a backoff, is of that job's: the next leader sees it so, too.
+/// While its first job runs or waits for a backoff, a lane is blocked. The next leader must know this, too.
 #[tokio::test]
-async fn a_new_leader_knows_whose_turn_it_is_from_what_stands_in_zookeeper() {
+async fn a_new_leader_learns_the_order_of_a_lane_from_zookeeper() {
     let bench = Bench::new("leader-lane-handover").await;
     let jobs = names("job", 300);
     bench.submit_lane("lane", &jobs[..150]).await;
@@ -342,18 +342,18 @@ async fn a_new_leader_knows_whose_turn_it_is_from_what_stands_in_zookeeper() {
     assert_eq!(bench.assigned(worker, 1).await, jobs[..1]);
     assert!(bench.wing.inactive(), "a wing");
     bench.lead().await;
-    // Something else shows that the new leader has looked.
-    bench.submit("beside", Policy::default()).await;
+    // The assignment of another job shows that the new leader has read the queue.
+    bench.submit("other", Policy::default()).await;
     let both = bench.assigned(worker, 2).await;
-    assert!(both.contains(&jobs[0]) && both.contains(&"beside".to_owned()), "{both:?}");
+    assert!(both.contains(&jobs[0]) && both.contains(&"other".to_owned()), "{both:?}");
     bench.succeed(worker, &jobs[0]).await;
-    bench.succeed(worker, "beside").await;
+    bench.succeed(worker, "other").await;
     assert_eq!(bench.assigned(worker, 1).await, jobs[1..2]);
 }
 
-/// Neither the worker nor the job makes an event that reaches this leader.
+/// No watch event about the worker or the job reaches this leader.
 #[tokio::test]
-async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on() {
+async fn changes_during_a_disconnection_are_found_when_the_term_resumes() {
     let bench = Bench::new("gap").await;
     let proxy = Proxy::to(&bench.to);
     let zk = session(&proxy.connect_string()).await;
@@ -366,12 +366,12 @@ async fn what_came_while_the_connection_was_lost_is_seen_when_the_term_goes_on()
     proxy.refuse();
     proxy.cut(Cut::Fin);
     let is = async |state| term.zk.state() == state;
-    eventually("the leader is cut off", SOON, async || is(SessionState::Disconnected).await).await;
+    eventually("the leader is disconnected", SOON, async || is(SessionState::Disconnected).await).await;
     assert!(bench.wing.paused());
     let (idle, _its_session) = bench.worker(1).await;
-    bench.submit("meanwhile", Policy::default()).await;
+    bench.submit("during", Policy::default()).await;
     proxy.accept();
-    eventually("the leader is back", SOON, async || is(SessionState::Connected).await).await;
+    eventually("the leader is connected again", SOON, async || is(SessionState::Connected).await).await;
     assert!(bench.wing.active(term.zk.clone(), term.epoch));
-    assert_eq!(bench.assigned(idle, 1).await, ["meanwhile"]);
+    assert_eq!(bench.assigned(idle, 1).await, ["during"]);
 }

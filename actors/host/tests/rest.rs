@@ -1,4 +1,4 @@
-//! What is open of a group, on a real server: members that wait, that a worker has, and that have ended.
+//! The open members of a group, on a real server: waiting members, assigned members, and ended members.
 
 use std::time::Duration;
 
@@ -67,9 +67,9 @@ impl Bench {
     }
 }
 
-/// With few workers each is asked, with many their inboxes are listed: the answer is the same.
+/// With few workers the assignments are read directly; with many the inboxes are listed. The result is the same.
 #[tokio::test]
-async fn an_open_member_is_found_where_it_is_however_many_workers_there_are() {
+async fn open_members_are_located_with_any_number_of_workers() {
     for others in [1, 250] {
         let bench = Bench::new().await;
         let waiting = bench.member(0).await;

@@ -8,8 +8,8 @@
 //!                      ZooKeeper
 //! ```
 //!
-//! Whether this node may act *now* is not asked of this concern: its host compares the clock with
-//! [`Tell::Standing`]'s time, so that the answer is right even when the actor or the process was suspended.
+//! This concern does not answer whether the node may act *now*. Its host compares the clock with the time in
+//! [`Tell::Standing`], so the answer is right even when the actor or the process was suspended.
 
 mod requests;
 
@@ -30,7 +30,7 @@ use crate::{Concern, Context, Trust};
 pub enum Key {
     /// The campaign's watch.
     Candidate,
-    /// The machine's time.
+    /// The next time that the machine waits for.
     Wake,
 }
 
@@ -39,11 +39,11 @@ pub struct Election {
     node: NodeId,
     machine: Leadership,
     session: Option<(i64, Duration)>,
-    /// The present session, or the one before; 0 before the first.
+    /// The current or last session; 0 before the first.
     last: i64,
     wake: Option<Millis>,
     standing: Option<(LeadershipState, Option<Millis>)>,
-    /// The callers that wait for the candidate to be gone.
+    /// The callers that wait for the deletion of the candidate.
     leavers: Vec<u64>,
 }
 
@@ -51,9 +51,9 @@ pub struct Election {
 pub enum ElectionMsg {
     /// From the session supervisor.
     Session(SessionEvent),
-    /// Take part.
+    /// Take part in the election.
     Stand,
-    /// Give leadership and candidacy up. [`Tell::Left`] with this number follows when the candidate is gone.
+    /// Give up leadership and candidacy. [`Tell::Left`] with this number follows when the candidate no longer exists.
     StepDown(u64),
     /// A write of this epoch was rejected by its fence.
     FencedOut(i32),
@@ -65,20 +65,20 @@ pub enum ElectionMsg {
 
 kinds!(ElectionMsg { Session => SessionEvent, Stand, StepDown, FencedOut, Reply => Reply, Tick });
 
-/// What the election tells its neighbours.
+/// Messages of the election to its neighbours.
 pub enum Tell {
-    /// The state and until when this node may act as the leader. Sent when one of them changes.
+    /// The state, and the time until which this node may act as the leader. Sent when one of them changes.
     Standing {
-        /// The present session, or the last one; 0 before the first.
+        /// The current or last session; 0 before the first.
         session: i64,
         /// The state of its leadership.
         state: LeadershipState,
-        /// Until when it may act; `None` when it may not.
+        /// The time until which it may act; `None` when it may not.
         may_act_until: Option<Millis>,
     },
     /// The state changed: to the leader wing and to subscribers.
     State(LeadershipState),
-    /// The candidate is gone.
+    /// The candidate no longer exists.
     Left(u64),
 }
 
@@ -120,7 +120,7 @@ impl Election {
         if let SessionEvent::Connected { session, timeout } = event {
             (self.session, self.last) = (Some((session, timeout)), session);
         }
-        // Nothing is told of a session before its Connected.
+        // Events of a session before its `Connected` are ignored.
         let Some((session, timeout)) = self.session else { return };
         match event {
             SessionEvent::Connected { .. } | SessionEvent::Reconnected => {
@@ -135,7 +135,7 @@ impl Election {
         }
     }
 
-    /// Any answered request on the session is evidence that it lives.
+    /// Passes the session's trust on: every answered request proves that the session is alive.
     fn trust(&mut self, cx: &mut Context<'_, Self>) {
         let trust =
             cx.trust.filter(|trust| self.session.is_some_and(|(session, _)| session == trust.session));
@@ -167,7 +167,7 @@ impl Election {
                     tracing::warn!(node = %self.node, epoch, why = why.as_str(), "leadership lost");
                 }
                 Effect::Refused(rejection) => {
-                    tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election; trying again");
+                    tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election, retrying");
                 }
                 Effect::EpochsUsedUp => {
                     tracing::error!("no epoch is left in this namespace: it cannot have another leader");
@@ -179,7 +179,7 @@ impl Election {
         }
     }
 
-    /// One timer, for the time that the machine waits for.
+    /// Sets the timer to the next time that the machine waits for.
     fn arm(&mut self, cx: &mut Context<'_, Self>) {
         let wake = self.machine.next_wake();
         if self.wake == wake {
@@ -187,7 +187,7 @@ impl Election {
         }
         self.wake = wake;
         match wake {
-            // The clock counts whole milliseconds: one more, so as not to wake just before it.
+            // One more millisecond, because the clock counts whole milliseconds and must not wake too early.
             Some(at) => cx.after(Key::Wake, at.since(cx.now) + Duration::from_millis(1), ElectionMsg::Tick),
             None => cx.disarm(Key::Wake),
         }
@@ -196,9 +196,9 @@ impl Election {
 
 fn note(node: &NodeId, state: &LeadershipState) {
     match state {
-        LeadershipState::Active(term) => tracing::info!(%node, epoch = term.epoch(), "leading"),
-        LeadershipState::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not leading"),
-        // The loss of the connection is logged with its reason.
+        LeadershipState::Active(term) => tracing::info!(%node, epoch = term.epoch(), "elected leader"),
+        LeadershipState::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not the leader"),
+        // `leadership lost` is logged with the reason.
         LeadershipState::Paused { .. } => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The machine's requests as ZooKeeper's, pushed in the machine's order.
+//! Translates the machine's requests into ZooKeeper requests, in the machine's order.
 
 use bellwether_core::machine::election::campaign::{self, Ticket};
 use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
@@ -11,7 +11,7 @@ use bellwether_core::txn::{Lifetime, Op};
 use super::{Election, ElectionMsg, Key};
 use crate::Context;
 
-/// Sends a request. A read follows a `sync`, so that it sees every write before it on whichever server.
+/// Sends a request. Each read follows a `sync`, so it sees every earlier write on any server.
 pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket, request: Request) {
     let reply = move |reply| ElectionMsg::Reply(ticket, reply);
     let campaigned = move |answer| reply(Reply::Campaign(answer));
@@ -97,7 +97,7 @@ fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
             epoch: epoch.as_ref().map(sighting),
         }),
         other => {
-            let reason = format!("asked for 2 znodes, got {}", other.len());
+            let reason = format!("requested 2 znodes, got {}", other.len());
             Err(ReadError::Refused(Reason::Other(reason)))
         }
     }
@@ -106,7 +106,7 @@ fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
 fn sighting(node: &Node) -> Sighting {
     let (sighting, error) = Sighting::new(node.version, &node.data);
     if let Some(error) = error {
-        tracing::warn!(%error, version = node.version, "/epoch holds no claim that this build reads; its version counts");
+        tracing::warn!(%error, version = node.version, "/epoch contains no claim that this build can read; only its version is used");
     }
     sighting
 }

@@ -25,12 +25,12 @@ pub trait Kinds {
 }
 
 impl Kind {
-    /// Of the variant with this name.
+    /// Creates the kind of the variant with this name.
     pub const fn new(name: &'static str) -> Self {
         Self { outer: None, name }
     }
 
-    /// As a variant within another. Two levels are kept, not more.
+    /// Nests this kind in a variant of an outer enum. At most two levels are kept.
     pub const fn of(self, outer: &'static str) -> Self {
         let name = match self.outer {
             Some(outer) => outer,
@@ -39,7 +39,7 @@ impl Kind {
         Self { outer: Some(outer), name }
     }
 
-    /// The kinds of the variants in a variant.
+    /// Nests the kinds of an inner enum in a variant of an outer enum.
     pub fn within(outer: &'static str, inner: &[Self]) -> Vec<Self> {
         let mut kinds = inner.iter().map(|kind| kind.of(outer)).collect::<Vec<_>>();
         kinds.dedup();

@@ -1,4 +1,4 @@
-//! The timer of a concern that waits for times of the wall clock.
+//! A timer for wall clock times.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use bellwether_core::time::WallMillis;
 
 use crate::{Concern, Context};
 
-/// The longest wait. A wall clock that was set is noticed within it, and so is a new minute.
+/// The longest wait. A changed wall clock, or a new minute, is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// One timer, for the earliest time that the machine waits for.
+/// A timer for the earliest time that the machine waits for.
 pub(super) struct Alarm<K> {
     key: K,
     due: Option<WallMillis>,
@@ -21,7 +21,7 @@ impl<K: Clone> Alarm<K> {
         Self { key, due: None }
     }
 
-    /// Sets the timer for `due`, unless it is set for that time already and has not fired.
+    /// Sets the timer to `due`, unless it is already set to that time and has not fired.
     pub(super) fn set<C: Concern<Key = K>>(
         &mut self,
         cx: &mut Context<'_, C>,
@@ -33,7 +33,7 @@ impl<K: Clone> Alarm<K> {
             return;
         }
         self.due = due;
-        // What is due already waits for an answer, not for a time.
+        // A time that has passed waits for an answer, not for the timer.
         let ahead = due.map(|due| due.since(cx.wall)).filter(|ahead| !ahead.is_zero());
         cx.after(self.key.clone(), ahead.map_or(LONGEST_WAIT, |ahead| ahead.min(LONGEST_WAIT)), tick);
     }

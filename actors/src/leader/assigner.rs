@@ -2,9 +2,9 @@
 //!
 //! One recursive watch on the parent of all inboxes reports which inboxes changed. A one-shot watch on each inbox would
 //! cause fewer events. But a node that is also a worker watches its own inbox recursively in the same session, and the
-//! server keeps one mode per path: the one-shot watch would be lost (ZOOKEEPER-4466). A second recursive watch, on the
-//! lanes, reports which turns are gone; a job without a lane causes no event there. A third, on the pauses, only causes a
-//! listing of all pauses, because there are few.
+//! server keeps one mode per path, so the one-shot watch would be lost (ZOOKEEPER-4466). A second recursive watch, on
+//! the lanes, reports deleted turns; a job without a lane causes no event there. An event of the third watch, on the
+//! pauses, triggers a listing of all pauses, because there are few.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
 
-/// The longest wait until a job expires. A wall clock that was set is noticed within it.
+/// The longest wait until a job expires. A changed wall clock is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The watches and the timers of the assigner.
@@ -62,7 +62,7 @@ pub enum AssignerMsg {
     Pause,
     /// The connection is back.
     Resume,
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
     /// The next job may have expired.
     Tick,
@@ -103,9 +103,9 @@ kinds!(AssignerMsg {
     PausesListed,
 });
 
-/// What the assigner tells its neighbours.
+/// Messages of the assigner to its neighbours.
 pub enum Tell {
-    /// To the expirer: these jobs wait and have expired. The assigner has forgotten them.
+    /// To the expirer: these jobs expired while they waited. The assigner no longer tracks them.
     Overdue(Vec<(JobId, WallMillis)>),
     /// To the leader wing: another leader has claimed.
     FencedOut,
@@ -131,7 +131,7 @@ impl Concern for Assigner {
             AssignerMsg::Event(event) => event,
             // Nothing is assigned while paused. `Resume` comes with the connection.
             AssignerMsg::Feed(Feed::Watching) if self.paused => return,
-            // What was listed before the watch was set may have changed since.
+            // The state may have changed between the last listing and the watch.
             AssignerMsg::Feed(Feed::Watching) => Event::Resume,
             AssignerMsg::Feed(Feed::Changes(changes)) => {
                 return emptied(changes)
@@ -174,7 +174,7 @@ impl Concern for Assigner {
             AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::Inbox(worker, Ok(Some(assignments))) => Event::Inbox(worker, Some(assignments)),
-            // A worker without an inbox takes no jobs. The worker registry learns of its end by its own watch.
+            // A worker without an inbox takes no jobs. The worker registry detects its end with its own watch.
             AssignerMsg::Inbox(worker, Ok(None)) => Event::WorkerGone(worker),
             AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
             AssignerMsg::Resolved(entries) => {
@@ -243,7 +243,7 @@ impl Assigner {
         if ticked || due != due_before {
             match due {
                 Some(due) => {
-                    // One more, because it may be started in its last millisecond.
+                    // One more millisecond, because a job may start in its last millisecond.
                     let wait = due.since(cx.wall) + Duration::from_millis(1);
                     cx.after(Key::Expiry, wait.min(LONGEST_WAIT), AssignerMsg::Tick);
                 }
@@ -255,7 +255,7 @@ impl Assigner {
     }
 }
 
-/// The workers that have one assignment less. This leader made every new assignment, and has counted it already.
+/// The workers with a deleted assignment. New assignments are ignored: this leader created and counted them itself.
 fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
     let worker = |change: Change| match change.place {
@@ -272,7 +272,7 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
     deleted.filter_map(worker).collect()
 }
 
-/// The turns that are gone. A new turn comes after all known turns, so it changes nothing.
+/// The deleted turns. A new turn is ignored, because it comes after all known turns.
 fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
     deleted.filter_map(|change| match change.place {
@@ -288,8 +288,7 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
     })
 }
 
-/// The paused kinds. Names that are no kinds are ignored. Without the parent, which an operator may have deleted, no kind
-/// is paused.
+/// The paused kinds. Invalid names are ignored. If an operator has deleted the parent, no kind is paused.
 fn paused(names: Option<Vec<String>>) -> BTreeSet<Kind> {
     names.iter().flatten().filter_map(|name| Kind::new(name).ok()).collect()
 }
@@ -299,7 +298,7 @@ fn turns(names: Option<Vec<String>>) -> Vec<Spot> {
     names.iter().flatten().filter_map(|name| path::parse_turn(name)).collect()
 }
 
-/// A turn whose data cannot be read comes after the others of its transaction.
+/// The order of a turn. A turn whose data cannot be read comes last among the turns of its transaction.
 fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut Unreadable) -> Order {
     let TurnIndex(index) = wire::decode(&node.data).unwrap_or_else(|error| {
         let turn = Turn { lane: lane.clone(), generation: *generation };
@@ -309,7 +308,7 @@ fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut
     (node.created, index)
 }
 
-/// Reads the queue entries of jobs. An entry that cannot be read counts as gone: the job is not assigned.
+/// Reads the queue entries of jobs. An entry that cannot be read counts as deleted, so the job is not assigned.
 async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(JobId, Option<QueueEntry>)>> {
     let mut resolved = Vec::with_capacity(jobs.len());
     for jobs in jobs.chunks(MAX_READ_BATCH) {
@@ -328,7 +327,7 @@ fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
     gauge!(metric::SLOTS_USED).set(used as f64);
 }
 
-/// Sets the gauges that only a leader reports to zero, for a node that leads no more.
+/// Sets the gauges that only a leader reports to zero, for a node that is no longer the leader.
 pub fn clear_gauges() {
     gauge!(metric::DELAYED).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);

@@ -1,4 +1,4 @@
-//! The expirer: ends jobs whose time to start has passed, as [`bellwether_core::machine::expirer`] decides.
+//! The expirer: ends jobs that expired before they started, as [`bellwether_core::machine::expirer`] decides.
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::expirer::{self, Effect, Event, Item};
@@ -23,7 +23,7 @@ pub enum Key {
     Sweep,
 }
 
-/// Ends jobs whose time to start has passed, in one term.
+/// Ends expired jobs, in one term.
 pub struct Expirer {
     machine: expirer::Expirer,
     unreadable: Unreadable,
@@ -31,7 +31,7 @@ pub struct Expirer {
 
 /// Messages to the expirer.
 pub enum ExpirerMsg {
-    /// From the assigner, which has forgotten these jobs.
+    /// From the assigner, which no longer tracks these jobs.
     Overdue(Vec<(JobId, WallMillis)>),
     /// The records that were read, or the jobs whose read was not answered.
     Read(Result<Vec<(JobId, Look<JobRecord>)>, Vec<JobId>>),
@@ -39,7 +39,7 @@ pub enum ExpirerMsg {
     Committed(Batch<Item>, Outcome<()>),
     /// The connection is back.
     Resume,
-    /// The time of the periodic retry.
+    /// The periodic retry is due.
     Sweep,
 }
 
@@ -77,7 +77,7 @@ impl Concern for Expirer {
 }
 
 impl Expirer {
-    /// The record of a job. A job whose record cannot be read is not ended here, and no worker starts it.
+    /// Returns the record of a job. A job with an unreadable record is not ended here, and no worker starts it.
     fn record(&mut self, job: JobId, look: Look<JobRecord>) -> (JobId, Option<(JobRecord, i32)>) {
         let record = match look {
             Look::There(record, version) => Some((record, version)),
@@ -105,7 +105,7 @@ impl Expirer {
                 }
                 Effect::Commit(batch) => cx.commit_batch(batch, ExpirerMsg::Committed),
                 Effect::Ended(Item { job, kind }) => {
-                    tracing::info!(%job, %kind, "not started before it expired: dead");
+                    tracing::info!(%job, %kind, "the job is dead: it expired before it started");
                     counter!(metric::JOBS_DEAD, "kind" => kind.to_string()).increment(1);
                 }
                 Effect::FencedOut => cx.tell(FencedOut),

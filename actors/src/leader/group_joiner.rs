@@ -1,4 +1,4 @@
-//! The group joiner: takes groups from stage to stage.
+//! The group joiner: advances groups from stage to stage.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub enum Key {
     Sweep,
 }
 
-/// Takes groups from stage to stage, in one term.
+/// Advances groups from stage to stage, in one term.
 pub struct GroupJoiner {
     machine: group_joiner::GroupJoiner,
 }
@@ -33,11 +33,11 @@ pub struct GroupJoiner {
 pub enum GroupJoinerMsg {
     /// The connection is back.
     Resume,
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
     /// From the watch on the groups.
     Feed(Feed),
-    /// Every group there is.
+    /// All groups.
     Listed(ReadResult<Vec<GroupId>>),
     /// The answer to an effect of the machine.
     Event(Event),
@@ -79,8 +79,8 @@ impl Concern for GroupJoiner {
                 self.feed(cx, Event::Seen(groups));
                 self.feed(cx, Event::Resync);
             }
-            // The session's return, or the next sweep, lists again.
-            GroupJoinerMsg::Listed(Err(error)) => tracing::debug!(%error, "the groups were not listed"),
+            // The next reconnect or sweep lists again.
+            GroupJoinerMsg::Listed(Err(error)) => tracing::debug!(%error, "cannot list the groups"),
             GroupJoinerMsg::Event(event) => self.feed(cx, event),
         }
     }
@@ -117,10 +117,10 @@ impl GroupJoiner {
                 }),
                 Effect::Advanced(group, record) => match record.stage {
                     Stage::Open => {
-                        tracing::debug!(%group, total = ?record.total, "the group's members are counted")
+                        tracing::debug!(%group, total = ?record.total, "counted the members of the group")
                     }
                     Stage::Joining | Stage::Finishing | Stage::Done { .. } => {
-                        tracing::info!(%group, stage = ?record.stage, stopped = ?record.stopped, "the group is in a new stage");
+                        tracing::info!(%group, stage = ?record.stage, stopped = ?record.stopped, "the group has entered a new stage");
                     }
                 },
                 Effect::Stuck(group, why) => {
@@ -146,7 +146,7 @@ fn event(place: GroupPlace, kind: ChangeKind) -> Option<Event> {
     }
 }
 
-/// Lists every group: as many names as groups that retention has not removed yet.
+/// Lists every group that retention has not removed yet.
 async fn every_group(zk: Arc<dyn Requests>) -> ReadResult<Vec<GroupId>> {
     let buckets = Bucket::all().map(Bucket::groups).collect::<Vec<_>>();
     let mut groups = Vec::new();

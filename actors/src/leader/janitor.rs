@@ -1,7 +1,7 @@
-//! The janitor: removes what retention does not keep.
+//! The janitor: removes records whose retention time is over.
 //!
-//! It watches nothing: every round reads the setting and the counts of all buckets. While the session is not connected,
-//! its requests are not sent, and the next round tries again.
+//! It sets no watches. Every round reads the retention setting and the child counts of all buckets. While the session
+//! is disconnected no request is sent, and the next round tries again.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::{Concern, Context};
 /// The timer of the janitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The end of a rest, or the next round.
+    /// The end of a pause, or the next round.
     Next,
 }
 
-/// Removes what retention does not keep, in one term.
+/// Removes records whose retention time is over, in one term.
 pub struct Janitor {
     machine: janitor::Janitor,
     unreadable: Unreadable,
@@ -39,13 +39,13 @@ pub struct Janitor {
 pub enum JanitorMsg {
     /// The connection is back.
     Resume,
-    /// A rest is over.
+    /// A pause within a round is over.
     Tick,
-    /// A round begins.
+    /// A round starts.
     Sweep,
-    /// The setting, and when the epoch was last written.
+    /// The retention setting, and the time at which the epoch was last written.
     Settings(ReadResult<(Look<Retention>, Option<WallMillis>)>),
-    /// How many children each bucket has.
+    /// The number of children of each bucket.
     Counted(Shelf, Vec<Bucket>, ReadResult<Vec<usize>>),
     /// The names in a bucket.
     Listed(Shelf, Bucket, ReadResult<Vec<String>>),
@@ -55,7 +55,7 @@ pub enum JanitorMsg {
     Groups(Vec<GroupId>, ReadResult<Vec<Option<Node>>>),
     /// The names below a group's parents.
     Names(ReadResult<Vec<Option<Vec<String>>>>),
-    /// When each znode was last written, and how many children it has.
+    /// The time of the last write to each znode, and the number of its children.
     Stats(ReadResult<Vec<Option<(WallMillis, usize)>>>),
     /// The outcome of a removal.
     Committed(Batch<String>, Outcome<()>),
@@ -81,7 +81,7 @@ impl Concern for Janitor {
         let event = match msg {
             JanitorMsg::Resume | JanitorMsg::Tick | JanitorMsg::Sweep => Event::Go,
             JanitorMsg::Settings(read) => {
-                // A setting that cannot be read counts as absent: without a setting nothing is removed.
+                // An unreadable setting counts as absent, and without a setting no record is removed.
                 let mut readable = |setting| self.unreadable.readable(|| path::RETENTION.into(), setting);
                 Event::Settings(read.map(|(setting, epoch)| (readable(setting), epoch)).map_err(note))
             }
@@ -141,7 +141,7 @@ impl Janitor {
                 }
                 Effect::Commit(batch) => cx.commit_batch(batch, JanitorMsg::Committed),
                 Effect::Removed(count) => {
-                    tracing::debug!(count, "records of jobs that are over were removed");
+                    tracing::debug!(count, "removed the records of finished jobs");
                     counter!(metric::RECORDS_REMOVED).increment(count as u64);
                 }
                 Effect::FencedOut => cx.tell(FencedOut),
@@ -157,8 +157,8 @@ impl Janitor {
     }
 }
 
-/// Reads the setting and the epoch after a sync: a server that lags can return the record of an earlier job with the same
-/// id.
+/// Reads the retention setting and the epoch after a sync. Without the sync, a server that lags could later return the
+/// record of an earlier job with the same id.
 async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Look<Retention>, Option<WallMillis>)> {
     let synced = zk.sync(path::JOBS.into());
     let read = zk.get_many(vec![path::RETENTION.into(), path::EPOCH.into()]);
@@ -172,7 +172,7 @@ fn found((job, node): (&JobId, Option<Node>)) -> Found {
     node.map_or(Found::Absent, |node| Found::of(job, &node.data, node.version, node.modified))
 }
 
-/// The next round asks again.
+/// Logs a failed read. The next round reads again.
 fn note(error: ReadError) {
-    tracing::debug!(%error, "the janitor had no answer");
+    tracing::debug!(%error, "a read of the janitor failed");
 }

@@ -1,4 +1,4 @@
-//! The job watcher: reports to the assigner which jobs wait in `/queue`.
+//! The job watcher: reports the jobs in `/queue` to the assigner.
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::QueueEntry;
@@ -22,7 +22,7 @@ pub enum Key {
     Sweep,
 }
 
-/// Reports to the assigner which jobs wait, in one term.
+/// Reports the waiting jobs to the assigner, in one term.
 pub struct JobWatcher {
     machine: job_watcher::JobWatcher,
     unreadable: Unreadable,
@@ -32,19 +32,19 @@ pub struct JobWatcher {
 pub enum JobWatcherMsg {
     /// The connection is back.
     Resume,
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
     /// From the watch on the queue.
     Feed(Feed),
-    /// The entries of some buckets, as this round of listings found them.
+    /// The entries of some buckets, found by this round of listings.
     Listed(u32, ReadResult<Vec<(Bucket, Vec<JobId>)>>),
-    /// The entries that the read with this ticket found, or those whose read was not answered.
+    /// The entries that the read with this ticket found, or the jobs whose read was not answered.
     Read(u64, Result<Vec<(JobId, Look<QueueEntry>)>, Vec<JobId>>),
 }
 
 kinds!(JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read });
 
-/// What the job watcher tells its neighbours.
+/// Messages of the job watcher to its neighbours.
 pub enum Tell {
     /// To the assigner.
     Assigner(assigner::Event),
@@ -82,8 +82,8 @@ impl Concern for JobWatcher {
                     self.feed(cx, Event::Listed { bucket, round, jobs });
                 }
             }
-            // The session's return, or the next sweep, lists again.
-            JobWatcherMsg::Listed(_, Err(error)) => tracing::debug!(%error, "the queue was not listed"),
+            // The next reconnect or sweep lists again.
+            JobWatcherMsg::Listed(_, Err(error)) => tracing::debug!(%error, "cannot list the queue"),
             JobWatcherMsg::Read(ticket, Ok(looks)) => {
                 let unreadable = &mut self.unreadable;
                 let entry = |(job, look)| (unreadable.readable(|| path::queue_entry(&job), look), job);
@@ -155,7 +155,7 @@ mod tests {
     use crate::stage::{Stage, watched};
 
     #[test]
-    fn the_queue_is_watched_again_when_the_connection_is_back() {
+    fn the_queue_is_watched_again_after_a_reconnect() {
         let (mut stage, started) = Stage::<JobWatcher>::start(());
         assert_eq!(watched(&started), [path::QUEUE]);
         assert_eq!(watched(&stage.handle(JobWatcherMsg::Resume)), [path::QUEUE]);

@@ -1,5 +1,5 @@
-//! The kinds that a leader meets: their series are there, at zero, before it counts anything of them. A series that
-//! begins with its first count shows no growth, and an alert on growth would miss the first.
+//! Creates the metric series of each kind at zero as soon as the leader learns of the kind. A series that starts with
+//! its first count shows no growth, so an alert on growth would miss the first event.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use metrics::counter;
 pub(super) struct Kinds(BTreeSet<Kind>);
 
 impl Kinds {
-    /// A worker has handlers of these.
+    /// Creates the series of kinds that a worker serves.
     pub(super) fn met(&mut self, kinds: &[Kind]) {
         for kind in kinds {
             if self.0.insert(kind.clone()) {

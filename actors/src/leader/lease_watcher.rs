@@ -1,4 +1,4 @@
-//! The lease watcher: takes attempts from workers that live and give no sign of it.
+//! The lease watcher: takes attempts from live workers that do not renew their leases.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ pub enum Key {
 /// Takes attempts from workers whose leases have ended, in one term.
 pub struct LeaseWatcher {
     machine: lease_watcher::LeaseWatcher,
-    /// What the timer is set for.
+    /// The time that the timer is set to.
     armed: Option<Millis>,
 }
 
-/// What a look found: nothing, or an assignment's stand and its lease.
+/// The result of reading an assignment: its state and its lease, or `None` if it is absent or unreadable.
 type Looked = (AssignmentKey, Option<(Stand, Duration)>);
 
 /// Messages to the lease watcher.
@@ -52,13 +52,13 @@ pub enum LeaseWatcherMsg {
     Inboxes(ReadResult<Vec<WorkerId>>),
     /// The jobs in a worker's inbox.
     Listed(WorkerId, ReadResult<Vec<JobId>>),
-    /// The assignments that were read, or those whose read was not answered.
+    /// The assignments that were read, or the keys whose read was not answered.
     Looked(Result<Vec<Looked>, Vec<AssignmentKey>>),
-    /// The assignments and records that were read, or those whose read was not answered.
+    /// The assignments and records that were read, or the keys whose read was not answered.
     Judged(Result<Vec<Case>, Vec<AssignmentKey>>),
     /// The outcome of a revocation.
     Committed(Batch<Revocation>, Outcome<()>),
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
 }
 
@@ -74,7 +74,7 @@ kinds!(LeaseWatcherMsg {
     Sweep,
 });
 
-/// What it tells.
+/// Messages of the lease watcher to its neighbours.
 pub enum Tell {
     /// To the assigner.
     Assigner(assigner::Event),
@@ -125,9 +125,9 @@ impl Concern for LeaseWatcher {
             LeaseWatcherMsg::Listed(worker, Ok(jobs)) => {
                 return jobs.into_iter().for_each(|job| self.feed(cx, Event::Seen((worker, job))));
             }
-            // The session's return, or the next sweep, lists again.
+            // The next reconnect or sweep lists again.
             LeaseWatcherMsg::Inboxes(Err(error)) | LeaseWatcherMsg::Listed(_, Err(error)) => {
-                return tracing::debug!(%error, "the inboxes were not listed");
+                return tracing::debug!(%error, "cannot list the inboxes");
             }
             LeaseWatcherMsg::Looked(Ok(looked)) => Event::Looked(looked),
             LeaseWatcherMsg::Judged(Ok(cases)) => Event::Judged(cases),
@@ -195,7 +195,7 @@ impl LeaseWatcher {
 
     fn arm(&mut self, cx: &mut Context<'_, Self>) {
         let Some(due) = self.machine.next_due() else { return };
-        // What is due already waits for an answer, not for the time.
+        // A lease that has ended waits for an answer, not for the timer.
         if due > cx.now && self.armed.is_none_or(|armed| due < armed) {
             self.armed = Some(due);
             cx.after(Key::Due, due.since(cx.now), LeaseWatcherMsg::Tick);
@@ -205,12 +205,12 @@ impl LeaseWatcher {
 
 fn stand(node: &Option<Node>) -> Option<(Stand, Duration)> {
     let node = node.as_ref()?;
-    // Its worker sets an assignment aside that cannot be read.
+    // The worker quarantines a job whose assignment cannot be read.
     let assignment = wire::decode::<Assignment>(&node.data).ok()?;
     Some((Stand { created: node.created, version: node.version }, assignment.lease))
 }
 
-/// Pairs each key with its two nodes, in the order in which they were asked for.
+/// Pairs each key with its two nodes, which are in the order of the request.
 fn cases(keys: Vec<AssignmentKey>, nodes: Vec<Option<Node>>) -> Vec<Case> {
     let mut nodes = nodes.into_iter();
     let cases = keys.into_iter().map(|key| {
@@ -223,7 +223,7 @@ fn cases(keys: Vec<AssignmentKey>, nodes: Vec<Option<Node>>) -> Vec<Case> {
 
 fn note(revoked: &Revocation) {
     let Revocation { worker, job, kind, attempt, end } = revoked;
-    tracing::warn!(%job, %kind, %worker, attempt, ?end, "no sign of life within its lease: taken from its worker");
+    tracing::warn!(%job, %kind, %worker, attempt, ?end, "the lease expired without a renewal: the attempt is taken from its worker");
     let kind = kind.to_string();
     counter!(metric::LEASES_EXPIRED, "kind" => kind.clone()).increment(1);
     match end {

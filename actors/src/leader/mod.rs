@@ -1,4 +1,4 @@
-//! The concerns of a leader: those that run only on the node that leads.
+//! The concerns that run only on the leader.
 
 mod alarm;
 pub mod assigner;
@@ -19,15 +19,15 @@ use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::port::Node;
 use bellwether_core::wire;
 
-/// The period of the listings. Watches are hints: a hint that was lost, or a resume that came before the failure that it
-/// answers, delays a job by at most this long.
+/// The period of the listings. Watches are hints: a lost hint, or a resume that arrives before the failure that it
+/// answers, delays a job by at most this time.
 pub const SWEEP: Duration = Duration::from_secs(15);
 
-/// Tells the leader wing that another leader has claimed: a write of this term was rejected by its fence.
+/// Informs the leader wing that another leader has claimed: the fence rejected a write of this term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FencedOut;
 
-/// Decodes a znode for recovery.
+/// Decodes a znode for the recovery.
 fn stored<T: wire::Stored>(node: Option<Node>) -> Stored<T> {
     match node {
         None => Stored::Absent,

@@ -1,4 +1,4 @@
-//! The promoter: moves delayed jobs to the queue when their time comes.
+//! The promoter: moves delayed jobs to the queue when they are due.
 
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::promoter::{self, DelayedKey, Effect, Event};
@@ -38,19 +38,19 @@ pub struct Promoter {
 pub enum PromoterMsg {
     /// The connection is back.
     Resume,
-    /// The time of the next entry may have come.
+    /// The next entry may be due.
     Tick,
     /// From the watch on the delayed entries.
     Feed(Feed),
-    /// The minutes that have entries.
+    /// The minutes with entries.
     Minutes(ReadResult<Vec<u64>>),
     /// The entries of a minute.
     Listed(u64, ReadResult<Vec<JobId>>),
-    /// The entries that were read, or those whose read was not answered.
+    /// The entries that were read, or the keys whose read was not answered.
     Read(Result<Vec<(DelayedKey, Look<QueueEntry>)>, Vec<DelayedKey>>),
     /// The outcome of a promotion.
     Committed(Batch<DelayedKey>, Outcome<()>),
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
 }
 
@@ -97,14 +97,14 @@ impl Concern for Promoter {
             PromoterMsg::Listed(minute, Ok(jobs)) => {
                 return jobs.into_iter().for_each(|job| self.feed(cx, Event::Seen((minute, job))));
             }
-            // The session's return, or the next sweep, lists again.
+            // The next reconnect or sweep lists again.
             PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(_, Err(error)) => {
-                return tracing::debug!(%error, "the delayed jobs were not listed");
+                return tracing::debug!(%error, "cannot list the delayed jobs");
             }
             PromoterMsg::Read(Ok(looks)) => {
-                let told = &mut self.unreadable;
+                let unreadable = &mut self.unreadable;
                 let path = |(minute, job): &DelayedKey| path::delayed_entry(*minute, job);
-                let entry = |(key, look)| (told.readable(|| path(&key), look), key);
+                let entry = |(key, look)| (unreadable.readable(|| path(&key), look), key);
                 Event::Read(looks.into_iter().map(entry).map(|(entry, key)| (key, entry)).collect())
             }
             PromoterMsg::Read(Err(keys)) => Event::ReadFailed(keys),

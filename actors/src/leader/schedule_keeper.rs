@@ -1,4 +1,4 @@
-//! The schedule keeper: makes the job of each schedule's tick.
+//! The schedule keeper: creates the job of each tick of a schedule.
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::schedule_keeper::{self, Effect, Event, Found, LastJob, Stamp};
@@ -28,7 +28,7 @@ pub enum Key {
     Due,
 }
 
-/// Makes the job of each schedule's tick, in one term.
+/// Creates the job of each tick of a schedule, in one term.
 pub struct ScheduleKeeper {
     machine: schedule_keeper::ScheduleKeeper,
     unreadable: Unreadable,
@@ -39,21 +39,21 @@ pub struct ScheduleKeeper {
 pub enum ScheduleKeeperMsg {
     /// The connection is back.
     Resume,
-    /// The time of the next tick may have come.
+    /// The next tick may be due.
     Tick,
     /// From the watch on the schedules.
     Feed(Feed),
-    /// The version of the schedules' parent, and its children; nothing when it is absent.
+    /// The version and the children of the schedules' parent; `None` when it is absent.
     Listed(ReadResult<Option<(i32, Vec<String>)>>),
     /// The schedules that were read.
     Read(Vec<ScheduleId>, ReadResult<Vec<Option<Node>>>),
-    /// The last jobs that were read, or those whose read was not answered.
+    /// The last jobs that were read, or the keys whose read was not answered.
     JobsRead(Result<Vec<(schedule_keeper::Key, LastJob)>, Vec<schedule_keeper::Key>>),
     /// The outcome of creating a lane.
     LaneMade(schedule_keeper::Key, Outcome<()>),
     /// The outcome of a batch of ticks.
     Committed(Batch<schedule_keeper::Key>, Outcome<()>),
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
 }
 
@@ -101,14 +101,14 @@ impl Concern for ScheduleKeeper {
                 return;
             }
             ScheduleKeeperMsg::Listed(Ok(listed)) => {
-                // An operator may have removed the parent, too; nodes make it again when they connect.
+                // An operator may have deleted the parent. Nodes create it again when they connect.
                 let (removals, names) = listed.unwrap_or((0, Vec::new()));
                 let schedules = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect();
                 Event::Listed { removals, schedules }
             }
-            // The session's return, or the next sweep, lists again.
+            // The next reconnect or sweep lists again.
             ScheduleKeeperMsg::Listed(Err(error)) => {
-                tracing::debug!(%error, "the schedules were not listed");
+                tracing::debug!(%error, "cannot list the schedules");
                 Event::ListFailed
             }
             ScheduleKeeperMsg::Read(schedules, Ok(nodes)) => {
@@ -120,8 +120,8 @@ impl Concern for ScheduleKeeper {
             ScheduleKeeperMsg::JobsRead(Ok(jobs)) => Event::JobsRead(jobs),
             ScheduleKeeperMsg::JobsRead(Err(keys)) => Event::JobsReadFailed(keys),
             ScheduleKeeperMsg::LaneMade(key, outcome) => {
-                // The commit that needs the lane shows whether it is there.
-                tracing::debug!(schedule = %key.schedule, ?outcome, "the lane of a schedule was made");
+                // The commit that needs the lane shows whether the lane exists.
+                tracing::debug!(schedule = %key.schedule, ?outcome, "created the lane of a schedule");
                 Event::LaneMade(key)
             }
             ScheduleKeeperMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
@@ -136,7 +136,7 @@ fn watch(cx: &mut Context<'_, ScheduleKeeper>) {
 
 fn list(cx: &mut Context<'_, ScheduleKeeper>) {
     cx.task(|zk| {
-        // Requested in this order, so that the list is not older than the version.
+        // Requested in this order, so the list is not older than the version.
         let parent = zk.get(path::SCHEDULES.into());
         let children = zk.children(path::SCHEDULES.into());
         let listed = async move {
@@ -182,13 +182,13 @@ impl ScheduleKeeper {
                     });
                 }
                 Effect::Ticked(schedule, at) => {
-                    tracing::debug!(%schedule, tick = instant::text(at), "ticked");
+                    tracing::debug!(%schedule, tick = instant::text(at), "created the job of a tick");
                     counter!(metric::TICKS).increment(1);
                 }
                 Effect::PassedOver(schedule, passed) => {
                     let (why, ticks) = (passed.why.as_str(), passed.ticks);
                     let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
-                    tracing::warn!(%schedule, why, from, through, count = ticks.count, "ticks were passed over");
+                    tracing::warn!(%schedule, why, from, through, count = ticks.count, "ticks were skipped");
                     counter!(metric::TICKS_PASSED_OVER, "why" => why).increment(u64::from(ticks.count));
                 }
                 Effect::FencedOut => cx.tell(FencedOut),
@@ -199,7 +199,7 @@ impl ScheduleKeeper {
         gauge!(metric::SCHEDULES).set(self.machine.len() as f64);
     }
 
-    /// A record that is known is not decoded again: a sweep reads all of them, and a calendar is expensive to check.
+    /// Decodes a record unless it is known: a sweep reads all records, and checking a calendar is expensive.
     fn found(&mut self, schedule: &ScheduleId, node: Option<Node>) -> Found {
         let Some(node) = node else { return Found::Nothing };
         let stamp = Stamp { created: node.created, version: node.version };
@@ -216,7 +216,7 @@ impl ScheduleKeeper {
     }
 }
 
-/// A record that cannot be read may belong to a job that is not over.
+/// The state of a schedule's last job. An unreadable record counts as open, because its job may not have ended.
 fn last_job(node: &Option<Node>) -> LastJob {
     let Some(node) = node else { return LastJob::Over(None) };
     match wire::decode::<JobRecord>(&node.data) {

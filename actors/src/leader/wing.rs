@@ -1,7 +1,7 @@
 //! The leader wing: the concerns of one term of leadership, started and stopped together.
 //!
-//! *One for all*: when a member dies, all members are stopped and started again in the same term, because they tell each
-//! other what they know and have no other memory of it. Beyond a restart intensity the wing fails.
+//! *One for all*: when a member dies, all members are stopped and restarted in the same term, because they build their
+//! state from each other's messages. After too many restarts the wing fails.
 
 use bellwether_core::metric;
 use metrics::counter;
@@ -15,18 +15,18 @@ pub enum Key {}
 
 /// A node's role as the leader.
 pub struct LeaderWing {
-    /// The epoch of the present term.
+    /// The epoch of the current term.
     epoch: Option<i32>,
     restarts: Intensity,
 }
 
 /// Messages to the leader wing.
 pub enum LeaderWingMsg {
-    /// This node leads: a new term, or the present one again after a pause. The host switches to the term's session.
+    /// This node is the leader: a new term, or the current term after a pause. The host switches to the term's session.
     Active(i32),
-    /// The connection is lost; the term may go on.
+    /// The connection is lost; the term may continue.
     Paused,
-    /// This node does not lead.
+    /// This node is not the leader.
     Inactive,
     /// A write of this epoch was rejected by its fence.
     FencedOut(i32),
@@ -34,19 +34,19 @@ pub enum LeaderWingMsg {
 
 kinds!(LeaderWingMsg { Active, Paused, Inactive, FencedOut });
 
-/// What the leader wing tells its members, the election and its host.
+/// Messages of the leader wing to its members, the election and its host.
 pub enum Tell {
     /// Start the members of a term.
     Start(i32),
-    /// Stop the members, in their order.
+    /// Stop the members, in order.
     Stop,
-    /// To the assigner: plan nothing.
+    /// To the assigner: assign no jobs.
     Pause,
     /// To each member: the connection is back.
     Resume,
     /// To the election: another leader has claimed.
     FencedOut(i32),
-    /// The members die too often: the wing fails.
+    /// The wing fails, because its members died too often.
     Fail(String),
 }
 
@@ -64,12 +64,12 @@ impl Concern for LeaderWing {
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: LeaderWingMsg) {
         match (msg, self.epoch) {
             (LeaderWingMsg::Active(epoch), Some(present)) if present == epoch => {
-                tracing::info!(epoch, "leading on with what was known");
+                tracing::info!(epoch, "leadership term resumed");
                 cx.tell(Tell::Resume);
             }
             (LeaderWingMsg::Active(epoch), _) => {
                 self.end_term(cx);
-                tracing::info!(epoch, "leading");
+                tracing::info!(epoch, "leadership term started");
                 self.epoch = Some(epoch);
                 cx.tell(Tell::Start(epoch));
             }
@@ -81,17 +81,17 @@ impl Concern for LeaderWing {
                 self.end_term(cx);
                 cx.tell(Tell::FencedOut(epoch));
             }
-            // Of a term that is over already.
+            // From a term that has ended.
             (LeaderWingMsg::FencedOut(_) | LeaderWingMsg::Paused, _) => {}
         }
     }
 }
 
 impl LeaderWing {
-    /// A member has ended by itself. Its host calls this for the members of the present term only.
+    /// Handles the unexpected end of a member. The host calls this only for the members of the current term.
     pub fn member_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
         let Some(epoch) = self.epoch else { return };
-        tracing::error!(epoch, why, "an actor of the leader wing died: all of them are started again");
+        tracing::error!(epoch, why, "an actor of the leader wing died: restarting all of them");
         counter!(metric::ACTOR_RESTARTS).increment(1);
         if self.restarts.allows(cx.now) {
             cx.tell(Tell::Stop);
@@ -103,7 +103,7 @@ impl LeaderWing {
 
     fn end_term(&mut self, cx: &mut Context<'_, Self>) {
         if let Some(epoch) = self.epoch.take() {
-            tracing::info!(epoch, "leading no more");
+            tracing::info!(epoch, "leadership term ended");
             cx.tell(Tell::Stop);
         }
     }

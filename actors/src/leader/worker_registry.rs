@@ -1,4 +1,4 @@
-//! The worker registry: which workers live, and what becomes of the jobs of those that do not.
+//! The worker registry: tracks the live workers and recovers the jobs of lost ones.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub enum Key {
     Sweep,
 }
 
-/// Knows which workers live and recovers the jobs of those that do not, in one term.
+/// Tracks the live workers and recovers the jobs of lost ones, in one term.
 pub struct WorkerRegistry {
     membership: Membership,
     recovery: Recovery,
@@ -42,7 +42,7 @@ pub struct WorkerRegistry {
 pub enum WorkerRegistryMsg {
     /// The connection is back.
     Resume,
-    /// The time of the periodic listing.
+    /// The periodic listing is due.
     Sweep,
     /// From the watch on the registrations.
     Feed(Feed),
@@ -56,7 +56,7 @@ pub enum WorkerRegistryMsg {
 
 kinds!(WorkerRegistryMsg { Resume, Sweep, Feed => Feed, Listed, Workers, Recovery => recovery::Event });
 
-/// What it tells.
+/// Messages of the worker registry to its neighbours.
 pub enum Tell {
     /// To the assigner.
     Assigner(assigner::Event),
@@ -107,9 +107,9 @@ impl Concern for WorkerRegistry {
                     self.member(cx, membership::Event::Read(worker, read));
                 }
             }
-            // The session's return, or the next sweep, looks again.
+            // The next reconnect or sweep reads again.
             WorkerRegistryMsg::Listed(Err(error)) | WorkerRegistryMsg::Workers(Err(error)) => {
-                tracing::debug!(%error, "the workers were not read");
+                tracing::debug!(%error, "cannot read the workers");
             }
             WorkerRegistryMsg::Recovery(event) => self.recover(cx, event),
         }
@@ -152,12 +152,12 @@ impl WorkerRegistry {
                     cx.tell(Tell::Assigner(assigner::Event::Worker(worker, info, version)));
                 }
                 membership::Effect::Dead(worker) => {
-                    tracing::info!(%worker, "a worker is gone");
+                    tracing::info!(%worker, "a worker is no longer registered");
                     cx.tell(Tell::Assigner(assigner::Event::WorkerGone(worker)));
                     self.recover(cx, recovery::Event::Lost(worker));
                 }
                 membership::Effect::Unreadable(worker, error) => {
-                    // It gets no jobs. It is reported once, whichever version its registration has.
+                    // It gets no jobs. It is reported once, whatever version its registration has.
                     self.unreadable.tell(path::worker(worker), 0, error);
                     cx.tell(Tell::Assigner(assigner::Event::WorkerGone(worker)));
                 }
@@ -205,12 +205,12 @@ fn show_orphaned(inboxes: usize) {
     gauge!(metric::ORPHANED_INBOXES).set(inboxes as f64);
 }
 
-/// Sets the registry's gauges to 0: a node that does not lead knows no workers.
+/// Sets the registry's gauges to 0, for a node that is not the leader.
 pub fn clear_gauges() {
     show_orphaned(0);
 }
 
-/// Pairs each job with its two nodes, in the order in which they were asked for.
+/// Pairs each job with its two nodes, which are in the order of the request.
 fn orphans(jobs: Vec<JobId>, nodes: Vec<Option<Node>>) -> Vec<Orphan> {
     let mut nodes = nodes.into_iter();
     let orphans = jobs.into_iter().map(|job| {
@@ -222,7 +222,7 @@ fn orphans(jobs: Vec<JobId>, nodes: Vec<Option<Node>>) -> Vec<Orphan> {
 
 fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
     if outcome == Outcome::Unknown {
-        tracing::info!("a recovery's outcome is unknown: the inbox is listed again");
+        tracing::info!("the outcome of a recovery is unknown: listing the inbox again");
     }
     outcome
 }
@@ -230,7 +230,7 @@ fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
 fn note(item: &Item) {
     match &item.fate {
         Fate::Closed { kind, end } => {
-            tracing::info!(job = %item.job, %kind, ?end, "recovered from a lost worker");
+            tracing::info!(job = %item.job, %kind, ?end, "recovered a job of a lost worker");
             counter!(metric::ORPHANS).increment(1);
             let kind = kind.to_string();
             match end {
@@ -243,10 +243,10 @@ fn note(item: &Item) {
             }
         }
         Fate::Quarantined(why) => {
-            tracing::error!(job = %item.job, why, "a job cannot be read and is set aside");
+            tracing::error!(job = %item.job, why, "the job is quarantined: its record or assignment cannot be read");
             counter!(metric::QUARANTINED).increment(1);
         }
-        Fate::Stale => tracing::debug!(job = %item.job, "a stale assignment was removed"),
+        Fate::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
     use crate::stage::{Stage, watched};
 
     #[test]
-    fn the_workers_are_watched_again_when_the_connection_is_back() {
+    fn the_workers_are_watched_again_after_a_reconnect() {
         let (mut stage, started) = Stage::<WorkerRegistry>::start(1);
         assert_eq!(watched(&started), [path::WORKERS]);
         assert_eq!(watched(&stage.handle(WorkerRegistryMsg::Resume)), [path::WORKERS]);

@@ -1,22 +1,23 @@
-//! The session supervisor: makes ZooKeeper sessions, one after the other, and reports each change to its subscribers.
+//! The session supervisor: creates ZooKeeper sessions, one after the other, and reports each change to its subscribers.
 //!
 //! ```text
-//!  Connecting ──session made, namespace open──▶ Up(generation) ◀─────same session────┐
-//!      ▲  └─ unreachable: wait, try again           │ connection lost                │
-//!      │                                            ▼                                │
-//!      └───────────────session over────────── Down(generation) ──────────────────────┘
+//!  Connecting ──session created, namespace open─▶ Up(generation) ◀────same session─────┐
+//!      ▲  └─ unreachable: wait, retry                │ connection lost                 │
+//!      │                                             ▼                                 │
+//!      └───────────────session ended────────── Down(generation) ───────────────────────┘
 //! ```
 //!
-//! Every session is a new *generation*. Subscribers receive each transition, in order, as a message. A session that has ended
-//! never comes back: the server deletes its ephemeral znodes, and a new generation starts from nothing. The client library may
-//! report two transitions as one: the connection was lost and regained before the supervisor looked. The supervisor sends two
-//! events then, so that every reconnection is followed by the re-reading that it demands.
+//! Every session is a new *generation*. Subscribers receive each transition, in order, as a message. A session that has
+//! ended never comes back: the server deletes its ephemeral znodes, and a new generation starts without state. The
+//! client library may report two transitions as one, when the connection is lost and regained before the supervisor
+//! reads the state. The supervisor then sends two events, because subscribers must read everything again after every
+//! reconnection.
 //!
-//! A refused namespace (foreign, another layout, closed to this session) or a refused login ends the concern with that error,
+//! A refused namespace (foreign, another layout, no access) or a refused login ends the concern with that error,
 //! because another attempt would not help.
 //!
 //! The host owns the client library, opens the namespace, and holds the subscribers. A lost reply needs no case here: a
-//! heartbeat is answered or ends with its connection, and the next one follows in both cases.
+//! heartbeat is answered or ends with its connection, and the next heartbeat follows in both cases.
 
 #[cfg(test)]
 mod tests;
@@ -32,28 +33,28 @@ use metrics::{counter, gauge, histogram};
 
 use crate::{Concern, Context};
 
-/// Waits between attempts to connect: short enough to be back soon after ZooKeeper is, long enough not to storm an ensemble
-/// that is electing.
+/// The waits between attempts to connect: short enough to reconnect soon after ZooKeeper is back, long enough not to
+/// overload an ensemble that elects its leader.
 const RETRY: Backoff = Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(5) };
 
-/// Heartbeats per session timeout: the trusted deadline lags by one of them at most.
+/// Heartbeats per session timeout. The trusted deadline lags by at most one heartbeat interval.
 const HEARTBEATS: u32 = 5;
 
-/// What happened to the session: for the concerns that make requests.
+/// A change of the session, for the concerns that send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// A new session serves, with its namespace open. The host switches the concern's requests to it.
+    /// A new session is connected and its namespace is open. The host switches the concern's requests to it.
     Connected {
-        /// Its id.
+        /// The session's id.
         session: i64,
-        /// Its timeout, as the server granted it.
+        /// The timeout that the server granted.
         timeout: Duration,
     },
-    /// The connection is lost; the session may live.
+    /// The connection is lost; the session may still be alive.
     Disconnected,
-    /// The same session serves again: set watches again, then read everything again.
+    /// The same session is connected again: set the watches again, then read everything again.
     Reconnected,
-    /// The session is over.
+    /// The session has ended.
     Expired,
 }
 
@@ -67,16 +68,16 @@ pub trait Opaque: Send + 'static {
     type Refusal: fmt::Display + Send + 'static;
 }
 
-/// A session that was made.
+/// A new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// Its id.
+    /// The session's id.
     pub session: i64,
-    /// Its timeout, as the server granted it.
+    /// The timeout that the server granted.
     pub timeout: Duration,
 }
 
-/// Why no session was made.
+/// Why an attempt to create a session failed.
 #[derive(Debug)]
 pub enum Failure<R> {
     /// Another attempt may help.
@@ -85,36 +86,36 @@ pub enum Failure<R> {
     Refused(R),
 }
 
-/// A session's state, as the client library reports it. States that come close together are reported as the last of them.
+/// A session's state, as the client library reports it. Of several quick changes only the last state is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Requests are served.
+    /// The server accepts requests.
     Connected,
-    /// The connection is lost; the session may live.
+    /// The connection is lost; the session may still be alive.
     Disconnected,
-    /// Over: expired, closed, or refused.
+    /// The session has expired, or was closed or refused.
     Ended,
 }
 
 /// Messages to the session supervisor.
 pub enum SessionMsg<O: Opaque> {
-    /// A subscriber wants every event from now on, beginning with those that lead to the present state.
+    /// Adds a subscriber. It receives the events that lead to the current state, and then every new event.
     Subscribe(O::Subscriber),
     /// An attempt has ended. The host switches the concern to the new session, if there is one.
     Made(Result<Made, Failure<O::Refusal>>),
     /// The wait before the next attempt is over.
     Retry,
-    /// The session of this generation has changed its state.
+    /// The state of the session of this generation has changed.
     State(u64, State),
     /// The next heartbeat is due.
     Heartbeat,
-    /// A heartbeat of this generation has ended. With its round trip if it was answered.
+    /// A heartbeat of this generation has ended, with its round trip if it was answered.
     Answered(u64, Option<Duration>),
 }
 
 kinds!(SessionMsg<O> { Subscribe, Made, Retry, State, Heartbeat, Answered } for O: Opaque);
 
-/// The present state, for tasks that wait for one instead of receiving events.
+/// The current state, for tasks that wait for a state instead of receiving events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     /// There is no session.
@@ -122,26 +123,26 @@ pub enum Status {
         /// Why the last attempt failed.
         error: Option<String>,
     },
-    /// The session serves.
+    /// The session is connected.
     Connected,
     /// The connection is lost.
     Disconnected,
 }
 
-/// What the session supervisor has its host do.
+/// Requests of the session supervisor to its host.
 pub enum Tell<O: Opaque> {
-    /// Make a session and open its namespace. [`SessionMsg::Made`] follows.
+    /// Create a session and open its namespace. [`SessionMsg::Made`] follows.
     Connect,
-    /// Report the states of the new session, which has this generation, and show its margin. A state that it has reached since
-    /// it was made is reported first.
+    /// Report the states of the new session, which has this generation, and record its margin. First report a state
+    /// that the session reached since it was created.
     Follow(u64),
-    /// The session has ended: report no more states of it, and show no margin.
+    /// Stop reporting states and recording the margin: the session has ended.
     Forget,
     /// Publish the status.
     Status(Status),
     /// Send this event to every subscriber.
     Event(SessionEvent),
-    /// Send these events to a new subscriber, and every later event.
+    /// Send these events, and then every later event, to a new subscriber.
     Greet(O::Subscriber, Vec<SessionEvent>),
     /// Send a heartbeat in the session of this generation. [`SessionMsg::Answered`] follows.
     Heartbeat(u64),
@@ -158,7 +159,7 @@ pub enum Key {
     Heartbeat,
 }
 
-/// What the session supervisor is started with.
+/// The arguments of the session supervisor.
 #[derive(Debug, Clone)]
 pub struct Args {
     /// The servers and the namespace, for the log.
@@ -168,15 +169,15 @@ pub struct Args {
 /// Supervises the sessions of a process.
 pub struct Session<O> {
     to: String,
-    /// Counts the sessions.
+    /// The number of sessions so far.
     generation: u64,
     connection: Connection,
     opaque: PhantomData<fn() -> O>,
 }
 
-/// How the process stands with ZooKeeper.
+/// The connection of the process to ZooKeeper.
 enum Connection {
-    /// An attempt, or the wait before it, is under way.
+    /// An attempt to connect, or the wait before it, is in progress.
     Connecting {
         failures: u32,
     },
@@ -188,7 +189,7 @@ enum Connection {
 #[derive(Debug, Clone, Copy)]
 struct Live {
     made: Made,
-    /// When the last heartbeat was sent.
+    /// The time at which the last heartbeat was sent.
     beat: Millis,
 }
 
@@ -221,14 +222,14 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Answered(generation, round_trip) if generation == self.generation => {
                 self.answered(cx, round_trip);
             }
-            // Of a session that has ended.
+            // From a session that has ended.
             SessionMsg::State(..) | SessionMsg::Answered(..) => {}
         }
     }
 }
 
 impl<O: Opaque> Session<O> {
-    /// The events that lead to the present state.
+    /// The events that lead to the current state.
     fn greeting(&self) -> Vec<SessionEvent> {
         let connected = |Live { made: Made { session, timeout }, .. }: &Live| SessionEvent::Connected {
             session: *session,
@@ -255,11 +256,11 @@ impl<O: Opaque> Session<O> {
     }
 
     fn failed(&mut self, cx: &mut Context<'_, Self>, error: String) {
-        // There is one attempt at a time, so it is this one.
+        // Only one attempt is in progress at a time, so this answer belongs to it.
         let Connection::Connecting { failures } = &mut self.connection else { return };
         *failures += 1;
         let wait = RETRY.delay(*failures, cx.rng.u64(..));
-        tracing::warn!(%error, to = %self.to, "no session yet, trying again");
+        tracing::warn!(%error, to = %self.to, "no ZooKeeper session yet, retrying");
         cx.tell(Tell::Status(Status::Connecting { error: Some(error) }));
         cx.after(Key::Retry, wait, SessionMsg::Retry);
     }
@@ -298,7 +299,7 @@ impl<O: Opaque> Session<O> {
     fn ended(&mut self, cx: &mut Context<'_, Self>) {
         // A session ends once.
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
-        tracing::warn!(generation = self.generation, "the session is over");
+        tracing::warn!(generation = self.generation, "the ZooKeeper session has ended");
         counter!(metric::SESSION_EXPIRED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         self.connection = Connection::Connecting { failures: 0 };
@@ -309,16 +310,17 @@ impl<O: Opaque> Session<O> {
         cx.tell(Tell::Event(SessionEvent::Expired));
     }
 
-    /// Renews the last contact. While disconnected the host sends nothing, and the next heartbeat follows as usual.
+    /// Sends a heartbeat, which renews the last contact. While disconnected the host sends no request, and the next
+    /// heartbeat follows as usual.
     fn heartbeat(&mut self, cx: &mut Context<'_, Self>) {
-        // The end of a session disarms its heartbeat.
+        // Without a session there is no heartbeat: the end of a session disarms the timer.
         let (Connection::Up(live) | Connection::Down(live)) = &mut self.connection else { return };
         live.beat = cx.now;
         cx.tell(Tell::Heartbeat(self.generation));
     }
 
     fn answered(&mut self, cx: &mut Context<'_, Self>, round_trip: Option<Duration>) {
-        // The session has ended since, and there is no other yet.
+        // The session has ended, and there is no new one yet.
         let (Connection::Up(live) | Connection::Down(live)) = &self.connection else { return };
         if let Some(round_trip) = round_trip {
             histogram!(metric::ROUND_TRIP_SECONDS).record(round_trip);

@@ -2,7 +2,7 @@ use super::*;
 use crate::Out;
 use crate::stage::Stage;
 
-/// Subscribers have numbers, and refusals are texts.
+/// A host whose subscribers are numbers and whose refusals are texts.
 enum Numbers {}
 
 impl Opaque for Numbers {
@@ -50,7 +50,7 @@ fn show(out: Out<Session<Numbers>>) -> String {
         Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
         Out::After(key, ..) => format!("after {key:?}"),
         Out::Disarm(key) => format!("disarm {key:?}"),
-        _ => panic!("the session supervisor makes no requests"),
+        _ => panic!("the session supervisor sends no requests to ZooKeeper"),
     }
 }
 
@@ -61,12 +61,12 @@ fn a_new_session_is_followed_and_published_before_its_event_is_sent() {
 }
 
 #[test]
-fn attempts_are_repeated_with_growing_waits() {
+fn attempts_are_repeated_with_increasing_waits() {
     let mut stage = begin();
     let mut waits = Vec::new();
     for failures in 1..=8 {
         let mut out = stage.handle(unreachable());
-        let Some(Out::After(Key::Retry, wait, Msg::Retry)) = out.pop() else { panic!("it waits") };
+        let Some(Out::After(Key::Retry, wait, Msg::Retry)) = out.pop() else { panic!("no retry timer") };
         assert_eq!(shown(out), ["status connecting Some(\"no server\")"]);
         let whole = (RETRY.initial * (1 << (failures - 1))).min(RETRY.max);
         assert!(whole / 2 <= wait && wait <= whole, "the wait after {failures} failures is {wait:?}");
@@ -77,17 +77,17 @@ fn attempts_are_repeated_with_growing_waits() {
     stage.handle(Msg::Made(Ok(MADE)));
     stage.handle(Msg::State(1, State::Ended));
     let out = stage.handle(unreachable());
-    assert!(matches!(out[1], Out::After(_, wait, _) if wait <= RETRY.initial), "a session ends the row");
+    assert!(matches!(out[1], Out::After(_, wait, _) if wait <= RETRY.initial), "a session resets the wait");
 }
 
 #[test]
-fn a_refused_namespace_ends_it() {
+fn a_refused_namespace_ends_the_supervisor() {
     let out = begin().handle(Msg::Made(Err(Failure::Refused("another layout"))));
     assert_eq!(shown(out), ["refuse another layout"]);
 }
 
 #[test]
-fn a_connection_lost_and_regained_between_two_looks_causes_two_events() {
+fn a_connection_lost_and_regained_between_two_reports_causes_two_events() {
     let out = up().handle(Msg::State(1, State::Connected));
     let both = ["status Disconnected", "event Disconnected", "status Connected", "event Reconnected"];
     assert_eq!(shown(out), both);
@@ -104,12 +104,12 @@ fn a_lost_connection_is_reported_once() {
 }
 
 #[test]
-fn the_next_attempt_begins_before_the_end_of_a_session_is_reported() {
+fn the_next_attempt_starts_before_the_end_of_a_session_is_reported() {
     let mut stage = up();
     let over = ["disarm Heartbeat", "forget", "connect", "status connecting None", "event Expired"]
         .map(str::to_owned);
     assert_eq!(shown(stage.handle(Msg::State(1, State::Ended))), over);
-    assert!(stage.handle(Msg::State(1, State::Ended)).is_empty(), "it ends once");
+    assert!(stage.handle(Msg::State(1, State::Ended)).is_empty(), "a session ends once");
     assert_eq!(shown(stage.handle(Msg::Made(Ok(MADE))))[0], "follow 2");
     stage.handle(Msg::State(2, State::Disconnected));
     assert_eq!(shown(stage.handle(Msg::State(2, State::Ended))), over, "also while disconnected");
@@ -126,13 +126,13 @@ fn a_state_of_an_older_generation_is_ignored() {
 }
 
 #[test]
-fn a_late_subscriber_is_greeted_with_the_present_state() {
+fn a_late_subscriber_receives_the_current_state_first() {
     let mut stage = begin();
     let mut greeted = |msg: Option<Msg>| {
         msg.into_iter().for_each(|msg| drop(stage.handle(msg)));
         match stage.handle(Msg::Subscribe(7)).pop() {
             Some(Out::Tell(Tell::Greet(7, events))) => events,
-            _ => panic!("it is greeted"),
+            _ => panic!("no greeting"),
         }
     };
     let connected = SessionEvent::Connected { session: 1, timeout: TIMEOUT };
@@ -148,7 +148,7 @@ fn heartbeats_follow_their_answers_five_times_per_timeout() {
     let mut stage = up();
     for answer in [Some(Duration::from_millis(1)), None] {
         let mut out = stage.handle(Msg::Answered(1, answer));
-        let Some(Out::After(Key::Heartbeat, wait, Msg::Heartbeat)) = out.pop() else { panic!("it waits") };
+        let Some(Out::After(Key::Heartbeat, wait, Msg::Heartbeat)) = out.pop() else { panic!("no timer") };
         assert_eq!(wait, TIMEOUT / HEARTBEATS);
         assert_eq!(shown(stage.handle(Msg::Heartbeat)), ["heartbeat 1"]);
     }

@@ -3,10 +3,10 @@
 use bellwether_core::trace::TraceContext;
 use tracing::Span;
 
-/// Puts a span that was not entered yet into a trace. Nothing, in a build without the feature `otel`.
+/// Puts a span that was not entered yet into a trace. Does nothing in a build without the feature `otel`.
 pub fn follow(_: &Span, _: Option<&TraceContext>) {}
 
-/// What a span's children are to follow: none, in a build without the feature `otel`.
+/// Returns the trace context for the span's children: always `None` in a build without the feature `otel`.
 #[must_use]
 pub fn context(_: &Span) -> Option<TraceContext> {
     None

@@ -1,12 +1,12 @@
-//! Spans as OpenTelemetry's layer sees them.
+//! Spans with the trace context of OpenTelemetry's layer.
 
 use bellwether_core::trace::TraceContext;
 use opentelemetry::trace::{SpanContext, SpanId, Status, TraceContextExt, TraceFlags, TraceId, TraceState};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Puts a span that was not entered yet into a trace, if the process's subscriber has OpenTelemetry's layer and the layer
-/// has the span.
+/// Puts a span that was not entered yet into a trace, if the process's subscriber has OpenTelemetry's layer and the
+/// layer records the span.
 pub fn follow(span: &Span, trace: Option<&TraceContext>) {
     let Some(trace) = trace else { return };
     let parent = SpanContext::new(
@@ -17,11 +17,11 @@ pub fn follow(span: &Span, trace: Option<&TraceContext>) {
         TraceState::NONE,
     );
     if let Err(error) = span.set_parent(opentelemetry::Context::new().with_remote_span_context(parent)) {
-        tracing::trace!(%error, "a span outside its trace");
+        tracing::trace!(%error, "cannot link a span to its trace");
     }
 }
 
-/// What a span's children are to follow; none if nobody gave it an id.
+/// Returns the trace context for the span's children; `None` if the span has no id.
 #[must_use]
 pub fn context(span: &Span) -> Option<TraceContext> {
     let context = span.context();

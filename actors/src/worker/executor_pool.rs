@@ -15,23 +15,23 @@ use super::pulse::Pulse;
 use super::runs::Runs;
 use crate::{Concern, Context};
 
-/// From when slots are first seen to be stuck, or no longer, to when the leader is told.
+/// The wait between a change of the number of stuck slots and the update of the registration.
 const COUNT_AFTER: Duration = Duration::from_secs(1);
 
 /// The timers of the executor pool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The machine's time.
+    /// The next time that the machine waits for.
     Wake,
     /// The stuck slots are counted again.
     Count,
-    /// The grace of a handler that was told to stop.
+    /// The grace period of a handler that was asked to stop.
     Grace(JobId),
 }
 
-/// What the executor pool is started with.
+/// The arguments of the executor pool.
 pub struct Args {
-    /// Runs the handlers.
+    /// The port that runs the handlers.
     pub runs: Box<dyn Runs>,
     /// The slots of the process.
     pub slots: u32,
@@ -46,9 +46,9 @@ pub struct ExecutorPool {
     machine: executor_pool::ExecutorPool,
     /// The pulses of attempts that wait for a slot.
     pulses: HashMap<JobId, Arc<Pulse>>,
-    /// Slots that are taken by runs without an attempt, as the wing was last told.
+    /// The number of slots held by runs without an open attempt, as last reported to the wing.
     stuck: u32,
-    /// Whether the stuck slots will be counted again.
+    /// Whether the timer for counting stuck slots is set.
     counting: bool,
 }
 
@@ -60,15 +60,15 @@ pub enum ExecutorPoolMsg {
     Ended(Vec<Ended>),
     /// A slot was granted.
     Slot,
-    /// The stuck slots are to be counted again.
+    /// Count the stuck slots again.
     Count,
 }
 
 kinds!(ExecutorPoolMsg { Tell => Event, Ended, Slot, Count });
 
-/// What the executor pool tells its neighbours.
+/// Messages of the executor pool to its neighbours.
 pub enum Tell {
-    /// To the reporter: these attempts begin.
+    /// To the reporter: these attempts start.
     Begun(Vec<(Begun, Arc<Pulse>)>),
     /// To the reporter: these attempts have ended.
     Report(Vec<Finished>),
@@ -82,11 +82,11 @@ pub enum Tell {
     Idle,
     /// To the wing: another node closed an attempt of this worker.
     TakenForHung,
-    /// To the wing: so many slots can be used.
+    /// To the wing: the number of usable slots.
     Usable(u32),
 }
 
-/// What is told to a neighbour in one message.
+/// Items that are sent to a neighbour in one message.
 #[derive(Default)]
 struct Outgoing {
     finished: Vec<Finished>,
@@ -179,7 +179,7 @@ impl ExecutorPool {
         }
     }
 
-    /// The leases run from now on, whether a slot is free or not.
+    /// Starts the leases now, whether a slot is free or not.
     fn begin(&mut self, cx: &mut Context<'_, Self>, starts: &[Start]) {
         let begun = starts.iter().map(|start| {
             let Start { job, assignment, assignment_version: version, record, .. } = start;
@@ -195,7 +195,7 @@ impl ExecutorPool {
         cx.tell(Tell::Begun(begun));
     }
 
-    /// Carries out an effect. Gives back an event that it leads to at once.
+    /// Carries out an effect. Returns the event that follows from it immediately, if any.
     fn carry_out(
         &mut self,
         cx: &mut Context<'_, Self>,
@@ -210,15 +210,14 @@ impl ExecutorPool {
             }
             Effect::ReturnSlot => self.runs.return_slot(),
             Effect::Launch(start) => {
-                let pulse =
-                    self.pulses.remove(&start.job).expect("an attempt that was started has its pulse");
+                let pulse = self.pulses.remove(&start.job).expect("a started attempt has a pulse");
                 let (job, attempt) = (start.job.clone(), start.assignment.attempt);
                 if let Err(how) = self.runs.launch(*start, pulse) {
                     return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
                 }
             }
             Effect::Signal(job, attempt) => {
-                // The end of a run that has just ended is in the mailbox already.
+                // If the run has just ended, its end is already in the mailbox.
                 if self.runs.signal(&job) {
                     let over = ExecutorPoolMsg::Tell(Event::GraceOver(job.clone(), attempt));
                     cx.after(Key::Grace(job), CANCEL_GRACE, over);
@@ -244,14 +243,15 @@ impl ExecutorPool {
         None
     }
 
-    /// Slots whose runs go on although their attempts are closed. No job can use them, and the leader knows only the
-    /// jobs in the inbox.
+    /// Counts the slots whose runs continue although their attempts are closed. No job can use these slots, and the
+    /// leader knows only the jobs in the inbox.
     fn stuck_now(&self) -> u32 {
         let used = self.runs.free().saturating_add(self.machine.attending());
         self.slots.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX))
     }
 
-    /// A run that ends gives its slot back shortly before or after its end is noted, so the count waits.
+    /// Sets the timer for counting. The count waits because a run returns its slot shortly before or after its end is
+    /// processed.
     fn count_later(&mut self, cx: &mut Context<'_, Self>) {
         if !self.counting && (self.stuck > 0 || self.stuck_now() > 0) {
             self.counting = true;
@@ -264,7 +264,7 @@ impl ExecutorPool {
         let stuck = self.stuck_now();
         if stuck != self.stuck {
             self.stuck = stuck;
-            tracing::warn!(stuck, "slots are taken by runs that were given up and go on");
+            tracing::warn!(stuck, "slots are held by abandoned runs that have not returned");
             cx.tell(Tell::Usable(self.slots.saturating_sub(stuck)));
         }
     }

@@ -1,7 +1,7 @@
 //! The inbox watcher: watches and reads the worker's inbox, as the [`inbox_watcher::InboxWatcher`] machine decides.
 //!
-//! The watch is requested first and the listing right behind it on the same session, so nothing falls between. Both are
-//! repeated at every reconnection, and the listing every 30 s, because watches are hints.
+//! The watch is requested first and the listing directly after it in the same session, so no change is missed between
+//! the two. Both are repeated at every reconnection, and the listing every 30 s, because watches are hints.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use metrics::counter;
 
 use crate::{Concern, Context, Feed};
 
-/// How long a hint that was lost while connected can delay a job.
+/// The longest delay of a job whose hint was lost while the session was connected.
 const RELIST: Duration = Duration::from_secs(30);
 
-/// Until a watch or a listing that ZooKeeper refused is asked for again.
+/// The wait before a watch or a listing that ZooKeeper refused is requested again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The watch and the timers of the inbox watcher.
@@ -30,7 +30,7 @@ pub enum Key {
     Inbox,
     /// The periodic listing.
     Sweep,
-    /// The next try after a refusal.
+    /// The next attempt after a refusal.
     Retry,
 }
 
@@ -39,7 +39,7 @@ pub struct InboxWatcher {
     worker: WorkerId,
     machine: inbox_watcher::InboxWatcher,
     up: bool,
-    /// The timer of the next try is under way. It stays, so that refusals in a row cannot put it off.
+    /// Whether the retry timer is set. It is not set again, so repeated refusals cannot postpone the retry.
     trying: bool,
 }
 
@@ -47,36 +47,36 @@ pub struct InboxWatcher {
 pub enum InboxWatcherMsg {
     /// The connection is lost.
     Hold,
-    /// It is back.
+    /// The connection is back.
     Resume,
-    /// List everything now.
+    /// List the inbox now.
     Relist,
-    /// From the executor.
+    /// From the executor: these attempts are closed.
     Closed(Vec<JobId>),
-    /// From the executor.
+    /// From the executor: read these jobs again.
     Recheck(Vec<JobId>),
-    /// From the watch.
+    /// From the watch on the inbox.
     Feed(Feed),
-    /// The names in the inbox; nothing when it is gone.
+    /// The jobs in the inbox; `None` when the inbox does not exist.
     Listed(ReadResult<Option<Vec<JobId>>>),
-    /// What was read.
+    /// The jobs that were read.
     Read(Vec<(JobId, Found)>),
-    /// What was not.
+    /// The jobs whose read failed.
     Unread(Vec<JobId>, ReadError),
-    /// A hand-back was rejected, and this goes instead.
+    /// A requeue was rejected; this one replaces it.
     Refused(Box<Requeue>),
-    /// What was to be set aside has been before: only its assignment goes.
+    /// The job already has a quarantine note: delete only its assignment.
     SetAside(JobId, String),
-    /// The time for the periodic listing, or for another try.
+    /// The periodic listing or a retry is due.
     Again(Again),
 }
 
-/// For what it is time.
+/// The action that is due.
 #[derive(Clone, Copy)]
 pub enum Again {
     /// The periodic listing.
     Periodic,
-    /// Another try.
+    /// Another attempt to watch and list.
     Watch,
 }
 
@@ -96,13 +96,13 @@ kinds!(InboxWatcherMsg {
     Again => Again,
 });
 
-/// What it tells.
+/// Messages of the inbox watcher to its neighbours.
 pub enum Tell {
     /// To the executor.
     Executor(ToExecutor),
-    /// To the wing.
+    /// To the wing: the inbox does not exist.
     InboxGone,
-    /// To the wing: somebody closed an attempt of ours.
+    /// To the wing: another node closed an attempt of this worker.
     TakenForHung,
 }
 
@@ -143,7 +143,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Listed(Err(error)) => self.refused(cx, &error),
             InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
             InboxWatcherMsg::Unread(jobs, error) => {
-                tracing::debug!(%error, "jobs of the inbox could not be read");
+                tracing::debug!(%error, "cannot read jobs of the inbox");
                 self.feed(cx, Event::ReadFailed(jobs));
                 self.refused(cx, &error);
             }
@@ -162,7 +162,7 @@ impl Concern for InboxWatcher {
 }
 
 impl InboxWatcher {
-    /// Asks for a watch, then for a listing.
+    /// Requests the watch and then a listing.
     fn watch(&mut self, cx: &mut Context<'_, Self>) {
         self.trying = false;
         cx.disarm(Key::Retry);
@@ -180,12 +180,12 @@ impl InboxWatcher {
         }
     }
 
-    /// A lost connection is followed by a Resume; a refusal by nothing.
+    /// Sets the retry timer after a refusal. After a lost connection no timer is needed, because a `Resume` follows.
     fn refused(&mut self, cx: &mut Context<'_, Self>, error: &ReadError) {
         match error {
             ReadError::Disconnected => {}
             ReadError::Refused(_) => {
-                tracing::error!(%error, "ZooKeeper refuses to show the inbox");
+                tracing::error!(%error, "ZooKeeper refused to list or read the inbox");
                 if !std::mem::replace(&mut self.trying, true) {
                     cx.after(Key::Retry, RETRY, InboxWatcherMsg::Again(Again::Watch));
                 }
@@ -198,14 +198,14 @@ impl InboxWatcher {
         for Change { place, kind } in changes {
             let (worker, job) = match place {
                 Place::Assignment(worker, job) => (worker, job),
-                // The inbox itself: retired, or taken away.
+                // The inbox itself was deleted: the worker has retired, or an operator deleted it.
                 Place::Inbox(_) if kind == ChangeKind::Deleted => {
                     self.list(cx);
                     continue;
                 }
                 _ => continue,
             };
-            debug_assert_eq!(worker, self.worker, "only our inbox is watched");
+            debug_assert_eq!(worker, self.worker, "only this worker's inbox is watched");
             match kind {
                 ChangeKind::Created => created.push(job),
                 ChangeKind::DataChanged => changed.push(job),
@@ -230,13 +230,13 @@ impl InboxWatcher {
                 }
                 Effect::Zombie(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Zombie(job, attempt))),
                 Effect::Missed(job) => {
-                    tracing::warn!(%job, "taken away before it was read");
+                    tracing::warn!(%job, "an assignment was removed before this worker read it");
                     cx.tell(Tell::TakenForHung);
                 }
                 Effect::Quarantine { job, note } => {
-                    tracing::error!(%job, %note, "set aside: its stored bytes cannot be used");
+                    tracing::error!(%job, %note, "the job is quarantined: its stored bytes cannot be used");
                     cx.commit(txn::quarantine(&job, self.worker, &note), |_, outcome| match outcome {
-                        // It was set aside before, retried, and is as unreadable as it was.
+                        // The job was quarantined and retried before, and is still unreadable.
                         Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) => {
                             Some(InboxWatcherMsg::SetAside(job, note))
                         }
@@ -245,9 +245,9 @@ impl InboxWatcher {
                 }
                 Effect::Requeue(requeue) => self.hand_back(cx, requeue),
                 Effect::Discard { job, assignment, record } => {
-                    tracing::warn!(%job, "an assignment that stands for nothing is removed");
+                    tracing::warn!(%job, "removing an assignment without an open attempt");
                     cx.commit(txn::discard(&job, self.worker, assignment, record), move |_, outcome| {
-                        tracing::debug!(%job, ?outcome, "the next listing tells what became of it");
+                        tracing::debug!(%job, ?outcome, "removed an assignment; the next listing verifies it");
                         None
                     });
                 }
@@ -265,10 +265,10 @@ impl InboxWatcher {
         let Start { job, assignment, record, .. } = requeue.start();
         tracing::warn!(
             %job, assigned = assignment.attempt, closed = record.attempts,
-            "assigned by what the leader knew of old: queued again, or ended if it is cancelled"
+            "the assignment was made from an outdated record: requeueing the job, or ending it if it is cancelled"
         );
         cx.commit(requeue.ops(self.worker, cx.wall), move |ops, outcome| {
-            tracing::debug!(job = %requeue.job(), ?outcome, "the next listing tells what became of it");
+            tracing::debug!(job = %requeue.job(), ?outcome, "requeued a job; the next listing verifies it");
             requeue.answered(&ops, &outcome).map(InboxWatcherMsg::Refused)
         });
     }
@@ -282,16 +282,16 @@ impl InboxWatcher {
 }
 
 fn job(name: &String) -> Option<JobId> {
-    JobId::new(name)
-        .inspect_err(|error| tracing::warn!(%error, "a foreign znode in the inbox is left alone"))
-        .ok()
+    JobId::new(name).inspect_err(|error| tracing::warn!(%error, "ignoring a foreign znode in the inbox")).ok()
 }
 
-/// What is not applied is found again by the next listing.
+/// Counts a job that was quarantined. The next listing finds it again if the transaction was not applied.
 fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxWatcherMsg> {
     match outcome {
         Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
-        Outcome::Rejected(_) | Outcome::Unknown => tracing::debug!(%job, ?outcome, "not set aside yet"),
+        Outcome::Rejected(_) | Outcome::Unknown => {
+            tracing::debug!(%job, ?outcome, "the job is not quarantined yet")
+        }
     }
     None
 }
@@ -301,7 +301,7 @@ pub fn paths<'a>(worker: WorkerId, jobs: impl Iterator<Item = &'a JobId>) -> Vec
     jobs.flat_map(|job| [path::assignment(worker, job), path::record(job)]).collect()
 }
 
-/// What was read at [`paths`].
+/// Pairs the nodes that were read at [`paths`].
 pub fn found(nodes: &[Option<Node>]) -> impl Iterator<Item = Found> {
     nodes.chunks_exact(2).map(|pair| Found { assignment: Node::look(&pair[0]), record: Node::look(&pair[1]) })
 }
@@ -314,7 +314,7 @@ mod tests {
     use crate::stage::{Stage, watched};
 
     #[test]
-    fn the_inbox_is_watched_again_when_the_connection_is_back() {
+    fn the_inbox_is_watched_again_after_a_reconnect() {
         let worker = WorkerId::new(Uuid::nil());
         let (mut stage, started) = Stage::<InboxWatcher>::start(worker);
         assert_eq!(watched(&started), [path::inbox(worker)]);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_in_a_row_are_followed_by_one_try() {
+    fn repeated_refusals_are_followed_by_one_retry() {
         use crate::Out;
         let (mut stage, _) = Stage::<InboxWatcher>::start(WorkerId::new(Uuid::nil()));
         let mut tries = |msg| {
@@ -332,6 +332,6 @@ mod tests {
         let refused = || InboxWatcherMsg::Listed(Err(ReadError::Refused(Reason::NoAuth)));
         assert_eq!([tries(refused()), tries(refused())], [1, 0]);
         assert_eq!(tries(InboxWatcherMsg::Again(Again::Watch)), 0);
-        assert_eq!(tries(refused()), 1, "the try was made");
+        assert_eq!(tries(refused()), 1, "the retry was sent");
     }
 }

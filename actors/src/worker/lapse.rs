@@ -1,12 +1,12 @@
-//! How long the run of a job with a lane may go on.
+//! The end of a run that holds a lane.
 //!
-//! After the last instant at which its session can be trusted, the leader may give the lane to the next job (S6). So a run
-//! does not begin then, it ends then, and its result does not count. The host of the runs asks here at a run's beginning,
-//! when it has an end, and at each time that the answer names.
+//! When the session can no longer be trusted, the leader may give the lane to the next job (S6). From then on a run
+//! does not start, a running handler is stopped, and its result does not count. The host of the runs calls
+//! [`next_look`] when a run starts, when it has a result, and at each time that `next_look` returns.
 
 use bellwether_core::time::Millis;
 
-/// When to ask again; `None` if the run is over. The trust may have been renewed by then.
+/// Returns the time of the next call, or `None` if the run must end. The trust may have been renewed by then.
 #[must_use]
 pub fn next_look(trusted_until: Millis, now: Millis) -> Option<Millis> {
     (now < trusted_until).then_some(trusted_until)

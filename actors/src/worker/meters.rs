@@ -1,4 +1,4 @@
-//! The reporter's metrics by kind, with their handles kept: a lookup per job would cost more than the count.
+//! The reporter's metrics by kind. The handles are cached, because a lookup per job costs more than the count itself.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl Meters {
             AttemptEndKind::Released => meters.released.increment(1),
             AttemptEndKind::Deferred => meters.deferred.increment(1),
             AttemptEndKind::LeaseExpired => meters.lease_expired.increment(1),
-            // What counts of the first is that the job is dead; only a leader closes attempts as the second.
+            // An overdue job is counted as dead below. Only a leader closes attempts as lost.
             AttemptEndKind::Overdue | AttemptEndKind::Lost => {}
         }
         if dead {

@@ -1,4 +1,4 @@
-//! The concerns of a worker: one incarnation after the other registers, runs jobs and reports.
+//! The concerns of a worker. Incarnations follow one another: each registers, runs jobs and reports.
 
 pub mod executor_pool;
 pub mod inbox_watcher;

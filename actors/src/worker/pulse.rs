@@ -1,8 +1,8 @@
-//! The cell between a handler and its worker: what the handler says about its attempt, and until when the lease runs.
+//! The cell between a handler and its worker: the handler's reports about its attempt, and the end of the lease.
 //!
-//! The handler writes into the cell and, if the cell was empty, notifies the worker, which empties the cell when the
-//! notification arrives. So a handler that reports often fills no mailbox: one notification is under way, and the newest
-//! report counts.
+//! The handler writes into the cell and notifies the worker if the cell was empty. The worker empties the cell when the
+//! notification arrives. So a handler that reports often does not fill the mailbox: at most one notification is in
+//! flight, and only the newest report counts.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use bellwether_core::job::{Progress, ProgressError};
 use bellwether_core::name::JobId;
 use bellwether_core::time::Millis;
 
-/// An attempt: its job and its number.
+/// The id of an attempt: its job and its number.
 pub type Word = (JobId, u32);
 
-/// Tells the worker that the cell of an attempt is not empty.
+/// Notifies the worker that the cell of an attempt is not empty.
 pub type Notify = Arc<dyn Fn(Word) + Send + Sync>;
 
 /// The cell of one attempt.
@@ -32,12 +32,12 @@ struct Cell {
     said: Said,
 }
 
-/// What a handler said since the cell was last emptied.
+/// The handler's reports since the cell was last emptied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// It asked for a lease of this length.
+    /// The handler requested a lease of this length.
     pub renew: Option<Duration>,
-    /// It reported this progress.
+    /// The handler reported this progress.
     pub progress: Option<Progress>,
 }
 
@@ -48,37 +48,37 @@ impl Said {
 }
 
 impl Pulse {
-    /// The cell of an attempt that begins with the progress of the one before.
+    /// Creates the cell of an attempt that starts with the progress of the previous attempt.
     #[must_use]
     pub fn new(of: Word, notify: Option<Notify>, until: Millis, progress: Progress) -> Self {
         Self { of, notify, cell: Mutex::new(Cell { until, progress, said: Said::default() }) }
     }
 
-    /// A holder of the lock cannot panic between two changes.
+    /// Locks the cell. Poison is ignored: a holder of the lock cannot panic between two changes.
     fn cell(&self) -> MutexGuard<'_, Cell> {
         self.cell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when the attempt's lease runs.
+    /// The end of the attempt's lease.
     #[must_use]
     pub fn until(&self) -> Millis {
         self.cell().until
     }
 
-    /// The lease was renewed.
+    /// Sets the end of the lease after a renewal.
     pub fn set_until(&self, until: Millis) {
         self.cell().until = until;
     }
 
-    /// The handler asks for a lease of this length from now on.
+    /// Requests a lease of this length from now on.
     pub fn renew(&self, lease: Duration) {
         self.say(|cell| cell.said.renew = cell.said.renew.max(Some(lease)));
     }
 
-    /// The handler reports its progress.
+    /// Reports the handler's progress.
     ///
     /// # Errors
-    /// What `change` refuses. Nothing is reported then.
+    /// The error of `change`. The progress is then unchanged.
     pub fn progress(
         &self,
         change: impl FnOnce(Progress) -> Result<Progress, ProgressError>,
@@ -90,7 +90,7 @@ impl Pulse {
         })
     }
 
-    /// The newest progress, whether it is written or not.
+    /// The newest progress, whether it is already written to ZooKeeper or not.
     #[must_use]
     pub fn said_last(&self) -> Progress {
         self.cell().progress.clone()
@@ -109,7 +109,7 @@ impl Pulse {
         said
     }
 
-    /// Empties the cell.
+    /// Empties the cell and returns its reports.
     #[must_use]
     pub fn take(&self) -> Said {
         std::mem::take(&mut self.cell().said)
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_that_reports_often_notifies_once_and_its_newest_report_counts() {
+    fn many_reports_cause_one_notification_and_the_newest_report_counts() {
         let (to, words) = mpsc::channel();
         let of = (JobId::new("a").unwrap(), 1);
         let notify: Notify = Arc::new(move |word| to.send(word).unwrap());
@@ -145,11 +145,11 @@ mod tests {
         assert_eq!((said.renew, said.progress.unwrap().percent()), (Some(Duration::from_secs(9)), Some(100)));
         assert_eq!(pulse.take(), Said::default());
         pulse.renew(Duration::from_secs(1));
-        assert_eq!(words.try_recv(), Ok(of), "the cell was emptied: it notifies again");
+        assert_eq!(words.try_recv(), Ok(of), "an emptied cell notifies again");
     }
 
     #[test]
-    fn a_report_beyond_its_bounds_is_refused_and_nothing_is_said() {
+    fn an_invalid_report_is_refused_and_leaves_the_cell_empty() {
         let pulse = Pulse::new((JobId::new("a").unwrap(), 1), None, Millis(0), Progress::default());
         pulse.progress(|progress| progress.with_message(Some(101), "")).unwrap_err();
         assert_eq!(pulse.take(), Said::default());

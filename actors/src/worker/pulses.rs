@@ -1,8 +1,8 @@
-//! The pulses of a worker's attempts, by job *and attempt*: a blocking handler that was given up may still report, and its
+//! The pulses of a worker's attempts, by job *and attempt*: an abandoned blocking handler may still report, and its
 //! notification must not empty the pulse of the next attempt.
 //!
-//! A pulse is kept from the beginning of its attempt until the attempt is reported, or is known to be closed by another
-//! node. So there are no more pulses than jobs in the worker's inbox.
+//! A pulse is kept from the start of its attempt until the attempt is reported, or is known to be closed by another
+//! node. So there are at most as many pulses as jobs in the worker's inbox.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use bellwether_core::name::JobId;
 
 use super::pulse::{Pulse, Word};
 
-/// A job has one attempt at a time here.
+/// The pulse of each job's current attempt: a worker runs one attempt of a job at a time.
 #[derive(Debug, Default)]
 pub(super) struct Pulses(HashMap<JobId, (u32, Arc<Pulse>)>);
 
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_an_attempt_that_is_over_does_not_empty_the_pulse_of_the_next() {
+    fn a_late_report_of_an_ended_attempt_does_not_empty_the_pulse_of_the_next() {
         let mut pulses = Pulses::default();
         pulses.begin(word(1), pulse(1));
         let second = pulse(2);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_is_over_leaves_nothing() {
+    fn an_ended_attempt_leaves_no_pulse() {
         let mut pulses = Pulses::default();
         pulses.begin(word(1), pulse(1));
         pulses.end(&word(1));

@@ -10,43 +10,43 @@ use bellwether_core::time::Millis;
 
 use super::pulse::{Pulse, Word};
 
-/// Runs handlers in slots. A host gives one to each executor pool.
+/// Runs handlers in slots. The host creates one for each executor pool.
 ///
-/// The slots belong to the process, because a blocking handler that was given up keeps its slot until it returns. When the
-/// port is dropped, every run that it launched is told to stop and aborted.
+/// The slots belong to the process, because an abandoned blocking handler keeps its slot until it returns. When the
+/// port is dropped, every run that it launched is asked to stop and aborted.
 pub trait Runs: Send {
-    /// Makes the pulse of an attempt that begins with this progress.
+    /// Creates the pulse of an attempt that starts with this progress.
     fn pulse(&mut self, of: Word, until: Millis, progress: Progress) -> Arc<Pulse>;
 
-    /// Whether the lease of this kind's attempts is renewed automatically, unless the job says otherwise.
+    /// Whether the leases of this kind's attempts are renewed automatically. A job's own setting takes precedence.
     fn auto_renews(&self, kind: &Kind) -> bool;
 
-    /// Grants a slot now, or says `false` and sends [`ExecutorPoolMsg::Slot`](super::executor_pool::ExecutorPoolMsg::Slot) when it
-    /// has granted one.
+    /// Grants a slot and returns `true`, or returns `false` and sends
+    /// [`ExecutorPoolMsg::Slot`](super::executor_pool::ExecutorPoolMsg::Slot) when it has granted one.
     fn want_slot(&mut self) -> bool;
 
-    /// Gives the granted slot back.
+    /// Returns the granted slot.
     fn return_slot(&mut self);
 
-    /// The slots that no handler has, the granted one included.
+    /// The number of slots without a handler, including the granted one.
     fn free(&self) -> usize;
 
-    /// Runs the handler in the granted slot. Its end comes as
-    /// [`ExecutorPoolMsg::Ended`](super::executor_pool::ExecutorPoolMsg::Ended), once, however the run ends.
+    /// Runs the handler in the granted slot. The end of the run, whatever its cause, is sent once as
+    /// [`ExecutorPoolMsg::Ended`](super::executor_pool::ExecutorPoolMsg::Ended).
     ///
-    /// The handler may begin at once, so its pulse may notify the status reporter before the executor pool's message about
-    /// this attempt gets there.
+    /// The handler may start immediately, so its pulse may notify the status reporter before the executor pool's
+    /// message about this attempt arrives there.
     ///
     /// # Errors
-    /// How the attempt ends when its run cannot begin. The slot is given back.
+    /// How the attempt ends if its run cannot start. The slot is returned.
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run>;
 
-    /// Tells a handler to stop; `false` when its run has ended.
+    /// Asks a handler to stop; returns `false` if its run has ended.
     fn signal(&mut self, job: &JobId) -> bool;
 
-    /// Aborts a run. Its end comes as for any other.
+    /// Aborts a run. Its end is sent as for any other run.
     fn abort(&mut self, job: &JobId);
 
-    /// The executor pool has the end of this run.
+    /// Forgets a run whose end the executor pool has received.
     fn forget(&mut self, job: &JobId);
 }

@@ -1,7 +1,8 @@
-//! The status reporter: writes how attempts fare, as the [`Beats`] machine decides, and how they ended, as the
-//! [`Reporter`] machine decides.
+//! The status reporter: writes the lease renewals and the progress of attempts, as the [`Beats`] machine decides, and
+//! their results, as the [`Reporter`] machine decides.
 //!
-//! Both machines write the same assignment, so both are here: the close of an attempt carries what its last beat left.
+//! Both machines write the same assignment, so both are in this concern: the close of an attempt includes the state
+//! that its last beat wrote.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use super::pulse::{Pulse, Said, Word};
 use super::pulses::Pulses;
 use crate::{Concern, Context, trace};
 
-/// The timers of the status reporter. Each machine may wait for several times at once.
+/// The timers of the status reporter. Each machine may wait for several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The beats' time.
+    /// A time that the beats' machine waits for.
     Beat(Millis),
-    /// The reporter's time.
+    /// A time that the reporter's machine waits for.
     Close(Millis),
 }
 
@@ -47,7 +48,7 @@ pub struct StatusReporter {
 
 /// Messages to the status reporter.
 pub enum StatusReporterMsg {
-    /// From the executor: these attempts begin.
+    /// From the executor: these attempts start.
     Begun(Vec<(Begun, Arc<Pulse>)>),
     /// From handlers: the pulses of these attempts are not empty.
     Said(Vec<Word>),
@@ -61,7 +62,7 @@ pub enum StatusReporterMsg {
 
 kinds!(StatusReporterMsg { Begun, Said, Report, Tell => Event, Beat => beats::Event });
 
-/// What the status reporter tells its neighbours.
+/// Messages of the status reporter to its neighbours.
 pub enum Tell {
     /// To the executor.
     Executor(ToExecutor),
@@ -116,8 +117,8 @@ impl Concern for StatusReporter {
 }
 
 impl StatusReporter {
-    /// A handler may run before this message arrives, and its notification was then about an unknown attempt. The cell does
-    /// not notify again until it is emptied, so it is looked into here.
+    /// Registers the pulses of new attempts. A handler may report before this message arrives; its notification is then
+    /// about an unknown attempt and is ignored. The cell does not notify again until it is emptied, so it is read here.
     fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(Begun, Arc<Pulse>)>) {
         let word = |begun: &Begun| (begun.job.clone(), begun.assignment.attempt);
         let words: Vec<Word> = begun.iter().map(|(begun, _)| word(begun)).collect();
@@ -130,7 +131,7 @@ impl StatusReporter {
         words.into_iter().for_each(|word| self.said(cx, word));
     }
 
-    /// Takes what a handler said, if its attempt is not over.
+    /// Takes the reports of a handler, unless its attempt has ended.
     fn said(&mut self, cx: &mut Context<'_, Self>, word: Word) {
         let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
         let (job, attempt) = word;
@@ -165,7 +166,7 @@ impl StatusReporter {
         self.close(cx, closes);
     }
 
-    /// Gives back the attempts that are to be closed.
+    /// Feeds the beats' machine. Returns the attempts to close.
     fn beats(&mut self, cx: &mut Context<'_, Self>, event: beats::Event) -> Vec<Finished> {
         use beats::{Effect, Event};
         let mut effects = Vec::new();
@@ -184,7 +185,7 @@ impl StatusReporter {
                 }
                 Effect::Third(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Third(job, attempt))),
                 Effect::Lapsed(job, attempt) => {
-                    tracing::warn!(%job, attempt, "the attempt's lease is over: its handler is told to stop");
+                    tracing::warn!(%job, attempt, "the attempt's lease expired: asking its handler to stop");
                     cx.tell(Tell::Executor(ToExecutor::Lapsed(job, attempt)));
                 }
                 Effect::Cancel { job, attempt, assignment, version } => {
@@ -212,7 +213,7 @@ impl StatusReporter {
                     beats::Event::Read(jobs.into_iter().zip(found).collect())
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "assignments could not be read back yet");
+                    tracing::debug!(%error, "cannot read assignments back yet");
                     beats::Event::ReadFailed(jobs)
                 }
             })
@@ -240,7 +241,7 @@ impl StatusReporter {
                     counter!(metric::UNKNOWN_RESOLVED, "as" => label).increment(1);
                 }
                 Effect::Refused(close, reason) => {
-                    tracing::error!(job = %close.job(), %reason, "the attempt cannot be closed yet");
+                    tracing::error!(job = %close.job(), %reason, "ZooKeeper refused to close the attempt, retrying");
                 }
                 Effect::WakeAt(at) => {
                     cx.after(Key::Close(at), at.since(cx.now), StatusReporterMsg::Tell(Event::Wake));
@@ -274,7 +275,7 @@ impl StatusReporter {
             StatusReporterMsg::Tell(match nodes {
                 Ok(nodes) => Event::Read(closes.into_iter().zip(found(&nodes)).collect()),
                 Err(error) => {
-                    tracing::debug!(%error, "records could not be read back yet");
+                    tracing::debug!(%error, "cannot read records back yet");
                     Event::ReadFailed(closes)
                 }
             })
@@ -291,7 +292,7 @@ mod tests {
     use crate::Out;
     use crate::stage::Stage;
 
-    /// When the beats' machine is to be woken.
+    /// The times at which the beats' machine wakes.
     fn wakes(out: Vec<Out<StatusReporter>>) -> Vec<Millis> {
         let at = |out| match out {
             Out::After(Key::Beat(at), ..) => Some(at),
@@ -310,9 +311,9 @@ mod tests {
         StatusReporterMsg::Begun(vec![(begun, Arc::clone(pulse))])
     }
 
-    /// The executor's message and the handler's notification come from two threads.
+    /// The executor's message and the handler's notification come from different threads.
     #[test]
-    fn a_report_is_written_whether_it_comes_before_or_after_the_beginning_of_its_attempt() {
+    fn a_report_is_written_whether_it_arrives_before_or_after_the_start_of_its_attempt() {
         for is_first in [true, false] {
             let (mut stage, _) = Stage::<StatusReporter>::start(WorkerId::new(uuid::Uuid::from_u128(7)));
             let pulse = Arc::new(Pulse::new(word(), None, Millis(0), Progress::default()));
@@ -320,8 +321,8 @@ mod tests {
             let (begun, said) = (begun(&pulse), StatusReporterMsg::Said(vec![word()]));
             let messages = if is_first { [said, begun] } else { [begun, said] };
             let wakes: Vec<_> = messages.into_iter().flat_map(|msg| wakes(stage.handle(msg))).collect();
-            assert_eq!(pulse.take(), Said::default(), "the cell is empty: the next report notifies");
-            assert!(wakes.contains(&Millis(2_000)), "it is written after a second: {wakes:?}");
+            assert_eq!(pulse.take(), Said::default(), "the cell is empty, so the next report notifies");
+            assert!(wakes.contains(&Millis(2_000)), "the report is written after one second: {wakes:?}");
         }
     }
 }

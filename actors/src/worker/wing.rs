@@ -1,4 +1,4 @@
-//! The worker wing: a node's role as a worker, one incarnation after the other, as the machine [`wing::WorkerWing`] decides.
+//! The worker wing: a node's role as a worker, as the machine [`wing::WorkerWing`] decides.
 //!
 //! ```text
 //!  session ──events──▶ wing ──▶ inbox watcher ──▶ executor pool ──▶ status reporter
@@ -6,12 +6,12 @@
 //!                       └─ registers, drains, retires
 //! ```
 //!
-//! Answers come back with the *term* in which they were requested. A new incarnation begins a new term, and answers of an
-//! older one are dropped. The three children of an incarnation are stopped in their order and are never restarted by
-//! themselves: when one dies, the incarnation ends with it.
+//! Incarnations follow one another. Each answer carries the *term* of its request. A new incarnation starts a new term,
+//! and answers of older terms are dropped. The three children of an incarnation are stopped in order and are never
+//! restarted individually: when one of them dies, the incarnation ends.
 //!
-//! However the wing ends, its registration is deleted ([`Out::Will`](crate::Out::Will)): the session belongs to another
-//! actor and lives on, and a leader would believe that the incarnation lives.
+//! When the wing ends, for whatever reason, its registration is deleted ([`Out::Will`](crate::Out::Will)). The session
+//! belongs to another actor and stays open, so a leader would otherwise treat the incarnation as alive.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use super::inbox_watcher::InboxWatcherMsg;
 use crate::session::SessionEvent;
 use crate::{Concern, Context, Feed};
 
-/// The longest delay of an operator's drain whose hint was lost.
+/// The longest delay of an operator's drain if the watch event is lost.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The watch and the timers of the worker wing.
@@ -41,19 +41,19 @@ const LOOK: Duration = Duration::from_secs(30);
 pub enum Key {
     /// The watch on the registration.
     Registration,
-    /// The next look at the registration.
+    /// The periodic read of the registration.
     Look,
-    /// The machine's time.
+    /// A time that the machine waits for.
     Wake(Millis),
 }
 
-/// What the worker wing is started with.
+/// The arguments of the worker wing.
 pub struct Args {
-    /// What the worker offers; slots that are taken when an incarnation begins are left out of its registration.
+    /// The contents of the registration. Slots that are in use when an incarnation starts are not offered.
     pub info: WorkerInfo,
-    /// How long running jobs may take to end when an operator tells the worker to drain.
+    /// The grace period for running jobs when an operator drains the worker.
     pub drain_grace: Duration,
-    /// Counts the slots of the process that no run has.
+    /// Counts the free slots of the process.
     pub free_slots: Box<dyn Fn() -> u32 + Send>,
 }
 
@@ -61,7 +61,7 @@ pub struct Args {
 pub struct WorkerWing {
     args: Args,
     machine: wing::WorkerWing,
-    /// The session that serves, or may.
+    /// The current session, connected or not.
     session: Option<i64>,
     term: u64,
     id: WorkerId,
@@ -74,7 +74,7 @@ pub struct WorkerWing {
 pub enum WorkerWingMsg {
     /// From the session supervisor.
     Session(SessionEvent),
-    /// Finish within the grace, hand back the rest, and leave. [`Tell::Drained`] follows.
+    /// Finish the running jobs within the grace period, hand back the rest, and leave. [`Tell::Drained`] follows.
     Drain(Duration),
     /// The outcome of a write.
     Committed(u64, Outcome<()>),
@@ -82,17 +82,17 @@ pub enum WorkerWingMsg {
     Read(u64, ReadResult<Option<Node>>),
     /// From the executor pool: no attempt is left.
     Idle(u64),
-    /// From a child: another node closed an attempt of this worker. A leader may have taken the worker for hung.
+    /// From a child: another node closed an attempt of this worker. The leader may treat the worker as hung.
     TakenForHung(u64),
-    /// From the executor pool: so many slots can be used.
+    /// From the executor pool: the number of usable slots.
     Usable(u64, u32),
-    /// The outcome of writing what the worker offers now.
+    /// The outcome of updating the registration.
     Said(u64, Outcome<()>),
-    /// From the inbox watcher: the inbox is gone.
+    /// From the inbox watcher: the inbox does not exist.
     InboxGone(u64),
     /// From the watch on the registration.
     Feed(Feed),
-    /// The time to look at the registration.
+    /// The periodic read of the registration is due.
     Look,
     /// The machine's time has come.
     Wake,
@@ -113,7 +113,7 @@ kinds!(WorkerWingMsg {
     Wake,
 });
 
-/// What the worker wing tells its children and its host.
+/// Messages of the worker wing to its children and its host.
 pub enum Tell {
     /// Start the children of an incarnation.
     Start {
@@ -124,7 +124,7 @@ pub enum Tell {
         /// The slots that its registration offers.
         usable: u32,
     },
-    /// Stop the children, in their order.
+    /// Stop the children, in order.
     Stop,
     /// To the inbox watcher.
     Inbox(InboxWatcherMsg),
@@ -136,7 +136,7 @@ pub enum Tell {
     Status(Stage, Option<WorkerId>),
     /// The worker has drained.
     Drained(Drained),
-    /// The children died too often: the wing fails.
+    /// The wing fails, because its children died too often.
     Fail,
 }
 
@@ -184,7 +184,7 @@ impl Concern for WorkerWing {
             }
             WorkerWingMsg::Said(term, outcome) if term == self.term => Event::Said(outcome),
             WorkerWingMsg::InboxGone(term) if term == self.term => Event::InboxGone,
-            // Of an incarnation that is over.
+            // From an incarnation that has ended.
             WorkerWingMsg::Committed(..)
             | WorkerWingMsg::Read(..)
             | WorkerWingMsg::Idle(_)
@@ -205,7 +205,7 @@ impl Concern for WorkerWing {
 }
 
 impl WorkerWing {
-    /// A child has ended by itself. Its host calls this for the children of the present incarnation only.
+    /// Handles the unexpected end of a child. The host calls this only for the children of the current incarnation.
     pub fn child_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
         tracing::error!(worker = %self.id, why, "an actor of the worker died: this incarnation ends");
         self.feed(cx, Event::ChildDied);
@@ -237,7 +237,7 @@ impl WorkerWing {
             Effect::Renew => {
                 self.term += 1;
                 self.id = fresh(cx.wall, cx.rng);
-                // A run of an incarnation before takes a slot of this one.
+                // A run of an earlier incarnation still uses a slot.
                 let slots = (self.args.free_slots)().min(self.args.info.slots);
                 self.info = WorkerInfo { slots, started_at: cx.wall, ..self.args.info.clone() };
             }
@@ -280,7 +280,7 @@ impl WorkerWing {
             Effect::Relist => cx.tell(Tell::Inbox(InboxWatcherMsg::Relist)),
             Effect::Retire => self.commit(cx, txn::retire(self.id)),
             Effect::Leave => {
-                // A new term: the outcome of a write that is still on its way is not the outcome of this one.
+                // A new term, so the outcome of an earlier write that is still in flight is ignored.
                 self.term += 1;
                 self.commit(cx, vec![Op::Delete { path: path::worker(self.id), version: None }]);
             }
@@ -294,7 +294,7 @@ impl WorkerWing {
         }
     }
 
-    /// Sends a write now. Without a session nothing is sent, and the machine hears of the next session.
+    /// Sends a write now. Without a session the write is dropped, and the machine continues with the next session.
     fn commit(&self, cx: &mut Context<'_, Self>, ops: Vec<Op>) {
         if self.session.is_some() {
             let term = self.term;
@@ -302,21 +302,21 @@ impl WorkerWing {
         }
     }
 
-    /// Sent before the next registration, whose outcome says whether the parents are there.
+    /// Creates the parents of the registration. The outcome of the next registration shows whether they exist.
     fn make_parents(&self, cx: &mut Context<'_, Self>) {
         if self.session.is_none() {
             return;
         }
-        tracing::warn!(worker = %self.id, "the namespace lacks a parent of the registration: made again");
+        tracing::warn!(worker = %self.id, "recreating missing parents of the registration");
         for parent in txn::register_parents() {
             cx.commit(vec![parent], |_, outcome| {
-                tracing::debug!(?outcome, "a parent of the registration");
+                tracing::debug!(?outcome, "recreated a parent of the registration");
                 None
             });
         }
     }
 
-    /// Watches the registration, in which an operator may tell the worker to drain.
+    /// Watches the registration, in which an operator sets the drain mark.
     fn watch(&self, cx: &mut Context<'_, Self>) {
         if self.session.is_some() {
             cx.watch(Key::Registration, path::worker(self.id), WorkerWingMsg::Feed);
@@ -330,7 +330,7 @@ impl WorkerWing {
             None => Some(Ephemeral::Absent),
             Some(node) if node.owner != session => Some(Ephemeral::Foreign),
             Some(node) => {
-                // One that cannot be read is not marked.
+                // An unreadable registration counts as not draining.
                 let draining = decode::<WorkerInfo>(&node.data).is_ok_and(|info| info.draining);
                 Some(Ephemeral::Ours { version: node.version, draining })
             }
@@ -338,7 +338,7 @@ impl WorkerWing {
     }
 }
 
-/// The reporter first, so that an unknown outcome is read back before anything new is written.
+/// Informs all children. The reporter is first, so an unknown outcome is read back before anything new is written.
 fn tell_each(
     cx: &mut Context<'_, WorkerWing>,
     inbox: InboxWatcherMsg,
@@ -350,7 +350,7 @@ fn tell_each(
     cx.tell(Tell::Inbox(inbox));
 }
 
-/// A UUID of version 7: ids sort by the time at which their incarnations began.
+/// Creates a UUID of version 7: ids sort by the start times of their incarnations.
 fn fresh(wall: WallMillis, rng: &mut fastrand::Rng) -> WorkerId {
     let mut random = [0; 10];
     rng.fill(&mut random);
@@ -369,9 +369,9 @@ mod tests {
     use crate::Out;
     use crate::stage::Stage;
 
-    /// S14: a worker never inherits the assignments of the one before.
+    /// S14: a worker never inherits the assignments of an earlier incarnation.
     #[test]
-    fn each_incarnation_has_an_id_of_its_own_and_later_ids_sort_behind_earlier_ones() {
+    fn incarnation_ids_are_unique_and_sort_by_time() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut id = |at| fresh(WallMillis(at), &mut rng).uuid();
         let (first, second, later) = (id(1_000), id(1_000), id(2_000));
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(first.get_version_num(), 7);
     }
 
-    /// A wing in its second session, which has asked for its second registration in term 3.
+    /// A wing in its second session, which has requested its second registration in term 3.
     fn in_the_second_session() -> Stage<WorkerWing> {
         let info = WorkerInfo {
             node: NodeId::new("n").unwrap(),
@@ -411,14 +411,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_to_an_earlier_incarnation_is_not_heard() {
+    fn a_reply_to_an_earlier_incarnation_is_ignored() {
         let mut stage = in_the_second_session();
         assert!(!starts(&stage.handle(WorkerWingMsg::Committed(1, Outcome::Applied(())))));
         assert!(starts(&stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())))));
     }
 
     #[test]
-    fn a_child_of_an_earlier_incarnation_is_not_heard() {
+    fn a_message_from_a_child_of_an_earlier_incarnation_is_ignored() {
         let mut stage = in_the_second_session();
         stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())));
         let writes = |out: &[Out<WorkerWing>]| out.iter().any(|out| matches!(out, Out::Ask(_)));

@@ -75,7 +75,7 @@ metrics! {
     JOBS_COMPLETED = "bellwether_jobs_completed_total", Counter, Labels::Kind, "Attempts that this worker closed with a result.";
     JOBS_FAILED = "bellwether_jobs_failed_total", Counter, Labels::Kind, "Attempts that this worker closed with an error, a panic or a timeout.";
     JOBS_DEAD = "bellwether_jobs_dead_total", Counter, Labels::Kind, "Jobs that this node ended as dead.";
-    JOBS_CANCELLED = "bellwether_jobs_cancelled_total", Counter, Labels::Kind, "Running attempts that this worker closed as cancelled.";
+    JOBS_CANCELLED = "bellwether_jobs_cancelled_total", Counter, Labels::Kind, "Running attempts that this node closed as cancelled.";
     JOBS_LOST = "bellwether_jobs_lost_total", Counter, Labels::Kind, "Attempts that this leader closed because their worker was lost.";
     RECORDS_REMOVED = "bellwether_records_removed_total", Counter, Labels::None, "Records of terminal jobs that this leader removed.";
     JOBS_RELEASED = "bellwether_jobs_released_total", Counter, Labels::Kind, "Attempts that this worker handed back while draining.";
@@ -83,7 +83,7 @@ metrics! {
     LEASES_EXPIRED = "bellwether_leases_expired_total", Counter, Labels::Kind, "Attempts that this node closed because their lease expired: as their worker, or as the leader if the worker did not close them.";
     ATTEMPTS_RUNNING = "bellwether_attempts_running", Gauge, Labels::None, "Attempts that currently run on this worker.";
     ZOMBIES = "bellwether_zombie_results_total", Counter, Labels::None, "Results that were dropped because their attempt was already closed.";
-    QUARANTINED = "bellwether_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes could not be read.";
+    QUARANTINED = "bellwether_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::None, "Queued jobs that this leader knows.";
     DELAYED = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";

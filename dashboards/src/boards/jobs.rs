@@ -1,4 +1,4 @@
-//! Jobs by kind: how many, how long, and how they end.
+//! The dashboard of jobs by kind: their number, duration and results.
 
 use super::Limits::{Above, Any};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
@@ -9,52 +9,52 @@ pub(super) fn board() -> Board {
     Board {
         slug: "bellwether-jobs",
         title: "Bellwether: jobs and kinds",
-        about: "How many jobs of which kind, how long do they take, and how do they end?",
+        about: "How many jobs of each kind are there, how long do they take, and how do they end?",
         scope: Scope::Kinds,
         rows: vec![
             row(
-                "How many?",
+                "How many jobs?",
                 vec![
-                    lines("How many jobs are submitted?", PerSecond, Any, "By the processes that are scraped; other clients count for themselves.", [line("{{kind}}", rate("bellwether_jobs_submitted_total", "kind"))]),
-                    lines("How many attempts are assigned?", PerSecond, Any, "Retries are attempts, too.", [line("{{kind}}", rate("bellwether_jobs_assigned_total", "kind"))]),
-                    lines("How many attempts succeed?", PerSecond, Any, "Closed with a result.", [line("{{kind}}", rate("bellwether_jobs_completed_total", "kind"))]),
+                    lines("How many jobs are submitted?", PerSecond, Any, "Submissions by scraped processes only. Other clients are not included.", [line("{{kind}}", rate("bellwether_jobs_submitted_total", "kind"))]),
+                    lines("How many attempts are assigned?", PerSecond, Any, "Includes retries.", [line("{{kind}}", rate("bellwether_jobs_assigned_total", "kind"))]),
+                    lines("How many attempts succeed?", PerSecond, Any, "Attempts that were closed with a result.", [line("{{kind}}", rate("bellwether_jobs_completed_total", "kind"))]),
                 ],
             ),
             row(
-                "How do they end?",
+                "How do attempts end?",
                 vec![
-                    lines("Which part of the attempts fails?", Ratio, Above(0.05, 0.5), "Errors, panics and timeouts, of all attempts that ended with or without a result; over 5 minutes.", [line("{{kind}}", "job_kind:bellwether_jobs_failed:ratio_rate5m")]),
-                    lines("How many attempts fail?", PerSecond, Any, "Errors, panics and timeouts; a failed attempt is made again after a backoff.", [line("{{kind}}", rate("bellwether_jobs_failed_total", "kind"))]),
-                    lines("How many jobs give up?", Count, Above(1.0, 10.0), "Dead: the last allowed attempt failed or was lost.", [line("{{kind}}", growth("bellwether_jobs_dead_total", "kind"))]),
-                    lines("How many attempts are lost with their worker?", Count, Above(1.0, 10.0), "Queued again at once; three losses end a job.", [line("{{kind}}", growth("bellwether_jobs_lost_total", "kind"))]),
-                    lines("How many running attempts are cancelled?", Count, Any, "Jobs that waited are cancelled without an attempt and are not counted.", [line("{{kind}}", growth("bellwether_jobs_cancelled_total", "kind"))]),
-                    lines("How many attempts ask to be called again later?", PerSecond, Any, "Neither a success nor a failure: the handler said when.", [line("{{kind}}", rate("bellwether_jobs_deferred_total", "kind"))]),
-                    lines("How many leases expire?", Count, Above(1.0, 10.0), "The attempt gave no sign of life for as long as its lease: it hangs, or its worker does, or the lease is too short.", [line("{{kind}}", growth("bellwether_leases_expired_total", "kind"))]),
-                    lines("How many attempts are handed back?", Count, Any, "By workers that drain. What one hands back in its last moments ends with its process, unseen.", [line("{{kind}}", growth("bellwether_jobs_released_total", "kind"))]),
+                    lines("What share of the attempts fails?", Ratio, Above(0.05, 0.5), "Failed attempts divided by failed and succeeded attempts, over 5 minutes.", [line("{{kind}}", "job_kind:bellwether_jobs_failed:ratio_rate5m")]),
+                    lines("How many attempts fail?", PerSecond, Any, "Errors, panics and timeouts. A failed attempt is retried after a backoff.", [line("{{kind}}", rate("bellwether_jobs_failed_total", "kind"))]),
+                    lines("How many jobs become dead?", Count, Above(1.0, 10.0), "The last allowed attempt failed or was lost, the handler reported invalid input, or the job expired.", [line("{{kind}}", growth("bellwether_jobs_dead_total", "kind"))]),
+                    lines("How many attempts are lost with their worker?", Count, Above(1.0, 10.0), "The job is requeued immediately. By default a job is dead after three losses.", [line("{{kind}}", growth("bellwether_jobs_lost_total", "kind"))]),
+                    lines("How many running attempts are cancelled?", Count, Any, "Waiting jobs are cancelled without an attempt and are not counted.", [line("{{kind}}", growth("bellwether_jobs_cancelled_total", "kind"))]),
+                    lines("How many attempts are deferred?", PerSecond, Any, "The handler requested a retry later. This is neither a success nor a failure.", [line("{{kind}}", rate("bellwether_jobs_deferred_total", "kind"))]),
+                    lines("How many leases expire?", Count, Above(1.0, 10.0), "The lease was not renewed: the handler or the worker hangs, or the lease is too short.", [line("{{kind}}", growth("bellwether_leases_expired_total", "kind"))]),
+                    lines("How many attempts are handed back?", Count, Any, "By draining workers. Counts between the last scrape and the end of the process are missing.", [line("{{kind}}", growth("bellwether_jobs_released_total", "kind"))]),
                 ],
             ),
             row(
-                "How long?",
+                "How long do jobs take?",
                 vec![
-                    lines("How long do handlers run?", Seconds, Any, "The slowest hundredth, by kind.", [line("{{kind}}", quantile(0.99, "bellwether_run_seconds", "kind"))]),
-                    lines("How long from submission to result?", Seconds, Any, "The slowest hundredth, by kind; it includes waiting, retries and backoffs.", [line("{{kind}}", quantile(0.99, "bellwether_end_to_end_seconds", "kind"))]),
-                    heatmap("How are run times spread?", "Attempts in each range of run times; two bands are two sorts of jobs in one kind.", "bellwether_run_seconds"),
+                    lines("How long do handlers run?", Seconds, Any, "99th percentile by kind.", [line("{{kind}}", quantile(0.99, "bellwether_run_seconds", "kind"))]),
+                    lines("How long does a job take from submission to result?", Seconds, Any, "99th percentile by kind, including waiting, retries and backoffs.", [line("{{kind}}", quantile(0.99, "bellwether_end_to_end_seconds", "kind"))]),
+                    heatmap("How are run times distributed?", "Attempts in each range of run times. Two bands mean that a kind has two types of jobs.", "bellwether_run_seconds"),
                 ],
             ),
             row(
-                "Which jobs hang together?",
+                "How many groups and schedules are there?",
                 vec![
-                    lines("How many groups are under way?", Count, Any, "As the leader sees them: open, joining or finishing.", [line("groups", "max(bellwether_groups)")]),
-                    lines("How many schedules are there?", Count, Any, "As the leader sees them.", [line("schedules", "max(bellwether_schedules)")]),
-                    lines("How many ticks become a job?", PerSecond, Any, "A tick is one instant of a schedule.", [line("ticks", rate("bellwether_schedule_ticks_total", ""))]),
-                    lines("How many ticks are passed over, and why?", Count, Any, "Misfire: nobody led then. Overlap: the one before had not ended. Taken: a job of that id was there.", [line("{{why}}", growth("bellwether_schedule_ticks_passed_over_total", "why"))]),
+                    lines("How many groups are in progress?", Count, Any, "As seen by the leader: open, joining or finishing.", [line("groups", "max(bellwether_groups)")]),
+                    lines("How many schedules are there?", Count, Any, "As seen by the leader.", [line("schedules", "max(bellwether_schedules)")]),
+                    lines("For how many ticks is a job created?", PerSecond, Any, "A tick is one due time of a schedule.", [line("ticks", rate("bellwether_schedule_ticks_total", ""))]),
+                    lines("How many ticks are skipped, and why?", Count, Any, "`misfire`: no node was the leader in time. `overlap`: the previous job had not ended. `taken`: a job with this id already existed.", [line("{{why}}", growth("bellwether_schedule_ticks_passed_over_total", "why"))]),
                 ],
             ),
             row(
-                "What is kept?",
+                "What happens to stored records?",
                 vec![
-                    lines("Were stored bytes unreadable?", Count, Above(1.0, 10.0), "Sightings: one znode is seen again every 15 s. See Quarantine in docs/operations.md.", [line("{{instance}}", growth("bellwether_quarantined_total", "instance"))]),
-                    lines("How many records are removed?", PerSecond, Any, "Of jobs that have been over for as long as the retention says.", [line("removed", rate("bellwether_records_removed_total", ""))]),
+                    lines("How many znodes were unreadable?", Count, Above(1.0, 10.0), "An unreadable znode is counted once per leadership term. See Quarantine in docs/operations.md.", [line("{{instance}}", growth("bellwether_quarantined_total", "instance"))]),
+                    lines("How many records are removed?", PerSecond, Any, "Records of finished jobs whose retention time is over.", [line("removed", rate("bellwether_records_removed_total", ""))]),
                 ],
             ),
         ],

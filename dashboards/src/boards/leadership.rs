@@ -1,4 +1,4 @@
-//! The leader: who it is, how it came to that, and what only a leader does.
+//! The dashboard of the leader: elections, and the leader's own work.
 
 use super::Limits::{Above, Any, Below, Is};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
@@ -9,46 +9,46 @@ pub(super) fn board() -> Board {
     Board {
         slug: "bellwether-leadership",
         title: "Bellwether: leader and election",
-        about: "Who leads, since when, and does it do what only a leader does?",
+        about: "Which node is the leader, since when, and does it do its work?",
         scope: Scope::Namespace,
         rows: vec![
             row(
-                "Who leads?",
+                "Which node is the leader?",
                 vec![
-                    stat("Does exactly one node lead?", Count, Is(1.0), "Nodes that say that they are active.", "job:bellwether_leaders:sum"),
-                    stat("Which epoch is it?", Count, Any, "The version of /epoch that the leader holds: it grows with each claim.", "max(bellwether_epoch)"),
-                    stat("For what part of the last hour did nobody lead?", Ratio, Above(0.01, 0.05), "A takeover after a kill takes about the session timeout.", "1 - avg_over_time((job:bellwether_leaders:sum > bool 0)[1h:])"),
-                    stat("Is a leader paused?", Count, Above(1.0, 1.0), "It lost its connection and assigns nothing until it is back, or another leads.", "sum(bellwether_leadership_state == bool 1)"),
-                    states("Who led when?", &["inactive", "paused", "active"], Any, "Exactly one is active. A pause is a leader without ZooKeeper.", "bellwether_leadership_state"),
-                    lines("Which epoch does who hold?", Count, Any, "0 while a node does not lead. Two above 0 for longer than a scrape: one of them is cut off.", [line("{{instance}}", "bellwether_epoch")]),
-                    lines("How often does leadership change?", Count, Above(2.0, 6.0), "A restart of the leader is one to inactive, and one to active elsewhere.", [line("to {{to}}", growth("bellwether_leadership_transitions_total", "to"))]),
-                    lines("Was a late write fenced?", Count, Above(1.0, 10.0), "Each is a write that would have been wrong: a leader's of an old epoch, or a worker's of a closed attempt.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
+                    stat("Is exactly one node the leader?", Count, Is(1.0), "The number of nodes whose leadership is active.", "job:bellwether_leaders:sum"),
+                    stat("What is the current epoch?", Count, Any, "The version of /epoch that the leader holds. It increases with each claim.", "max(bellwether_epoch)"),
+                    stat("For what share of the last hour was there no leader?", Ratio, Above(0.01, 0.05), "A takeover after a kill takes about the session timeout.", "1 - avg_over_time((job:bellwether_leaders:sum > bool 0)[1h:])"),
+                    stat("Is a leader paused?", Count, Above(1.0, 1.0), "It has lost its connection and assigns no jobs until it reconnects or another node is the leader.", "sum(bellwether_leadership_state == bool 1)"),
+                    states("Which node was the leader at which time?", &["inactive", "paused", "active"], Any, "Exactly one node is active. A paused node is a leader without a connection to ZooKeeper.", "bellwether_leadership_state"),
+                    lines("Which epoch does each node hold?", Count, Any, "0 while a node is not the leader. If two nodes are above 0 for more than one scrape, one of them is disconnected.", [line("{{instance}}", "bellwether_epoch")]),
+                    lines("How often does leadership change?", Count, Above(2.0, 6.0), "A restart of the leader is one change to inactive, and one to active on another node.", [line("to {{to}}", growth("bellwether_leadership_transitions_total", "to"))]),
+                    lines("How many writes were fenced?", Count, Above(1.0, 10.0), "Each is a rejected write of an old leader, or of a worker whose attempt was already closed.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
                 ],
             ),
             row(
-                "Does it assign?",
+                "Does it assign jobs?",
                 vec![
                     lines("How many jobs does it assign?", PerSecond, Any, "By kind.", [line("{{kind}}", rate("bellwether_jobs_assigned_total", "kind"))]),
-                    lines("How long does a job wait for its assignment?", Seconds, Above(5.0, 60.0), "From when the leader learnt of it to the committed transaction.", [
-                        line("half", quantile(0.5, "bellwether_assignment_seconds", "")),
+                    lines("How long does a job wait for its assignment?", Seconds, Above(5.0, 60.0), "From when the leader learned of the job to the committed transaction.", [
+                        line("median", quantile(0.5, "bellwether_assignment_seconds", "")),
                         line("99 %", quantile(0.99, "bellwether_assignment_seconds", "")),
                     ]),
-                    lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their time within the leader's horizon.", [
+                    lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon.", [
                         line("for a worker", "max(bellwether_queue_depth)"),
-                        line("for their time", "max(bellwether_delayed_jobs)"),
+                        line("for their start time", "max(bellwether_delayed_jobs)"),
                     ]),
                 ],
             ),
             row(
-                "Does it see who is there?",
+                "Does it track the workers?",
                 vec![
-                    lines("How many workers does it see?", Count, Below(2.0, 1.0), "Live registrations. It is 0 on nodes that do not lead.", [line("workers", "max(bellwether_workers)")]),
-                    lines("How many workers were lost, and how many of their jobs recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
+                    lines("How many workers are registered?", Count, Below(2.0, 1.0), "Live registrations, as seen by the leader.", [line("workers", "max(bellwether_workers)")]),
+                    lines("How many workers were lost, and how many of their jobs were recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
                         line("workers", growth("bellwether_workers_lost_total", "")),
                         line("jobs", growth("bellwether_orphans_recovered_total", "")),
                     ]),
-                    lines("Do inboxes of lost workers wait to be emptied?", Count, Above(1.0, 2.0), "More than a moment above 0: their jobs are stuck.", [line("inboxes", "max(bellwether_orphaned_inboxes)")]),
-                    lines("Did an actor die?", Count, Above(1.0, 1.0), "A defect: it was started again.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),
+                    lines("How many inboxes of lost workers are not empty yet?", Count, Above(1.0, 2.0), "If the value stays above 0, the jobs in these inboxes are stuck.", [line("inboxes", "max(bellwether_orphaned_inboxes)")]),
+                    lines("How many actors were restarted?", Count, Above(1.0, 1.0), "Each restart is a defect.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),
                 ],
             ),
         ],

@@ -1,7 +1,7 @@
-//! The dashboards, a line for each panel: they are tables, which rustfmt would take apart.
+//! The dashboards, with one line per panel. The tables are excluded from rustfmt, which would split the lines.
 //!
-//! A panel asks a question and says in a line how to read the answer. Its expressions name metrics without the labels
-//! of the scrape: those of the board's [`Scope`] are put in when it is written.
+//! The title of a panel is a question, and its description explains the answer. Its expressions name metrics without
+//! the labels of the scrape. The generator adds the labels of the board's [`Scope`].
 
 mod gateway;
 mod jobs;
@@ -13,19 +13,19 @@ mod worker;
 /// One dashboard.
 #[derive(Debug, Clone)]
 pub struct Board {
-    /// Its file, and its address in Grafana.
+    /// The name of its file, and its uid in Grafana.
     pub slug: &'static str,
-    /// What it is called.
+    /// The title.
     pub title: &'static str,
-    /// What it is for.
+    /// The purpose.
     pub about: &'static str,
-    /// What a reader chooses.
+    /// The variables that the user can select.
     pub scope: Scope,
-    /// Its panels, below titles.
+    /// The panels, grouped in titled rows.
     pub rows: Vec<Row>,
 }
 
-/// What a reader chooses at the top of a dashboard; a namespace is a job of Prometheus's configuration.
+/// The variables that the user can select at the top of a dashboard. A namespace is a scrape job in Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// A namespace.
@@ -36,7 +36,7 @@ pub enum Scope {
     Nodes,
 }
 
-/// Panels below a title.
+/// A row of panels with a title.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The title.
@@ -48,43 +48,43 @@ pub struct Row {
 /// One panel.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// How the answer is drawn.
+    /// The visualization.
     pub shape: Shape,
-    /// What it answers.
+    /// The question that the panel answers; its title.
     pub question: &'static str,
-    /// How to read it.
+    /// The explanation of the answer; its description.
     pub help: &'static str,
-    /// Of what.
+    /// The unit of the values.
     pub unit: Unit,
-    /// From where on it is not good any more.
+    /// The thresholds.
     pub limits: Limits,
-    /// What is drawn.
+    /// The expressions.
     pub lines: Vec<Line>,
 }
 
-/// An expression and what it is called.
+/// An expression with its legend.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// With Grafana's `{{label}}`.
+    /// The legend, with Grafana's `{{label}}`.
     pub legend: &'static str,
-    /// In Prometheus's language, without the labels of the scope.
+    /// The PromQL expression, without the labels of the scope.
     pub expr: String,
 }
 
-/// How an answer is drawn.
+/// The visualization of a panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One number.
     Stat,
     /// Lines over time.
     Lines,
-    /// States over time, by these names from 0 on.
+    /// States over time, with these names for the values from 0.
     States(&'static [&'static str]),
     /// A histogram over time.
     Heatmap,
 }
 
-/// Of what a panel shows numbers.
+/// The unit of a panel's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A number of things.
@@ -93,20 +93,20 @@ pub enum Unit {
     PerSecond,
     /// Time.
     Seconds,
-    /// A part of one.
+    /// A ratio from 0 to 1.
     Ratio,
 }
 
-/// From where on a number is not good any more.
+/// The thresholds of a panel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limits {
-    /// Every number is fine by itself.
+    /// No thresholds.
     Any,
-    /// Worth a look from the first on, bad from the second on.
+    /// Warning from the first value, critical from the second.
     Above(f64, f64),
-    /// Worth a look below the first, bad below the second.
+    /// Warning below the first value, critical below the second.
     Below(f64, f64),
-    /// Bad unless it is this.
+    /// Critical unless the value is this.
     Is(f64),
 }
 
@@ -168,12 +168,12 @@ fn heatmap(question: &'static str, help: &'static str, histogram: &str) -> Panel
     Panel { shape: Shape::Heatmap, question, help, unit, limits, lines: vec![line("{{le}}", expr)] }
 }
 
-/// A counter's growth per second, summed up by these labels.
+/// The rate of a counter per second, summed by these labels.
 fn rate(counter: &str, by: &str) -> String {
     format!("sum{} (rate({counter}[$__rate_interval]))", grouped(by))
 }
 
-/// A counter's growth in each step of the picture.
+/// The increase of a counter in each step of the graph.
 fn growth(counter: &str, by: &str) -> String {
     format!("sum{} (increase({counter}[$__rate_interval]))", grouped(by))
 }

@@ -1,4 +1,4 @@
-//! The cluster on one page: is it healthy, what does it do, what went wrong.
+//! The dashboard of the cluster: health, work and problems on one page.
 
 use super::Limits::{Above, Any, Below, Is};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
@@ -9,59 +9,59 @@ pub(super) fn board() -> Board {
     Board {
         slug: "bellwether-overview",
         title: "Bellwether: cluster",
-        about: "Is it healthy, what does it do, and what went wrong?",
+        about: "Is the cluster healthy, what does it do, and what went wrong?",
         scope: Scope::Namespace,
         rows: vec![
             row(
-                "Is it healthy?",
+                "Is the cluster healthy?",
                 vec![
-                    stat("Does exactly one node lead?", Count, Is(1.0), "0: nothing is assigned. 2 for longer than a scrape: see the alert's runbook.", "job:bellwether_leaders:sum"),
-                    stat("How many nodes are cut off?", Count, Above(1.0, 2.0), "Nodes that ZooKeeper does not serve now.", "sum(1 - bellwether_session_connected)"),
-                    stat("How many nodes answer?", Count, Below(3.0, 2.0), "Nodes that Prometheus could scrape. Fewer than three bear no loss while one is restarted.", "sum(up)"),
-                    stat("How many workers live?", Count, Below(2.0, 1.0), "As the leader sees them.", "max(bellwether_workers)"),
-                    stat("How full are the slots?", Ratio, Above(0.8, 0.95), "Slots that hold a job, of all slots of live workers.", "job:bellwether_slots:used_ratio"),
-                    stat("How many jobs died in the last hour?", Count, Above(1.0, 10.0), "Jobs closed for good without a result: `bellwether job list --state dead`.", "sum(increase(bellwether_jobs_dead_total[1h]))"),
+                    stat("Is exactly one node the leader?", Count, Is(1.0), "With 0, no job is assigned. If 2 lasts longer than one scrape, see the runbook of BellwetherTwoLeaders.", "job:bellwether_leaders:sum"),
+                    stat("How many nodes are cut off?", Count, Above(1.0, 2.0), "Nodes without a connection to ZooKeeper.", "sum(1 - bellwether_session_connected)"),
+                    stat("How many nodes answer?", Count, Below(3.0, 2.0), "Nodes that Prometheus could scrape. With fewer than three, no node may fail while another is restarted.", "sum(up)"),
+                    stat("How many workers are alive?", Count, Below(2.0, 1.0), "As seen by the leader.", "max(bellwether_workers)"),
+                    stat("What share of the slots is used?", Ratio, Above(0.8, 0.95), "Slots that hold a job, divided by all slots of live workers.", "job:bellwether_slots:used_ratio"),
+                    stat("How many jobs became dead in the last hour?", Count, Above(1.0, 10.0), "Jobs without a result: `bellwether job list --state dead`.", "sum(increase(bellwether_jobs_dead_total[1h]))"),
                 ],
             ),
             row(
-                "What does it do?",
+                "What does the cluster do?",
                 vec![
-                    lines("How many attempts begin, and how do they end?", PerSecond, Any, "Assigned by the leader, closed by the workers. What begins and does not end is running.", [
+                    lines("How many attempts start, and how do they end?", PerSecond, Any, "Assigned by the leader, closed by the workers. The difference is running.", [
                         line("assigned", rate("bellwether_jobs_assigned_total", "")),
                         line("completed", rate("bellwether_jobs_completed_total", "")),
                         line("failed", rate("bellwether_jobs_failed_total", "")),
                     ]),
-                    lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their time within the leader's horizon. As the leader sees them.", [
+                    lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon, as seen by the leader.", [
                         line("for a worker", "max(bellwether_queue_depth)"),
-                        line("for their time", "max(bellwether_delayed_jobs)"),
+                        line("for their start time", "max(bellwether_delayed_jobs)"),
                     ]),
-                    lines("How many slots are used, of how many?", Count, Any, "When both meet, jobs wait for a slot.", [line("used", "max(bellwether_slots_used)"), line("all", "max(bellwether_slots)")]),
-                    lines("How long does a job take, from submission to result?", Seconds, Any, "By the client's clock at one end and the worker's at the other; it includes waiting, retries and backoffs.", [
-                        line("half", quantile(0.5, "bellwether_end_to_end_seconds", "")),
+                    lines("How many slots are used?", Count, Any, "When both lines meet, jobs wait for a slot.", [line("used", "max(bellwether_slots_used)"), line("all", "max(bellwether_slots)")]),
+                    lines("How long does a job take from submission to result?", Seconds, Any, "From the client's clock to the worker's clock, including waiting, retries and backoffs.", [
+                        line("median", quantile(0.5, "bellwether_end_to_end_seconds", "")),
                         line("99 %", quantile(0.99, "bellwether_end_to_end_seconds", "")),
                     ]),
-                    lines("How long does a job wait for its assignment?", Seconds, Above(5.0, 60.0), "From when the leader learnt of it.", [
-                        line("half", quantile(0.5, "bellwether_assignment_seconds", "")),
+                    lines("How long does a job wait for its assignment?", Seconds, Above(5.0, 60.0), "From when the leader learned of the job.", [
+                        line("median", quantile(0.5, "bellwether_assignment_seconds", "")),
                         line("99 %", quantile(0.99, "bellwether_assignment_seconds", "")),
                     ]),
-                    states("Who led when?", &["inactive", "paused", "active"], Any, "Exactly one is active. A pause is a leader without ZooKeeper.", "bellwether_leadership_state"),
+                    states("Which node was the leader at which time?", &["inactive", "paused", "active"], Any, "Exactly one node is active. A paused node is a leader without a connection to ZooKeeper.", "bellwether_leadership_state"),
                 ],
             ),
             row(
                 "What went wrong?",
                 vec![
-                    lines("Which attempts came to nothing?", Count, Above(1.0, 10.0), "Failed: the handler's error. Lost: the worker died. Dead: the job gave up.", [
+                    lines("How many attempts did not succeed?", Count, Above(1.0, 10.0), "`failed`: the handler failed. `lost`: the worker was lost. `dead`: jobs without further attempts. `zombies`: dropped results.", [
                         line("failed", growth("bellwether_jobs_failed_total", "")),
                         line("lost", growth("bellwether_jobs_lost_total", "")),
                         line("dead", growth("bellwether_jobs_dead_total", "")),
                         line("zombies", growth("bellwether_zombie_results_total", "")),
                     ]),
-                    lines("Which parts were lost?", Count, Above(1.0, 2.0), "Workers that went without a drain, sessions that expired, actors that died.", [
+                    lines("How many workers, sessions and actors failed?", Count, Above(1.0, 2.0), "Workers that ended without a drain, expired sessions, and restarted actors.", [
                         line("workers", growth("bellwether_workers_lost_total", "")),
                         line("sessions", growth("bellwether_session_expired_total", "")),
                         line("actors", growth("bellwether_actor_restarts_total", "")),
                     ]),
-                    lines("Which writes are in doubt, or were refused?", Count, Above(1.0, 100.0), "Lost replies are resolved by reading back. A fenced write is one that came too late.", [
+                    lines("How many writes had an unknown outcome or were rejected?", Count, Above(1.0, 100.0), "Lost replies are resolved by reading back. A fenced write came too late.", [
                         line("reply lost", growth("bellwether_zookeeper_unknown_outcomes_total", "")),
                         line("fenced", growth("bellwether_fenced_writes_total", "")),
                         line("unreadable", growth("bellwether_quarantined_total", "")),

@@ -1,4 +1,4 @@
-//! The ZooKeeper session: does it hold, how fast is it, and what was lost on the way.
+//! The dashboard of the ZooKeeper session: stability, latency and lost replies.
 
 use super::Limits::{Above, Any, Below};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
@@ -9,41 +9,41 @@ pub(super) fn board() -> Board {
     Board {
         slug: "bellwether-zookeeper",
         title: "Bellwether: ZooKeeper session",
-        about: "Do the nodes' sessions hold, and how fast does ZooKeeper answer?",
+        about: "Are the nodes' sessions stable, and how fast is ZooKeeper?",
         scope: Scope::Nodes,
         rows: vec![
             row(
-                "Does it hold?",
+                "Are the sessions stable?",
                 vec![
-                    states("When was which node connected?", &["cut off", "connected"], Any, "All of them cut off at once: ZooKeeper. One of them: that machine or its network.", "bellwether_session_connected"),
-                    lines("How near did sessions come to their end?", Ratio, Below(0.5, 0.3), "The least trusted time of the last minute, as a part of the session timeout. 0.7 is usual; below 0.3 a session nearly ended.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
-                    lines("How long may a session be silent?", Seconds, Any, "The timeout that ZooKeeper granted, which may be another than was asked for.", [line("{{instance}}", "bellwether_session_timeout_seconds")]),
-                    lines("Which sessions came and went?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a term, and all attempts of a worker.", [
-                        line("made", growth("bellwether_session_generations_total", "")),
+                    states("Which node was connected at which time?", &["disconnected", "connected"], Any, "If all nodes are disconnected at the same time, check ZooKeeper. If one node is, check its machine and its network.", "bellwether_session_connected"),
+                    lines("How close were sessions to their end?", Ratio, Below(0.5, 0.3), "The minimum session margin of the last minute, divided by the session timeout. 0.7 is normal; below 0.3 a session almost expired.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
+                    lines("What is the session timeout?", Seconds, Any, "The timeout that ZooKeeper granted. It may differ from the requested one.", [line("{{instance}}", "bellwether_session_timeout_seconds")]),
+                    lines("How many sessions were created, reconnected and expired?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a leadership term and all attempts of a worker.", [
+                        line("created", growth("bellwether_session_generations_total", "")),
                         line("reconnected", growth("bellwether_session_reconnects_total", "")),
                         line("expired", growth("bellwether_session_expired_total", "")),
                     ]),
                 ],
             ),
             row(
-                "How fast does it answer?",
+                "How fast is ZooKeeper?",
                 vec![
                     lines("How long does a heartbeat take?", Seconds, Above(0.1, 0.5), "One small read, five times per session timeout.", [
-                        line("half", quantile(0.5, "bellwether_zookeeper_round_trip_seconds", "")),
+                        line("median", quantile(0.5, "bellwether_zookeeper_round_trip_seconds", "")),
                         line("99 %", quantile(0.99, "bellwether_zookeeper_round_trip_seconds", "")),
                     ]),
-                    lines("How long does a request take?", Seconds, Above(0.1, 0.5), "The slowest hundredth. A write waits for a majority's disks.", [line( "{{request}}", quantile(0.99, "bellwether_zookeeper_request_seconds", "request"), )]),
-                    heatmap("How are request times spread?", "Two bands: a slow member, or a slow disk.", "bellwether_zookeeper_request_seconds"),
-                    lines("How many requests are sent?", PerSecond, Any, "A transaction is one.", [line("{{request}}", rate("bellwether_zookeeper_requests_total", "request"))]),
-                    lines("How many operations share a request?", Count, Any, "Batches grow with the load: about 1 when idle.", [line( "{{request}}", format!( "{} / ({} > 0)", rate("bellwether_zookeeper_operations_total", "request"), rate("bellwether_zookeeper_requests_total", "request") ), )]),
+                    lines("How long does a request take?", Seconds, Above(0.1, 0.5), "99th percentile. A write waits for the disks of a majority.", [line( "{{request}}", quantile(0.99, "bellwether_zookeeper_request_seconds", "request"), )]),
+                    heatmap("How are request times distributed?", "Two bands mean a slow member or a slow disk.", "bellwether_zookeeper_request_seconds"),
+                    lines("How many requests are sent?", PerSecond, Any, "A transaction counts as one.", [line("{{request}}", rate("bellwether_zookeeper_requests_total", "request"))]),
+                    lines("How many operations does a request contain?", Count, Any, "About 1 when idle. Batches grow with the load.", [line( "{{request}}", format!( "{} / ({} > 0)", rate("bellwether_zookeeper_operations_total", "request"), rate("bellwether_zookeeper_requests_total", "request") ), )]),
                 ],
             ),
             row(
-                "What was in doubt?",
+                "Which outcomes were unknown?",
                 vec![
-                    lines("How many replies were lost?", Count, Above(1.0, 100.0), "Writes that may have been applied or not.", [line( "{{instance}}", growth("bellwether_zookeeper_unknown_outcomes_total", "instance"), )]),
-                    lines("What had become of them?", Count, Any, "As found by reading back; counted by job, not by transaction.", [line("{{as}}", growth("bellwether_unknown_outcomes_resolved_total", "as"))]),
-                    lines("Which writes came too late?", Count, Above(1.0, 10.0), "Rejected by a fence: a newer epoch, or a record that had moved on.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
+                    lines("How many replies were lost?", Count, Above(1.0, 100.0), "Writes whose outcome was unknown.", [line( "{{instance}}", growth("bellwether_zookeeper_unknown_outcomes_total", "instance"), )]),
+                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions.", [line("{{as}}", growth("bellwether_unknown_outcomes_resolved_total", "as"))]),
+                    lines("How many writes came too late?", Count, Above(1.0, 10.0), "Rejected by a fence because of a newer epoch or a newer version of the record.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
                 ],
             ),
         ],

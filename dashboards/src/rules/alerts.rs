@@ -1,6 +1,6 @@
-//! The alerts, each with a case in which it fires and one in which it does not.
+//! The alerts, each with a test case in which it fires and one in which it does not.
 //!
-//! A namespace is a job of the scrape's configuration, whose name begins with `bellwether`.
+//! A namespace is a scrape job whose name starts with `bellwether`.
 
 use super::Severity::{Critical, Warning};
 use super::{Alert, Case};
@@ -8,14 +8,14 @@ use super::{Alert, Case};
 const B: (&str, &str) = ("job", "bellwether");
 const A1: (&str, &str) = ("instance", "a:1");
 
-/// All of them.
+/// All alerts.
 pub const ALERTS: &[Alert] = &[
     Alert {
         name: "BellwetherNoLeader",
         severity: Critical,
         hold: "1m",
         expr: "sum by (job) (bellwether_leadership_state == bool 2) == 0",
-        summary: "nobody leads {{ $labels.job }}: no job is assigned",
+        summary: "{{ $labels.job }} has no leader: no job is assigned",
         fires: Case {
             series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 0 0 1 0")],
             at: "4m",
@@ -35,7 +35,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Critical,
         hold: "1m",
         expr: "sum by (job) (bellwether_leadership_state == bool 2) > 1",
-        summary: "more than one node of {{ $labels.job }} says that it leads",
+        summary: "more than one node of {{ $labels.job }} reports that it is the leader",
         fires: Case {
             series: &[
                 ("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 2 2 2"),
@@ -44,7 +44,7 @@ pub const ALERTS: &[Alert] = &[
             at: "3m",
             labels: &[B],
         },
-        // A takeover between the scrapes of the two.
+        // A takeover between the scrapes of the two nodes.
         quiet: Case {
             series: &[
                 ("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 2 0 0 0"),
@@ -59,7 +59,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "2m",
         expr: "max by (job, instance) (bellwether_leadership_state) == 1",
-        summary: "{{ $labels.instance }} holds its leadership without ZooKeeper and assigns nothing",
+        summary: "the leader {{ $labels.instance }} is disconnected from ZooKeeper and assigns no jobs",
         fires: Case {
             series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 1 1 1 1 1")],
             at: "4m",
@@ -76,7 +76,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "10m",
         expr: "max by (job) (bellwether_queue_depth) > 10 * max by (job) (bellwether_slots) and deriv(max by (job) (bellwether_queue_depth)[10m:1m]) > 0",
-        summary: "more jobs come to {{ $labels.job }} than its workers take: over ten wait for each slot, and more each minute",
+        summary: "the queue of {{ $labels.job }} grows: more than ten jobs wait per slot",
         fires: Case {
             series: &[
                 ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "0+100x40"),
@@ -85,7 +85,7 @@ pub const ALERTS: &[Alert] = &[
             at: "30m",
             labels: &[B],
         },
-        // Deep, and being worked off.
+        // The queue is long but shrinks.
         quiet: Case {
             series: &[
                 ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "4000-50x40"),
@@ -100,7 +100,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "sum by (job, kind) (increase(bellwether_jobs_dead_total[10m])) > 0",
-        summary: "jobs of kind {{ $labels.kind }} in {{ $labels.job }} gave up",
+        summary: "jobs of kind {{ $labels.kind }} in {{ $labels.job }} are dead",
         fires: Case {
             series: &[(
                 "bellwether_jobs_dead_total{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}",
@@ -109,7 +109,7 @@ pub const ALERTS: &[Alert] = &[
             at: "5m",
             labels: &[B, ("kind", "sum")],
         },
-        // Long ago.
+        // The jobs became dead long ago.
         quiet: Case {
             series: &[(
                 "bellwether_jobs_dead_total{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}",
@@ -124,7 +124,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Critical,
         hold: "2m",
         expr: "max by (job) (bellwether_orphaned_inboxes) > 0",
-        summary: "the leader of {{ $labels.job }} does not get the inbox of a lost worker emptied: its jobs are stuck",
+        summary: "the leader of {{ $labels.job }} cannot empty the inbox of a lost worker: its jobs are stuck",
         fires: Case {
             series: &[("bellwether_orphaned_inboxes{job=\"bellwether\",instance=\"a:1\"}", "0 1 1 1 1 1")],
             at: "4m",
@@ -141,13 +141,13 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "sum by (job) (increase(bellwether_workers_lost_total[10m])) > 0",
-        summary: "a worker of {{ $labels.job }} went without a drain",
+        summary: "a worker of {{ $labels.job }} ended without a drain",
         fires: Case {
             series: &[("bellwether_workers_lost_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1 1")],
             at: "4m",
             labels: &[B],
         },
-        // A leader that was started again counts from nothing.
+        // A restarted leader counts from zero.
         quiet: Case {
             series: &[("bellwether_workers_lost_total{job=\"bellwether\",instance=\"a:1\"}", "4 4 4 0 0 0")],
             at: "5m",
@@ -159,7 +159,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "2m",
         expr: "max by (job, instance) (up{job=~\"bellwether.*\"}) == 0",
-        summary: "{{ $labels.instance }} does not answer Prometheus",
+        summary: "Prometheus cannot scrape {{ $labels.instance }}",
         fires: Case {
             series: &[("up{job=\"bellwether\",instance=\"a:1\"}", "1 0 0 0 0 0")],
             at: "4m",
@@ -179,7 +179,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Critical,
         hold: "1m",
         expr: "max by (job, instance) (bellwether_session_connected) == 0",
-        summary: "ZooKeeper does not serve {{ $labels.instance }}",
+        summary: "{{ $labels.instance }} is disconnected from ZooKeeper",
         fires: Case {
             series: &[("bellwether_session_connected{job=\"bellwether\",instance=\"a:1\"}", "1 0 0 0 0")],
             at: "3m",
@@ -196,7 +196,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "min by (job, instance) (bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)) < 0.3",
-        summary: "the session of {{ $labels.instance }} nearly ended, or has",
+        summary: "the ZooKeeper session of {{ $labels.instance }} almost expired, or has expired",
         fires: Case {
             series: &[
                 ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 2 7"),
@@ -205,7 +205,7 @@ pub const ALERTS: &[Alert] = &[
             at: "2m",
             labels: &[B, A1],
         },
-        // One that has no session yet has no margin to lose.
+        // A node without a session has no margin.
         quiet: Case {
             series: &[
                 ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 4 7"),
@@ -222,7 +222,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "sum by (job, instance) (increase(bellwether_session_expired_total[10m])) > 0",
-        summary: "a session of {{ $labels.instance }} expired: its attempts were lost, and its leadership if it had it",
+        summary: "a ZooKeeper session of {{ $labels.instance }} expired: its attempts are lost, and its leadership if it was the leader",
         fires: Case {
             series: &[("bellwether_session_expired_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
             at: "3m",
@@ -239,7 +239,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "10m",
         expr: "sum by (job, instance) (increase(bellwether_zookeeper_unknown_outcomes_total[5m])) > 0",
-        summary: "{{ $labels.instance }} keeps losing the replies to its writes",
+        summary: "{{ $labels.instance }} repeatedly loses replies to its writes",
         fires: Case {
             series: &[(
                 "bellwether_zookeeper_unknown_outcomes_total{job=\"bellwether\",instance=\"a:1\"}",
@@ -263,7 +263,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "5m",
         expr: "histogram_quantile(0.99, sum by (job, instance, le) (rate(bellwether_zookeeper_request_seconds_bucket[5m]))) > 0.5",
-        summary: "ZooKeeper takes over half a second for one in a hundred requests of {{ $labels.instance }}",
+        summary: "one percent of the ZooKeeper requests of {{ $labels.instance }} takes longer than half a second",
         fires: Case {
             series: &[
                 (
@@ -306,7 +306,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "sum by (job) (increase(bellwether_quarantined_total[10m])) > 0",
-        summary: "stored bytes in {{ $labels.job }} cannot be read: a job waits for a repair",
+        summary: "stored bytes in {{ $labels.job }} cannot be read: a job may wait until they are repaired",
         fires: Case {
             series: &[("bellwether_quarantined_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 4 8 12")],
             at: "4m",
@@ -323,7 +323,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "0m",
         expr: "sum by (job, instance) (increase(bellwether_actor_restarts_total[30m])) > 0",
-        summary: "a part of {{ $labels.instance }} died and was started again: a defect",
+        summary: "a part of {{ $labels.instance }} died and was restarted: this is a defect",
         fires: Case {
             series: &[("bellwether_actor_restarts_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
             at: "3m",
@@ -349,7 +349,7 @@ pub const ALERTS: &[Alert] = &[
             at: "4m",
             labels: &[B, A1],
         },
-        // Their own fault.
+        // Client errors do not count.
         quiet: Case {
             series: &[
                 (
@@ -370,7 +370,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "5m",
         expr: "sum by (job, instance) (rate(bellwether_http_refused_total[5m])) > 1",
-        summary: "the gateway {{ $labels.instance }} turns requests away, for want of room",
+        summary: "the gateway {{ $labels.instance }} refuses requests because a limit is reached",
         fires: Case {
             series: &[(
                 "bellwether_http_refused_total{job=\"bellwether\",instance=\"a:1\",why=\"waits\"}",

@@ -1,4 +1,4 @@
-//! What Prometheus keeps and watches by itself.
+//! The recording rules and alerts of Prometheus.
 
 mod alerts;
 mod recorded;
@@ -6,45 +6,45 @@ mod recorded;
 pub use alerts::ALERTS;
 pub use recorded::RECORDED;
 
-/// An expression that is kept under a name: `{labels}:{metric}:{operation}`.
+/// A recording rule, named `{labels}:{metric}:{operation}`.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded {
-    /// Its name.
+    /// The name of the recorded series.
     pub name: &'static str,
-    /// What is kept.
+    /// The recorded expression.
     pub expr: &'static str,
 }
 
-/// When somebody is to look, and how that was tried.
+/// An alert with its test cases.
 #[derive(Debug, Clone, Copy)]
 pub struct Alert {
-    /// Its name, and the title of its runbook in `docs/operations.md`.
+    /// The name of the alert, and the title of its runbook in `docs/operations.md`.
     pub name: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// How long it has to hold first.
+    /// The time for which the condition must hold before the alert fires.
     pub hold: &'static str,
-    /// When.
+    /// The condition.
     pub expr: &'static str,
-    /// What is the matter, with the labels that the expression leaves.
+    /// The problem in one sentence. It can use the labels of the expression.
     pub summary: &'static str,
-    /// Series with which it fires.
+    /// A case in which the alert fires.
     pub fires: Case,
-    /// Series, near to those, with which it does not.
+    /// A similar case in which the alert does not fire.
     pub quiet: Case,
 }
 
-/// How bad an alert is.
+/// The severity of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Jobs do not run: wake somebody.
+    /// Jobs do not run: page the engineer on call.
     Critical,
-    /// Look at it today.
+    /// Look at it during working hours.
     Warning,
 }
 
 impl Severity {
-    /// As the alert's label says it.
+    /// The value of the alert's label `severity`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,13 +54,13 @@ impl Severity {
     }
 }
 
-/// Series over time, and what the alert makes of them.
+/// A test case of an alert.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// Each with its values, a minute apart, in promtool's notation.
+    /// The series with their values, one minute apart, in promtool's notation.
     pub series: &'static [(&'static str, &'static str)],
-    /// When to look.
+    /// The time at which the alert is evaluated.
     pub at: &'static str,
-    /// The labels of the alert that fires then, beside its name and severity; none when it is quiet.
+    /// The labels of the firing alert, without its name and severity; empty if it does not fire.
     pub labels: &'static [(&'static str, &'static str)],
 }

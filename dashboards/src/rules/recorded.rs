@@ -1,8 +1,8 @@
-//! What dashboards ask for often, kept by Prometheus.
+//! The recording rules: expressions that the dashboards use often.
 
 use super::Recorded;
 
-/// All of them.
+/// All recording rules.
 pub const RECORDED: &[Recorded] = &[
     Recorded {
         name: "job:bellwether_leaders:sum",

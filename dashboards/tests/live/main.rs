@@ -1,8 +1,8 @@
-//! Every expression of every dashboard, on a real Prometheus that scrapes three nodes in trouble.
+//! Runs every expression of every dashboard on a real Prometheus that scrapes three nodes under faults.
 //!
 //! The nodes are processes under load. A reply is lost, a session expires, the leader and a worker are killed, a worker
-//! drains; jobs fail, die and are cancelled. What the dashboards ask must have answers then, and the metrics that tell of
-//! such things must have told of them. Needs Debian's `prometheus`; no Grafana.
+//! drains; jobs fail, become dead and are cancelled. Then every expression must return data, and the metrics of these
+//! events must have changed. Requires Debian's `prometheus`, but not Grafana.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod node;
@@ -27,13 +27,13 @@ use prometheus::Prometheus;
 
 /// Longer than any recovery.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// Of those who ask the gateway.
+/// The interval between requests to the gateway.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(200);
-/// What Grafana would make of it at these scrapes.
+/// The value of Grafana's `$__rate_interval` at this scrape interval.
 const RATE_INTERVAL: &str = "5s";
 
-/// What this test brings about, and the metrics tell of. Not what a worker hands back at the end of its drain: it ends
-/// before it is scraped again.
+/// The metrics that change in this test. The jobs that a worker hands back at the end of its drain are not included,
+/// because the process ends before the next scrape.
 const MOVED: &[&str] = &[
     metric::JOBS_ASSIGNED,
     metric::JOBS_COMPLETED,
@@ -76,41 +76,42 @@ const MOVED: &[&str] = &[
     metric::HTTP_SECONDS,
 ];
 
-/// The alerts without a hold that this test brings about.
+/// The alerts without a hold time that fire in this test.
 const FIRED: &[&str] = &["BellwetherJobsDead", "BellwetherWorkerLost", "BellwetherSessionExpired"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
-    command().unwrap(); // Built now, if nobody has.
+async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
+    command().unwrap(); // Builds the command if necessary.
     let began = Instant::now();
     let (to, logs) = (namespace("dashboards"), tempfile::tempdir().unwrap());
     let (proxy, log) = (Proxy::to(&to), |name: &str| logs.path().join(name));
     let client = Client::connect(&to).await.unwrap();
     let mut leader = Node::start("first", "candidate,worker", &to, log("first"));
     led_by(leader.name(), &client).await;
-    // Works nothing off: what it knows of kinds it knows as a leader.
+    // This node runs no jobs, so it learns of kinds only as the leader.
     let next = Node::start("next", "candidate,gateway", &to, log("next"));
     let asked = tokio::spawn(ask(next.http));
     let mut worker = Node::start("worker", "worker", &proxy.connect_string(), log("worker"));
     let prometheus = Prometheus::start(&[leader.metrics, next.metrics, worker.metrics]).await;
-    until(&prometheus, "both work", "max(bellwether_workers) == 2").await;
+    until(&prometheus, "both workers are registered", "max(bellwether_workers) == 2").await;
 
     let mut load = Load { client: client.clone(), jobs: Vec::new() };
     load.more(20).await;
     load.unusual().await;
     until(&prometheus, "a lease expired", "max(bellwether_leases_expired_total) > 0").await;
     let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 })).unwrap()).await;
-    eventually("it runs", SOON, async || load.state(&cancelled).await == State::Running).await;
+    eventually("the job runs", SOON, async || load.state(&cancelled).await == State::Running).await;
     client.cancel(&cancelled).await.unwrap();
 
     let lost = proxy.swallow_reply_and_cut(by_a_worker, Cut::Reset);
     load.more(20).await;
     lost.fired().await;
-    until(&prometheus, "it was resolved", "max(bellwether_unknown_outcomes_resolved_total) > 0").await;
-    until(&prometheus, "it is back", "min(bellwether_session_connected) == 1").await;
+    until(&prometheus, "the lost reply is resolved", "max(bellwether_unknown_outcomes_resolved_total) > 0")
+        .await;
+    until(&prometheus, "the worker is connected again", "min(bellwether_session_connected) == 1").await;
     proxy.expire_session().await;
-    until(&prometheus, "it expired", "max(bellwether_session_expired_total) > 0").await;
-    until(&prometheus, "it is a worker again", "max(bellwether_workers) == 2").await;
+    until(&prometheus, "the session expired", "max(bellwether_session_expired_total) > 0").await;
+    until(&prometheus, "the worker is registered again", "max(bellwether_workers) == 2").await;
 
     load.more(20).await;
     leader.kill();
@@ -118,14 +119,14 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
     leader.again();
     until(&prometheus, "it works again", "max(bellwether_workers) == 2 and on () min(up) == 1").await;
     let of_next = format!("bellwether_jobs_dead_total{{instance=\"{}\", kind=\"sum\"}} == 0", next.metrics);
-    until(&prometheus, "a leader shows kinds of which it counted nothing yet", &of_next).await;
+    until(&prometheus, "a leader shows kinds that it has not counted yet", &of_next).await;
 
     load.more(20).await;
     let of_worker = format!("bellwether_attempts_running{{instance=\"{}\"}} > 0", worker.metrics);
-    until(&prometheus, "the victim runs something", &of_worker).await;
+    until(&prometheus, "the worker runs a job", &of_worker).await;
     worker.kill();
     let lost = format!("max(bellwether_workers_lost_total{{instance=\"{}\"}}) > 0", next.metrics);
-    until(&prometheus, "it was missed", &lost).await;
+    until(&prometheus, "the worker is lost", &lost).await;
     worker.again();
 
     load.more(20).await;
@@ -154,13 +155,13 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_in_trouble() {
     println!("{tried} expressions returned data; {:.1} s", began.elapsed().as_secs_f64());
 }
 
-/// Asks a gateway again and again who leads, so that there is always something to tell of it.
+/// Sends requests to a gateway repeatedly, so its metrics change.
 async fn ask(gateway: SocketAddr) {
     loop {
         if let Ok(mut stream) = TcpStream::connect(gateway).await {
             let request = format!("GET /v1/leader HTTP/1.1\r\nHost: {gateway}\r\nConnection: close\r\n\r\n");
             let mut answer = Vec::new();
-            // One that is not answered is not counted, and the test waits for those that are.
+            // A failed request is not counted; the test waits for successful ones.
             if stream.write_all(request.as_bytes()).await.is_ok() {
                 drop(stream.read_to_end(&mut answer).await);
             }
@@ -169,7 +170,7 @@ async fn ask(gateway: SocketAddr) {
     }
 }
 
-/// Every line of every panel has a point, and every variable a value.
+/// Checks that every line of every panel has a point and every variable a value. Returns the number of lines.
 async fn every_expression(prometheus: &Prometheus) -> usize {
     let mut tried = 0;
     for board in boards::all() {
@@ -177,7 +178,7 @@ async fn every_expression(prometheus: &Prometheus) -> usize {
             let call = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')')).unwrap();
             let (metric, label) = call.rsplit_once(", ").unwrap();
             let values = prometheus.label_values(label, &chosen(metric));
-            assert!(!values.is_empty(), "{}: nothing to choose for {name} by {query}", board.title);
+            assert!(!values.is_empty(), "{}: {query} returns no value for {name}", board.title);
         }
         for panel in board.rows.iter().flat_map(|row| &row.panels) {
             for line in &panel.lines {
@@ -192,7 +193,7 @@ async fn every_expression(prometheus: &Prometheus) -> usize {
     tried
 }
 
-/// With what Grafana puts into an expression.
+/// Replaces Grafana's variables in an expression.
 fn chosen(expr: &str) -> String {
     expr.replace("$__rate_interval", RATE_INTERVAL)
         .replace("$job", "bellwether")
@@ -200,7 +201,7 @@ fn chosen(expr: &str) -> String {
         .replace("$instance", ".*")
 }
 
-/// Nothing is left to choose, and each metric is of one namespace.
+/// Whether the expression contains no variables and each metric is limited to one namespace.
 fn is_scoped(expr: &str) -> bool {
     !expr.contains('$') && promql::names(expr).len() == expr.matches("job=\"bellwether\"").count()
 }
@@ -210,21 +211,21 @@ async fn until(prometheus: &Prometheus, what: &str, expr: &str) {
 }
 
 async fn led_by(node: &str, client: &Client) {
-    eventually(&format!("{node} leads"), SOON, async || {
+    eventually(&format!("{node} is the leader"), SOON, async || {
         let leader = client.leader().await.unwrap();
         leader.is_some_and(|leader| leader.standing && leader.node.as_str() == node)
     })
     .await;
 }
 
-/// A transaction that closes an attempt, and not by the leader.
+/// Whether a request is a transaction in which a worker closes an attempt.
 fn by_a_worker(request: &Request<'_>) -> bool {
     request.op == op::MULTI
         && ["/jobs/", "/assignments/"].iter().all(|path| request.mentions(path))
         && !request.mentions("/epoch")
 }
 
-/// Jobs of all sorts.
+/// Submits jobs of many types.
 struct Load {
     client: Client,
     jobs: Vec<JobId>,
@@ -235,10 +236,10 @@ impl Load {
         self.client.submit(job).await.unwrap().id().clone()
     }
 
-    /// So many of each sort: some that succeed, some that take a while, some that fail first, some that die.
+    /// Submits this many jobs of each type: jobs that succeed, run for a while, fail once, or become dead.
     async fn more(&mut self, of_each: usize) {
         for n in 0..of_each {
-            let sorts = [
+            let types = [
                 Job::new("sum", &json!([n, 1])).unwrap(),
                 Job::new("sleep", &json!({ "millis": 200 })).unwrap().max_losses(100),
                 Job::new("fail", &json!({ "message": "once", "times": 1 }))
@@ -246,14 +247,15 @@ impl Load {
                     .backoff(Duration::from_millis(500), Duration::from_secs(1)),
                 Job::new("fail", &json!({ "message": "always" })).unwrap().max_attempts(1),
             ];
-            for job in sorts {
+            for job in types {
                 let id = self.submit(job).await;
                 self.jobs.push(id);
             }
         }
     }
 
-    /// One that outlives its lease, a group that nobody seals, and a schedule whose jobs take longer than its interval.
+    /// Submits a job that exceeds its lease, creates a group that is never sealed, and adds a schedule whose jobs run
+    /// longer than its interval.
     async fn unusual(&mut self) {
         let sleep = |millis: u32| Job::new("sleep", &json!({ "millis": millis })).unwrap();
         let overdue = sleep(60_000).lease(Duration::from_secs(1)).renew_lease_automatically(false);
@@ -268,7 +270,7 @@ impl Load {
         self.client.get(id).await.unwrap().unwrap().state
     }
 
-    /// Waits until all are over, and says so of each.
+    /// Waits until all jobs have ended.
     async fn over(&self) {
         let answers = self.client.wait_many(&self.jobs, 2 * SOON, |_| {}).await;
         for answer in answers {

@@ -1,4 +1,4 @@
-//! A node as a process, at an address that stays when it is started again.
+//! A node process whose addresses stay the same after a restart.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -11,23 +11,23 @@ use nix::unistd::Pid;
 
 use crate::SOON;
 
-/// What a failed test shows of each node's log: its last lines.
+/// The number of lines of each node's log that a failed test prints.
 const LOG_TAIL: usize = 15;
 
-/// A node; killed when dropped.
+/// A node process, killed when dropped.
 pub(crate) struct Node {
     name: &'static str,
     roles: &'static str,
     to: String,
     pub(crate) metrics: SocketAddr,
-    /// Where its gateway listens, if it has the role.
+    /// The address of its gateway, if it has the role.
     pub(crate) http: SocketAddr,
     log: PathBuf,
     child: Option<Child>,
 }
 
 impl Node {
-    /// Starts it, on its way to ZooKeeper when this returns.
+    /// Starts the process. Does not wait until it is connected to ZooKeeper.
     pub(crate) fn start(name: &'static str, roles: &'static str, to: &str, log: PathBuf) -> Self {
         let (metrics, http) = (unused_address().unwrap(), unused_address().unwrap());
         let mut node = Self { name, roles, to: to.to_owned(), metrics, http, log, child: None };
@@ -39,7 +39,7 @@ impl Node {
         self.name
     }
 
-    /// Starts it again after its end.
+    /// Restarts the process after its end.
     pub(crate) fn again(&mut self) {
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
         let child = Command::new("setpriv")
@@ -56,25 +56,25 @@ impl Node {
         self.child = Some(child.unwrap());
     }
 
-    /// SIGKILL; the process is gone when this returns.
+    /// Kills the process with SIGKILL and waits for its end.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// SIGTERM; it has handed back what it ran when this returns.
+    /// Stops the process with SIGTERM and waits until it has drained.
     pub(crate) async fn drain(&mut self) {
         let mut child = self.child.take().unwrap();
         kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
-        eventually("it has drained", SOON, async || child.try_wait().unwrap().is_some()).await;
+        eventually("the node has drained", SOON, async || child.try_wait().unwrap().is_some()).await;
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Both fail only for a process that has ended.
+            // Both calls fail only if the process has ended.
             drop(child.kill());
             drop(child.wait());
         }
@@ -82,7 +82,7 @@ impl Drop for Node {
             let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let lines = log.lines().collect::<Vec<_>>();
             let tail = &lines[lines.len().saturating_sub(LOG_TAIL)..];
-            eprintln!("--- {} said last:\n{}", self.name, tail.join("\n"));
+            eprintln!("--- last log lines of {}:\n{}", self.name, tail.join("\n"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A real Prometheus, and what it answers.
+//! A real Prometheus process and its query API.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::SOON;
 
-/// Of the scrapes and of the rules: short, so that windows of seconds hold several.
+/// The interval of scrapes and rule evaluations: short, so a window of a few seconds contains several.
 const INTERVAL: &str = "500ms";
 
-/// A running Prometheus; killed when dropped.
+/// A running Prometheus, killed when dropped.
 pub(crate) struct Prometheus {
     child: Child,
     address: SocketAddr,
@@ -26,13 +26,14 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes these as the namespace `bellwether`, with the rules of this repository; returns when it serves.
+    /// Starts Prometheus with these targets as the namespace `bellwether` and with the rules of this repository. Waits
+    /// until it is ready.
     pub(crate) async fn start(targets: &[SocketAddr]) -> Self {
         let home = tempfile::Builder::new().prefix("bellwether-prometheus-").tempdir().unwrap();
         let config = home.path().join("prometheus.yml");
         std::fs::write(&config, configuration(targets)).unwrap();
         let (address, log) = (unused_address().unwrap(), home.path().join("log"));
-        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        // The kernel kills the process if the thread that started it ends without doing so.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "prometheus"])
             .arg(format!("--config.file={}", config.display()))
@@ -56,19 +57,19 @@ impl Prometheus {
         prometheus
     }
 
-    /// The series of an expression now, each with its labels.
+    /// Returns the current series of an expression, each with its labels.
     pub(crate) fn now(&self, expr: &str) -> Vec<Value> {
         let answer = self.ask(&format!("/api/v1/query?query={}", encoded(expr)));
         answer["result"].as_array().unwrap_or_else(|| panic!("{expr}: {answer}")).clone()
     }
 
-    /// The largest value of an expression now; `None` when it has no finite one.
+    /// Returns the largest current value of an expression, or `None` if it has no finite value.
     pub(crate) fn largest(&self, expr: &str) -> Option<f64> {
         let series = self.now(expr);
         series.iter().filter_map(|series| finite(&series["value"])).reduce(f64::max)
     }
 
-    /// How many finite points an expression has since the start, a second apart, as a dashboard would draw them.
+    /// Counts the finite points of an expression since the start, one second apart, as a dashboard would draw them.
     pub(crate) fn points(&self, expr: &str) -> usize {
         let (from, to) = (self.began, now());
         let range = format!("/api/v1/query_range?start={from}&end={to}&step=1&query={}", encoded(expr));
@@ -78,19 +79,19 @@ impl Prometheus {
         values.flatten().filter(|value| finite(value).is_some()).count()
     }
 
-    /// The values of a label in the series of a metric: what Grafana asks to fill a variable.
+    /// Returns the values of a label in the series of a metric, as Grafana does for a variable.
     pub(crate) fn label_values(&self, label: &str, metric: &str) -> Vec<Value> {
         let answer = self.ask(&format!("/api/v1/label/{label}/values?match[]={}", encoded(metric)));
         answer.as_array().cloned().unwrap_or_default()
     }
 
-    /// Every rule that cannot be evaluated, with the reason.
+    /// Returns every rule that cannot be evaluated, with the reason.
     pub(crate) fn ailing_rules(&self) -> Vec<Value> {
         let answer = self.ask("/api/v1/rules");
         let groups = answer["groups"].as_array().cloned().unwrap_or_default();
         let rules: Vec<Value> =
             groups.iter().filter_map(|group| group["rules"].as_array()).flatten().cloned().collect();
-        assert!(!rules.is_empty(), "it has no rules");
+        assert!(!rules.is_empty(), "Prometheus has no rules");
         rules.into_iter().filter(|rule| rule["health"] != "ok").collect()
     }
 
@@ -105,11 +106,11 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both calls fail only if the process has ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
-            eprintln!("--- prometheus said:\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());
+            eprintln!("--- log of prometheus:\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());
         }
     }
 }
@@ -125,7 +126,7 @@ fn configuration(targets: &[SocketAddr]) -> String {
     )
 }
 
-/// A server that is asked in HTTP/1.0 answers in one piece and closes.
+/// Sends a GET request. With HTTP/1.0 the server closes the connection after the response, which is not chunked.
 fn get(address: SocketAddr, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, SOON)?;
     stream.set_read_timeout(Some(SOON))?;
@@ -135,7 +136,7 @@ fn get(address: SocketAddr, path: &str) -> io::Result<String> {
     Ok(answer)
 }
 
-/// `[time, "value"]`
+/// Parses a sample `[time, "value"]`, if the value is finite.
 fn finite(value: &Value) -> Option<f64> {
     value[1].as_str()?.parse().ok().filter(|value: &f64| value.is_finite())
 }

@@ -1,8 +1,8 @@
-//! The election, hosted: its handle, and the telling of its state.
+//! The host of the election: its handle, and the publication of its state.
 //!
-//! The concern is [`bellwether_actors::election`]. [`Election::may_act`] compares a clock, so its answer is right even when
-//! the actor, or the whole process, was suspended. The permission is withdrawn when the actor ends in any way, a panic
-//! included.
+//! The concern is [`bellwether_actors::election`]. [`Election::may_act`] compares a deadline with the clock, so its
+//! answer is right even when the actor or the whole process was suspended. The permission is withdrawn when the actor
+//! ends for any reason, including a panic.
 
 mod publish;
 
@@ -25,21 +25,22 @@ use crate::spawn::{Started, spawn};
 
 use publish::{Permit, Publisher, Publishing, StepDownCallers};
 
-/// How this node takes part.
+/// The configuration of this node's part in the election.
 #[derive(Debug, Clone)]
 pub struct ElectionConfig {
-    /// The node's name, for people.
+    /// The node's name, shown to operators.
     pub node: NodeId,
-    /// How candidates are ordered.
+    /// The order of the candidates.
     pub strategy: Strategy,
-    /// Whether a leader that is cut off acts.
+    /// Whether a leader without a connection may act.
     pub policy: Policy,
-    /// Random, made once per process: an actor that is started again finds the candidate of the one before it.
+    /// A random id, created once per process. With it a restarted actor finds the candidate of the actor before it.
     pub identity: Uuid,
 }
 
 impl ElectionConfig {
-    /// The defaults for a node: strategy `queue`, policy `AtMostOne`. Made once, and cloned for a restart.
+    /// Creates a configuration with the defaults: strategy `queue`, policy `AtMostOne`. Create it once and clone it for
+    /// each restart, because it contains the identity.
     #[must_use]
     pub fn new(node: NodeId) -> Self {
         let identity = Uuid::from_u128(fastrand::u128(..));
@@ -47,7 +48,8 @@ impl ElectionConfig {
     }
 }
 
-/// An active term with the session that holds it. A paused one holds none: a session ends with its last handle.
+/// An active term and its session. A paused term contains no session handle, because a session ends when its last
+/// handle is dropped.
 #[derive(Debug, Clone)]
 pub struct ActiveTerm {
     /// The session that holds the term.
@@ -56,7 +58,7 @@ pub struct ActiveTerm {
     pub term: Term,
 }
 
-/// Gets each state of the leadership; says `false` when it wants no more.
+/// Receives each state of the leadership. Returns `false` to unsubscribe.
 pub type Subscriber = Box<dyn Fn(LeadershipState<ActiveTerm>) -> bool + Send>;
 
 #[cfg(feature = "testing")]
@@ -64,7 +66,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     vec![crate::testing::entry::<Hosted<concern::Election>>()]
 }
 
-/// Talks to an election actor.
+/// A handle of an election actor.
 #[derive(Debug, Clone)]
 pub struct Election {
     actor: Ref<concern::Election>,
@@ -76,10 +78,10 @@ pub struct Election {
 }
 
 impl Election {
-    /// Starts the actor under a supervisor, or by itself, and takes part with the session's first connection.
+    /// Starts the actor, under a supervisor if one is given. It takes part as soon as the session is connected.
     ///
     /// # Errors
-    /// Only when the actor system itself fails.
+    /// Only a failure of the actor system.
     pub async fn start(
         config: ElectionConfig,
         session: &Session,
@@ -101,18 +103,18 @@ impl Election {
         Ok(Self { actor, leadership, permit, publisher, leavers, callers: Arc::default() })
     }
 
-    /// Hears every state from now on, beginning with the present one.
+    /// Subscribes to the states, starting with the current one.
     pub fn subscribe(&self, subscriber: Subscriber) {
         self.publisher.subscribe(subscriber);
     }
 
-    /// Follows the leadership. Changes that come close together are seen as the last of them.
+    /// Follows the leadership. Of several quick changes a receiver may see only the last.
     #[must_use]
     pub fn leadership(&self) -> watch::Receiver<LeadershipState<ActiveTerm>> {
         self.leadership.clone()
     }
 
-    /// Whether this node may act as the leader at this moment.
+    /// Whether this node may act as the leader now.
     #[must_use]
     pub fn may_act(&self) -> bool {
         self.permit.holds()
@@ -123,23 +125,23 @@ impl Election {
         host::send(&self.actor, ElectionMsg::Stand);
     }
 
-    /// Gives leadership and candidacy up, and stays out until [`Election::stand`]. Returns when the candidate's
-    /// znode is deleted or its session is over; while cut off from ZooKeeper that takes until one of them is
-    /// known, though the node stops acting at once.
+    /// Gives up leadership and candidacy, and does not take part until [`Election::stand`]. Returns when the
+    /// candidate's znode is deleted or its session has ended. While ZooKeeper is unreachable, the call waits until one
+    /// of the two is known, but the node stops acting immediately.
     ///
     /// # Cancellation
-    /// Dropping the future stops the waiting only.
+    /// Dropping the future stops only the wait.
     pub async fn step_down(&self) {
         let (done, left) = oneshot::channel();
         let caller = self.callers.fetch_add(1, Ordering::Relaxed);
         self.leavers.wait(caller, done);
         host::send(&self.actor, ElectionMsg::StepDown(caller));
         if left.await.is_err() {
-            tracing::debug!("the election actor ended: its candidate ends with the session");
+            tracing::debug!("the election actor has ended: its candidate ends with the session");
         }
     }
 
-    /// Says that a write of this epoch was rejected by its fence.
+    /// Reports that the fence rejected a write of this epoch.
     pub fn fenced_out(&self, epoch: i32) {
         host::send(&self.actor, ElectionMsg::FencedOut(epoch));
     }
@@ -158,7 +160,7 @@ fn start(
     spawn(Hosted::new(), args, supervisor).boxed()
 }
 
-/// What the election's effects need.
+/// The state that the election's effects need.
 pub(crate) struct Links {
     publishing: Publishing,
     leavers: StepDownCallers,

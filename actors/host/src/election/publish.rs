@@ -1,4 +1,4 @@
-//! Telling the leadership to those who follow it, and withdrawing it however the actor ends.
+//! Publishes the leadership to its subscribers, and withdraws it when the actor ends for any reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use super::{ActiveTerm, Subscriber};
 use crate::clock;
 
-/// Until when this node may act, on this process's monotonic clock. 0: it may not.
+/// The time until which this node may act, on this process's monotonic clock. 0 means that it may not act.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Permit(Arc<AtomicU64>);
 
@@ -28,7 +28,8 @@ impl Permit {
     }
 }
 
-/// The subscribers. The lock is held while they are told, so that a new one hears the present state first and misses none.
+/// The subscribers. The lock is held while a state is published, so a new subscriber receives the current state first
+/// and misses none.
 #[derive(Clone)]
 pub(super) struct Publisher(Arc<Mutex<Subscribed>>);
 
@@ -74,7 +75,7 @@ impl Publisher {
     }
 }
 
-/// Owned by the actor: however it ends, this says that the node leads no more.
+/// Owned by the actor. When the actor ends for any reason, dropping this publishes that the node is not the leader.
 pub(super) struct Publishing {
     publisher: Publisher,
     permit: Permit,
@@ -101,7 +102,7 @@ impl Drop for Publishing {
     }
 }
 
-/// The callers that wait for the candidate to be gone, by their number.
+/// The callers that wait for the deletion of the candidate, by their number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StepDownCallers(Arc<Mutex<BTreeMap<u64, oneshot::Sender<()>>>>);
 
@@ -122,7 +123,7 @@ impl StepDownCallers {
         }
     }
 
-    /// The actor has ended: nothing will be answered.
+    /// Drops all callers, because the actor has ended and will not answer.
     pub(super) fn clear(&self) {
         self.callers().clear();
     }

@@ -16,7 +16,7 @@ use ractor::ActorProcessingErr;
 
 use crate::host::{Hosting, Ref, send};
 
-/// Tells the wing that a write of its term was fenced.
+/// Informs the wing that the fence rejected a write of its term.
 #[derive(Clone)]
 pub(crate) struct Fenced {
     pub(super) wing: Ref<LeaderWing>,
@@ -52,7 +52,7 @@ impl Hosting for Assigner {
     }
 }
 
-/// The neighbours of a member that tells the assigner events.
+/// The neighbours of a member that sends events to the assigner.
 #[derive(Clone)]
 pub(crate) struct ToAssigner {
     pub(super) assigner: Ref<Assigner>,

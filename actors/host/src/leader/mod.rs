@@ -1,4 +1,4 @@
-//! The leader wing, hosted: starts, stops and connects the members of a term.
+//! The host of the leader wing: starts, stops and connects the members of a term.
 //!
 //! The concerns are those of [`bellwether_actors::leader`].
 
@@ -25,15 +25,15 @@ use crate::supervise::stop_all;
 
 use links::{AssignerLinks, Fenced, ToAssigner};
 
-/// What the wing needs to know.
+/// The configuration of the leader wing.
 pub struct LeaderConfig {
-    /// How workers are chosen.
+    /// The strategy that chooses workers.
     pub strategy: Strategy,
-    /// Called with the epoch when a write of this term was rejected because another leader has claimed.
+    /// Called with the epoch when the fence rejects a write of this term because another leader has claimed.
     pub fenced_out: Box<dyn Fn(i32) + Send + Sync>,
 }
 
-/// Talks to a leader wing. Cheap to clone.
+/// A handle of a leader wing. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Leader(Ref<LeaderWing>);
 
@@ -41,24 +41,24 @@ impl Leader {
     /// Starts the wing under a supervisor.
     ///
     /// # Errors
-    /// Only when the actor system itself fails.
+    /// Only a failure of the actor system.
     pub async fn start(config: LeaderConfig, supervisor: ActorCell) -> Result<Self, SpawnErr> {
         let links = Links { config, members: None };
         let args = host::Args { zk: None, links, args: () };
         spawn(Hosted::new(), args, Some(supervisor)).await.map(Self)
     }
 
-    /// This node leads: a new term, or the present one again after a pause. `false` when the wing has ended.
+    /// Starts a new term, or resumes the current one after a pause. Returns `false` when the wing has ended.
     pub fn active(&self, zk: Zk, epoch: i32) -> bool {
         self.0.cast(Letter::Session(zk, LeaderWingMsg::Active(epoch))).is_ok()
     }
 
-    /// The connection is lost; the term may go on. `false` when the wing has ended.
+    /// Pauses the term, because the connection is lost. Returns `false` when the wing has ended.
     pub fn paused(&self) -> bool {
         self.0.cast(Letter::Mail(LeaderWingMsg::Paused.into())).is_ok()
     }
 
-    /// This node does not lead. `false` when the wing has ended.
+    /// Ends the term. Returns `false` when the wing has ended.
     pub fn inactive(&self) -> bool {
         self.0.cast(Letter::Mail(LeaderWingMsg::Inactive.into())).is_ok()
     }
@@ -87,7 +87,7 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     ]
 }
 
-/// The wing's members, and what its effects need.
+/// The wing's members, and the state that its effects need.
 pub(crate) struct Links {
     config: LeaderConfig,
     members: Option<Members>,
@@ -106,7 +106,8 @@ struct Members {
 }
 
 impl Members {
-    /// In the order in which they are stopped: a member that tells another goes before it.
+    /// Lists the members in the order in which they are stopped: a member that sends to another one is stopped before
+    /// it.
     fn cells(&self) -> [ActorCell; 9] {
         [
             self.janitor.get_cell(),
@@ -146,7 +147,7 @@ impl Hosting for LeaderWing {
     ) -> Result<(), ActorProcessingErr> {
         match tell {
             Tell::Start(epoch) => {
-                let zk = zk.expect("a term has the session that its epoch was claimed in");
+                let zk = zk.expect("a term has the session in which its epoch was claimed");
                 links.members = Some(start(me, zk, epoch, links.config.strategy).await?);
             }
             Tell::Stop => links.stop_members().await,
@@ -188,7 +189,7 @@ impl Links {
     async fn stop_members(&mut self) {
         if let Some(members) = self.members.take() {
             stop_all(members.cells()).await;
-            // A node that does not lead sees nothing.
+            // Only the leader reports these gauges.
             assigner::clear_gauges();
             worker_registry::clear_gauges();
         }

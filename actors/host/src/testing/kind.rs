@@ -1,9 +1,9 @@
-//! What sort of message a message is.
+//! The kinds of messages, including supervision events.
 
 pub use bellwether_actors::{Kind, Kinds};
 use ractor::SupervisionEvent;
 
-/// What a supervisor hears of its children.
+/// The kinds of supervision events about children.
 pub(crate) mod child {
     use super::Kind;
 
@@ -12,7 +12,7 @@ pub(crate) mod child {
     pub(crate) const FAILED: Kind = Kind::new("Failed").of("Child");
 }
 
-/// What sort of news of a child it is; `None` for news of something else.
+/// The kind of a supervision event about a child; `None` for other events.
 pub(crate) fn of_child(event: &SupervisionEvent) -> Option<Kind> {
     match event {
         SupervisionEvent::ActorStarted(_) => Some(child::STARTED),

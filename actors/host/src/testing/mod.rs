@@ -1,20 +1,20 @@
-//! Faults at the messages of actors: a test's way to panic, kill or stall any actor at any message. Not in a shipped
-//! build: feature `testing`.
+//! Fault injection at the messages of actors: a test can panic, kill or stall any actor at any message. Only with the
+//! feature `testing`, never in a release build.
 //!
 //! ```text
-//!  scope(label, Node::start(…)) ──▶ every actor of that node, and all that it starts later, is watched
+//!  scope(label, Node::start(…)) ──▶ every actor of that node, including later ones, is watched
 //!                                      │
-//!  message ──▶ Watched<A>::handle ──▶ meet(actor, kind): count it; if it is the planned one, strike
+//!  message ──▶ Watched<A>::handle ──▶ meet(actor, kind): count it; if a fault is planned here, inject it
 //!                                      │
 //!                                      └──▶ the actor's own handle
 //! ```
 //!
-//! A [`Probe`] is ambient, not an argument: it is a task-local value of the scope in which a node is started, and each
-//! watched actor hands it on to those that it spawns. So production code carries nothing, and many clusters with faults
-//! of their own run in one process. What is started outside of a scope is not watched.
+//! A [`Probe`] is not an argument but a task-local value of the scope in which a node is started. Each watched actor
+//! passes it on to the actors that it spawns. So production code does not carry it, and many clusters with different
+//! faults can run in one process. An actor that is started outside of a scope is not watched.
 //!
-//! The [`roster`] lists all actors with the kinds of their messages, as the enums themselves tell them. An actor that is
-//! not in it cannot be started with this feature.
+//! The [`roster`] lists all actors with the kinds of their messages, derived from the message enums. With this feature
+//! an actor that is not in the roster cannot be started.
 
 mod kind;
 mod probe;

@@ -1,4 +1,4 @@
-//! Who is watched, what was met, and the faults that are planned.
+//! The watched actors, the counted messages, and the planned faults.
 
 use std::collections::BTreeMap;
 use std::future::{Future, pending};
@@ -10,45 +10,45 @@ use tokio::sync::watch;
 
 use super::kind::Kind;
 
-/// What befalls an actor at a message, before it handles it.
+/// A fault that is injected before an actor handles a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Its handler panics.
+    /// The handler panics.
     Panic,
-    /// It is killed from outside, as a supervisor may do it: no `post_stop`.
+    /// The actor is killed from outside, as by a supervisor: `post_stop` does not run.
     Kill,
-    /// Its handler does not go on for as long. The rest of the node does.
+    /// The handler stalls for this time. The rest of the node continues.
     Stall(Duration),
 }
 
-/// A fault that was planned. Dropping it does not call the fault off.
+/// A planned fault. Dropping this handle does not cancel the fault.
 #[derive(Debug, Clone)]
 pub struct Planned(watch::Receiver<Option<Struck>>);
 
 impl Planned {
-    /// Waits until it has struck.
+    /// Waits until the fault was injected.
     ///
     /// # Panics
-    /// When it never will, as its probe is gone.
+    /// If the probe was dropped, so the fault can no longer be injected.
     pub async fn struck(&self) -> Struck {
         let mut struck = self.0.clone();
-        let seen = struck.wait_for(Option::is_some).await.expect("the probe of a planned fault lives");
-        seen.clone().expect("it was waited for")
+        let seen = struck.wait_for(Option::is_some).await.expect("the probe of a planned fault exists");
+        seen.clone().expect("wait_for returned a value")
     }
 
-    /// Whether it has struck.
+    /// Whether the fault was injected.
     #[must_use]
     pub fn has_struck(&self) -> bool {
         self.0.borrow().is_some()
     }
 }
 
-/// Where a planned fault struck.
+/// Where a planned fault was injected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Struck {
-    /// The label of the scope: which node.
+    /// The label of the scope, which identifies the node.
     pub scope: String,
-    /// How many actors of each name that scope had started until then.
+    /// The number of actors of each name that the scope had started by then.
     pub started: BTreeMap<&'static str, usize>,
 }
 
@@ -58,7 +58,7 @@ pub struct Probe(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// No longer than this between two sweeps, when it is set.
+    /// The longest period of a sweep, if set.
     sweep: Option<Duration>,
     log: Mutex<Log>,
 }
@@ -75,58 +75,57 @@ struct Log {
 struct Plan {
     actor: &'static str,
     kind: Kind,
-    /// How many such messages go by before.
+    /// The number of matching messages to skip.
     spared: usize,
     fault: Fault,
     struck: watch::Sender<Option<Struck>>,
 }
 
 impl Probe {
-    /// Plans nothing, and only takes note.
+    /// Creates a probe without planned faults, which only counts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Probe::new`], and whatever its actors do every some seconds in case that a hint was lost, they do this
-    /// often.
+    /// Like [`Probe::new`], but the actors repeat their periodic listings at least this often.
     #[must_use]
     pub fn sweeping(every: Duration) -> Self {
         Self(Arc::new(Inner { sweep: Some(every), ..Inner::default() }))
     }
 
-    /// Watches the actors that `start` starts, all that these start, and so on, under a label.
+    /// Watches all actors that `start` starts, directly or indirectly, under a label.
     pub async fn scope<T>(&self, label: &str, start: impl Future<Output = T>) -> T {
         Ambient { probe: self.clone(), label: label.to_owned() }.scope(start).await
     }
 
-    /// Plans a fault for the first message of this kind to this actor from now on, once `spared` others have gone by.
+    /// Plans a fault for the next message of this kind to this actor, after `spared` such messages were skipped.
     pub fn plan(&self, actor: &'static str, kind: Kind, spared: usize, fault: Fault) -> Planned {
         let (struck, planned) = watch::channel(None);
         self.log().plans.push(Plan { actor, kind, spared, fault, struck });
         Planned(planned)
     }
 
-    /// How many messages of each kind were met.
+    /// The number of messages of each kind so far.
     #[must_use]
     pub fn met(&self) -> BTreeMap<(&'static str, Kind), usize> {
         self.log().met.clone()
     }
 
-    /// How many actors of each name were started in the scopes of this label.
+    /// The number of actors of each name that were started in the scopes of this label.
     #[must_use]
     pub fn started(&self, label: &str) -> BTreeMap<&'static str, usize> {
         counts(&self.log().started, label)
     }
 
-    /// How many actors of each name live in the scopes of this label.
+    /// The number of live actors of each name in the scopes of this label.
     #[must_use]
     pub fn alive(&self, label: &str) -> BTreeMap<&'static str, usize> {
         counts(&self.log().alive, label)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        // No panic of ours leaves it half-way.
+        // No holder of the lock can panic between two changes.
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,7 +139,7 @@ tokio::task_local! {
     static AMBIENT: Ambient;
 }
 
-/// The scope that a task runs in.
+/// The scope of a task.
 #[derive(Debug, Clone)]
 pub(super) struct Ambient {
     probe: Probe,
@@ -177,10 +176,10 @@ impl Life {
         &self.ambient
     }
 
-    /// Takes note of a message, and strikes at the planned one.
+    /// Counts a message, and injects the fault that is planned for it.
     pub(super) async fn meet(&self, kind: Kind, cell: &ActorCell) {
         let Some(fault) = self.fault_at(kind) else { return };
-        tracing::warn!(actor = self.actor, %kind, ?fault, node = self.ambient.label, "the planned fault strikes");
+        tracing::warn!(actor = self.actor, %kind, ?fault, node = self.ambient.label, "injecting a planned fault");
         match fault {
             Fault::Panic => panic!("planned: {} panics at {kind}", self.actor),
             Fault::Kill => {
@@ -220,7 +219,7 @@ impl Drop for Life {
     }
 }
 
-/// How long to wait where it is usually as long.
+/// The period of a sweep, shortened by the probe of the current scope.
 pub(crate) fn period(usual: Duration) -> Duration {
     let sweep = Ambient::here().and_then(|ambient| ambient.probe.0.sweep);
     sweep.map_or(usual, |sweep| sweep.min(usual))

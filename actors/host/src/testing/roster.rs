@@ -7,13 +7,13 @@ use crate::{election, leader, node, session, worker};
 /// An actor of the roster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// The actor's name.
     pub actor: &'static str,
-    /// The kinds of messages that it can get. `Child.…` is news of an actor that it supervises.
+    /// The kinds of messages that it can receive. `Child.…` are supervision events about its children.
     pub kinds: Vec<Kind>,
 }
 
-/// Every actor there is, supervisors before their children.
+/// Lists every actor, supervisors before their children.
 #[must_use]
 pub fn roster() -> Vec<Entry> {
     [node::roster(), session::roster(), election::roster(), leader::roster(), worker::roster()].concat()

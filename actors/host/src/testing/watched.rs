@@ -8,23 +8,23 @@ use super::roster::roster;
 
 /// An actor with a name whose messages have kinds.
 pub trait Probed: Actor<Msg: Kinds> {
-    /// As the roster names it.
+    /// The actor's name in the roster.
     const NAME: &'static str;
-    /// Whether news of children are messages to it.
+    /// Whether the actor receives supervision events about children.
     const SUPERVISES: bool;
 }
 
-/// The actor, in the scope in which it was started.
+/// An actor in the scope in which it was started.
 pub(crate) struct Watched<A> {
     actor: A,
-    /// Dropped with the actor, however it ends.
+    /// Dropped with the actor, for whatever reason it ends.
     life: Option<Life>,
 }
 
-/// Watches an actor if there is a scope around.
+/// Watches an actor if it is started in a scope.
 pub(crate) fn watch<A: Probed>(actor: A) -> Watched<A> {
     let listed = roster().iter().any(|entry| entry.actor == A::NAME);
-    assert!(listed, "{} is not in the roster, so that no test would meet it", A::NAME);
+    assert!(listed, "{} is not in the roster, so no test injects faults into it", A::NAME);
     Watched { actor, life: Ambient::here().map(|ambient| ambient.begin(A::NAME)) }
 }
 

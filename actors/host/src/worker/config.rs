@@ -1,4 +1,4 @@
-//! What a worker is told about itself.
+//! The configuration of a worker.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
 use bellwether_core::worker::WorkerInfo;
 
-/// What a worker is and offers.
+/// The configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
-    /// The node that it belongs to.
+    /// The worker's node.
     pub node: NodeId,
-    /// Where it runs; shown to people.
+    /// The host name, shown to operators.
     pub host: String,
-    /// How many jobs it takes at a time.
+    /// The number of jobs that the worker runs at the same time.
     pub slots: u32,
-    /// What it offers.
+    /// The worker's tags.
     pub tags: Vec<Tag>,
-    /// What it can run.
+    /// The worker's handlers.
     pub handlers: Registry,
-    /// How long what runs may take to end when an operator tells it to drain; the rest is handed back.
+    /// The grace period for running jobs when an operator drains the worker. The rest is handed back.
     pub drain_grace: Duration,
 }
 
-/// A worker that cannot be.
+/// An invalid configuration of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerConfigError {
     /// Too few or too many slots.
@@ -35,7 +35,7 @@ pub enum WorkerConfigError {
     /// Too many tags.
     #[error("a worker has at most {MAX_TAGS} tags, not {0}")]
     Tags(usize),
-    /// Nothing to run.
+    /// No handlers.
     #[error("a worker needs a handler")]
     NoHandler,
 }
@@ -44,7 +44,7 @@ impl WorkerConfig {
     /// Checks the bounds.
     ///
     /// # Errors
-    /// The first that is broken.
+    /// The first violated bound.
     pub fn check(&self) -> Result<(), WorkerConfigError> {
         if !(1..=MAX_SLOTS).contains(&self.slots) {
             return Err(WorkerConfigError::Slots(self.slots));

@@ -17,7 +17,7 @@ use crate::host::{Hosting, Ref, send};
 pub(super) type Later<C> = Arc<OnceLock<Ref<C>>>;
 
 fn send_later<C: Hosting>(to: &Later<C>, msg: C::Msg) {
-    // Before it is started there is nothing that it could be told.
+    // A neighbour that is not started yet has no state to update.
     if let Some(to) = to.get() {
         send(to, msg);
     }

@@ -1,4 +1,4 @@
-//! A node's role as a worker, hosted: its handle, its handlers and their runs.
+//! The host of a node's role as a worker: its handle, its handlers and their runs.
 //!
 //! The concerns are those of [`bellwether_actors::worker`].
 
@@ -46,16 +46,16 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
     ]
 }
 
-/// What the worker is now.
+/// The current state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Where its incarnation is in its life.
+    /// The stage of the current incarnation.
     pub stage: Stage,
-    /// The incarnation's id; of the last one, between two.
+    /// The id of the current or last incarnation.
     pub id: Option<WorkerId>,
 }
 
-/// Talks to a worker wing. Cheap to clone.
+/// A handle of a worker wing. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Worker {
     actor: Ref<WorkerWing>,
@@ -64,10 +64,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the wing under a supervisor, or by itself. It registers whenever the session serves.
+    /// Starts the wing, under a supervisor if one is given. It registers whenever the session is connected.
     ///
     /// # Errors
-    /// A configuration beyond its bounds ([`WorkerConfigError`] inside), or a failure of the actor system.
+    /// An invalid configuration (with a [`WorkerConfigError`] inside), or a failure of the actor system.
     pub async fn start(
         config: WorkerConfig,
         session: &Session,
@@ -91,12 +91,14 @@ impl Worker {
         Ok(Self { actor, status, callers })
     }
 
-    /// Takes nothing new, finishes what runs within `grace`, hands back the rest, and leaves. Returns when no
-    /// job depends on this worker any more; it takes none again afterwards.
+    /// Drains the worker: it takes no new jobs, finishes running jobs within `grace`, hands back the rest, and leaves.
+    /// Returns when no job depends on this worker. The worker takes no jobs afterwards.
     ///
-    /// When ZooKeeper cannot be reached it gives up a few seconds after the grace: [`Drained::Abandoned`]. Then,
-    /// and when the wing has stopped, the leader recovers what is left once the session is over. Dropping the
-    /// future does not call the drain off.
+    /// If ZooKeeper is unreachable, the drain ends a few seconds after the grace period with [`Drained::Abandoned`]. In
+    /// that case, and when the wing has stopped, the leader recovers the remaining jobs after the end of the session.
+    ///
+    /// # Cancellation
+    /// Dropping the future does not cancel the drain.
     pub async fn drain(&self, grace: Duration) -> Drained {
         let within = grace.saturating_add(DRAIN_MARGIN * 2);
         let drained = self.callers.wait();
@@ -105,12 +107,12 @@ impl Worker {
         }
         match tokio::time::timeout(within, drained).await {
             Ok(Ok(drained)) => drained,
-            // The wing has ended, or it takes too long.
+            // The wing has ended, or the drain takes too long.
             Ok(Err(_)) | Err(_) => Drained::Abandoned,
         }
     }
 
-    /// Follows the status. Changes that come close together are seen as the last of them.
+    /// Follows the status. Of several quick changes a receiver may see only the last.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<WorkerStatus> {
         self.status.clone()

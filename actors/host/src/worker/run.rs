@@ -1,12 +1,11 @@
-//! One attempt's run: the handler behind a wall.
+//! The run of one attempt, isolated from its worker.
 //!
-//! Whatever the handler does (return, fail, panic, overrun its time, be dropped), exactly one [`Ended`] comes
-//! out, because it is sent by a guard that the run owns. The slot's permit lives as long as the handler's code
-//! does: a blocking handler that was given up keeps it until it returns. One that was given up while it waited
-//! for a thread never begins.
+//! Whatever the handler does (return, fail, panic, exceed its timeout, be dropped), exactly one [`Ended`] is sent, by a
+//! guard that the run owns. The slot's permit is held as long as the handler's code runs: an abandoned blocking handler
+//! keeps it until it returns. A blocking handler that is abandoned while it waits for a thread never starts.
 //!
-//! A job with a lane runs only while its worker's session can be trusted: after that the leader may have given its lane
-//! to the next. Its run follows the trust by itself, so that neither a silent network nor a busy actor makes it late.
+//! A job with a lane runs only while its worker's session can be trusted, because afterwards the leader may give the
+//! lane to the next job. The run checks the trust itself, so neither a silent network nor a busy actor delays its end.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,14 +25,14 @@ use super::runs::Happened;
 use crate::clock;
 use crate::trace;
 
-/// Tells how the run ended, also when it is dropped.
+/// Reports the end of the run, also when the run is dropped.
 pub(super) struct Guard {
     job: JobId,
     attempt: u32,
     since: Instant,
-    /// What is told of a run that is dropped.
+    /// The end to report if the run is dropped.
     dropped: Run,
-    /// The run's, which is told how it ended.
+    /// The span of the run, in which the end is recorded.
     span: Span,
     to: Option<UnboundedSender<Happened>>,
 }
@@ -59,7 +58,7 @@ impl Guard {
         trace::ran(&self.span, &how);
         let ended = Ended { job: self.job.clone(), attempt: self.attempt, how, ran: self.since.elapsed() };
         if to.send(Happened::Ended(ended)).is_err() {
-            tracing::debug!(job = %self.job, "a run ended after its executor");
+            tracing::debug!(job = %self.job, "a run ended after its executor pool");
         }
     }
 }
@@ -71,14 +70,14 @@ impl Drop for Guard {
     }
 }
 
-/// What bounds a run.
+/// The bounds of a run.
 pub(super) struct Bounds {
     pub(super) timeout: Option<Duration>,
-    /// Given for a job with a lane.
+    /// The session's trust, for a job with a lane.
     pub(super) trust: Option<Trust>,
 }
 
-/// Runs the handler to one of its ends.
+/// Runs the handler until it ends or a bound is reached.
 pub(super) async fn run(
     handler: Handler,
     on_invalid: Option<OnInvalid>,
@@ -100,7 +99,7 @@ pub(super) async fn run(
                 let blocking = tokio::task::spawn_blocking(move || {
                     let _slot = slot;
                     let _within = span.entered();
-                    // It may have waited for a thread until its attempt was closed.
+                    // The attempt may have been closed while the handler waited for a thread.
                     if context.cancelled.is_cancelled() {
                         return Ok(Err(HandlerError::new("told to stop before it began")));
                     }
@@ -115,7 +114,6 @@ pub(super) async fn run(
     };
     let timed = async {
         match bounds.timeout {
-            // No timer for those who asked for none.
             None => handled.await,
             Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
                 cancellation.cancel();
@@ -126,7 +124,7 @@ pub(super) async fn run(
     let how = match bounds.trust.clone() {
         None => timed.await,
         Some(trust) => tokio::select! {
-            // First, so that nothing begins, and no result counts, once it is too late.
+            // First, so without trust no handler starts and no result counts.
             biased;
             () = lapse(trust) => {
                 cancellation.cancel();
@@ -136,7 +134,7 @@ pub(super) async fn run(
         },
     };
     if let Run::Invalid(why) = &how {
-        // That is what it is, however long the rest takes: until its lease is over, or its lane may be another's.
+        // The result is final, even if the invalid-job handler runs until the lease expires or the trust ends.
         guard.dropped = how.clone();
         let untrusted = async {
             match bounds.trust {
@@ -153,23 +151,23 @@ pub(super) async fn run(
     guard.ended(how);
 }
 
-/// Before its job is closed as dead. What this does, or fails at, changes nothing about that.
+/// Calls the invalid-job handler before the job is closed as dead. Its result does not change the job's end.
 async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) {
     let (job, kind) = (context.job.clone(), context.kind.clone());
     let Some(on_invalid) = on_invalid else {
-        tracing::warn!(%job, %kind, why, "it can never succeed: dead");
+        tracing::warn!(%job, %kind, why, "the job is dead: the handler reported invalid input");
         return;
     };
     let done = AssertUnwindSafe(async { on_invalid(context, why.to_owned()).await }).catch_unwind();
     if let Err(panic) = done.await {
         let panic = message(panic.as_ref());
-        tracing::error!(%job, %kind, panic, "the handler of invalid jobs panicked");
+        tracing::error!(%job, %kind, panic, "the invalid-job handler panicked");
     }
 }
 
-/// Resolves once the session cannot be trusted to live.
+/// Resolves when the session can no longer be trusted.
 async fn lapse(trust: Trust) {
-    // It may be renewed while this sleeps.
+    // The trust may be renewed during the sleep.
     while next_look(clock::at(trust.until()), clock::now()).is_some() {
         tokio::time::sleep_until(trust.until().into()).await;
     }
@@ -209,12 +207,12 @@ mod tests {
     async fn how(happened: &mut UnboundedReceiver<Happened>) -> Run {
         match happened.recv().await {
             Some(Happened::Ended(ended)) => ended.how,
-            other => panic!("a run ends, not {other:?}"),
+            other => panic!("not the end of a run: {other:?}"),
         }
     }
 
     #[test]
-    fn a_blocking_handler_that_is_given_up_while_it_waits_for_a_thread_never_begins() {
+    fn a_blocking_handler_that_is_abandoned_while_it_waits_for_a_thread_never_starts() {
         let runtime =
             tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_time().build();
         runtime.unwrap().block_on(async {
@@ -244,9 +242,9 @@ mod tests {
         });
     }
 
-    /// A job that can never succeed is not tried again because what hears of it takes long.
+    /// A slow invalid-job handler does not cause a retry of a job that can never succeed.
     #[tokio::test]
-    async fn a_run_that_was_invalid_stays_so_when_its_time_is_over_or_it_is_dropped() {
+    async fn an_invalid_run_stays_invalid_after_its_timeout_and_when_it_is_dropped() {
         let handle = |_: RunContext| async { Err(HandlerError::invalid("no such account")) }.boxed();
         let on_invalid: OnInvalid = Arc::new(|_, _| std::future::pending().boxed());
         let payload = Payload::json(*b"1").unwrap();
@@ -256,14 +254,16 @@ mod tests {
         let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
         let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
-        tokio::time::timeout(Duration::from_millis(50), run).await.expect_err("it goes on, and is dropped");
+        tokio::time::timeout(Duration::from_millis(50), run)
+            .await
+            .expect_err("the run continues and is dropped");
         assert_eq!(how(&mut ended).await, Run::Invalid("no such account".into()));
     }
 
-    /// S6: one that waited for its slot until its process stood still beyond its session.
+    /// S6: the run waited for its slot while its process was frozen for longer than the session timeout.
     #[tokio::test]
-    async fn a_run_that_holds_a_lane_does_not_begin_without_trust_in_its_session() {
-        let handle = |_: RunContext| -> BoxFuture<'static, HandlerResult> { panic!("it begins") };
+    async fn a_run_that_holds_a_lane_does_not_start_without_trust_in_its_session() {
+        let handle = |_: RunContext| -> BoxFuture<'static, HandlerResult> { panic!("the handler started") };
         let payload = Payload::json(*b"1").unwrap();
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
@@ -274,9 +274,9 @@ mod tests {
         assert_eq!(how(&mut ended).await, Run::Lapsed);
     }
 
-    /// S6: whoever has the lane next may begin.
+    /// S6: afterwards the next job of the lane may start.
     #[tokio::test]
-    async fn a_run_that_holds_a_lane_ends_with_the_trust_in_its_session_and_another_does_not() {
+    async fn only_a_run_that_holds_a_lane_ends_with_the_trust_in_its_session() {
         for laned in [true, false] {
             let dropped = CancellationToken::new();
             let owned = dropped.clone().drop_guard();
@@ -304,9 +304,9 @@ mod tests {
             assert_eq!(over.is_ok(), laned);
             let how = super::tests::how(&mut ended).await;
             assert_eq!(how, if laned { Run::Lapsed } else { Run::Aborted });
-            assert_eq!(cancelled.is_cancelled(), laned, "it is told");
+            assert_eq!(cancelled.is_cancelled(), laned, "the handler is asked to stop");
             dropped.cancelled().await;
-            assert!(Instant::now() >= until, "and not before");
+            assert!(Instant::now() >= until, "the run ends no earlier");
         }
     }
 }

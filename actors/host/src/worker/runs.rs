@@ -1,7 +1,8 @@
 //! Runs handlers on tokio, in slots that outlive the incarnation.
 //!
-//! However the executor pool ends, this is dropped with it: each run's token fires and each run is aborted, with whatever its
-//! handler owns, such as a process group. A blocking handler cannot be aborted: it keeps its slot until it returns.
+//! When the executor pool ends, for whatever reason, this is dropped with it. Then each run's token fires and each run
+//! is aborted, together with the resources of its handler, such as a process group. A blocking handler cannot be
+//! aborted: it keeps its slot until it returns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,10 +27,10 @@ use crate::host::{self, Ref};
 use crate::task::Owned;
 use crate::trace;
 
-/// Most ends in one message.
+/// The largest number of ends in one message.
 const ENDS: usize = 256;
 
-/// What runs and slots tell the executor pool.
+/// Events of runs and slots for the executor pool.
 #[derive(Debug)]
 pub(super) enum Happened {
     /// A run has ended.
@@ -58,7 +59,7 @@ struct Running {
 }
 
 impl HandlerRuns {
-    /// `notify` is called when a handler reports; what happens goes into `to`.
+    /// Creates the runs. `notify` is called when a handler reports; events are sent to `to`.
     pub(super) fn new(
         worker: WorkerId,
         handlers: Registry,
@@ -96,7 +97,7 @@ impl Runs for HandlerRuns {
             let permit = slots.acquire_owned().await.expect("the slots are never closed");
             *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
             if to.send(Happened::Slot).is_err() {
-                tracing::trace!("a slot became free after its executor's end");
+                tracing::trace!("a slot became free after the end of its executor pool");
             }
         }));
         false
@@ -164,7 +165,7 @@ impl Runs for HandlerRuns {
     }
 }
 
-/// Hands what happens to the executor pool. Ends with the last run.
+/// Forwards events to the executor pool, in batches. Ends with the last run.
 pub(super) async fn pump(mut happened: UnboundedReceiver<Happened>, to: Ref<ExecutorPool>) {
     loop {
         let mut batch = Vec::new();

@@ -1,4 +1,4 @@
-//! The worker wing, hosted: starts and stops the children of an incarnation.
+//! The host of the worker wing: starts and stops the children of an incarnation.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::host::{self, Hosted, Hosting, Ref, send};
 use crate::spawn::spawn;
 use crate::task::Owned;
 
-/// No child's handler awaits anything, so one that does not stop by then is killed.
+/// The time after which a child that has not stopped is killed. No child's handler awaits I/O.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// Most reports of handlers in one message.
+/// The largest number of handler reports in one message.
 const WORDS: usize = 256;
 
-/// The callers that wait for the worker to be drained.
+/// The callers that wait for the end of a drain.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DrainCallers(Arc<Mutex<Vec<oneshot::Sender<Drained>>>>);
 
@@ -49,11 +49,11 @@ impl DrainCallers {
     }
 }
 
-/// The wing's children, and what its effects need.
+/// The wing's children, and the state that its effects need.
 pub(crate) struct WingLinks {
     pub(super) config: WorkerConfig,
     pub(super) publish: watch::Sender<WorkerStatus>,
-    /// Outlives incarnations: a blocking handler keeps its permit until it returns.
+    /// The slots outlive incarnations: a blocking handler keeps its permit until it returns.
     pub(super) slots: Arc<Semaphore>,
     pub(super) callers: DrainCallers,
     pub(super) children: Option<Children>,
@@ -61,7 +61,7 @@ pub(crate) struct WingLinks {
 
 impl Drop for WingLinks {
     fn drop(&mut self) {
-        // Nothing drains any more: the callers learn it by the end of their channels.
+        // No drain can finish now. Closing the channels informs the callers.
         self.callers.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
@@ -70,20 +70,20 @@ pub(super) struct Children {
     inbox: Ref<InboxWatcher>,
     executor: Ref<ExecutorPool>,
     reporter: Ref<StatusReporter>,
-    /// Hands what handlers report, and what runs and slots do, to the two.
+    /// The tasks that forward handler reports to the reporter, and events of runs and slots to the executor pool.
     _pumps: [Owned; 2],
 }
 
 impl Children {
-    /// In the order in which they are stopped: nothing new comes in first.
+    /// Lists the children in the order in which they are stopped: the inbox watcher first, so no new work arrives.
     fn cells(&self) -> [ActorCell; 3] {
         [self.inbox.get_cell(), self.executor.get_cell(), self.reporter.get_cell()]
     }
 }
 
-/// The children died too often: the supervisor of the wing decides.
+/// The wing's error after its children died too often. Its supervisor decides.
 #[derive(Debug, thiserror::Error)]
-#[error("the worker's actors keep dying")]
+#[error("the worker's actors keep failing")]
 struct TooManyRestarts;
 
 impl Hosting for WorkerWing {
@@ -145,7 +145,7 @@ impl Hosting for WorkerWing {
 }
 
 impl WingLinks {
-    /// The reporter first and the inbox watcher last: work comes in only when its end can be reported.
+    /// Starts the reporter first and the inbox watcher last, so work arrives only when its result can be reported.
     async fn start_children(
         &mut self,
         me: &Ref<WorkerWing>,
@@ -162,7 +162,7 @@ impl WingLinks {
         let (say, words) = unbounded_channel();
         let notify: Notify = Arc::new(move |word| {
             if say.send(word).is_err() {
-                tracing::trace!("a handler reported after its worker's end");
+                tracing::trace!("a handler reported after the end of its worker");
             }
         });
         let (to, happened) = unbounded_channel();
@@ -194,14 +194,14 @@ impl WingLinks {
         let Some(children) = self.children.take() else { return };
         for cell in children.cells() {
             if cell.stop_and_wait(None, Some(STOP_WITHIN)).await.is_err() {
-                // It has stopped already, or does not stop: both end here.
+                // It has already stopped, or does not stop in time.
                 cell.kill();
             }
         }
     }
 }
 
-/// Tells the neighbours of an actor that it is started.
+/// Makes a started actor known to its neighbours.
 fn started<C: Concern>(later: &Later<C>, actor: Ref<C>) -> Ref<C> {
     let first = later.set(actor.clone()).is_ok();
     debug_assert!(first, "an actor is started once");

@@ -7,7 +7,7 @@ use bellwether_testkit::{Cut, Direction, Proxy, Request, eventually, op};
 use crate::stage::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_is_cut_off_pauses_and_leads_on_with_the_same_term() {
+async fn a_disconnected_leader_pauses_and_resumes_the_same_term() {
     let (namespace, witness) = stage("pause").await;
     for (strategy, cut) in [(Strategy::Queue, Cut::Fin), (Strategy::Single, Cut::Reset)] {
         let node = Node::start(&namespace, "a", strategy).await;
@@ -25,16 +25,16 @@ async fn a_leader_that_is_cut_off_pauses_and_leads_on_with_the_same_term() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_black_hole_beyond_the_deadline_ends_the_term_before_another_leads() {
+async fn a_term_ends_before_the_next_starts_when_the_network_drops_all_packets() {
     let (namespace, _witness) = stage("black-hole").await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;
     let (_, old) = a.leads().await;
     let b = Node::start(&namespace, "b", Strategy::Queue).await;
     b.is(Inactive::Standby).await;
     a.proxy.black_hole(Direction::Both);
-    eventually("one leader at a time, and in the end the other", SOON, async || {
+    eventually("one leader at a time, and finally the other node", SOON, async || {
         let (a, b) = (a.election.may_act(), b.election.may_act());
-        assert!(!(a && b), "two act at once");
+        assert!(!(a && b), "two nodes may act at the same time");
         b
     })
     .await;
@@ -60,7 +60,7 @@ async fn a_lost_reply_to(request: fn(&Request<'_>) -> bool, strategy: Strategy, 
     };
     assert_eq!(candidates(&witness).await.len(), expected, "a candidate leaked");
     a.election.step_down().await;
-    assert_eq!(b.leads().await.1.epoch(), term.epoch() + 1, "nothing of a's is in the way");
+    assert_eq!(b.leads().await.1.epoch(), term.epoch() + 1, "no znode of a blocks b");
 }
 
 fn creates_candidate(request: &Request<'_>) -> bool {
@@ -76,7 +76,7 @@ fn claims(request: &Request<'_>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_candidate_whose_create_lost_its_reply_is_found_again() {
+async fn a_candidate_is_found_after_the_lost_reply_of_its_create() {
     for cut in [Cut::Fin, Cut::Reset] {
         a_lost_reply_to(creates_candidate, Strategy::Queue, cut).await;
         a_lost_reply_to(creates_leader, Strategy::Single, cut).await;
@@ -84,12 +84,12 @@ async fn a_candidate_whose_create_lost_its_reply_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_create_answered_by_silence_is_found_again() {
+async fn a_candidate_is_found_after_its_create_timed_out() {
     a_lost_reply_to(creates_candidate, Strategy::Queue, Cut::Silence).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_that_lost_its_reply_is_decided_anew() {
+async fn a_claim_with_a_lost_reply_is_resolved_by_reading_back() {
     for cut in [Cut::Fin, Cut::Reset] {
         a_lost_reply_to(claims, Strategy::Queue, cut).await;
         a_lost_reply_to(claims, Strategy::Single, cut).await;
@@ -97,7 +97,7 @@ async fn a_claim_that_lost_its_reply_is_decided_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stepping_down_while_cut_off_ends_when_the_candidate_is_really_gone() {
+async fn stepping_down_while_disconnected_returns_after_the_candidate_is_deleted() {
     let (namespace, witness) = stage("leave-cut-off").await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;
     a.leads().await;
@@ -108,7 +108,7 @@ async fn stepping_down_while_cut_off_ends_when_the_candidate_is_really_gone() {
     tokio::pin!(leaving);
     assert!(futures::poll!(leaving.as_mut()).is_pending());
     a.is(Inactive::Leaving).await;
-    assert!(futures::poll!(leaving.as_mut()).is_pending(), "the candidate is still there");
+    assert!(futures::poll!(leaving.as_mut()).is_pending(), "the candidate still exists");
     a.proxy.accept();
     leaving.await;
     assert_eq!(candidates(&witness).await, Vec::<String>::new());

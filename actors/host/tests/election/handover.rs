@@ -1,4 +1,4 @@
-//! From one leader to the next.
+//! The handover from one leader to the next.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ async fn an_expired_leader_is_replaced_by_the_next_in_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_leader_is_replaced_by_whoever_is_quickest() {
+async fn an_expired_leader_is_replaced_by_the_fastest_candidate() {
     an_expired_leader_is_replaced(Strategy::Single).await;
 }
 
@@ -83,7 +83,7 @@ async fn a_stale_leaders_write_is_rejected_even_under_a_new_session() {
     assert_eq!(zk.commit(vec![term.fence(), create("/fresh")]).await, Outcome::Applied(()));
 }
 
-/// The server's own list of watches: none of ours has more watchers than the candidate behind it.
+/// Checked on the server's list of watches: only the next candidate watches each candidate.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_candidate_watches_only_the_one_before_it() {
     let (namespace, witness) = stage("herd").await;
@@ -95,8 +95,8 @@ async fn each_candidate_watches_only_the_one_before_it() {
         nodes.push(node);
     }
     let chroot = &namespace[namespace.find('/').unwrap()..];
-    // The first is watched by itself, too. A candidate that reconnects is without its watch for a moment.
-    eventually("each is watched by the one behind it, and by no other", SOON, async || {
+    // The first candidate also watches itself. A candidate that reconnects has no watch for a moment.
+    eventually("each candidate is watched only by the next one", SOON, async || {
         let mut names = candidates(&witness).await;
         names.sort_by_key(|name| name.rsplit("-n-").next().unwrap().to_owned());
         let watchers = watchers(&format!("{chroot}/election/"));
@@ -109,7 +109,7 @@ async fn each_candidate_watches_only_the_one_before_it() {
     assert_eq!(nodes[0].leads().await.1.epoch(), 2);
 }
 
-/// Candidates and how many sessions watch each.
+/// The candidates, each with the number of sessions that watch it.
 fn watchers(below: &str) -> Vec<(String, usize)> {
     let listing = shared().four_letter_word("wchp").unwrap();
     let mut watchers: Vec<(String, usize)> = Vec::new();
@@ -125,7 +125,7 @@ fn watchers(below: &str) -> Vec<(String, usize)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_actor_that_is_started_again_goes_on_with_the_candidate_of_the_one_before() {
+async fn a_restarted_actor_continues_with_the_candidate_of_its_predecessor() {
     let (namespace, witness) = stage("restart").await;
     let mut node = Node::start(&namespace, "a", Strategy::Queue).await;
     let (_, old) = node.leads().await;

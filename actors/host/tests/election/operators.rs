@@ -1,4 +1,4 @@
-//! What operators may do to the election's znodes.
+//! Manual changes of the election's znodes.
 
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::machine::election::leadership::Inactive;
@@ -15,7 +15,7 @@ async fn delete(witness: &Zk, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_znode_is_deleted_makes_room_for_the_next() {
+async fn a_leader_whose_znode_is_deleted_is_replaced() {
     let (namespace, witness) = stage("deleted-candidate").await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;
     let (_, old) = a.leads().await;
@@ -27,7 +27,7 @@ async fn a_leader_whose_znode_is_deleted_makes_room_for_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_epoch_is_made_again_above_the_last_one() {
+async fn a_deleted_epoch_is_recreated_above_the_last_one() {
     let (namespace, witness) = stage("deleted-epoch").await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;
     let (_, first) = a.leads().await;
@@ -50,9 +50,9 @@ async fn an_overwritten_epoch_is_claimed_over() {
     assert_eq!(epoch(&witness).await, new.epoch());
 }
 
-/// Its version is what a claim checks: such a candidate could never claim.
+/// A claim checks the candidate's version, so an overwritten candidate could never claim.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_candidate_that_was_written_to_is_replaced() {
+async fn an_overwritten_candidate_is_replaced() {
     let (namespace, witness) = stage("written-candidate").await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;
     a.leads().await;
@@ -69,7 +69,7 @@ async fn a_candidate_that_was_written_to_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_parent_of_the_candidates_is_made_again() {
+async fn a_deleted_parent_of_the_candidates_is_recreated() {
     let (namespace, witness) = stage("deleted-parent").await;
     delete(&witness, path::ELECTION).await;
     let a = Node::start(&namespace, "a", Strategy::Queue).await;

@@ -1,4 +1,4 @@
-//! Nodes that take part, each behind a proxy of its own.
+//! Nodes that take part in the election, each behind its own proxy.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use bellwether_host::session::{Session, SessionConfig};
 use bellwether_testkit::{Proxy, eventually_some, namespace};
 use bellwether_zk::{Access, Zk, connect};
 
-/// Ten ticks of the shared server; a pause must fit into it on a busy machine.
+/// Ten ticks of the shared server. A pause must be shorter than this on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer than any recovery.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ pub(crate) struct Node {
     pub(crate) election: Election,
 }
 
-/// A namespace that exists, and a client beside all proxies.
+/// Creates a namespace, and a client that does not use a proxy.
 pub(crate) async fn stage(name: &str) -> (String, Zk) {
     let namespace = namespace(name);
     let witness = connect(&namespace.parse().unwrap(), SOON).await.unwrap();
@@ -54,9 +54,9 @@ impl Node {
         self.election.leadership().borrow().clone()
     }
 
-    /// Waits until it leads with an epoch above `above`.
+    /// Waits until the node is the leader with an epoch above `above`.
     pub(crate) async fn leads_above(&self, above: i32) -> (Zk, Term) {
-        eventually_some("the node leads", SOON, async || match self.now() {
+        eventually_some("the node is the leader", SOON, async || match self.now() {
             LeadershipState::Active(ActiveTerm { zk, term }) if term.epoch() > above => Some((zk, term)),
             _ => None,
         })
@@ -83,7 +83,7 @@ impl Node {
         .await;
     }
 
-    /// Waits until it is anything but the leader.
+    /// Waits until the node is not the leader.
     pub(crate) async fn leads_no_more(&self) {
         eventually_some("the node does not lead", SOON, async || match self.now() {
             LeadershipState::Inactive(_) => Some(()),

@@ -1,4 +1,4 @@
-//! What a worker does when ZooKeeper, or a part of itself, fails it.
+//! A worker under faults of ZooKeeper, the connection, or its own actors.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn closes(job: &str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
 }
 
 #[tokio::test]
-async fn a_lost_reply_of_a_close_leaves_one_attempt_and_one_run() {
+async fn a_close_with_a_lost_reply_is_one_attempt_and_one_run() {
     for cut in [Cut::Fin, Cut::Reset] {
         let stage = Stage::set("lost-close").await;
         let worker = stage.serving(None).await;
@@ -46,7 +46,7 @@ async fn a_close_that_never_arrived_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_of_the_registration_is_resolved() {
+async fn a_registration_with_a_lost_reply_is_resolved_by_reading_back() {
     let stage = Stage::set("lost-register").await;
     let first = stage.serving(None).await;
     let fault = stage.proxy.swallow_reply_and_cut(
@@ -63,7 +63,7 @@ async fn a_lost_reply_of_the_registration_is_resolved() {
 }
 
 #[tokio::test]
-async fn an_expired_session_ends_the_incarnation_and_its_results() {
+async fn an_expired_session_ends_the_incarnation_and_discards_its_results() {
     let stage = Stage::set("expired").await;
     let first = stage.serving(None).await;
     let job = stage.given("a", "until-told", policy(), first).await;
@@ -71,7 +71,7 @@ async fn an_expired_session_ends_the_incarnation_and_its_results() {
     stage.proxy.expire_session().await;
     let second = stage.serving(Some(first)).await;
     assert!(stage.info(first).await.is_none() && stage.info(second).await.is_some());
-    // Nobody but a leader may touch what the dead incarnation left.
+    // Only a leader may change the znodes of the dead incarnation.
     let next = stage.given("b", "echo", policy(), second).await;
     assert_eq!(stage.closed(&next).await.attempts, 1);
     assert_eq!(stage.record(&job).await.1, 0);
@@ -80,7 +80,7 @@ async fn an_expired_session_ends_the_incarnation_and_its_results() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_while_disconnected_and_its_result_waits() {
+async fn a_run_continues_while_disconnected_and_its_result_is_reported_later() {
     let stage = Stage::set("disconnected").await;
     let worker = stage.serving(None).await;
     let timeout = Some(Duration::from_millis(200));
@@ -99,7 +99,7 @@ async fn a_run_goes_on_while_disconnected_and_its_result_waits() {
 }
 
 #[tokio::test]
-async fn any_child_that_dies_takes_the_incarnation_with_it() {
+async fn the_death_of_any_child_ends_the_incarnation() {
     let stage = Stage::set("child").await;
     let mut old = stage.serving(None).await;
     for child in 0..3 {
@@ -109,8 +109,8 @@ async fn any_child_that_dies_takes_the_incarnation_with_it() {
         assert_eq!(children.len(), 3);
         children[child as usize].kill();
         let new = stage.serving(Some(old)).await;
-        assert!(stage.info(old).await.is_none(), "the leader must see that it is gone");
-        assert!(stage.assignment(&job, old).await.is_some(), "and close what it left");
+        assert!(stage.info(old).await.is_none(), "the registration must be deleted for the leader");
+        assert!(stage.assignment(&job, old).await.is_some(), "the assignment must remain for the leader");
         let next = stage.given(&format!("next-{child}"), "echo", policy(), new).await;
         assert_eq!(stage.closed(&next).await.attempts, 1);
         old = new;
@@ -118,24 +118,24 @@ async fn any_child_that_dies_takes_the_incarnation_with_it() {
 }
 
 #[tokio::test]
-async fn parents_that_an_operator_deleted_are_made_again_by_the_next_registration() {
+async fn the_next_registration_recreates_deleted_parents() {
     let stage = Stage::set("parents").await;
     let first = stage.serving(None).await;
     let delete = |path: String| Op::Delete { path, version: None };
-    let gone = [path::worker(first), path::WORKERS.into(), path::inbox(first), path::ASSIGNMENTS.into()];
-    let gone = gone.into_iter().map(delete).collect();
-    assert_eq!(stage.zk.commit(gone).await, Outcome::Applied(()));
+    let deleted = [path::worker(first), path::WORKERS.into(), path::inbox(first), path::ASSIGNMENTS.into()];
+    let deletions = deleted.into_iter().map(delete).collect();
+    assert_eq!(stage.zk.commit(deletions).await, Outcome::Applied(()));
     let second = stage.serving(Some(first)).await;
     let job = stage.given("a", "echo", policy(), second).await;
     assert_eq!(stage.closed(&job).await.attempts, 1);
 }
 
 #[tokio::test]
-async fn a_wing_that_stops_takes_its_registration_with_it() {
+async fn a_wing_that_stops_deletes_its_registration() {
     let stage = Stage::set("stops").await;
     let worker = stage.serving(None).await;
     stage.worker.cell().kill();
-    eventually("the ephemeral is gone", SOON, async || stage.info(worker).await.is_none()).await;
+    eventually("the ephemeral is deleted", SOON, async || stage.info(worker).await.is_none()).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a worker does with the jobs that it is given.
+//! How a worker runs, reports and hands back its jobs.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ async fn the_last_failure_makes_the_job_dead() {
 }
 
 #[tokio::test]
-async fn an_attempt_out_of_time_fails() {
+async fn an_attempt_that_exceeds_its_timeout_fails() {
     let stage = Stage::with_slots("timeout", 1).await;
     let worker = stage.serving(None).await;
     let timeout = Some(Duration::from_millis(50));
@@ -89,7 +89,7 @@ async fn a_kind_without_a_handler_fails_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_cancel_flag_ends_a_run_also_one_that_does_not_listen() {
+async fn a_cancel_flag_ends_a_run_that_ignores_its_token() {
     let stage = Stage::set("cancel").await;
     let worker = stage.serving(None).await;
     for (n, kind) in ["until-told", "forever"].into_iter().enumerate() {
@@ -101,7 +101,7 @@ async fn a_cancel_flag_ends_a_run_also_one_that_does_not_listen() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_somebody_else_closed_is_stopped_and_its_end_is_dropped() {
+async fn an_attempt_closed_by_another_node_is_stopped_and_its_result_is_dropped() {
     let stage = Stage::with_slots("zombie", 1).await;
     let worker = stage.serving(None).await;
     let job = stage.given("a", "until-told", policy(), worker).await;
@@ -111,14 +111,14 @@ async fn an_attempt_that_somebody_else_closed_is_stopped_and_its_end_is_dropped(
     let (lost, next) = record.close(attempt, Ending::Lost, WallMillis(2), 0);
     let close = txn::close(&job, worker, version, None, &lost, &next);
     assert_eq!(stage.zk.commit(close).await, Outcome::Applied(()));
-    // The only slot is free again, and the record is as the other left it.
+    // The only slot is free again, and the record is unchanged.
     let next = stage.given("b", "echo", policy(), worker).await;
     assert!(matches!(verdict(&stage.closed(&next).await), Some(Verdict::Succeeded(_))));
     assert_eq!(stage.record(&job).await, (lost, version + 1));
 }
 
 #[tokio::test]
-async fn a_corrupt_record_is_set_aside_while_others_go_on() {
+async fn a_job_with_a_corrupt_record_is_quarantined_and_others_run() {
     let stage = Stage::set("corrupt").await;
     let worker = stage.serving(None).await;
     let bad = stage.submit("bad", "echo", policy()).await;
@@ -130,12 +130,12 @@ async fn a_corrupt_record_is_set_aside_while_others_go_on() {
         let overwrite = txn::Op::Set { path: path::record(&bad), data: bytes.clone(), version: 0 };
         let ops = std::iter::once(overwrite).chain(assign).collect();
         assert_eq!(stage.zk.commit(ops).await, Outcome::Applied(()));
-        eventually("the job is set aside", SOON, async || {
+        eventually("the job is quarantined", SOON, async || {
             stage.exists(path::quarantine(&bad)).await && !stage.exists(path::assignment(worker, &bad)).await
         })
         .await;
         let record = stage.zk.get(path::record(&bad)).await.unwrap().unwrap();
-        assert_eq!(record.data, bytes, "the record itself is left alone");
+        assert_eq!(record.data, bytes, "the record itself is unchanged");
     }
     let good = stage.given("good", "echo", policy(), worker).await;
     assert!(matches!(verdict(&stage.closed(&good).await), Some(Verdict::Succeeded(_))));
@@ -143,7 +143,7 @@ async fn a_corrupt_record_is_set_aside_while_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_drained_worker_finishes_hands_back_and_leaves() {
+async fn a_drained_worker_hands_back_its_jobs_and_leaves() {
     let stage = Stage::with_slots("drain", 1).await;
     let worker = stage.serving(None).await;
     let running = stage.given("running", "forever", policy(), worker).await;
@@ -160,7 +160,7 @@ async fn a_drained_worker_finishes_hands_back_and_leaves() {
 }
 
 #[tokio::test]
-async fn a_drain_lets_what_runs_finish_within_the_grace() {
+async fn a_drain_lets_running_jobs_finish_within_the_grace_period() {
     let stage = Stage::set("drain-grace").await;
     let worker = stage.serving(None).await;
     let timeout = Some(Duration::from_millis(300));
@@ -168,12 +168,12 @@ async fn a_drain_lets_what_runs_finish_within_the_grace() {
     stage.started(1).await;
     let since = Instant::now();
     assert_eq!(stage.worker.drain(Duration::from_secs(10)).await, Drained::Empty);
-    assert!(since.elapsed() < Duration::from_secs(5), "a drain ends when nothing is left");
+    assert!(since.elapsed() < Duration::from_secs(5), "a drain ends when no job is left");
     assert_eq!(stage.record(&job).await.0.last.unwrap().how, AttemptEndKind::Failed);
 }
 
 #[tokio::test]
-async fn a_drain_with_all_the_time_there_is_ends_when_nothing_is_left() {
+async fn a_drain_with_the_longest_grace_period_ends_when_no_job_is_left() {
     let stage = Stage::set("drain-max").await;
     let worker = stage.serving(None).await;
     let timeout = Some(Duration::from_millis(100));
@@ -184,7 +184,7 @@ async fn a_drain_with_all_the_time_there_is_ends_when_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_job_whose_watch_event_was_lost_with_the_connection_is_found() {
+async fn a_job_whose_watch_event_is_lost_with_the_connection_is_found() {
     let stage = Stage::set("lost-event").await;
     let worker = stage.serving(None).await;
     stage.proxy.drop_events();
@@ -193,9 +193,10 @@ async fn a_job_whose_watch_event_was_lost_with_the_connection_is_found() {
     assert_eq!(stage.closed(&job).await.attempts, 1);
 }
 
-/// S6, L3: assigned by what a leader knew of old, cancelled since, and an operator's hand took its turn away.
+/// S6, L3: the leader assigned the job from an outdated record, the job was cancelled, and an operator deleted its
+/// turn.
 #[tokio::test]
-async fn a_cancelled_job_is_handed_back_without_the_turn_that_a_hand_took_away() {
+async fn a_cancelled_job_whose_turn_was_deleted_is_handed_back() {
     let stage = Stage::set("hand-back").await;
     let worker = stage.serving(None).await;
     let job = stage.submit_laned("a", "echo").await;

@@ -1,5 +1,5 @@
-//! The worker wing against a real server. The tests are the leader: they submit and assign by hand.
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
+//! The worker wing on a real server. The tests play the leader: they submit and assign jobs themselves.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod faults;
 mod life;

@@ -1,4 +1,4 @@
-//! A namespace, a session behind a proxy, a worker on it, and a leader played by hand.
+//! A namespace, a session behind a proxy, a worker in this session, and a simulated leader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,14 +26,14 @@ const SESSION: Duration = Duration::from_secs(2);
 
 pub(crate) struct Stage {
     pub(crate) proxy: Proxy,
-    /// The leader's and the client's session, which no fault touches.
+    /// The session of the leader and the client, without faults.
     pub(crate) zk: Zk,
     pub(crate) session: Session,
     pub(crate) worker: Worker,
     pub(crate) runs: Runs,
 }
 
-/// How often handlers were started.
+/// The number of started runs.
 pub(crate) type Runs = Arc<AtomicU32>;
 
 pub(crate) fn kind(name: &str) -> Kind {
@@ -115,7 +115,7 @@ impl Stage {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// The incarnation that serves, once one does that is not `old`.
+    /// Waits until an incarnation other than `old` serves, and returns its id.
     pub(crate) async fn serving(&self, old: Option<WorkerId>) -> WorkerId {
         let mut status = self.worker.status();
         let serves = status.wait_for(|now| now.stage == Life::Serving && now.id != old);
@@ -146,7 +146,7 @@ impl Stage {
     /// Moves a queued job to the worker, as a leader does.
     pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) -> Outcome<()> {
         let (info, version) = self.info(worker).await.expect("the worker is registered");
-        assert!(!info.draining, "a leader does not assign to one that drains");
+        assert!(!info.draining, "a leader does not assign to a draining worker");
         let attempt = self.record(job).await.0.attempts + 1;
         let assignment = Assignment::new(attempt, 1, WallMillis(1));
         let mut ops = vec![txn::check_worker(worker, version)];
@@ -157,7 +157,7 @@ impl Stage {
     pub(crate) async fn given(&self, name: &str, kind: &str, policy: Policy, worker: WorkerId) -> JobId {
         let job = self.submit(name, kind, policy).await;
         let mut outcome = self.assign(&job, worker).await;
-        // The worker said meanwhile what it offers now: a leader hears of it, and assigns at the new version.
+        // The worker has updated its registration. A leader would learn of it and assign with the new version.
         while matches!(&outcome, Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })) {
             outcome = self.assign(&job, worker).await;
         }
@@ -180,7 +180,7 @@ impl Stage {
         Some((wire::decode(&node.data).unwrap(), node.version))
     }
 
-    /// The record once its first attempt is closed.
+    /// Waits until the first attempt is closed, and returns the record.
     pub(crate) async fn closed(&self, job: &JobId) -> JobRecord {
         eventually_some("the attempt is closed", SOON, async || {
             let (record, _) = self.record(job).await;

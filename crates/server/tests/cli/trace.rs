@@ -33,7 +33,8 @@ async fn each_log_line_of_a_node_is_json_and_handler_lines_include_run_and_trace
         assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
         assert!(line["fields"]["message"].is_string(), "{line}");
     }
-    let is_why = |line: &&Value| line["fields"]["message"] == "it can never succeed: dead";
+    let is_why =
+        |line: &&Value| line["fields"]["message"] == "the job is dead: the handler reported invalid input";
     let why = lines.iter().find(is_why).unwrap_or_else(|| panic!("{said}"));
     assert_eq!(why["level"], "WARN");
     let span = &why["span"];

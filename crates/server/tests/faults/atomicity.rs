@@ -1,4 +1,4 @@
-//! A job is in exactly one place at every instant.
+//! A job is in exactly one place at any time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::places::places;
 use crate::stage::{SOON, Stage};
 
-/// Looked at in one multi-read each time: as many as fit into it.
+/// The number of jobs that fit into one multi-read.
 const AT_ONCE: usize = 14;
 const JOBS: usize = 420;
 
-/// Read while a worker dies and its jobs move twice as often. The one server of this test answers a multi-read between
-/// two transactions, so a job that was in no place, or in two, would be seen so.
+/// Reads while a worker dies, when its jobs move twice as often. The single server of this test answers a multi-read
+/// between two transactions, so the test would see a job in no place or in two places.
 #[tokio::test]
-async fn a_job_is_in_exactly_one_place_at_every_instant() {
+async fn a_job_is_in_exactly_one_place_at_any_time() {
     let stage = Stage::set("one-place").await;
     let _leader = stage.node("leader").candidate().start();
     let mut lost = stage.node("lost").worker().start();
@@ -28,7 +28,7 @@ async fn a_job_is_in_exactly_one_place_at_every_instant() {
         0 => Job::new("sleep", &json!({ "millis": 40 })).unwrap(),
         1 => Job::new("sum", &[n, n]).unwrap(),
         _ => {
-            // Long enough that no look can miss all of them.
+            // Long enough for the reads to see some of the delayed jobs.
             let backoff = Duration::from_millis(1_500);
             let job = Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap();
             job.backoff(backoff, backoff)
@@ -49,7 +49,7 @@ async fn a_job_is_in_exactly_one_place_at_every_instant() {
         }
     };
     let ending = async {
-        eventually("a part is over", SOON, async || {
+        eventually("some jobs have ended", SOON, async || {
             let views = stage.client.get_many(&ids[..60]).await.unwrap();
             views.iter().flatten().filter(|job| job.state == State::Succeeded).count() > 20
         })
@@ -58,11 +58,11 @@ async fn a_job_is_in_exactly_one_place_at_every_instant() {
         stage.over(&ids).await
     };
     let jobs = tokio::select! {
-        () = looking => unreachable!("it looks until it is stopped"),
+        () = looking => unreachable!("the reads continue until the jobs have ended"),
         jobs = ending => jobs,
     };
     assert!(jobs.iter().all(|job| job.state == State::Succeeded));
-    eprintln!("{looks} looks: {seen:?}");
+    eprintln!("{looks} reads: {seen:?}");
     assert_eq!(seen.keys().copied().collect::<Vec<_>>(), ["delayed", "inbox", "queue", "terminal"]);
     stage.settled(1).await;
 }

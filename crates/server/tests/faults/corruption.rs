@@ -1,5 +1,5 @@
-//! Stored bytes that nobody can read: random ones, and those of a version yet to come. Each is told, counted, and
-//! left as it is or set aside; whoever reads it goes on with the rest.
+//! Unreadable stored bytes: random bytes, and bytes of a future version. Each is logged and counted, and left unchanged
+//! or quarantined. Other jobs continue.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use uuid::Uuid;
 use crate::process::NodeProcess;
 use crate::stage::{SOON, Stage};
 
-/// What replaces stored bytes.
+/// The replacement of stored bytes.
 #[derive(Clone, Copy)]
 enum Damage {
     Random,
-    /// The header's schema version, raised.
+    /// The same bytes with a higher schema version in the header.
     Future,
 }
 
@@ -46,7 +46,7 @@ impl Damage {
 impl Stage {
     async fn stored(&self, path: &str) -> (Vec<u8>, i32) {
         let node =
-            self.zk.get(path.to_owned()).await.unwrap().unwrap_or_else(|| panic!("{path} is not there"));
+            self.zk.get(path.to_owned()).await.unwrap().unwrap_or_else(|| panic!("{path} does not exist"));
         (node.data, node.version)
     }
 
@@ -56,7 +56,7 @@ impl Stage {
         assert_eq!(self.zk.commit(vec![set]).await, Outcome::Applied(()));
     }
 
-    /// What was there, and what is there now.
+    /// Damages a znode. Returns its old and its new bytes.
     async fn damage(&self, path: &str, damage: Damage) -> (Vec<u8>, Vec<u8>) {
         let (stored, _) = self.stored(path).await;
         let damaged = damage.of(&stored);
@@ -73,7 +73,7 @@ impl Stage {
 }
 
 async fn told(node: &NodeProcess, what: &str, times: u32) {
-    eventually(&format!("{} tells and counts: {what}", node.name()), SOON, async || {
+    eventually(&format!("{} logs and counts: {what}", node.name()), SOON, async || {
         let counted = node.metric(metric::QUARANTINED).is_some_and(|count| count >= f64::from(times));
         counted && node.said().contains(what)
     })
@@ -86,7 +86,7 @@ fn id(name: &str) -> JobId {
 }
 
 #[tokio::test]
-async fn a_job_whose_record_cannot_be_read_is_set_aside_as_it_is() {
+async fn a_job_with_an_unreadable_record_is_quarantined_and_its_record_is_unchanged() {
     let stage = Stage::set("bad-record").await;
     let ids = stage.submit(DAMAGES.map(|(name, _)| stage.runs.job(name))).await;
     let mut damaged = Vec::new();
@@ -98,7 +98,7 @@ async fn a_job_whose_record_cannot_be_read_is_set_aside_as_it_is() {
     stage.other_jobs_run("other").await;
     told(&worker, "its stored bytes cannot be used", 2).await;
     for (job, damaged) in ids.iter().zip(damaged) {
-        assert_eq!(stage.stored(&path::record(job)).await.0, damaged, "the record is left alone");
+        assert_eq!(stage.stored(&path::record(job)).await.0, damaged, "the record is unchanged");
         assert_eq!(stage.job(job.as_str()).await.state, State::Quarantined);
         assert_eq!(stage.runs.begun().get(job.as_str()), None);
         stage.stored(&path::quarantine(job)).await;
@@ -107,7 +107,7 @@ async fn a_job_whose_record_cannot_be_read_is_set_aside_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired() {
+async fn an_unreadable_queue_entry_is_left_unchanged_until_it_is_repaired() {
     let stage = Stage::set("bad-entry").await;
     let ids = stage.submit(DAMAGES.map(|(name, _)| stage.runs.job(name))).await;
     let mut intact = Vec::new();
@@ -117,7 +117,7 @@ async fn an_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired() {
     let leader = stage.node("leader").candidate().start();
     let _worker = stage.node("worker").worker().start();
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/queue", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/queue", 2).await;
     assert!(ids.iter().all(|job| !stage.runs.begun().contains_key(job.as_str())));
 
     for (job, intact) in ids.iter().zip(intact) {
@@ -130,7 +130,7 @@ async fn an_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired() {
 }
 
 #[tokio::test]
-async fn a_delayed_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired() {
+async fn an_unreadable_delayed_entry_is_left_unchanged_until_it_is_repaired() {
     let stage = Stage::set("bad-delayed").await;
     let backoff = Duration::from_secs(3);
     let failing =
@@ -139,11 +139,14 @@ async fn a_delayed_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired(
     let mut first = stage.node("first").start();
     let mut at = Vec::new();
     for job in &ids {
-        eventually("it waits", SOON, async || stage.job(job.as_str()).await.state == State::Delayed).await;
+        eventually("the job is delayed", SOON, async || {
+            stage.job(job.as_str()).await.state == State::Delayed
+        })
+        .await;
         let due = stage.job(job.as_str()).await.not_before.unwrap();
         at.push(path::delayed_entry(due.minute(), job));
     }
-    // The leader knows the entries it saw: another one has to read them.
+    // The leader does not read known entries again, so another leader must read them.
     first.kill();
     let mut intact = Vec::new();
     for (path, (_, damage)) in at.iter().zip(DAMAGES) {
@@ -152,7 +155,7 @@ async fn a_delayed_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired(
     let leader = stage.node("second").start();
     stage.led_by(&leader).await;
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/delayed", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/delayed", 2).await;
     for (path, intact) in at.iter().zip(intact) {
         stage.write(path, intact).await;
     }
@@ -162,12 +165,12 @@ async fn a_delayed_entry_that_cannot_be_read_is_left_alone_until_it_is_repaired(
 }
 
 #[tokio::test]
-async fn an_assignment_that_cannot_be_read_is_set_aside() {
+async fn a_job_with_an_unreadable_assignment_is_quarantined() {
     let stage = Stage::set("bad-assignment").await;
     let _leader = stage.node("leader").candidate().start();
     let worker = stage.node("worker").worker().start();
     let held = stage.worker(&worker, None).await;
-    // As if by a leader that writes what nobody can read. Nobody has the tag, so that no other assigns it.
+    // As if a leader of another version had written it. No worker has the tag, so this leader does not assign the jobs.
     for (name, damage) in DAMAGES {
         let job = id(&format!("bad-{name}"));
         stage.submit([stage.runs.job(job.as_str()).tag("nobody")]).await;
@@ -188,7 +191,7 @@ async fn an_assignment_that_cannot_be_read_is_set_aside() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_registration_cannot_be_read_gets_no_jobs() {
+async fn a_worker_with_an_unreadable_registration_gets_no_jobs() {
     let stage = Stage::set("bad-worker").await;
     let leader = stage.node("leader").candidate().start();
     let worker = stage.node("worker").worker().start();
@@ -205,13 +208,13 @@ async fn a_worker_whose_registration_cannot_be_read_gets_no_jobs() {
         assert_eq!(stage.zk.commit(register).await, Outcome::Applied(()));
         unreadable.push(id);
     }
-    told(&leader, "a znode cannot be read and is left alone path=\"/workers", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 2).await;
     stage.other_jobs_run("other").await;
     let shown = stage.client.workers().await.unwrap();
-    assert_eq!(shown.iter().filter(|worker| worker.info.is_err()).count(), 2, "they are shown as they are");
-    // One that is damaged while it works gets nothing new either.
+    assert_eq!(shown.iter().filter(|worker| worker.info.is_err()).count(), 2, "unreadable workers are shown");
+    // A worker whose registration is damaged later gets no new jobs either.
     stage.damage(&path::worker(sound), Damage::Future).await;
-    told(&leader, "a znode cannot be read and is left alone path=\"/workers", 3).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/workers", 3).await;
     let ids = stage.submit([stage.runs.job("later")]).await;
     let _second = stage.node("second").worker().start();
     let jobs = stage.over(&ids).await;

@@ -1,4 +1,4 @@
-//! SIGTERM: nothing is lost, nothing waits for a timeout.
+//! SIGTERM: no job is lost, and no takeover waits for a timeout.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use nix::sys::signal::Signal;
 use crate::process::NodeProcess;
 use crate::stage::{SOON, Stage};
 
-/// L1 and L2 after a graceful stop.
+/// The limit for L1 and L2 after a graceful stop.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// Whatever happens within [`AT_ONCE`] did not wait for the end of a session.
+/// A session timeout that is much longer than [`AT_ONCE`], so a takeover within that limit did not wait for an expiry.
 const LASTING: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_worker_that_is_stopped_finishes_what_runs_and_others_take_the_rest() {
+async fn a_stopped_worker_finishes_its_runs_and_others_take_the_rest() {
     let stage = Stage::set("drain").await;
     let _leader = stage.node("leader").candidate().start();
     let mut stopped = stage.node("stopped").worker().slots(5).session(LASTING).start();
@@ -27,24 +27,24 @@ async fn a_worker_that_is_stopped_finishes_what_runs_and_others_take_the_rest() 
     stage.begun(10).await;
 
     stopped.signal(Signal::SIGTERM);
-    eventually("it takes nothing new", SOON, async || {
+    eventually("the worker is draining", SOON, async || {
         let workers = stage.client.workers().await.unwrap();
         workers.iter().any(|worker| worker.info.as_ref().is_ok_and(|info| info.draining))
     })
     .await;
-    assert!(!stopped.has_ended(), "its jobs run");
+    assert!(!stopped.has_ended(), "the node waits for its jobs");
     stage.runs.release();
     assert_eq!(stopped.ended(SOON).await.code(), Some(0));
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
     let tally = stage.runs.explain(&jobs);
     assert_eq!((tally.succeeded, tally.lost, tally.failed), (30, 0, 0), "{tally:?}");
-    assert_eq!(tally.runs, 30, "what ran was let run: {tally:?}");
+    assert_eq!(tally.runs, 30, "running jobs were not interrupted: {tally:?}");
     stage.settled(1).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_is_stopped_without_time_hands_its_jobs_back_at_once() {
+async fn a_worker_stopped_with_a_short_grace_period_hands_its_jobs_back_immediately() {
     let stage = Stage::set("hand-back").await;
     let _leader = stage.node("leader").candidate().start();
     let grace = Duration::from_millis(100);
@@ -58,9 +58,9 @@ async fn a_worker_that_is_stopped_without_time_hands_its_jobs_back_at_once() {
 
     stopped.signal(Signal::SIGTERM);
     assert_eq!(stopped.ended(SOON).await.code(), Some(0));
-    let gone = Instant::now();
+    let ended = Instant::now();
     stage.begun(10).await;
-    assert!(gone.elapsed() < AT_ONCE, "{:?}", gone.elapsed());
+    assert!(ended.elapsed() < AT_ONCE, "{:?}", ended.elapsed());
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 2), "{jobs:?}");
@@ -70,13 +70,13 @@ async fn a_worker_that_is_stopped_without_time_hands_its_jobs_back_at_once() {
 }
 
 #[tokio::test]
-async fn a_leader_that_is_stopped_is_replaced_at_once() {
+async fn a_stopped_leader_is_replaced_immediately() {
     let stage = Stage::set("stop-leader").await;
     let mut first = stage.node("first").candidate().session(LASTING).start();
     let epoch = stage.led_by(&first).await.epoch;
     let second = stage.node("second").start();
     stage.workers(1).await;
-    eventually("both stand", SOON, async || {
+    eventually("both nodes are candidates", SOON, async || {
         stage.zk.children(bellwether_core::path::ELECTION.into()).await.unwrap().unwrap().len() == 2
     })
     .await;
@@ -92,16 +92,16 @@ async fn a_leader_that_is_stopped_is_replaced_at_once() {
     stage.runs.explain(&jobs);
 }
 
-/// An open session would hold the node's ephemerals, and whoever stops the node would wait.
+/// An open session would keep the node's ephemerals, and the takeover would wait for its expiry.
 #[tokio::test]
-async fn a_node_that_is_stopped_closes_its_session_at_once() {
+async fn a_stopped_node_closes_its_session_immediately() {
     let stage = Stage::set("stop-session").await;
     let launches = [stage.node("candidate").candidate(), stage.node("worker").worker(), stage.node("both")];
     for launch in launches {
         let mut node = launch.session(LASTING).start();
         let ready =
-            |node: &NodeProcess| node.said().contains("leading") || node.said().contains("registered");
-        eventually("it takes its part", SOON, async || ready(&node)).await;
+            |node: &NodeProcess| node.said().contains("elected leader") || node.said().contains("registered");
+        eventually("the node is active", SOON, async || ready(&node)).await;
         node.signal(Signal::SIGTERM);
         let asked = Instant::now();
         assert_eq!(node.ended(SOON).await.code(), Some(0));

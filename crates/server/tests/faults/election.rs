@@ -1,4 +1,4 @@
-//! The other way to elect a leader, by nodes from the command line.
+//! The election strategy `single`, with nodes from the command line.
 
 use bellwether::State;
 use bellwether_core::path;
@@ -6,7 +6,7 @@ use bellwether_core::path;
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn with_one_znode_for_the_leader_a_killed_leader_is_replaced_and_all_jobs_end() {
+async fn with_strategy_single_a_killed_leader_is_replaced_and_all_jobs_end() {
     let stage = Stage::set("single").await;
     let mut leader = stage.node("first").candidate().election("single").start();
     let epoch = stage.led_by(&leader).await.epoch;

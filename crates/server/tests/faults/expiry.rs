@@ -1,4 +1,4 @@
-//! A node's session is ended by somebody else, with its id and password.
+//! A node's session expires: another client ends it with its id and password.
 
 use bellwether::State;
 use bellwether::metrics as metric;
@@ -7,7 +7,7 @@ use bellwether_testkit::{Proxy, eventually};
 use crate::stage::{SOON, Stage};
 
 #[tokio::test]
-async fn an_expired_worker_registers_afresh_and_its_old_attempts_never_commit() {
+async fn an_expired_worker_registers_again_and_its_old_attempts_never_commit() {
     let stage = Stage::set("expired-worker").await;
     let _leader = stage.node("leader").candidate().start();
     let proxy = Proxy::to(&stage.to);
@@ -23,26 +23,33 @@ async fn an_expired_worker_registers_afresh_and_its_old_attempts_never_commit() 
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     for job in &jobs {
-        assert_eq!((job.state, job.attempt, job.losses), (State::Succeeded, 2, 1), "closed once: {job:?}");
-        assert_eq!(job.worker, Some(new), "the result is of the new incarnation's attempt: {job:?}");
+        assert_eq!(
+            (job.state, job.attempt, job.losses),
+            (State::Succeeded, 2, 1),
+            "one attempt is lost: {job:?}"
+        );
+        assert_eq!(job.worker, Some(new), "the result is from the new incarnation's attempt: {job:?}");
     }
     stage.runs.explain(&jobs);
     assert_eq!(worker.metric(metric::SESSION_EXPIRED), Some(1.0));
-    // Its last reply may come after the client's notification.
-    eventually("six are counted", SOON, async || worker.metric(metric::JOBS_COMPLETED) == Some(6.0)).await;
+    // The worker's last reply may arrive after the client's notification.
+    eventually("six completions are counted", SOON, async || {
+        worker.metric(metric::JOBS_COMPLETED) == Some(6.0)
+    })
+    .await;
     stage.settled(1).await;
     assert_eq!(worker.metric(metric::JOBS_COMPLETED), Some(6.0));
 }
 
 #[tokio::test]
-async fn when_the_leaders_session_expires_another_leads_with_a_later_epoch() {
+async fn an_expired_leader_is_replaced_with_a_higher_epoch() {
     let stage = Stage::set("expired-leader").await;
     let proxy = Proxy::to(&stage.to);
     let first = stage.node("first").candidate().behind(&proxy).start();
     let epoch = stage.led_by(&first).await.epoch;
     let second = stage.node("second").start();
     stage.workers(1).await;
-    eventually("both stand", SOON, async || {
+    eventually("both nodes are candidates", SOON, async || {
         stage.zk.children(bellwether_core::path::ELECTION.into()).await.unwrap().unwrap().len() == 2
     })
     .await;
@@ -58,5 +65,9 @@ async fn when_the_leaders_session_expires_another_leads_with_a_later_epoch() {
         first.metric(metric::LEADERSHIP_STATE) == Some(0.0)
     })
     .await;
-    assert_eq!(stage.leader().await.epoch, leader.epoch, "it campaigns again, behind the new leader");
+    assert_eq!(
+        stage.leader().await.epoch,
+        leader.epoch,
+        "the old leader is a candidate behind the new leader"
+    );
 }

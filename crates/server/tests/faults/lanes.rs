@@ -1,5 +1,5 @@
-//! Lanes under faults (S6). A witness that no fault touches hears of every assignment and every close in the order in
-//! which ZooKeeper made them.
+//! Lanes under faults (S6). A witness without faults receives every assignment and every close in the order in which
+//! ZooKeeper committed them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use bellwether_zk::{Change, ChangeKind};
 
 use crate::stage::{SOON, Stage, client, step};
 
-/// Who was assigned when: jobs of one lane must not be so at once.
+/// The order of assignments and closes. Two jobs of one lane must not be assigned at the same time.
 #[derive(Clone, Default)]
 struct Witness(Arc<Mutex<Vec<(ChangeKind, JobId)>>>);
 
@@ -33,11 +33,11 @@ impl Witness {
         witness
     }
 
-    /// Waits until it has heard of the end of each of these, and asserts that no two of a lane were assigned at once,
-    /// and none before one that was submitted earlier.
+    /// Waits until the ends of all these jobs are recorded. Then asserts that no two jobs of a lane were assigned at
+    /// the same time, and that no job was assigned before a job that was submitted earlier.
     async fn tells(&self, lanes: &[Vec<JobId>]) {
         let jobs = lanes.iter().map(Vec::len).sum::<usize>();
-        let all = eventually_some("the witness has heard of all", SOON, async || {
+        let all = eventually_some("the witness has recorded all jobs", SOON, async || {
             let seen = self.0.lock().unwrap().clone();
             let mut open = BTreeMap::new();
             for (kind, job) in &seen {
@@ -57,8 +57,12 @@ impl Witness {
                 let Some(at) = lane.iter().position(|of| of == job) else { continue };
                 match kind {
                     ChangeKind::Created => {
-                        assert_eq!(assigned.replace(job), None, "S6: {job} was assigned beside another");
-                        assert!(at == last || at == last + 1, "{job} overtook another");
+                        assert_eq!(
+                            assigned.replace(job),
+                            None,
+                            "S6: {job} was assigned at the same time as another job"
+                        );
+                        assert!(at == last || at == last + 1, "{job} overtook another job");
                         last = at;
                     }
                     ChangeKind::Deleted => assert_eq!(assigned.take(), Some(job)),
@@ -90,7 +94,7 @@ async fn two_hundred_jobs_of_a_lane_keep_their_order_while_the_leader_and_a_work
 
     stage.begun(60).await;
     named(first.node.as_str()).kill();
-    let second = eventually_some("another leads", SOON, async || {
+    let second = eventually_some("another node is the leader", SOON, async || {
         let leader = stage.client.leader().await.unwrap()?;
         (leader.standing && leader.epoch > first.epoch).then_some(leader)
     })
@@ -110,14 +114,14 @@ async fn two_hundred_jobs_of_a_lane_keep_their_order_while_the_leader_and_a_work
     assert_eq!(
         ran,
         ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "a run that is repeated follows itself"
+        "a repeated run follows directly"
     );
     stage.settled(1).await;
 }
 
-/// The same three jobs, and each of the transactions that concern a turn loses its reply.
+/// Three jobs of a lane, while each of the transactions that change a turn loses its reply.
 #[tokio::test]
-async fn a_lost_reply_neither_doubles_a_turn_nor_leaves_one() {
+async fn a_lost_reply_neither_duplicates_nor_leaks_a_turn() {
     type Step = fn(&Request<'_>) -> bool;
     let steps: [(&str, Step); 3] =
         [("submit", step::submit), ("assign", step::assign), ("complete", step::complete)];
@@ -148,7 +152,7 @@ async fn a_lost_reply_neither_doubles_a_turn_nor_leaves_one() {
 }
 
 #[tokio::test]
-async fn a_job_that_waits_and_the_one_that_runs_are_cancelled_and_the_next_one_follows() {
+async fn after_cancelling_the_running_and_a_waiting_job_the_next_one_runs() {
     let stage = Stage::set("lane-cancel").await;
     let witness = Witness::watch(&stage).await;
     let _node = stage.node("node").start();
@@ -159,8 +163,8 @@ async fn a_job_that_waits_and_the_one_that_runs_are_cancelled_and_the_next_one_f
     assert_eq!((third.waiting, third.behind), (Some(WaitReason::Lane), Some(ids[0].clone())));
     assert_eq!(stage.client.cancel(&ids[1]).await.unwrap(), Cancelled::Cancelled);
     assert!(matches!(stage.client.cancel(&ids[0]).await.unwrap(), Cancelled::Requested(_)));
-    eventually("the third has begun", SOON, async || stage.runs.sequence() == ["job-0", "job-2"]).await;
-    // Retried, it comes last.
+    eventually("the third job has started", SOON, async || stage.runs.sequence() == ["job-0", "job-2"]).await;
+    // A retried job is last in the lane.
     stage.client.retry(&ids[0]).await.unwrap();
     stage.runs.release();
     let states = stage.over(&ids).await.into_iter().map(|job| job.state).collect::<Vec<_>>();
@@ -171,10 +175,10 @@ async fn a_job_that_waits_and_the_one_that_runs_are_cancelled_and_the_next_one_f
     stage.settled(1).await;
 }
 
-/// The worker is cut off and lives: what it runs in a lane has ended, with all of its processes, before another worker
-/// gets the lane.
+/// The worker is disconnected but alive. Its run in the lane, with all processes, must end before another worker gets
+/// the lane.
 #[tokio::test]
-async fn a_run_that_holds_a_lane_is_over_before_its_lane_is_given_away() {
+async fn a_run_that_holds_a_lane_ends_before_the_lane_is_reassigned() {
     let stage = Stage::set("lane-cut-off").await;
     let _leader = stage.node("leader").candidate().start();
     let proxy = Proxy::to(&stage.to);
@@ -191,6 +195,6 @@ async fn a_run_that_holds_a_lane_is_over_before_its_lane_is_given_away() {
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
     assert_eq!((jobs[0].attempt, jobs[0].losses), (2, 1), "{jobs:?}");
-    assert_eq!(stage.runs.together(), "", "two of a lane ran at once");
+    assert_eq!(stage.runs.together(), "", "two jobs of a lane ran at the same time");
     assert_eq!(stage.runs.sequence(), ["job-0", "job-0", "job-1"]);
 }

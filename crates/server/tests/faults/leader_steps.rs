@@ -1,5 +1,5 @@
-//! The leader is killed at each of its transactions: before it reaches ZooKeeper, and after it is committed and its
-//! reply lost. One story has all the transactions in it; each case breaks it at another place.
+//! The leader is killed at each of its transactions: before the transaction reaches ZooKeeper, and after it is
+//! committed and its reply is lost. One scenario contains all transactions. Each case injects the fault at another one.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ const STEPS: [Step; 5] = [
     ("promote", step::promote),
 ];
 
-/// Held until their worker is killed. More than the slots of one worker, so that some are on it whichever of the two
-/// the leader learnt of first.
+/// The number of jobs that are held until their worker is killed. More than the slots of one worker, so each of the two
+/// workers has some.
 const HELD: usize = 12;
-/// Of each of the two workers.
+/// The slots of each of the two workers.
 const SLOTS: u32 = 8;
-/// Fail once and wait out a backoff.
+/// The number of jobs that fail once and wait for a backoff.
 const FAILING: usize = 4;
 
 async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) {
@@ -44,7 +44,8 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let jobs = (0..HELD).map(|n| stage.runs.held(&format!("held-{n}")));
     let jobs = jobs.chain((0..FAILING).map(|n| failing.clone().id(format!("failing-{n}"))));
     let ids = stage.submit(jobs).await;
-    // Nobody else may lead before: on a busy machine the first may lose its session first, and meet no fault then.
+    // The second candidate starts only after the fault. Otherwise it could take over on a busy machine, and the fault
+    // would not be injected.
     let killing_leader = async {
         fault.fired().await;
         first.kill();
@@ -61,8 +62,8 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{name}: {jobs:?}");
     let tally = stage.runs.explain(&jobs);
-    assert!(tally.lost > 0 && tally.released == 0, "{name}: the killed worker had some: {tally:?}");
-    // A first attempt that was lost with its worker is not failed any more: the second succeeds.
+    assert!(tally.lost > 0 && tally.released == 0, "{name}: the killed worker had jobs: {tally:?}");
+    // If the first attempt was lost with its worker, the second succeeds without a failure.
     let failing = jobs.iter().filter(|job| job.id.as_str().starts_with("failing"));
     assert!(
         failing.clone().all(|job| job.failures + job.losses >= 1 && job.failures <= 1),

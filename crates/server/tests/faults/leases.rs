@@ -1,4 +1,4 @@
-//! What an attempt leaves behind when its worker is killed.
+//! The progress and checkpoint of an attempt whose worker is killed.
 
 use bellwether::{Job, State};
 use bellwether_testkit::eventually;
@@ -16,7 +16,7 @@ async fn a_checkpoint_survives_the_kill_of_its_worker_and_of_the_leader() {
     stage.worker(&killed, None).await;
     let sleep = Job::new("sleep", &json!({ "millis": 5_000 })).unwrap().id("sleep");
     let ids = stage.submit([sleep]).await;
-    eventually("half of it is over, and written", SOON, async || {
+    eventually("half of the job is done and recorded", SOON, async || {
         let progress = stage.job("sleep").await.progress;
         progress.and_then(|progress| progress.percent()).is_some_and(|percent| percent >= 50)
     })
@@ -30,7 +30,7 @@ async fn a_checkpoint_survives_the_kill_of_its_worker_and_of_the_leader() {
     assert_eq!((job.state, job.attempt, job.losses), (State::Succeeded, 2, 1), "{job:?}");
     let end = job.progress.unwrap();
     assert_eq!(end.percent(), Some(100));
-    // It went on from what the killed one had written last, which may be newer than what was seen.
+    // The job continued from the last checkpoint of the killed worker, which may be newer than the one that was read.
     let from = |progress: &bellwether_core::job::Progress| {
         u64::from_le_bytes(progress.checkpoint().try_into().unwrap())
     };

@@ -1,4 +1,4 @@
-//! Committed, and whoever sent it cannot know: one job and one run all the same.
+//! The reply of a committed transaction is lost: there is still one job and one run.
 
 use bellwether::{Job, State};
 use bellwether_testkit::{Cut, Proxy, Request};
@@ -8,7 +8,7 @@ use crate::stage::{Stage, client, step};
 
 const CUTS: [(&str, Cut); 2] = [("fin", Cut::Fin), ("rst", Cut::Reset)];
 
-/// Whose reply is lost.
+/// The process whose reply is lost.
 #[derive(Clone, Copy, PartialEq)]
 enum Whose {
     Client,
@@ -32,13 +32,13 @@ async fn one_job_one_run(name: &str, whose: Whose, step: fn(&Request<'_>) -> boo
     let fault = proxy.swallow_reply_and_cut(step, cut);
     let submitted = submitter.submit(stage.runs.job("the-job")).await.unwrap();
     fault.fired().await;
-    assert!(!submitted.is_duplicate(), "{name}: it found its own");
+    assert!(!submitted.is_duplicate(), "{name}: the client found its own job");
     let jobs = stage.over(&[submitted.id().clone()]).await;
     assert_eq!((jobs[0].state, jobs[0].attempt), (State::Succeeded, 1), "{name}: {jobs:?}");
     assert_eq!(stage.runs.explain(&jobs).runs, 1, "{name}");
     let again = submitter.submit(stage.runs.job("the-job")).await.unwrap();
     assert!(again.is_duplicate(), "{name}: the same submission is the same job");
-    // The lost reply cost nobody their place, and the next job runs as ever.
+    // The leader and the worker are the same as before, and the next job runs normally.
     let next = stage.submit([stage.runs.job("the-next")]).await;
     let next = stage.over(&next).await;
     assert_eq!((next[0].state, next[0].attempt), (State::Succeeded, 1), "{name}: {next:?}");
@@ -68,7 +68,7 @@ async fn a_completion_whose_reply_is_lost_is_one_run() {
     }
 }
 
-/// The same, for a batch: the reply is about many jobs.
+/// As above, for a batch: the reply is about many jobs.
 #[tokio::test]
 async fn a_batch_of_assignments_whose_reply_is_lost_runs_each_job_once() {
     let stage = Stage::set("assign-batch").await;

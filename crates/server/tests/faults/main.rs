@@ -1,8 +1,7 @@
-//! What a cluster of real processes does when its parts are killed, frozen, cut off, expired and corrupted.
+//! A cluster of real processes under faults: killed, frozen and disconnected nodes, expired sessions, corrupt data.
 //!
-//! Every test has a namespace of its own, and nodes that are processes of their own. A job of these tests writes a
-//! line for each run ([`runs`]), so that a second run without a record that explains it is found, whatever else
-//! the test is about.
+//! Every test has its own namespace and its own node processes. A job of these tests writes a line for each run
+//! ([`runs`]), so every test detects a run that the job's record does not explain.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod places;

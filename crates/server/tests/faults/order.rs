@@ -1,4 +1,4 @@
-//! Priorities, times, pauses and well-known ids, with the leader killed.
+//! Priorities, start times, pauses and well-known ids, while the leader is killed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::process::NodeProcess;
 use crate::stage::{SOON, Stage, client};
 
-/// Two candidates that are no workers, so that the leader can be killed and nothing else.
+/// Two candidates that are not workers, so the leader can be killed without killing a worker.
 struct Candidates(Vec<NodeProcess>);
 
 impl Candidates {
@@ -21,19 +21,19 @@ impl Candidates {
         Self(["a", "b"].map(|name| stage.node(name).candidate().start()).into())
     }
 
-    /// Kills the leader, and waits until another leads.
+    /// Kills the leader, and waits until the other candidate is the leader.
     async fn kill_leader(&mut self, stage: &Stage) {
         let first = stage.leader().await;
         let at = self.0.iter().position(|node| node.name() == first.node.as_str()).unwrap();
         self.0.remove(at).kill();
-        eventually("another leads", SOON, async || {
+        eventually("another node is the leader", SOON, async || {
             let leader = stage.client.leader().await.unwrap();
             leader.is_some_and(|leader| leader.standing && leader.epoch > first.epoch)
         })
         .await;
     }
 
-    /// Waits until the only one that is left knows of as many jobs that wait.
+    /// Waits until the remaining candidate knows of this many waiting jobs.
     async fn knows(&self, waiting: f64) {
         let what = format!("the leader knows of {waiting} jobs");
         eventually(&what, SOON, async || self.0[0].metric(metric::QUEUE_DEPTH) == Some(waiting)).await;
@@ -42,7 +42,7 @@ impl Candidates {
 
 /// L3
 #[tokio::test]
-async fn what_waits_is_run_by_its_priority_whichever_node_leads() {
+async fn waiting_jobs_run_by_priority_after_a_change_of_the_leader() {
     let stage = Stage::set("priorities").await;
     let mut candidates = Candidates::start(&stage);
     let _worker = stage.node("w").worker().slots(1).start();
@@ -59,11 +59,11 @@ async fn what_waits_is_run_by_its_priority_whichever_node_leads() {
     let ran = stage.runs.sequence();
     let mut sorted = ran[1..].to_vec();
     sorted.sort_by_key(|id| std::cmp::Reverse(id[1..2].to_owned()));
-    assert_eq!(ran[1..], sorted, "by their priority");
+    assert_eq!(ran[1..], sorted, "jobs run by priority");
 }
 
 #[tokio::test]
-async fn a_job_starts_not_before_its_time_and_never_after_its_expiry_though_the_leader_is_killed() {
+async fn a_job_starts_after_its_start_time_and_never_after_its_expiry_when_the_leader_is_killed() {
     const SKEW: Duration = Duration::from_millis(5);
     let stage = Stage::set("times").await;
     let mut candidates = Candidates::start(&stage);
@@ -71,7 +71,7 @@ async fn a_job_starts_not_before_its_time_and_never_after_its_expiry_though_the_
     let now = SystemTime::now();
     let at = now + Duration::from_secs(4);
     let later = stage.submit((0..20).map(|n| stage.runs.job(&format!("later-{n}")).run_at(at))).await;
-    // No worker is there for them until it is too late; some come to their time only then.
+    // There is no worker until these jobs have expired. Some reach their start time only shortly before.
     let expiry = now + Duration::from_secs(3);
     let too_late = (0..20).map(|n| {
         let job = stage.runs.job(&format!("late-{n}")).expires_at(expiry);
@@ -92,7 +92,7 @@ async fn a_job_starts_not_before_its_time_and_never_after_its_expiry_though_the_
     }
     stage.runs.explain(&jobs);
     assert_eq!(stage.runs.begun().len(), 20, "nothing else ran");
-    // The lane is free again, and a retry does not expire.
+    // The lane is free again, and a retried job does not expire.
     stage.client.retry(&too_late[0]).await.unwrap();
     let retried = stage.over(&too_late[..1]).await;
     assert_eq!((retried[0].state, retried[0].generation), (State::Succeeded, 2));
@@ -103,7 +103,7 @@ fn millis(at: SystemTime) -> u64 {
 }
 
 #[tokio::test]
-async fn a_worker_refuses_a_job_that_was_assigned_in_time_and_found_too_late() {
+async fn a_worker_refuses_a_job_that_expired_after_its_assignment() {
     const EXPIRY: Duration = Duration::from_millis(700);
     let stage = Stage::set("late-start").await;
     let _leader = stage.node("a").candidate().start();
@@ -113,7 +113,7 @@ async fn a_worker_refuses_a_job_that_was_assigned_in_time_and_found_too_late() {
     worker.signal(Signal::SIGSTOP);
     let expired = Instant::now() + EXPIRY;
     let late = stage.submit([stage.runs.job("late").expires_in(EXPIRY)]).await;
-    eventually("it is assigned", SOON, async || stage.job("late").await.worker.is_some()).await;
+    eventually("the job is assigned", SOON, async || stage.job("late").await.worker.is_some()).await;
     sleep_until(expired + Duration::from_millis(1)).await;
     worker.signal(Signal::SIGCONT);
     let view = stage.over(&late).await.remove(0);
@@ -123,14 +123,14 @@ async fn a_worker_refuses_a_job_that_was_assigned_in_time_and_found_too_late() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_paused_kind_starts_until_it_is_resumed_though_the_leader_is_killed() {
+async fn a_paused_kind_does_not_start_until_it_is_resumed_when_the_leader_is_killed() {
     let stage = Stage::set("paused").await;
     let mut candidates = Candidates::start(&stage);
     let _worker = stage.node("w").worker().slots(4).start();
     stage.workers(1).await;
     let (exec, sum) = (Kind::new("exec").unwrap(), |n: u32| Job::new("sum", &[n, 1]).unwrap());
     stage.client.pause_kind(&exec, "a test").await.unwrap();
-    // Others go on, which shows that the leader has heard of the pause, or will have before it assigns.
+    // A job of another kind runs, so the leader knows the pause, or will know it before its next assignment.
     stage.over(&stage.submit([sum(0)]).await).await;
     let jobs = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
     candidates.kill_leader(&stage).await;
@@ -145,9 +145,9 @@ async fn nothing_of_a_paused_kind_starts_until_it_is_resumed_though_the_leader_i
     assert_eq!(stage.runs.sequence().len(), 20);
 }
 
-/// S2, S9, S11: at most one at a time in the cluster, by id, however many submit it.
+/// S2, S9, S11: a job with a given id runs at most once at a time, however many clients submit it.
 #[tokio::test]
-async fn a_job_of_a_well_known_id_never_runs_twice_at_once_though_many_submit_it_again_and_again() {
+async fn a_job_with_a_well_known_id_never_runs_twice_at_the_same_time() {
     const CLIENTS: usize = 5;
     let stage = Stage::set("well-known").await;
     let mut nodes = ["a", "b", "c"].map(|name| Some(stage.node(name).slots(8).start()));
@@ -169,7 +169,7 @@ async fn a_job_of_a_well_known_id_never_runs_twice_at_once_though_many_submit_it
                     generations.fetch_add(1, Ordering::Relaxed);
                 }
                 Accepted::Same => same += 1,
-                Accepted::Other => panic!("it is the same"),
+                Accepted::Other => panic!("all submissions are equal"),
             }
         }
         (opened, same)
@@ -179,23 +179,23 @@ async fn a_job_of_a_well_known_id_never_runs_twice_at_once_though_many_submit_it
         let leader = nodes.iter_mut().flatten().find(|node| node.name() == first.node.as_str());
         leader.unwrap().kill();
     };
-    let (told, ()) = tokio::join!(futures::future::join_all(clients.iter().map(submit)), kill);
-    let only = eventually_some("it is over", 2 * SOON, async || {
+    let (reports, ()) = tokio::join!(futures::future::join_all(clients.iter().map(submit)), kill);
+    let only = eventually_some("the job has ended", 2 * SOON, async || {
         let view = stage.job("only").await;
         view.state.is_terminal().then_some(view)
     })
     .await;
-    println!("{told:?} by client, {} generations", only.generation);
+    println!("{reports:?} by client, {} generations", only.generation);
     assert_eq!(only.state, State::Succeeded);
-    let opened = told.iter().map(|(opened, _)| opened).sum::<u32>();
-    assert_eq!(opened, only.generation, "each opening is told to one client");
-    assert!(opened > 3 && told.iter().all(|(_, same)| *same > 0), "{told:?}");
-    assert_eq!(stage.runs.together(), "", "S9: it ran twice at once");
+    let opened = reports.iter().map(|(opened, _)| opened).sum::<u32>();
+    assert_eq!(opened, only.generation, "each generation is reported to one client");
+    assert!(opened > 3 && reports.iter().all(|(_, same)| *same > 0), "{reports:?}");
+    assert_eq!(stage.runs.together(), "", "S9: the job ran twice at the same time");
     assert!(stage.runs.sequence().len() >= opened as usize);
 }
 
 #[tokio::test]
-async fn jobs_of_the_far_future_cost_the_leader_nothing() {
+async fn the_leader_does_not_read_jobs_of_the_far_future() {
     const JOBS: usize = 20_000;
     let stage = Stage::set("far-future").await;
     let mut candidates = Candidates::start(&stage);
@@ -207,11 +207,11 @@ async fn jobs_of_the_far_future_cost_the_leader_nothing() {
     };
     stage.submit((0..JOBS).map(job)).await;
     candidates.kill_leader(&stage).await;
-    // It has listed the minutes, and promotes what is due.
+    // The leader has listed the minutes and promotes due jobs.
     let now = stage.submit([Job::new("sum", &[1, 1]).unwrap().delay(Duration::from_millis(300))]).await;
     candidates.knows(1.0).await;
     let leader = &candidates.0[0];
-    assert_eq!(leader.metric(metric::DELAYED), Some(0.0), "none of them is known");
+    assert_eq!(leader.metric(metric::DELAYED), Some(0.0), "the leader knows none of the jobs");
     let _worker = stage.node("w").worker().start();
     assert_eq!(stage.over(&now).await[0].state, State::Succeeded);
 }

@@ -1,4 +1,4 @@
-//! Where jobs are, in one instant.
+//! The places of jobs at one point in time.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use bellwether_zk::Zk;
 
 use crate::stage::{SOON, Stage};
 
-/// Minutes of delayed jobs that are looked at, from the one before now: backoffs here are short.
+/// The number of minutes of delayed jobs to read, starting with the previous minute. Backoffs in these tests are short.
 const MINUTES: u64 = 3;
 
-/// The places that hold each of these jobs, by one multi-read for as many jobs as fit into it. `None` when a worker
-/// came or went meanwhile, so that not all places may have been looked at.
+/// Returns the places of each job, read with one multi-read for as many jobs as fit into it. Returns `None` if a worker
+/// joined or left in the meantime, because the read may have missed its inbox.
 pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static str>>> {
     let workers = inboxes(zk).await;
     let minute = bellwether_host::clock::wall().minute() - 1;
@@ -48,7 +48,8 @@ async fn inboxes(zk: &Zk) -> BTreeSet<WorkerId> {
 }
 
 impl Stage {
-    /// Waits until nothing is left of work that is over: no entry anywhere, no turn in any lane, and as many inboxes as live workers.
+    /// Waits until finished jobs have left no znodes: no entries, no turns in lanes, and as many inboxes as live
+    /// workers.
     pub(crate) async fn settled(&self, workers: usize) {
         eventually("every place is empty", SOON, async || {
             let mut parents = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();

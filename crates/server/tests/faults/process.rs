@@ -1,4 +1,4 @@
-//! A node as a process: started, hurt, looked into, and gone with its handle.
+//! A node process: starts it, sends signals, reads its metrics, and kills it when the handle is dropped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use bellwether_testkit::{Process, Proxy, binary_or};
 
 use crate::stage::{SESSION, SOON};
 
-/// How to start a node.
+/// The options of a node process.
 pub(crate) struct Launch {
     name: String,
     to: String,
@@ -67,12 +67,13 @@ impl Launch {
         Self { grace, ..self }
     }
 
-    /// Starts the process, on its way to ZooKeeper when this returns.
+    /// Starts the process. Does not wait until it is connected to ZooKeeper.
     pub(crate) fn start(self) -> NodeProcess {
-        // The port is free now and its node listens in a moment; nobody else here listens on ports not given to it.
+        // The port is free and the node listens on it soon. No other process of these tests uses ports that it was not
+        // given.
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
-        // The kernel kills it with the thread that started it, should that one get no chance to do so itself.
+        // The kernel kills the process if the thread that started it ends without doing so.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])

@@ -1,4 +1,4 @@
-//! Records go when their time is over, and in the end a namespace is as it was (L6).
+//! Records are removed after their retention time, and finally the namespace is in its initial state (L6).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,11 +17,11 @@ use serde_json::json;
 
 use crate::stage::{SOON, Stage, step};
 
-/// Of schedules: the shortest there is.
+/// The interval of schedules: the shortest allowed.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Stage {
-    /// Keeps records no longer than the janitor must. No client sets so little.
+    /// Sets the retention to zero; the janitor's minimum still applies. Clients do not allow a time this short.
     async fn keep_nothing(&self) {
         let none = Duration::ZERO;
         let retention = Retention { succeeded: none, cancelled: none, dead: none, ..Retention::default() };
@@ -40,8 +40,8 @@ impl Stage {
         records
     }
 
-    /// How many znodes there are below each that is at the root. An empty container counts as gone: ZooKeeper looks for
-    /// those once a minute.
+    /// Counts the znodes below each child of the root. An empty container counts as deleted, because ZooKeeper removes
+    /// empty containers only once a minute.
     async fn znodes(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let mut left = VecDeque::from([String::new()]);
@@ -64,7 +64,7 @@ impl Stage {
     }
 }
 
-/// Jobs that succeed, that fail and wait, that die, of lanes, and that start later.
+/// Jobs of many types: jobs that succeed, fail once, become dead, use lanes, or start later.
 fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     let wait = Duration::from_millis(100);
     let failing = |times: u32| {
@@ -85,7 +85,7 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     jobs.chain(failing_once).chain(dying).chain(later).collect()
 }
 
-/// Its sub-jobs are a node's that is another process.
+/// Handlers of parent jobs, whose sub-jobs run on another node process.
 fn parents() -> Handlers {
     Handlers::new()
         .job("parent", |context, (): ()| async move {
@@ -99,7 +99,7 @@ fn parents() -> Handlers {
 }
 
 #[tokio::test]
-async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
+async fn after_all_jobs_and_the_leaders_death_a_namespace_is_in_its_initial_state() {
     let server = ZooKeeperServer::builder().memory().start();
     let stage = Stage::at(format!("{}/prod", server.connect_string())).await;
     let mut first = stage.node("first").candidate().start();
@@ -113,11 +113,11 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     })
     .await;
     let watches = || {
-        // ZooKeeper goes on counting a connection whose last watch has fired: its paths and watches, then.
-        let told = four_letter_word(server.address(), "wchs").unwrap();
-        told.split_once("connections watching").unwrap().1.to_owned()
+        // ZooKeeper still counts a connection whose last watch has fired, so only paths and watches are compared.
+        let summary = four_letter_word(server.address(), "wchs").unwrap();
+        summary.split_once("connections watching").unwrap().1.to_owned()
     };
-    eventually("worker and candidates watch", SOON, async || {
+    eventually("the worker and the candidates have set their watches", SOON, async || {
         let paths = four_letter_word(server.address(), "wchp").unwrap();
         ["/workers/", "/assignments/", "/election/"].iter().all(|own| paths.contains(own))
     })
@@ -145,7 +145,7 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
         ids.extend(stage.submit(expiring.map(|job| job.expires_in(Duration::from_secs(1)))).await);
         let unserved = stage.submit([unserved()]).await;
         assert_eq!(stage.client.cancel(&unserved[0]).await, Ok(Cancelled::Cancelled));
-        // Whether it ends before it is stopped is all one here.
+        // The job may end before it is cancelled. Both results are allowed here.
         stage.client.cancel(&held[0]).await.unwrap();
         stage.runs.release();
         ids.extend(held.into_iter().chain(unserved));
@@ -159,8 +159,10 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
         assert_eq!(group.wait(SOON).await.unwrap().succeeded, 20);
         let id = ScheduleId::new(format!("every-{round}")).unwrap();
         let schedules = stage.client.schedules();
-        eventually("it ticks", SOON, async || schedules.get(&id).await.unwrap().record.unwrap().ticked > 0)
-            .await;
+        eventually("the schedule ticks", SOON, async || {
+            schedules.get(&id).await.unwrap().record.unwrap().ticked > 0
+        })
+        .await;
         schedules.remove(&id).await.unwrap();
     }
     for parent in stage.over(&parents).await {
@@ -174,14 +176,14 @@ async fn after_all_work_and_a_leaders_death_a_namespace_is_as_it_was_before() {
     assert_eq!((count(State::Dead), over.len()), (40 + 20, 464 + 40 + 20));
     stage.settled(1).await;
     let records = stage.records().await;
-    // Those of groups, of ticks, and of parents with their sub-jobs and finished jobs, too.
-    assert!(records >= 524 + 40 + 2 + 2 * 7, "all are kept for now: {records}");
+    // This includes jobs of groups, ticks, and parents with their sub-jobs and finished jobs.
+    assert!(records >= 524 + 40 + 2 + 2 * 7, "all records are kept at first: {records}");
 
     stage.keep_nothing().await;
-    // In the place of the one that was killed, so that there are as many sessions and candidates.
+    // Replaces the killed node, so the number of sessions and candidates is the same as before.
     let _third = stage.node("third").candidate().start();
     eventually("every record is gone", SOON, async || stage.records().await == 0).await;
-    eventually("every znode is gone", SOON, async || stage.znodes().await == before.0).await;
+    eventually("every znode is deleted", SOON, async || stage.znodes().await == before.0).await;
     eventually("as many watches as before", SOON, async || watches() == before.1).await;
     eventually("as many open files as before", SOON, async || worker.open_files() <= before.2).await;
     assert_eq!(
@@ -213,7 +215,7 @@ async fn a_leader_killed_while_it_removes_records_leaves_them_to_the_next() {
         let second = stage.node("second").candidate().start();
         stage.led_by(&second).await;
         eventually("every record is gone", SOON, async || stage.records().await == 0).await;
-        // An id is free again: this is another job.
+        // The id is free again, so this is a new job.
         let again = stage.submit([Job::new("sum", &[1, 2, 3]).unwrap().id("job-1")]).await;
         assert_eq!(stage.over(&again).await[0].result.as_ref().unwrap().bytes(), b"6");
     }))

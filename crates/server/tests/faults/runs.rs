@@ -1,4 +1,4 @@
-//! Every run of a job leaves a line, and every run but one of a job has to be explained by its record.
+//! Every run of a job writes a line, and the job's record must explain every run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,16 +8,17 @@ use bellwether::{Job, JobView, State};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// One short write to a file that is open for appending: lines of different runs do not mix.
+/// Writes a line with one short append, so lines of different runs do not mix.
 const RUN: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs""#;
 
-/// Ends with the file, or with the directory: no run outlives its test.
+/// Writes a line and runs until the file `hold` or its directory is removed, so no run outlives its test.
 const HELD: &str = r#"
 echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
 while [ -e "$1/hold" ]; do sleep 0.05; done
 "#;
 
-/// As above, and tells of another one that runs at the same time: the lock goes with the last process that has it.
+/// As above, and records whether another such job runs at the same time. The lock is held until the last process that
+/// has it ends.
 const ALONE: &str = r#"
 exec 9>>"$1/alone"
 flock -n 9 || echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/together"
@@ -25,7 +26,7 @@ echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
 while [ -e "$1/hold" ]; do sleep 0.05; done
 "#;
 
-/// Takes its worker with it.
+/// Writes a line and kills its worker.
 const POISON: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"; kill -KILL "$PPID""#;
 
 /// Records runs.
@@ -34,7 +35,7 @@ pub(crate) struct Runs(TempDir);
 /// How the attempts of some jobs ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Runs that began, of jobs that are recorded.
+    /// The number of recorded runs.
     pub(crate) runs: u32,
     pub(crate) succeeded: u32,
     pub(crate) failed: u32,
@@ -52,49 +53,49 @@ impl Runs {
         self.0.path()
     }
 
-    /// A job that leaves a line and ends.
+    /// A job that writes a line and ends.
     pub(crate) fn job(&self, id: &str) -> Job {
         self.script(id, RUN)
     }
 
-    /// A job that leaves a line and ends, of whichever name.
+    /// A job without an id that writes a line and ends.
     pub(crate) fn unnamed(&self) -> Job {
         self.command(RUN)
     }
 
-    /// One that leaves a line and runs while runs are held.
+    /// A job without an id that writes a line and runs while runs are held.
     pub(crate) fn unnamed_held(&self) -> Job {
         self.command(HELD)
     }
 
-    /// A job that leaves a line and runs while runs are held.
+    /// A job that writes a line and runs while runs are held.
     pub(crate) fn held(&self, id: &str) -> Job {
         self.script(id, HELD)
     }
 
-    /// A held job that must not run beside another of its sort.
+    /// A held job that records whether another such job runs at the same time.
     pub(crate) fn alone(&self, id: &str) -> Job {
         self.script(id, ALONE)
     }
 
-    /// Those that ran beside another.
+    /// The jobs that ran at the same time as another one.
     pub(crate) fn together(&self) -> String {
         fs::read_to_string(self.dir().join("together")).unwrap_or_default()
     }
 
-    /// The jobs that ran, one for each run, in the order of their beginnings.
+    /// The job of each run, in the order of their starts.
     pub(crate) fn sequence(&self) -> Vec<String> {
         self.lines().lines().map(|line| line.split_once(' ').unwrap().0.to_owned()).collect()
     }
 
-    /// The lines that are complete: a file grows by pages, so half of a line that crosses two can be read.
+    /// The complete lines. A file grows by pages, so a line that crosses a page boundary may be read in part.
     fn lines(&self) -> String {
         let mut lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
         lines.truncate(lines.rfind('\n').map_or(0, |end| end + 1));
         lines
     }
 
-    /// A job that leaves a line and kills its worker.
+    /// A job that writes a line and kills its worker.
     pub(crate) fn poison(&self, id: &str) -> Job {
         self.script(id, POISON)
     }
@@ -116,7 +117,7 @@ impl Runs {
         fs::remove_file(self.dir().join("hold")).unwrap();
     }
 
-    /// The attempts that ran, by job, in the order of their beginnings.
+    /// The attempts that ran, by job, in the order of their starts.
     pub(crate) fn begun(&self) -> BTreeMap<String, Vec<u32>> {
         let mut begun = BTreeMap::<_, Vec<u32>>::new();
         for line in self.lines().lines() {
@@ -126,15 +127,15 @@ impl Runs {
         begun
     }
 
-    /// Asserts of jobs that are over: each attempt ran once at most, no run is of an attempt that the record does
-    /// not close, and what succeeded ran (S2, S9, S10, and that nothing ran twice unexplained).
+    /// Asserts for finished jobs that each attempt ran at most once, that every run belongs to a closed attempt of the
+    /// record, and that a job that succeeded has run (S2, S9, S10; no unexplained second run).
     pub(crate) fn explain(&self, jobs: &[JobView]) -> Tally {
         let begun = self.begun();
         let mut tally = Tally::default();
         for job in jobs {
             assert!(job.state.is_terminal(), "{job:?}");
             let succeeded = u32::from(job.state == State::Succeeded);
-            // All that is closed and neither a success, a failure nor a loss was handed back.
+            // A closed attempt that is neither a success, a failure nor a loss was handed back.
             let released = job.attempt.checked_sub(succeeded + job.failures + job.losses);
             let released = released.unwrap_or_else(|| panic!("more ends than attempts: {job:?}"));
             tally.succeeded += succeeded;
@@ -150,7 +151,7 @@ impl Runs {
             attempts.sort_unstable();
             attempts.dedup();
             assert_eq!(attempts.len(), runs.len(), "an attempt ran twice: {runs:?} of {job:?}");
-            assert!(runs.iter().all(|n| *n <= job.attempt), "a run of no attempt: {runs:?} of {job:?}");
+            assert!(runs.iter().all(|n| *n <= job.attempt), "a run without an attempt: {runs:?} of {job:?}");
             if succeeded == 1 {
                 assert!(runs.contains(&job.attempt), "succeeded without a run: {runs:?} of {job:?}");
             }

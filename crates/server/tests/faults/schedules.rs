@@ -1,5 +1,5 @@
-//! Schedules under faults (S8, L4): each due instant gets one job, whoever leads, and whatever becomes of the leader at
-//! the transaction that makes it.
+//! Schedules under faults (S8, L4): each due time gets exactly one job, also after changes of the leader, and when the
+//! leader is killed at the transaction that creates the job.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn record(stage: &Stage, name: &str) -> ScheduleRecord {
     view(stage, name).await.record.unwrap()
 }
 
-/// Waits until it has made as many jobs.
+/// Waits until the schedule has created this many jobs.
 async fn ticked(stage: &Stage, name: &str, ticks: u64) -> ScheduleRecord {
     let what = format!("{name} has ticked {ticks} times");
     eventually_some(&what, SOON, async || {
@@ -37,7 +37,7 @@ async fn ticked(stage: &Stage, name: &str, ticks: u64) -> ScheduleRecord {
     .await
 }
 
-/// The instants that have a job, in order.
+/// The due times that have a job, in order.
 async fn ticks(stage: &Stage, name: &str) -> Vec<WallMillis> {
     let mut ticks = Vec::new();
     for bucket in Bucket::all() {
@@ -50,7 +50,7 @@ async fn ticks(stage: &Stage, name: &str) -> Vec<WallMillis> {
     ticks
 }
 
-/// Stands still, and asserts that each instant from its addition to its cursor has its job, which ran once.
+/// Pauses the schedule and asserts that each due time since its creation has one job, which ran once.
 async fn each_tick_ran_once(stage: &Stage, name: &str) -> usize {
     let record = stage.client.schedules().pause(&id(name)).await.unwrap().record.unwrap();
     let calendar = record.spec.when.calendar().unwrap();
@@ -71,7 +71,7 @@ fn every_second(stage: &Stage, name: &str) -> Schedule {
 }
 
 #[tokio::test]
-async fn each_second_has_its_job_while_one_leader_after_the_other_is_killed() {
+async fn each_second_has_one_job_while_two_leaders_are_killed() {
     let stage = Stage::set("ticks").await;
     let mut nodes = ["a", "b", "c"].map(|name| Some(stage.node(name).start()));
     stage.workers(3).await;
@@ -84,13 +84,14 @@ async fn each_second_has_its_job_while_one_leader_after_the_other_is_killed() {
             node.as_ref().is_some_and(|node| node.name() == leader.as_str())
         };
         nodes.iter_mut().find(leads).unwrap().take().unwrap().kill();
-        eventually("another one leads", SOON, async || stage.leader().await.node != leader).await;
+        eventually("another node is the leader", SOON, async || stage.leader().await.node != leader).await;
     }
     ticked(&stage, "beat", 10).await;
     assert!(each_tick_ran_once(&stage, "beat").await >= 10);
 }
 
-/// The leader is killed at the transaction of a tick: before it arrives, or after it is committed and nobody hears.
+/// The leader is killed at the transaction of a tick: before it arrives, or after it is committed and its reply is
+/// lost.
 async fn killed_at_a_tick(name: &str, fault: impl FnOnce(&Proxy) -> Fault) {
     let stage = Stage::set(name).await;
     let proxy = Proxy::to(&stage.to);
@@ -110,18 +111,18 @@ async fn killed_at_a_tick(name: &str, fault: impl FnOnce(&Proxy) -> Fault) {
 }
 
 #[tokio::test]
-async fn a_tick_whose_leader_is_killed_before_it_arrives_is_made_by_the_next() {
+async fn a_tick_that_is_lost_with_its_leader_is_created_by_the_next() {
     killed_at_a_tick("tick-lost", |proxy| proxy.drop_request_and_cut(step::tick, Cut::Reset)).await;
 }
 
 #[tokio::test]
-async fn a_tick_whose_leader_is_killed_after_it_committed_is_not_made_again() {
+async fn a_tick_whose_leader_is_killed_after_the_commit_is_not_created_again() {
     killed_at_a_tick("tick-unheard", |proxy| proxy.swallow_reply_and_cut(step::tick, Cut::Reset)).await;
 }
 
-/// The same leader finds out what became of it.
+/// The same leader resolves the lost reply.
 #[tokio::test]
-async fn a_tick_whose_reply_is_lost_is_made_once_by_the_leader_that_made_it() {
+async fn a_tick_with_a_lost_reply_is_created_once() {
     let stage = Stage::set("tick-reply").await;
     let proxy = Proxy::to(&stage.to);
     let leader = stage.node("leader").candidate().behind(&proxy).start();
@@ -139,7 +140,7 @@ async fn a_tick_whose_reply_is_lost_is_made_once_by_the_leader_that_made_it() {
 }
 
 #[tokio::test]
-async fn a_schedule_pauses_is_triggered_and_goes_on_without_what_it_slept_through() {
+async fn a_resumed_schedule_skips_the_ticks_of_its_pause() {
     let stage = Stage::set("schedule-pause").await;
     let _node = stage.node("node").start();
     stage.workers(1).await;
@@ -151,11 +152,11 @@ async fn a_schedule_pauses_is_triggered_and_goes_on_without_what_it_slept_throug
 
     let triggered = schedules.trigger(&id("beat")).await.unwrap();
     assert_eq!(triggered.wait(SOON).await.unwrap().state, State::Succeeded);
-    assert_eq!(parse_tick(triggered.id()), None, "its id is no tick's");
+    assert_eq!(parse_tick(triggered.id()), None, "a triggered job does not have the id of a tick");
     let slept = paused.cursor + 3 * SECOND;
     let now = || bellwether_host::clock::wall();
-    eventually("three seconds are slept through", SOON, async || now() > slept).await;
-    assert_eq!(record(&stage, "beat").await.cursor, paused.cursor, "it stood still");
+    eventually("three seconds of the pause have passed", SOON, async || now() > slept).await;
+    assert_eq!(record(&stage, "beat").await.cursor, paused.cursor, "a paused schedule does not advance");
 
     let resumed = schedules.resume(&id("beat")).await.unwrap().record.unwrap();
     let passed = resumed.last_passed.unwrap();
@@ -164,12 +165,12 @@ async fn a_schedule_pauses_is_triggered_and_goes_on_without_what_it_slept_throug
     let after = ticked(&stage, "beat", paused.ticked + 2).await;
     let made = ticks(&stage, "beat").await;
     let slept = made.iter().filter(|at| (passed.ticks.from..=passed.ticks.through).contains(at));
-    assert_eq!(slept.count(), 0, "what fell into the pause is not made up");
+    assert_eq!(slept.count(), 0, "ticks of the pause are not created later");
     assert_eq!(after.passed_over, u64::from(passed.ticks.count));
 }
 
 #[tokio::test]
-async fn ticks_that_overlap_are_forbidden_or_queued() {
+async fn overlapping_ticks_are_skipped_or_queued() {
     let stage = Stage::set("overlap").await;
     let _node = stage.node("node").start();
     stage.workers(1).await;
@@ -179,19 +180,18 @@ async fn ticks_that_overlap_are_forbidden_or_queued() {
     schedules.add(&held("alone", Overlap::Forbid)).await.unwrap();
     schedules.add(&held("line", Overlap::Queue)).await.unwrap();
     ticked(&stage, "line", 3).await;
-    eventually("two ticks are passed over", SOON, async || record(&stage, "alone").await.passed_over >= 2)
-        .await;
+    eventually("two ticks are skipped", SOON, async || record(&stage, "alone").await.passed_over >= 2).await;
     let alone = record(&stage, "alone").await;
     assert_eq!(alone.ticked, 1, "{alone:?}");
     assert_eq!(alone.last_passed.unwrap().why, PassedOver::Overlap);
-    // Of those that queue, the first runs and the others wait for it.
+    // Of the queued ticks, the first runs and the others wait.
     let line = ticks(&stage, "line").await.into_iter().map(|at| tick_id(&id("line"), at));
     let line = line.collect::<Vec<_>>();
     let states = async || {
         let views = stage.client.get_many(&line).await.unwrap();
         views.into_iter().map(|view| view.unwrap().state).collect::<Vec<_>>()
     };
-    eventually("the first of the line runs", SOON, async || states().await[0] == State::Running).await;
+    eventually("the first queued tick runs", SOON, async || states().await[0] == State::Running).await;
     assert!(states().await[1..].iter().all(|state| *state == State::Queued));
 
     stage.runs.release();
@@ -200,11 +200,11 @@ async fn ticks_that_overlap_are_forbidden_or_queued() {
     let line = stage.over(&line).await;
     assert!(line.iter().all(|job| job.state == State::Succeeded), "{line:?}");
     let sequence = stage.runs.sequence().into_iter().filter(|job| job.starts_with("line@"));
-    assert!(sequence.is_sorted(), "in the order of their ticks");
+    assert!(sequence.is_sorted(), "ticks run in order");
 }
 
 #[tokio::test]
-async fn what_a_cluster_slept_through_goes_by_the_misfire_policy() {
+async fn ticks_missed_without_a_leader_follow_the_misfire_policy() {
     use bellwether::schedule::Misfire;
     let stage = Stage::set("misfire").await;
     let schedules = stage.client.schedules();
@@ -219,13 +219,14 @@ async fn what_a_cluster_slept_through_goes_by_the_misfire_policy() {
     let _node = stage.node("node").start();
     let made_up = async |name: &str| {
         let passed =
-            eventually_some("it has passed over some", SOON, async || record(&stage, name).await.last_passed)
+            eventually_some("some ticks are skipped", SOON, async || record(&stage, name).await.last_passed)
                 .await;
         assert_eq!(passed.why, PassedOver::Misfire);
         ticked(&stage, name, 6).await;
         let made = ticks(&stage, name).await;
-        assert!(made[0] > passed.ticks.through, "{name}: nothing that was passed over is made");
-        // The first that was on time is at most a second old when it is made; how many came late tells the policy.
+        assert!(made[0] > passed.ticks.through, "{name}: a skipped tick has no job");
+        // The first tick on time is at most a second old when it is created. The number of late ticks depends on the
+        // policy.
         assert!(made.windows(2).all(|pair| pair[1].0 - pair[0].0 == 1_000), "{name}: {made:?}");
         passed.ticks.count
     };

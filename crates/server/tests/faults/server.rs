@@ -1,4 +1,4 @@
-//! ZooKeeper itself dies and comes back.
+//! The ZooKeeper server is killed and restarted.
 
 use bellwether::State;
 use bellwether_testkit::ZooKeeperServer;
@@ -6,7 +6,7 @@ use bellwether_testkit::ZooKeeperServer;
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn what_was_acknowledged_before_zookeeper_was_killed_is_done_after_it_is_back() {
+async fn acknowledged_jobs_end_after_zookeeper_is_killed_and_restarted() {
     let mut server = ZooKeeperServer::start();
     let stage = Stage::at(format!("{}/prod", server.connect_string())).await;
     let _nodes = ["a", "b"].map(|name| stage.node(name).start());

@@ -1,4 +1,4 @@
-//! A namespace with its nodes, a client and a witness, none of which a fault touches but the nodes.
+//! A namespace with nodes, a client and a witness session. Faults affect only the nodes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use bellwether_zk::{Zk, connect};
 use crate::process::{Launch, NodeProcess};
 use crate::runs::Runs;
 
-/// Of the nodes: short, so that a loss is seen soon, and long enough for a machine that does much else.
+/// The session timeout of the nodes: short enough to detect a loss soon, and long enough for a busy machine.
 pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 /// Longer than any recovery.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// Of those whom no fault shall touch.
+/// The session timeout of clients without faults.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A namespace.
@@ -38,23 +38,23 @@ impl Stage {
         Self { to, client, zk, runs: Runs::new(), logs: AtomicU32::new(0) }
     }
 
-    /// How to start a node of this namespace.
+    /// Returns the options of a node in this namespace.
     pub(crate) fn node(&self, name: &str) -> Launch {
         let log = format!("{name}-{}.log", self.logs.fetch_add(1, Ordering::Relaxed));
         Launch::new(name, &self.to, self.runs.dir().join(log))
     }
 
-    /// Waits until somebody leads.
+    /// Waits until there is a leader.
     pub(crate) async fn leader(&self) -> LeaderView {
-        eventually_some("somebody leads", SOON, async || {
+        eventually_some("there is a leader", SOON, async || {
             self.client.leader().await.unwrap().filter(|leader| leader.standing)
         })
         .await
     }
 
-    /// Waits until this node leads.
+    /// Waits until this node is the leader.
     pub(crate) async fn led_by(&self, node: &NodeProcess) -> LeaderView {
-        let what = format!("{} leads", node.name());
+        let what = format!("{} is the leader", node.name());
         eventually_some(&what, SOON, async || {
             let leader = self.client.leader().await.unwrap();
             leader.filter(|leader| leader.standing && leader.node.as_str() == node.name())
@@ -62,7 +62,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until as many workers are registered.
+    /// Waits until this many workers are registered.
     pub(crate) async fn workers(&self, count: usize) -> Vec<WorkerView> {
         let what = format!("{count} workers");
         eventually_some(&what, SOON, async || {
@@ -72,7 +72,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until this node's worker is registered, under another id than `old`.
+    /// Waits until this node's worker is registered with an id other than `old`.
     pub(crate) async fn worker(&self, node: &NodeProcess, old: Option<WorkerId>) -> WorkerId {
         let what = format!("{} is a worker", node.name());
         let is = |worker: &WorkerView| {
@@ -84,13 +84,13 @@ impl Stage {
         .await
     }
 
-    /// Submits and sees every one acknowledged.
+    /// Submits jobs and checks that all are acknowledged.
     pub(crate) async fn submit(&self, jobs: impl IntoIterator<Item = Job>) -> Vec<JobId> {
         let answers = self.client.submit_many(jobs, |_| {}).await;
         answers.into_iter().map(|answer| answer.unwrap().id().clone()).collect()
     }
 
-    /// Waits until these are over.
+    /// Waits until these jobs have ended.
     pub(crate) async fn over(&self, ids: &[JobId]) -> Vec<JobView> {
         let answers = self.client.wait_many(ids, 2 * SOON, |_| {}).await;
         answers.into_iter().map(|answer| answer.unwrap()).collect()
@@ -100,9 +100,9 @@ impl Stage {
         self.client.get(&JobId::new(id).unwrap()).await.unwrap().unwrap()
     }
 
-    /// Waits until as many runs have begun.
+    /// Waits until this many runs have started.
     pub(crate) async fn begun(&self, runs: usize) {
-        let what = format!("{runs} runs have begun");
+        let what = format!("{runs} runs have started");
         eventually(&what, SOON, async || self.runs.begun().values().flatten().count() >= runs).await;
     }
 }
@@ -111,7 +111,7 @@ pub(crate) async fn client(to: &str) -> Client {
     Client::builder().session_timeout(LONG).deadline(SOON).connect(to).await.unwrap()
 }
 
-/// The transactions, as they look on the wire.
+/// Recognizes the transactions on the wire.
 pub(crate) mod step {
     use super::{Request, op};
 
@@ -131,7 +131,7 @@ pub(crate) mod step {
         multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"])
     }
 
-    /// By the worker.
+    /// A worker closes an attempt.
     pub(crate) fn complete(request: &Request<'_>) -> bool {
         multi(request, &["/jobs/", "/assignments/"])
     }

@@ -1,4 +1,4 @@
-//! A leader that does not know that it is none any more.
+//! A leader that does not know that it was replaced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ use nix::sys::signal::Signal;
 
 use crate::stage::{SESSION, SOON, Stage, step};
 
-/// Of a leader whose session shall outlive its leadership.
+/// The session timeout of a leader whose session must outlive its leadership.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// The write is on its way when its sender's candidate is removed and another claims; the sender's session lives, so
-/// that nothing but the epoch stands between the write and the jobs (S3).
+/// The write is in flight when its sender's candidate is deleted and another leader claims. The sender's session is
+/// alive, so only the epoch can reject the write (S3).
 #[tokio::test]
 async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced() {
     let stage = Stage::set("stale-write").await;
@@ -31,8 +31,8 @@ async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced()
     let candidates = stage.zk.children(path::ELECTION.into()).await.unwrap().unwrap();
     let [candidate] = candidates.as_slice() else { panic!("{candidates:?}") };
 
-    // The proxy shows a request to its faults before it queues it: one that never matches is an eye, and what it
-    // sees waits behind the stall that it orders.
+    // The proxy passes a request to its faults before it queues the request. A fault that never matches can observe
+    // requests, and the observed request waits behind the stall that the fault starts.
     let sent = Arc::new(AtomicBool::new(false));
     let (eye, hand) = (Arc::clone(&sent), Mutex::new(Some(proxy.clone())));
     let _never = proxy.hold_reply(move |request: &Request<'_>| {
@@ -45,8 +45,8 @@ async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced()
         false
     });
     let ids = stage.submit([stage.runs.job("job")]).await;
-    eventually("the assignment is on its way", SOON, async || sent.load(Ordering::SeqCst)).await;
-    // Nor does it hear that its candidate is gone.
+    eventually("the assignment is in flight", SOON, async || sent.load(Ordering::SeqCst)).await;
+    // The stale leader also receives no event about the deletion of its candidate.
     proxy.drop_events();
     let remove = Op::Delete { path: path::candidate(candidate), version: None };
     assert_eq!(stage.zk.commit(vec![remove]).await, Outcome::Applied(()));
@@ -62,9 +62,9 @@ async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced()
     assert_eq!(stage.leader().await.epoch, epoch);
 }
 
-/// S5: at most 100 ms in which both say that they are active.
+/// S5: both nodes report that they are active for at most 100 ms.
 #[tokio::test]
-async fn a_leader_that_was_frozen_beyond_its_timeout_acts_no_more_when_it_wakes() {
+async fn a_leader_that_was_frozen_beyond_its_timeout_does_not_act_when_it_resumes() {
     let stage = Stage::set("frozen").await;
     let first = stage.node("first").candidate().start();
     let epoch = stage.led_by(&first).await.epoch;
@@ -77,17 +77,18 @@ async fn a_leader_that_was_frozen_beyond_its_timeout_acts_no_more_when_it_wakes(
     let later = stage.submit((0..100).map(|n| stage.runs.job(&format!("later-{n}")))).await;
     let leader = stage.led_by(&second).await;
     assert!(leader.epoch > epoch);
-    eventually("it was frozen for three timeouts", SOON, async || frozen.elapsed() > 3 * SESSION).await;
+    eventually("the leader was frozen for three timeouts", SOON, async || frozen.elapsed() > 3 * SESSION)
+        .await;
     first.signal(Signal::SIGCONT);
     let woken = std::time::Instant::now();
     let acts = || first.metric(metric::LEADERSHIP_STATE).filter(|state| *state < 2.0);
-    let state = eventually_some("it knows", SOON, async || acts()).await;
+    let state = eventually_some("the leader has detected the end of its term", SOON, async || acts()).await;
     println!("{state} after {:?}", woken.elapsed());
     let last = stage.submit((0..20).map(|n| stage.runs.job(&format!("last-{n}")))).await;
 
     let jobs = stage.over(&[before, later, last].concat()).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
     stage.runs.explain(&jobs);
-    assert_eq!(stage.leader().await.epoch, leader.epoch, "the woken one took nothing back");
+    assert_eq!(stage.leader().await.epoch, leader.epoch, "the resumed node did not take leadership back");
     stage.settled(1).await;
 }

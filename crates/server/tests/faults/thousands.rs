@@ -1,4 +1,4 @@
-//! Thousands of jobs over three nodes, of which the leader and a worker are killed on the way.
+//! Thousands of jobs on three nodes, while the leader and a worker are killed.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::stage::{SOON, Stage};
 
 const JOBS: usize = 5_000;
 
-/// Every fifth runs a program that leaves a line.
+/// Every fifth job runs a program that writes a line.
 const RECORDED: usize = 5;
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
     begun(JOBS / RECORDED / 4).await;
     take(&mut nodes, first.node.as_str()).kill();
     let second = leader_after(&stage, first.epoch).await;
-    println!("{second} leads after {}, {:?}", first.node, began.elapsed());
+    println!("{second} replaced {} after {:?}", first.node, began.elapsed());
     begun(JOBS / RECORDED / 2).await;
     let worker = nodes.iter().find(|node| node.name() != second).unwrap().name().to_owned();
     take(&mut nodes, &worker).kill();
@@ -49,7 +49,7 @@ async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
     let tally = stage.runs.explain(&jobs);
     println!("{tally:?} after {:?}", began.elapsed());
     assert_eq!((tally.failed, tally.released), (0, 0), "{tally:?}");
-    assert!(tally.lost > 0, "both were killed with jobs: {tally:?}");
+    assert!(tally.lost > 0, "the killed nodes had jobs: {tally:?}");
     stage.settled(1).await;
     assert!(stage.leader().await.epoch > first.epoch);
 }
@@ -59,9 +59,9 @@ fn take(nodes: &mut Vec<NodeProcess>, name: &str) -> NodeProcess {
     nodes.remove(at)
 }
 
-/// Who leads after the epoch.
+/// Waits for a leader with a higher epoch and returns its node.
 async fn leader_after(stage: &Stage, epoch: i32) -> String {
-    eventually_some("another leads", SOON, async || {
+    eventually_some("another node is the leader", SOON, async || {
         let leader = stage.client.leader().await.unwrap()?;
         (leader.standing && leader.epoch > epoch).then(|| leader.node.to_string())
     })

@@ -1,4 +1,4 @@
-//! Jobs that nobody can run yet.
+//! Jobs that no worker can run yet.
 
 use std::process::Command;
 
@@ -16,14 +16,14 @@ fn show(stage: &Stage, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn jobs_wait_for_a_worker_and_say_so_and_run_the_moment_one_comes() {
+async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
     let stage = Stage::set("no-worker").await;
     let ids = stage.submit((0..20).map(|n| stage.runs.job(&format!("job-{n}")))).await;
     assert!(show(&stage, "job-0").contains("no live worker handles this kind"), "{}", show(&stage, "job-0"));
 
     let leader = stage.node("leader").candidate().start();
     stage.led_by(&leader).await;
-    eventually("the leader knows of them", SOON, async || {
+    eventually("the leader knows the jobs", SOON, async || {
         leader.metric(bellwether::metrics::QUEUE_DEPTH) == Some(20.0)
     })
     .await;
@@ -31,7 +31,7 @@ async fn jobs_wait_for_a_worker_and_say_so_and_run_the_moment_one_comes() {
     let jobs = stage.client.get_many(&ids).await.unwrap();
     assert!(jobs.iter().flatten().all(|job| job.waiting == Some(WaitReason::UnknownKind)), "{jobs:?}");
 
-    // One that lacks the tag is of no use, and is told apart.
+    // A worker without the tag cannot run the job, and the wait reason is different.
     let tagged = stage.submit([stage.runs.job("tagged").tag("gpu")]).await;
     let _worker = stage.node("worker").worker().start();
     let jobs = stage.over(&ids).await;

@@ -1,4 +1,4 @@
-//! Workers are killed with jobs in flight.
+//! Workers are killed while they run jobs.
 
 use bellwether::{Job, State};
 use bellwether_core::outcome::Outcome;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::stage::{SOON, Stage};
 
 #[tokio::test]
-async fn the_jobs_of_a_killed_worker_run_elsewhere_and_each_extra_run_is_a_counted_loss() {
+async fn the_jobs_of_a_killed_worker_run_on_another_and_each_extra_run_is_a_loss() {
     let stage = Stage::set("worker-killed").await;
     let leader = stage.node("leader").candidate().start();
     let mut killed = stage.node("killed").worker().slots(10).start();
@@ -25,7 +25,7 @@ async fn the_jobs_of_a_killed_worker_run_elsewhere_and_each_extra_run_is_a_count
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.losses <= 1), "{jobs:?}");
     let tally = stage.runs.explain(&jobs);
     assert_eq!((tally.succeeded, tally.lost, tally.failed, tally.released), (40, 10, 0, 0), "{tally:?}");
-    assert_eq!(tally.runs, 50, "each of the killed worker's jobs had begun, and began again");
+    assert_eq!(tally.runs, 50, "each of the killed worker's jobs ran twice");
     stage.settled(1).await;
     for counter in [metric::JOBS_LOST, metric::ORPHANS] {
         assert_eq!(leader.metric(counter), Some(10.0), "{counter}");
@@ -40,7 +40,7 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_fi
         (1..=4).map(|n| stage.node(&format!("w{n}")).worker().slots(12).start()).collect::<Vec<_>>();
     stage.workers(4).await;
     stage.runs.hold();
-    // Its neighbours are lost with it, and shall not die of its deeds.
+    // The other jobs on the killed workers are lost, too, and must not become dead.
     let others = (0..9).map(|n| stage.runs.held(&format!("job-{n}")).max_losses(10));
     let ids = stage.submit([stage.runs.poison("poison").max_losses(3)].into_iter().chain(others)).await;
     let poison = stage.over(&ids[..1]).await.remove(0);
@@ -53,7 +53,7 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_fi
     jobs.push(poison);
     stage.runs.explain(&jobs);
     let killed = workers.iter_mut().map(|worker| usize::from(worker.has_ended())).sum::<usize>();
-    assert_eq!(killed, 3, "each loss was a worker");
+    assert_eq!(killed, 3, "each loss is a killed worker");
     stage.settled(1).await;
 }
 
@@ -64,11 +64,11 @@ async fn the_programs_of_a_killed_node_die_with_it() {
     let mut node = stage.node("killed").worker().start();
     stage.workers(1).await;
     let pids = stage.runs.dir().join("pids");
-    // The program and a child of its own, neither of which reads or writes anything of the node's. A signal to the
-    // whole group, as scripts send it to end their children, ends neither them nor who watches over them.
+    // The program and its child use no pipe of the node. A signal to the whole process group, as scripts send it to end
+    // their children, ends neither them nor their supervisor.
     let script = format!("trap '' TERM; sleep 600 & kill -TERM 0; echo $$ $! > {}; wait", pids.display());
     stage.submit([Job::new("exec", &json!({ "argv": ["/bin/sh", "-c", script] })).unwrap()]).await;
-    let pids = eventually_some("the program tells its numbers", SOON, async || {
+    let pids = eventually_some("the program writes its process ids", SOON, async || {
         let text = std::fs::read_to_string(&pids).ok()?;
         let numbers = text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         (numbers.len() == 2).then_some(numbers)
@@ -76,18 +76,19 @@ async fn the_programs_of_a_killed_node_die_with_it() {
     .await;
     let alive =
         |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !dead(&stat));
-    assert!(pids.iter().all(alive), "they run until somebody ends them: {pids:?}");
+    assert!(pids.iter().all(alive), "both processes run: {pids:?}");
     node.kill();
     eventually("program and child are dead", SOON, async || !pids.iter().any(alive)).await;
 }
 
-/// By `/proc/{pid}/stat`, whose state stands behind the name in parentheses: a zombie waits for its parent only.
+/// Whether a process is dead, by `/proc/{pid}/stat`. The state follows the name in parentheses. A zombie counts as
+/// dead.
 fn dead(stat: &str) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 #[tokio::test]
-async fn a_worker_that_is_started_again_takes_nothing_of_its_predecessor() {
+async fn a_restarted_worker_does_not_inherit_assignments() {
     let stage = Stage::set("namesake").await;
     let _leader = stage.node("leader").candidate().start();
     let mut first = stage.node("web-1").worker().start();
@@ -99,7 +100,7 @@ async fn a_worker_that_is_started_again_takes_nothing_of_its_predecessor() {
     let second = stage.node("web-1").worker().start();
     let new = stage.worker(&second, Some(old)).await;
     stage.begun(2).await;
-    // Had it taken over the assignment, there would be no attempt 2.
+    // If the new worker had inherited the assignment, there would be no attempt 2.
     eventually("attempt 2 runs", SOON, async || {
         let job = stage.job("job").await;
         (job.attempt, job.worker, job.losses) == (2, Some(new), 1)
@@ -110,9 +111,9 @@ async fn a_worker_that_is_started_again_takes_nothing_of_its_predecessor() {
     assert_eq!(stage.runs.explain(&jobs).lost, 1);
 }
 
-/// The leader takes a worker for dead that is not: an operator removed its registration, and it hears nothing of it.
+/// The leader treats a live worker as dead: an operator deleted its registration, and the worker receives no event.
 #[tokio::test]
-async fn a_run_that_goes_on_after_its_attempt_was_closed_never_commits() {
+async fn a_run_that_outlives_its_attempt_never_commits() {
     let stage = Stage::set("zombie").await;
     let _leader = stage.node("leader").candidate().start();
     let proxy = Proxy::to(&stage.to);
@@ -135,9 +136,10 @@ async fn a_run_that_goes_on_after_its_attempt_was_closed_never_commits() {
         assert_ne!(job.worker, Some(old), "{job:?}");
     }
     stage.runs.explain(&jobs);
-    // A refusal has it look, and register afresh: a run whose result it had not reported by then ends with that.
+    // After the first rejected close the worker reads its registration and registers again. A run without a reported
+    // result ends then.
     assert_ne!(stage.worker(&zombie, Some(old)).await, old);
-    eventually("the results that it reported are counted and dropped", SOON, async || {
+    eventually("the reported results are counted and dropped", SOON, async || {
         let dropped = zombie.metric(metric::ZOMBIES).unwrap();
         (1.0..=4.0).contains(&dropped) && zombie.metric(metric::FENCED) == Some(dropped)
     })
@@ -145,9 +147,9 @@ async fn a_run_that_goes_on_after_its_attempt_was_closed_never_commits() {
     assert_eq!(zombie.metric(metric::JOBS_COMPLETED), Some(0.0));
 }
 
-/// L8: whoever is connected and able does not stay idle because of an operator's slip.
+/// L8: a connected worker does not stay idle because of an operator's mistake.
 #[tokio::test]
-async fn a_worker_whose_registration_was_removed_registers_afresh() {
+async fn a_worker_whose_registration_was_deleted_registers_again() {
     let stage = Stage::set("unregistered").await;
     let _leader = stage.node("leader").candidate().start();
     let worker = stage.node("worker").worker().start();

@@ -14,40 +14,40 @@ use uuid::Uuid;
 
 use crate::clock;
 
-/// One run of a handler: the attempt, and what the run shares with its worker.
+/// One run of a handler: the attempt, and the state that the run shares with its worker.
 #[derive(Debug, Clone)]
 pub struct RunContext {
     /// The job.
     pub job: JobId,
-    /// Its kind.
+    /// The job's kind.
     pub kind: Kind,
-    /// Its generation.
+    /// The job's generation.
     pub generation: u32,
-    /// The attempt's number in the generation.
+    /// The number of the attempt within the generation.
     pub attempt: u32,
     /// The payload, byte for byte.
     pub payload: Payload,
-    /// The worker incarnation that runs it.
+    /// The worker incarnation that runs the attempt.
     pub worker: WorkerId,
     /// The version of the job's record.
     pub fencing_token: i32,
-    /// Fires when the attempt should stop, and when it is over.
+    /// Fires when the attempt should stop, and when it has ended.
     pub cancelled: CancellationToken,
-    /// Until when the worker's session can be trusted.
+    /// How long the worker's session can be trusted.
     pub trust: Trust,
-    /// What the attempts before left.
+    /// The progress of the earlier attempts.
     pub left: Option<Progress>,
-    /// The trace that the run is part of.
+    /// The trace of the run.
     pub trace: Option<TraceContext>,
-    /// What the handler says of the attempt, and its lease.
+    /// The handler's reports about the attempt, and the lease.
     pub pulse: Arc<Pulse>,
 }
 
-/// How long a context without a worker says that it may be trusted.
+/// The trust of a context without a worker.
 const DETACHED_TRUST: Duration = Duration::from_secs(60);
 
 impl RunContext {
-    /// A first attempt of no worker.
+    /// Creates the context of a first attempt without a worker.
     #[must_use]
     pub fn detached(job: JobId, kind: Kind, payload: Payload) -> Self {
         let until = clock::now() + DEFAULT_LEASE;
@@ -68,7 +68,7 @@ impl RunContext {
         }
     }
 
-    /// Begins with what the attempts before left.
+    /// Starts with the progress of earlier attempts.
     #[must_use]
     pub fn with_left(self, left: Progress) -> Self {
         let of = (self.job.clone(), self.attempt);
@@ -76,7 +76,7 @@ impl RunContext {
         Self { left: Some(left), pulse, ..self }
     }
 
-    /// Until when the attempt's lease runs, as far as is known now.
+    /// The currently known end of the attempt's lease.
     #[must_use]
     pub fn lease_until(&self) -> Instant {
         clock::instant(self.pulse.until())

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bellwether_core::budget::{MAX_WAIT, MIN_DEFERRAL};
 use bellwether_core::machine::worker::executor_pool::Run;
 
-/// Why an attempt has no result, and what shall follow: a text for people, kept with the job.
+/// Why an attempt has no result, and what happens to the job next. The message is stored with the job.
 ///
-/// Any error turns into one with `?`, with the chain of its sources: a failure, which is tried again by the job's policy.
+/// `?` converts any error into a `HandlerError`, with the chain of its sources. The attempt then counts as a failure
+/// and is retried according to the job's policy.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandlerError {
     message: String,
@@ -19,32 +20,33 @@ pub struct HandlerError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Policy,
-    /// Nothing: it can never succeed.
+    /// No retry: the job can never succeed.
     End,
     Later(Duration),
 }
 
 impl HandlerError {
-    /// Fails with a text of your own. The job is tried again as its policy says.
+    /// Fails the attempt with a message. The job is retried according to its policy.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: reason(message.into()), follows: Follows::Policy }
     }
 
-    /// The job can never succeed: it is dead at once, whatever attempts are left. The kind's invalid-job handler runs
-    /// before, if there is one. A payload that the handler's type does not understand is this.
+    /// Ends the job as dead, because it can never succeed. Remaining attempts are not used. The kind's invalid-job
+    /// handler, if any, runs first. A payload that cannot be deserialized into the handler's type has the same effect.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { message: reason(message.into()), follows: Follows::End }
     }
 
-    /// The job shall be tried again after that time: a second at least, and a week at most. It counts neither as a failure nor
-    /// as a loss, and there is no bound on how often: a job that waits for something is not a job that fails.
+    /// Retries the job after this time, which is limited to between one second and one week. The attempt counts neither
+    /// as a failure nor as a loss, and the number of such retries is not limited, because a job that waits does not
+    /// fail.
     #[must_use]
     pub fn retry_later(after: Duration) -> Self {
         let after = after.clamp(MIN_DEFERRAL, MAX_WAIT);
-        Self { message: format!("to be tried again after {after:?}"), follows: Follows::Later(after) }
+        Self { message: format!("retry requested after {after:?}"), follows: Follows::Later(after) }
     }
 
-    /// The text.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -56,7 +58,7 @@ impl HandlerError {
         self.follows == Follows::End
     }
 
-    /// After which time it shall be tried again, if the handler said.
+    /// The time after which the handler requested a retry, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.follows {
@@ -74,7 +76,7 @@ impl HandlerError {
     }
 }
 
-/// A dead job that says nothing would be taken for one whose reason was lost.
+/// Replaces an empty message: otherwise it would look as if the reason was lost.
 fn reason(message: String) -> String {
     if message.is_empty() { "the handler gave no reason".into() } else { message }
 }
@@ -92,7 +94,7 @@ impl<E: Error> From<E> for HandlerError {
     }
 }
 
-// Not an `Error` itself, so that every error converts into it.
+// `HandlerError` does not implement `Error`, so that every error can be converted into it.
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -120,19 +122,19 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_text_says_so() {
+    fn an_empty_message_is_replaced() {
         for error in [HandlerError::new(""), HandlerError::invalid(""), std::io::Error::other("").into()] {
             assert_eq!(error.message(), "the handler gave no reason");
         }
     }
 
     #[test]
-    fn what_shall_follow_is_told_apart() {
+    fn each_error_has_its_own_consequence() {
         assert_eq!(HandlerError::invalid("x").into_run(), Run::Invalid("x".into()));
         let later = HandlerError::retry_later(Duration::MAX);
-        assert_eq!(later.retry_after(), Some(MAX_WAIT), "a week at most");
+        assert_eq!(later.retry_after(), Some(MAX_WAIT), "one week at most");
         assert_eq!(later.into_run(), Run::Deferred(MAX_WAIT));
-        let at_once = HandlerError::retry_later(Duration::ZERO);
-        assert_eq!(at_once.retry_after(), Some(MIN_DEFERRAL), "which would keep the cluster busy");
+        let immediate = HandlerError::retry_later(Duration::ZERO);
+        assert_eq!(immediate.retry_after(), Some(MIN_DEFERRAL), "one second at least");
     }
 }

@@ -1,7 +1,7 @@
-//! What runs a job, with its types erased: bytes in, bytes out.
+//! Type-erased handlers: bytes in, bytes out.
 //!
-//! Users see the root package's `Handlers`, which turns typed functions into these. Its handlers take a context of their
-//! own, `JobContext`, and are adapted to the worker's ([`Registry::adapt`]) when their node starts.
+//! Users work with the root package's `Handlers`, which converts typed functions into these handlers. The typed
+//! handlers take a `JobContext` and are adapted to the worker's context ([`Registry::adapt`]) when their node starts.
 
 mod context;
 mod error;
@@ -17,14 +17,14 @@ pub use context::RunContext;
 pub use error::HandlerError;
 pub use registry::{OnInvalid, Registered, Registry, RegistryError};
 
-/// A result's bytes, or why there are none.
+/// The bytes of a result, or the reason why there is no result.
 pub type HandlerResult = Result<Payload, HandlerError>;
 
-/// Runs jobs of one kind. A `C` describes the attempt to it.
+/// Runs jobs of one kind. The context `C` describes the attempt.
 pub enum Handler<C = RunContext> {
-    /// On the runtime. Dropped at an await when its attempt ends before it does.
+    /// Runs on the runtime. If the attempt ends first, the future is dropped at its next await point.
     Async(Arc<dyn Fn(C) -> BoxFuture<'static, HandlerResult> + Send + Sync>),
-    /// On a thread of its own. Cannot be stopped, only asked to.
+    /// Runs on its own thread. It can be asked to stop, but not aborted.
     Blocking(Arc<dyn Fn(C) -> HandlerResult + Send + Sync>),
 }
 
@@ -38,10 +38,10 @@ impl<C> Clone for Handler<C> {
 }
 
 impl<C: 'static> Handler<C> {
-    /// Runs it here, without a worker's wall around it: a panic is the caller's, and nothing bounds its time.
+    /// Calls the handler without a worker: a panic propagates to the caller, and there is no timeout.
     ///
     /// # Errors
-    /// What the handler fails with.
+    /// The error of the handler.
     pub async fn call(&self, context: C) -> HandlerResult {
         match self {
             Self::Async(handle) => handle(context).await,
@@ -49,7 +49,7 @@ impl<C: 'static> Handler<C> {
         }
     }
 
-    /// The same handler for contexts of type `D`.
+    /// Converts the handler to contexts of type `D`.
     fn adapt<D>(self, convert: impl Fn(D) -> C + Send + Sync + 'static) -> Handler<D> {
         match self {
             Self::Async(handle) => Handler::Async(Arc::new(move |context| handle(convert(context)))),

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 
 use super::{Handler, RunContext};
 
-/// The handlers of a worker, one per kind. Cheap to clone once complete.
+/// The handlers of a worker, one per kind. Cheap to clone.
 #[derive(Debug)]
 pub struct Registry<C = RunContext> {
     handlers: Arc<BTreeMap<Kind, Registered<C>>>,
@@ -25,18 +25,18 @@ impl<C> Clone for Registry<C> {
     }
 }
 
-/// Runs before a job of its kind is closed as dead because it can never succeed, with the reason.
+/// Called with the reason before a job of the kind is closed as dead because it can never succeed.
 pub type OnInvalid<C = RunContext> = Arc<dyn Fn(C, String) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A kind's handler, and what holds for its jobs unless they say otherwise.
+/// A kind's handler, and the defaults for the jobs of the kind.
 pub struct Registered<C = RunContext> {
-    /// What runs them.
+    /// The handler.
     pub handler: Handler<C>,
-    /// Their lease; `None` is five minutes.
+    /// The lease; `None` means five minutes.
     pub lease: Option<Duration>,
-    /// Whether it is renewed for as long as the handler runs.
+    /// Whether the lease is renewed automatically while the handler runs.
     pub auto_renew: bool,
-    /// What is done about those that can never succeed; `None` logs them.
+    /// The handler of jobs that can never succeed; with `None` they are logged.
     pub on_invalid: Option<OnInvalid<C>>,
 }
 
@@ -66,31 +66,31 @@ impl<C> fmt::Debug for Registered<C> {
     }
 }
 
-/// A registry that cannot be.
+/// An invalid set of handlers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// Two handlers for one kind.
     #[error("kind {0} has a handler already")]
     Twice(Kind),
-    /// A kind that is not a name.
+    /// An invalid name of a kind.
     #[error(transparent)]
     Name(#[from] NameError),
     /// More kinds than a worker may serve.
     #[error("a worker serves at most {MAX_KINDS} kinds")]
     TooMany,
-    /// A lease out of its bounds.
+    /// A lease outside of its bounds.
     #[error("kind {0}: {1}")]
     Lease(Kind, #[source] PolicyError),
-    /// An option that is not about any kind.
-    #[error("{0} is said of the kind that was added before it: add one first")]
+    /// An option without a kind.
+    #[error("{0} applies to the kind that was added before it: add a kind first")]
     NoKind(&'static str),
 }
 
 impl<C: 'static> Registry<C> {
-    /// Takes one handler per kind.
+    /// Creates a registry with one handler per kind.
     ///
     /// # Errors
-    /// A kind that comes twice, a lease out of its bounds, or too many kinds.
+    /// A kind that is given twice, a lease outside of its bounds, or too many kinds.
     pub fn new(
         handlers: impl IntoIterator<Item = (Kind, impl Into<Registered<C>>)>,
     ) -> Result<Self, RegistryError> {
@@ -111,7 +111,7 @@ impl<C: 'static> Registry<C> {
         Ok(Self { handlers: Arc::new(registry) })
     }
 
-    /// The same handlers for contexts of type `D`.
+    /// Converts the handlers to contexts of type `D`.
     #[must_use]
     pub fn adapt<D: 'static>(&self, convert: impl Fn(D) -> C + Clone + Send + Sync + 'static) -> Registry<D> {
         let adapt = |(kind, registered): (&Kind, &Registered<C>)| {
@@ -135,13 +135,13 @@ impl<C: 'static> Registry<C> {
         self.handlers.get(kind).map(|registered| &registered.handler)
     }
 
-    /// The handler of a kind, and what holds for its jobs.
+    /// The handler of a kind, with the defaults for its jobs.
     #[must_use]
     pub fn registered(&self, kind: &Kind) -> Option<&Registered<C>> {
         self.handlers.get(kind)
     }
 
-    /// The leases of the kinds that have one of their own.
+    /// The leases of the kinds that do not use the default.
     #[must_use]
     pub fn leases(&self) -> BTreeMap<Kind, Duration> {
         let of = |(kind, registered): (&Kind, &Registered<C>)| Some((kind.clone(), registered.lease?));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_out_of_its_bounds_is_told_with_its_kind() {
+    fn an_error_about_a_lease_names_its_kind() {
         let long = Registered { lease: Some(Duration::MAX), ..handler().into() };
         let error = Registry::new([(Kind::new("a").unwrap(), long)]).unwrap_err();
         assert!(error.to_string().starts_with("kind a: lease must be 1s to 604800 s"), "{error}");
