@@ -12,7 +12,7 @@ start, with the value zero. Series with the label `kind` exist for each kind tha
 leader, counters also exist for each kind that a worker serves. A histogram has the series `_bucket`, `_sum` and
 `_count`. No label contains a job id.
 
-[operations.md](operations.md#alerts) describes the alerts, and [dashboards/](../dashboards/README.md) shows all metrics.
+[operations.md](operations.md#alerts) describes the alerts, and [dashboards/](https://github.com/bellwether-scheduler/bellwether/blob/main/dashboards/README.md) shows all metrics.
 
 ";
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | full disk of ZooKeeper or of a node | needs a file system and privileges; the keeper's own tests cover it; nodes write no files |
 //! | clock jump, DST | the run cannot set the machine's clock, and safety does not depend on it |
-//! | hostile HTTP | no node of the run is a gateway; `tests/http` covers it |
+//! | hostile HTTP | no node of the run is a gateway; `crates/server/tests/http` covers it |
 //! | an actor killed or panicking at a message | needs injection inside the process; `tests/actors` covers it |
 
 use std::fmt;

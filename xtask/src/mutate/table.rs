@@ -96,8 +96,15 @@ mod tests {
     #[test]
     fn the_readme_states_the_number_of_fences() {
         let mutations = catalogue::read(&root()).unwrap();
-        let readme = fs::read_to_string(root().join("README.md")).unwrap();
-        let told = format!("[docs/mutation.md](docs/mutation.md) takes {} fences away", mutations.len());
-        assert!(readme.contains(&told), "{told:?} is not in README.md");
+        for (page, text) in [
+            (
+                "README.md",
+                format!("[docs/mutation.md](docs/mutation.md) takes {} fences away", mutations.len()),
+            ),
+            ("docs/verification.md", format!("removes {} fences from the product", mutations.len())),
+        ] {
+            let written = fs::read_to_string(root().join(page)).unwrap();
+            assert!(written.contains(&text), "{text:?} is not in {page}");
+        }
     }
 }

@@ -212,7 +212,7 @@ fn the_page_shows_leader_jobs_rates_and_slots() {
 }
 
 #[test]
-fn the_example_page_in_the_readme_is_current() {
+fn the_example_page_in_the_docs_is_current() {
     let shown = drawn(&view(&later()), None, 0, 100, 17);
     let page = include_str!("../../../../../docs/cli.md");
     assert!(page.contains(&shown), "put this into docs/cli.md:\n{shown}");
