@@ -3,7 +3,6 @@
 mod batch;
 mod change;
 mod cluster;
-mod demo;
 mod document;
 mod events;
 mod groups;
@@ -91,7 +90,6 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(cluster::show_cluster))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
-        .routes(routes!(demo::submit_sum))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::scrape))
