@@ -8,7 +8,7 @@
 //! | [`http`] | the HTTP gateway |
 //! | [`stock`] | the job kinds that every `bellwether node` can run |
 //! | [`metrics`] | the Prometheus exporter |
-//! | [`bench`] | the benchmark behind `bellwether bench` |
+//! | [`mod@bench`] | the benchmark behind `bellwether bench` |
 #![forbid(unsafe_code)]
 
 pub mod bench;
