@@ -13,6 +13,7 @@
 
 pub mod bench;
 mod cli;
+mod document;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;

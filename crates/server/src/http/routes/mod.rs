@@ -3,7 +3,6 @@
 mod batch;
 mod change;
 mod cluster;
-mod document;
 mod events;
 mod groups;
 mod health;
@@ -14,6 +13,7 @@ mod retention;
 mod schedules;
 mod show;
 mod submit;
+mod submitted;
 mod wait;
 
 use axum::Router;
