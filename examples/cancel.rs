@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::client::Cancelled;
+use bellwether::handler::with_state;
 use bellwether::{Client, HandlerError, Handlers, Job, Node, State};
 use tokio::sync::Notify;
 
@@ -35,20 +36,15 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
     let (began, cleaned) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, cleans) = (Arc::clone(&began), Arc::clone(&cleaned));
-    let handlers = Handlers::new().job("quick", |_, n: u32| async move { Ok(n) }).job(
-        "endless",
-        move |context, (): ()| {
-            let (begins, cleans) = (Arc::clone(&begins), Arc::clone(&cleans));
-            async move {
-                begins.notify_one();
-                // A handler that ignores the signal is dropped at its next await, half a second later.
-                context.cancelled().await;
-                cleans.notify_one();
-                Err::<(), _>(HandlerError::new("stopped half-way"))
-            }
-        },
-    );
+    let shared = with_state((Arc::clone(&began), Arc::clone(&cleaned)));
+    let endless = shared.job("endless", |(began, cleaned), context, (): ()| async move {
+        began.notify_one();
+        // A handler that ignores the signal is dropped at its next await, half a second later.
+        context.cancelled().await;
+        cleaned.notify_one();
+        Err::<(), _>(HandlerError::new("stopped half-way"))
+    });
+    let handlers = Handlers::new().job("quick", |_, n: u32| async move { Ok(n) }).add(endless);
     // One slot: the second job has to wait.
     let node = Node::builder(zookeeper).handlers(handlers).slots(1).start().await?;
     let client = Client::connect(zookeeper).await?;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bellwether::client::{Cancelled, Retried, Why};
+use bellwether::handler::with_state;
 use bellwether::{Client, HandlerError, Handlers, Job, JobId, Kind, Node};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -45,11 +46,10 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     // Paused before a worker can start it. Running jobs would continue, and more jobs may be submitted.
     assert!(client.pause_kind(&kind, "ops").await?);
     let space = Arc::new(AtomicBool::new(false));
-    let has_space = Arc::clone(&space);
-    let handlers = Handlers::new().job("import", move |_, n: u32| {
-        let has_space = has_space.load(Ordering::SeqCst);
-        async move { if has_space { Ok(n) } else { Err(HandlerError::new("the disk is full")) } }
+    let import = with_state(Arc::clone(&space)).job("import", |space, _, n: u32| async move {
+        if space.load(Ordering::SeqCst) { Ok(n) } else { Err(HandlerError::new("the disk is full")) }
     });
+    let handlers = Handlers::new().add(import);
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     tell(&format!("import-1: {}", explain(&client, first.id()).await?));
     client.resume_kind(&kind).await?;

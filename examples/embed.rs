@@ -28,7 +28,7 @@ pub(crate) const EXPECTED: &str = "7 squared is 49\n";
 /// # Errors
 /// Fails if ZooKeeper cannot be reached, or the job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
-    let handlers = Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) });
+    let handlers = Handlers::new().kind::<Square>(|_, n| async move { Ok(n * n) });
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
 
     let client = Client::connect(zookeeper).await?;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bellwether::client::{Accepted, IfExists, SubmitError};
+use bellwether::handler::with_state;
 use bellwether::{Client, Handlers, Job, JobError, Node};
 use tokio::sync::Semaphore;
 
@@ -32,6 +33,16 @@ each sees it end; it ran once, never twice concurrently
 after its end it is opened again, as generation 2
 ";
 
+/// The runs of the kind `rebuild`.
+struct Rebuilds {
+    now: AtomicUsize,
+    /// The most that ran at the same time.
+    most: AtomicUsize,
+    all: AtomicUsize,
+    /// Each run waits for a permit.
+    gate: Semaphore,
+}
+
 /// Runs the example and returns its output.
 ///
 /// # Errors
@@ -39,25 +50,17 @@ after its end it is opened again, as generation 2
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: String| story += &format!("{line}\n");
-    let (running, runs, together) =
-        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (now, all, most) = (Arc::clone(&running), Arc::clone(&runs), Arc::clone(&together));
-    let gate = Arc::new(Semaphore::new(0));
-    let opens = Arc::clone(&gate);
-    let handlers = Handlers::new().job("report", |_, month: u32| async move { Ok(month) }).job(
-        "rebuild",
-        move |_, (): ()| {
-            let (now, all, most) = (Arc::clone(&now), Arc::clone(&all), Arc::clone(&most));
-            let gate = Arc::clone(&opens);
-            async move {
-                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                all.fetch_add(1, Ordering::SeqCst);
-                let _through = gate.acquire().await?;
-                now.fetch_sub(1, Ordering::SeqCst);
-                Ok(())
-            }
-        },
-    );
+    let (now, most, all) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let rebuilds = Arc::new(Rebuilds { now, most, all, gate: Semaphore::new(0) });
+    let rebuild = with_state(Arc::clone(&rebuilds)).job("rebuild", |rebuilds, _, (): ()| async move {
+        let now = rebuilds.now.fetch_add(1, Ordering::SeqCst) + 1;
+        rebuilds.most.fetch_max(now, Ordering::SeqCst);
+        rebuilds.all.fetch_add(1, Ordering::SeqCst);
+        let _through = rebuilds.gate.acquire().await?;
+        rebuilds.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    });
+    let handlers = Handlers::new().job("report", |_, month: u32| async move { Ok(month) }).add(rebuild);
     let node = Node::builder(zookeeper).handlers(handlers).slots(8).start().await?;
     let client = Client::connect(zookeeper).await?;
 
@@ -91,11 +94,11 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     }
     let made = jobs.iter().filter(|job| job.accepted() == Accepted::New).count();
     tell(format!("{CLIENTS} clients submit {}, {made} creates it", jobs[0].id()));
-    gate.add_permits(1);
+    rebuilds.gate.add_permits(1);
     for job in &jobs {
         job.wait(SOON).await?;
     }
-    assert_eq!((runs.load(Ordering::SeqCst), together.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!((rebuilds.all.load(Ordering::SeqCst), rebuilds.most.load(Ordering::SeqCst)), (1, 1));
     tell("each sees it end; it ran once, never twice concurrently".to_owned());
     let opened = clients[0].submit(rebuild()?).await?;
     assert_eq!(opened.accepted(), Accepted::Again(2));

@@ -16,6 +16,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::{Client, HandlerError, Handlers, Job, Node};
 use serde::{Deserialize, Serialize};
 
@@ -69,20 +70,16 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
 /// The handlers. One of bob's payments fails once.
 fn handlers(books: &Books) -> Handlers {
-    let books = Arc::clone(books);
-    Handlers::new().job("pay", move |job, payment: Payment| {
-        let books = Arc::clone(&books);
-        async move {
-            let mut books = books.lock().map_err(|_| HandlerError::new("another handler panicked"))?;
-            let booked = books.entry(payment.account.clone()).or_default();
-            if payment.account == "bob" && payment.number == 3 && job.attempt() == 1 {
-                booked.push("failed".to_owned());
-                return Err(HandlerError::new("the bank is closed"));
-            }
-            booked.push(payment.number.to_string());
-            Ok(())
+    Handlers::new().add(with_state(Arc::clone(books)).job("pay", |books, job, payment: Payment| async move {
+        let mut books = books.lock().map_err(|_| HandlerError::new("another handler panicked"))?;
+        let booked = books.entry(payment.account.clone()).or_default();
+        if payment.account == "bob" && payment.number == 3 && job.attempt() == 1 {
+            booked.push("failed".to_owned());
+            return Err(HandlerError::new("the bank is closed"));
         }
-    })
+        booked.push(payment.number.to_string());
+        Ok(())
+    }))
 }
 
 #[tokio::main]

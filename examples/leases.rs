@@ -11,7 +11,7 @@ use std::error::Error;
 use std::future::pending;
 use std::time::Duration;
 
-use bellwether::{Client, HandlerError, Handlers, Job, Node};
+use bellwether::{Client, HandlerError, Handlers, Job, Node, handler};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -31,29 +31,28 @@ hopeless: dead on attempt 2, after 2 losses
 /// # Errors
 /// Fails if ZooKeeper cannot be reached, or a job does not end.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
+    // Hangs on the first attempt. When the lease ends, the handler is cancelled and then dropped.
+    let hung = handler::job("hung", |context, (): ()| async move {
+        if context.attempt() == 1 {
+            pending::<()>().await;
+        }
+        Ok(())
+    });
+    // Knows that it takes longer, and requests a longer lease.
+    let asking = handler::job("asking", |context, (): ()| async move {
+        context.renew_lease(5 * LEASE)?;
+        tokio::time::sleep(2 * LEASE).await;
+        Ok(())
+    });
+    // Does not know how long it takes: the lease is renewed as long as the worker is alive.
+    let renewed = handler::job("renewed", |_, (): ()| async {
+        tokio::time::sleep(2 * LEASE).await;
+        Ok(())
+    });
     let handlers = Handlers::new()
-        // Hangs on the first attempt. When the lease ends, the handler is cancelled and then dropped.
-        .job("hung", |context, (): ()| async move {
-            if context.attempt() == 1 {
-                pending::<()>().await;
-            }
-            Ok(())
-        })
-        .lease(LEASE)
-        // Knows that it takes longer, and requests a longer lease.
-        .job("asking", |context, (): ()| async move {
-            context.renew_lease(5 * LEASE)?;
-            tokio::time::sleep(2 * LEASE).await;
-            Ok(())
-        })
-        .lease(LEASE)
-        // Does not know how long it takes: the lease is renewed as long as the worker is alive.
-        .job("renewed", |_, (): ()| async {
-            tokio::time::sleep(2 * LEASE).await;
-            Ok(())
-        })
-        .lease(LEASE)
-        .renew_automatically()
+        .add(hung.lease(LEASE))
+        .add(asking.lease(LEASE))
+        .add(renewed.lease(LEASE).renew_automatically())
         .job("hopeless", |_, (): ()| pending::<Result<(), HandlerError>>());
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     let client = Client::connect(zookeeper).await?;

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether::{Client, HandlerError, Handlers, Job, Node};
+use bellwether::{Client, HandlerError, Handlers, Job, Node, handler};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -31,16 +31,17 @@ import: succeeded, on attempt 2, continued at file 2
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
+    // Can never succeed: dead immediately, without further attempts.
+    let charge = handler::job("charge", |_, account: u32| async move {
+        Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
+    });
+    let charge = charge.on_invalid(move |context, why| {
+        let told = format!("on_invalid of {}: {why}", context.job());
+        tells.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        async {}
+    });
     let handlers = Handlers::new()
-        // Can never succeed: dead immediately, without further attempts.
-        .job("charge", |_, account: u32| async move {
-            Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
-        })
-        .on_invalid(move |context, why| {
-            let told = format!("on_invalid of {}: {why}", context.job());
-            tells.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-            async {}
-        })
+        .add(charge)
         // Waits for an external event: a snooze is neither a failure nor a loss.
         .job("patient", |context, (): ()| async move {
             match context.attempt() {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::SubmitError;
+use bellwether::handler::with_state;
 use bellwether::{Client, Handlers, Job, JobError, Kind, Node, State};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -32,12 +33,11 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let mut tell = |line: &str| story += &format!("{line}\n");
     let order = Arc::new(Mutex::new(Vec::new()));
-    let ran = Arc::clone(&order);
-    let handlers = Handlers::new().job("mail", move |_, subject: String| {
-        ran.lock().unwrap_or_else(PoisonError::into_inner).push(subject);
-        async { Ok(()) }
+    let mailed = with_state(Arc::clone(&order)).job("mail", |order, _, subject: String| async move {
+        order.lock().unwrap_or_else(PoisonError::into_inner).push(subject);
+        Ok(())
     });
-    let handlers = handlers.job("ping", |_, (): ()| async { Ok(()) });
+    let handlers = Handlers::new().add(mailed).job("ping", |_, (): ()| async { Ok(()) });
     let client = Client::connect(zookeeper).await?;
     let mail = |subject: &str| Job::new("mail", &subject);
 

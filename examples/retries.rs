@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bellwether::client::Retried;
+use bellwether::handler::with_state;
 use bellwether::{Client, HandlerError, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -32,7 +33,6 @@ hopeless: succeeded on attempt 1, after 0 failures
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
     let space = Arc::new(AtomicBool::new(false));
-    let has_space = Arc::clone(&space);
     let handlers = Handlers::new()
         .job("flaky", |context, (): ()| async move {
             match context.attempt() {
@@ -40,10 +40,10 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
                 attempt => Ok(attempt),
             }
         })
-        .job("hopeless", move |_, (): ()| {
-            let space = has_space.load(Ordering::SeqCst);
-            async move { if space { Ok("stored") } else { Err(HandlerError::new("the disk is full")) } }
-        });
+        .add(with_state(Arc::clone(&space)).job("hopeless", |space, _, (): ()| async move {
+            let space = space.load(Ordering::SeqCst);
+            if space { Ok("stored") } else { Err(HandlerError::new("the disk is full")) }
+        }));
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     let client = Client::connect(zookeeper).await?;
 

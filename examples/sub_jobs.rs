@@ -15,6 +15,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::{Client, Group, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -60,7 +61,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 }
 
 fn handlers(told: &Told) -> Handlers {
-    let (systems, books) = (Arc::clone(told), Arc::clone(told));
+    let shared = with_state(Arc::clone(told));
     let tell = |told: &Told, line: String| told.lock().map(|mut told| told.push(line)).is_ok();
     Handlers::new()
         .job("recon-parent", |job, system: String| async move {
@@ -80,28 +81,21 @@ fn handlers(told: &Told) -> Handlers {
             }
             Ok((count, differences))
         })
-        .finished("recon-parent", move |_, recon| {
-            let told = Arc::clone(&systems);
-            async move {
-                let system: String =
-                    serde_json::from_slice(recon.parent.result.unwrap_or_else(null).bytes())?;
-                let joined = recon.join.and_then(|join| join.result).unwrap_or_else(null);
-                let (sets, differences): (u32, u32) = serde_json::from_slice(joined.bytes())?;
-                tell(&told, format!("{system}: {sets} record sets, {differences} differences"));
-                Ok(())
+        .add(shared.finished("recon-parent", move |told, _, recon| async move {
+            let system: String = serde_json::from_slice(recon.parent.result.unwrap_or_else(null).bytes())?;
+            let joined = recon.join.and_then(|join| join.result).unwrap_or_else(null);
+            let (sets, differences): (u32, u32) = serde_json::from_slice(joined.bytes())?;
+            tell(&told, format!("{system}: {sets} record sets, {differences} differences"));
+            Ok(())
+        }))
+        .add(shared.join("recon-parent", move |told, _, mut systems| async move {
+            let mut count = 0_u32;
+            while let Some(system) = systems.next().await? {
+                count += u32::from(system.succeeded());
             }
-        })
-        .join("recon-parent", move |_, mut systems| {
-            let told = Arc::clone(&books);
-            async move {
-                let mut count = 0_u32;
-                while let Some(system) = systems.next().await? {
-                    count += u32::from(system.succeeded());
-                }
-                tell(&told, format!("books closed: {count} systems"));
-                Ok(())
-            }
-        })
+            tell(&told, format!("books closed: {count} systems"));
+            Ok(())
+        }))
 }
 
 fn null() -> bellwether::Payload {

@@ -10,6 +10,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::testing::{Attempt, Cluster};
 use bellwether::{HandlerError, Handlers, JobKind};
 
@@ -25,18 +26,15 @@ impl JobKind for Charge {
 type Ledger = Arc<Mutex<BTreeSet<String>>>;
 
 fn handlers(ledger: &Ledger) -> Handlers {
-    let ledger = Arc::clone(ledger);
-    Handlers::new().kind::<Charge, _>(move |context, cents| {
+    Handlers::new().add(with_state(Arc::clone(ledger)).kind::<Charge>(|ledger, context, cents| async move {
         // The job's id is the same for every attempt.
         let order = context.job().to_string();
         let first = ledger.lock().unwrap_or_else(PoisonError::into_inner).insert(order);
-        async move {
-            if cents == 0 {
-                return Err(HandlerError::new("nothing to charge"));
-            }
-            Ok(if first { format!("charged {cents}") } else { "charged before".to_owned() })
+        if cents == 0 {
+            return Err(HandlerError::new("nothing to charge"));
         }
-    })
+        Ok(if first { format!("charged {cents}") } else { "charged before".to_owned() })
+    }))
 }
 
 /// The expected output.

@@ -44,7 +44,7 @@ pub use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, 
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};
 pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
-pub use handler::{HandlerError, Handlers, JobContext};
+pub use handler::{Handler, HandlerError, Handlers, JobContext, handler};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;
 

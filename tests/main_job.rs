@@ -15,8 +15,7 @@ use bellwether_testkit::namespace;
 const SOON: Duration = Duration::from_secs(20);
 
 fn echo() -> Registry {
-    let handler =
-        Handler::Async(Arc::new(|run: RunContext| Box::pin(async move { Ok::<Payload, _>(run.payload) })));
+    let handler: Handler = Arc::new(|run: RunContext| Box::pin(async move { Ok::<Payload, _>(run.payload) }));
     Registry::new([(Kind::new("echo").expect("a name"), handler)]).expect("one handler")
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::testing::{Attempt, AttemptError, Cluster};
 use bellwether::{HandlerError, Handlers, Job, JobKind, State, Tag};
 use bellwether_testkit::eventually;
@@ -26,20 +27,17 @@ impl JobKind for Square {
 }
 
 fn squares() -> Handlers {
-    Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) })
+    Handlers::new().kind::<Square>(|_, n| async move { Ok(n * n) })
 }
 
 /// A handler that counts its runs, which end when `may_end` is set.
 fn held(may_end: &watch::Sender<bool>, begun: &Arc<AtomicU32>) -> Handlers {
-    let (may_end, begun) = (may_end.subscribe(), Arc::clone(begun));
-    Handlers::new().job("held", move |_, (): ()| {
-        let mut may_end = may_end.clone();
+    let shared = with_state((may_end.subscribe(), Arc::clone(begun)));
+    Handlers::new().add(shared.job("held", |(mut may_end, begun), _, (): ()| async move {
         begun.fetch_add(1, Ordering::SeqCst);
-        async move {
-            may_end.wait_for(|may_end| *may_end).await?;
-            Ok(())
-        }
-    })
+        may_end.wait_for(|may_end| *may_end).await?;
+        Ok(())
+    }))
 }
 
 #[tokio::test]

@@ -1,19 +1,18 @@
 //! The job builder.
 //!
-//! Its setters never fail: the first error is stored and returned by [`Job::check`], which every submission calls
-//! before anything is written. So an invalid job costs no round trip, and setters can be chained.
+//! Its setters never fail: [`Job::check`] returns the first error, and every submission calls it before anything is
+//! written. So an invalid job costs no round trip, and setters can be chained.
 
 mod error;
 mod kind;
+mod options;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::backoff::Backoff;
-use bellwether_core::budget::MAX_TAGS;
-use bellwether_core::job::{ContentType, JobRecord, JobState, Payload, Placement, Policy, Priority};
-use bellwether_core::name::{AffinityKey, JobId, Kind, Lane, NameError, Tag};
+use bellwether_core::job::{ContentType, JobRecord, JobState, Payload};
+use bellwether_core::name::{JobId, Kind, NameError};
 use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
 use bellwether_host::clock;
@@ -26,6 +25,9 @@ use bellwether_core::job::identity::IfExists;
 
 pub use self::error::JobError;
 pub use self::kind::{JobKind, Untyped};
+pub use self::options::JobOptions;
+
+use self::options::Checked;
 
 /// A job to submit. `K` is its [`JobKind`], or [`Untyped`].
 #[derive(Debug)]
@@ -33,9 +35,7 @@ pub struct Job<K = Untyped> {
     id: Option<JobId>,
     kind: Kind,
     payload: Payload,
-    policy: Policy,
-    placement: Placement,
-    priority: Priority,
+    options: JobOptions,
     timing: Timing,
     if_exists: IfExists,
     trace: Option<TraceContext>,
@@ -86,9 +86,7 @@ impl<K> Job<K> {
             id: None,
             kind: Kind::new(kind)?,
             payload,
-            policy: Policy::default(),
-            placement: Placement::default(),
-            priority: Priority::default(),
+            options: JobOptions::default(),
             timing: Timing::default(),
             if_exists: IfExists::default(),
             trace: None,
@@ -129,12 +127,8 @@ impl<K> Job<K> {
     /// Among the jobs that wait for the same workers, each step is worth an hour of waiting. So a job of priority 9
     /// is assigned before jobs of priority 5 that were submitted up to four hours earlier, and no job starves.
     #[must_use]
-    pub fn priority(mut self, priority: u8) -> Self {
-        match Priority::new(priority) {
-            Ok(priority) => self.priority = priority,
-            Err(error) => self.wrong(error.into()),
-        }
-        self
+    pub fn priority(self, priority: u8) -> Self {
+        self.set(|options| options.priority(priority))
     }
 
     /// Sets the earliest start, by the leader's wall clock; at most ten years ahead. A time in the past means
@@ -169,68 +163,52 @@ impl<K> Job<K> {
         self
     }
 
-    /// Sets how many attempts may fail before the job is dead. Default 5.
+    /// Sets how many attempts may fail before the job is dead: see [`JobOptions::max_attempts`].
     #[must_use]
-    pub fn max_attempts(mut self, attempts: u32) -> Self {
-        self.policy.max_attempts = attempts;
-        self
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.set(|options| options.max_attempts(attempts))
     }
 
-    /// Sets how many times a worker may be lost while it runs the job before the job is dead. Default 3.
+    /// Sets how many times a worker may be lost before the job is dead: see [`JobOptions::max_losses`].
     #[must_use]
-    pub fn max_losses(mut self, losses: u32) -> Self {
-        self.policy.max_losses = losses;
-        self
+    pub fn max_losses(self, losses: u32) -> Self {
+        self.set(|options| options.max_losses(losses))
     }
 
-    /// Sets the retry backoff: the wait after the first failure, doubled after each further one up to `max`, with
-    /// jitter. Default 1 s to 5 min.
+    /// Sets the waits between failures and retries: see [`JobOptions::backoff`].
     #[must_use]
-    pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
-        self.policy.backoff = Backoff { initial, max };
-        self
+    pub fn backoff(self, initial: Duration, max: Duration) -> Self {
+        self.set(|options| options.backoff(initial, max))
     }
 
-    /// Sets the timeout of one attempt. Default: none.
+    /// Sets the timeout of one attempt: see [`JobOptions::timeout`].
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.policy.timeout = Some(timeout);
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|options| options.timeout(timeout))
     }
 
-    /// Sets the lease: how long an attempt may go without a renewal before the job goes to another worker. 1 s to a
-    /// week. Default: the lease of the kind's handler, else 5 min. See
-    /// [`JobContext::renew_lease`](crate::JobContext::renew_lease).
+    /// Sets the lease: see [`JobOptions::lease`].
     #[must_use]
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.policy.lease = Some(lease);
-        self
+    pub fn lease(self, lease: Duration) -> Self {
+        self.set(|options| options.lease(lease))
     }
 
-    /// Sets whether the worker renews the lease for as long as the handler runs. Default: the setting of the kind's
-    /// handler, else no.
+    /// Sets whether the worker renews the lease: see [`JobOptions::renew_lease_automatically`].
     #[must_use]
-    pub fn renew_lease_automatically(mut self, renew: bool) -> Self {
-        self.policy.auto_renew = Some(renew);
-        self
+    pub fn renew_lease_automatically(self, renew: bool) -> Self {
+        self.set(|options| options.renew_lease_automatically(renew))
     }
 
-    /// Requires a worker with this tag. May be called repeatedly to require more.
+    /// Requires a worker with this tag: see [`JobOptions::tag`].
     #[must_use]
-    pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
-        if let Some(tag) = self.note(Tag::new(tag))
-            && let Err(at) = self.placement.tags.binary_search(&tag)
-        {
-            self.placement.tags.insert(at, tag);
-        }
-        self
+    pub fn tag(self, tag: impl AsRef<str>) -> Self {
+        self.set(|options| options.tag(tag))
     }
 
-    /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.
+    /// Prefers the worker that runs other jobs with this key: see [`JobOptions::affinity`].
     #[must_use]
-    pub fn affinity(mut self, key: impl AsRef<str>) -> Self {
-        self.placement.affinity = self.note(AffinityKey::new(key)).or(self.placement.affinity.take());
-        self
+    pub fn affinity(self, key: impl AsRef<str>) -> Self {
+        self.set(|options| options.affinity(key))
     }
 
     /// Puts the job into a lane. The jobs of a lane run one at a time, in the order of their submission. The next one
@@ -239,8 +217,18 @@ impl<K> Job<K> {
     ///
     /// Lanes need no setup, and an empty lane is removed. Operators can see the name: do not put a secret in it.
     #[must_use]
-    pub fn lane(mut self, lane: impl AsRef<str>) -> Self {
-        self.placement.lane = self.note(Lane::new(lane)).or(self.placement.lane.take());
+    pub fn lane(self, lane: impl AsRef<str>) -> Self {
+        self.set(|options| options.lane(lane))
+    }
+
+    /// Sets all options that are set in `options`. The others keep their values, and tags are added.
+    #[must_use]
+    pub fn options(self, options: JobOptions) -> Self {
+        self.set(|there| options.or(there))
+    }
+
+    fn set(mut self, set: impl FnOnce(JobOptions) -> JobOptions) -> Self {
+        self.options = set(self.options);
         self
     }
 
@@ -275,17 +263,14 @@ impl<K> Job<K> {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
-        let given = self.placement.tags.len();
-        if given > MAX_TAGS {
-            return Err(JobError::Tags { given });
-        }
+        self.options.check()?;
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
         if self.if_exists == IfExists::Again && self.timing.start.is_some() {
             return Err(JobError::AgainLater);
         }
         self.timing.at(now)?;
-        Ok(self.policy.check()?)
+        Ok(())
     }
 
     fn note<T>(&mut self, made: Result<T, NameError>) -> Option<T> {
@@ -319,12 +304,13 @@ impl<K> Job<K> {
         uuid: impl Fn() -> Uuid,
     ) -> Result<(JobId, JobRecord), JobError> {
         self.check_at(submitted_at)?;
+        let Checked { policy, placement, priority } = self.options.checked()?;
         let Times { not_before, expires_at } = self.timing.at(submitted_at)?;
         let id = self.id.unwrap_or_else(|| JobId::from_uuid(uuid()));
         let record = JobRecord {
-            policy: self.policy,
-            placement: self.placement,
-            priority: self.priority,
+            policy,
+            placement,
+            priority,
             expires_at,
             trace: self.trace,
             state: JobState::Open { not_before },
@@ -340,9 +326,7 @@ impl<K> Clone for Job<K> {
             id: self.id.clone(),
             kind: self.kind.clone(),
             payload: self.payload.clone(),
-            policy: self.policy.clone(),
-            placement: self.placement.clone(),
-            priority: self.priority,
+            options: self.options.clone(),
             timing: self.timing,
             if_exists: self.if_exists,
             trace: self.trace,

@@ -70,7 +70,7 @@ pub use group::{
     Group, GroupCursor, GroupHandle, GroupPage, GroupSaid, GroupStage, GroupSummary, GroupView,
     GroupWaitError, Member, MemberEnd, Members,
 };
-pub use job::{Job, JobError, JobKind, Untyped};
+pub use job::{Job, JobError, JobKind, JobOptions, Untyped};
 pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};

@@ -9,6 +9,7 @@ use bellwether_core::trace::TraceContext;
 use bellwether_host::worker::RunContext;
 use tokio_util::sync::CancellationToken;
 
+use super::HandlerResult;
 use super::node_client::NodeClient;
 
 /// The context of one attempt, which its handler receives.
@@ -34,6 +35,14 @@ impl JobContext {
     /// Returns the client of the node that runs the attempt.
     pub(super) fn node(&self) -> Option<&NodeClient> {
         self.node.as_deref()
+    }
+
+    /// Runs blocking code of the attempt on its own thread: see [`RunContext::blocking`].
+    pub(super) async fn blocking(
+        &self,
+        code: impl FnOnce() -> HandlerResult + Send + 'static,
+    ) -> HandlerResult {
+        self.run.blocking(code).await
     }
 
     /// Sets the number of the attempt.

@@ -75,7 +75,7 @@ impl<K> Attempt<K> {
         let registry = handlers.clone().build()?;
         let kind = self.context.kind();
         let handler = registry.get(kind).ok_or_else(|| AttemptError::NoHandler(kind.clone()))?;
-        handler.call(self.context.clone()).await.map_err(AttemptError::Failed)
+        handler(self.context.clone()).await.map_err(AttemptError::Failed)
     }
 }
 

@@ -61,7 +61,7 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let handlers = Handlers::new().kind::<Square, _>(|_, n| async move { Ok(n * n) });
+//! let handlers = Handlers::new().kind::<Square>(|_, n| async move { Ok(n * n) });
 //! let cluster = Cluster::builder(handlers).nodes(2).start().await?;
 //!
 //! cluster.leader().await?.kill().await;

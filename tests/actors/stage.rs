@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::node::NodeError;
 use bellwether::schedule::Overlap;
 use bellwether::testing::actors::{Kind, Planned, Probe, Struck};
@@ -376,52 +377,41 @@ fn plain(kind: &str) -> Job {
 }
 
 fn handlers(runs: &Runs) -> Handlers {
-    let (quick, laned, flaky, held, stubborn) =
-        (runs.clone(), runs.clone(), runs.clone(), runs.clone(), runs.clone());
-    let (deaf, telling) = (runs.clone(), runs.clone());
+    let runs = with_state(runs.clone());
     Handlers::new()
-        .job("quick", move |context, (): ()| {
-            quick.begin(&context);
-            async { Ok(()) }
-        })
-        .job("laned", move |context, (): ()| {
-            let in_lane = laned.begin_in_lane(&context);
-            async move {
-                tokio::task::yield_now().await;
-                drop(in_lane);
-                Ok(())
-            }
-        })
-        .job("flaky", move |context, (): ()| {
-            flaky.begin(&context);
-            let first = flaky.first(&context);
-            async move { if first { Err(HandlerError::new("not at first")) } else { Ok(()) } }
-        })
-        .job("held", move |context, (): ()| {
-            held.begin(&context);
-            let held = held.clone();
-            async move {
-                held.released().await;
-                Ok(())
-            }
-        })
-        .job("telling", move |context, (): ()| {
-            telling.begin(&context);
-            let telling = telling.clone();
-            async move {
-                context.progress(50, "half of it")?;
-                telling.released().await;
-                Ok(())
-            }
-        })
-        .job("stubborn", move |context, (): ()| {
-            stubborn.begin(&context);
-            std::future::pending::<Result<(), HandlerError>>()
-        })
-        .blocking_job("deaf", move |context, (): ()| {
-            deaf.begin(&context);
-            // Ignores its token.
-            futures::executor::block_on(deaf.released());
+        .add(runs.job("quick", |runs, context, (): ()| async move {
+            runs.begin(&context);
             Ok(())
-        })
+        }))
+        .add(runs.job("laned", |runs, context, (): ()| async move {
+            let in_lane = runs.begin_in_lane(&context);
+            tokio::task::yield_now().await;
+            drop(in_lane);
+            Ok(())
+        }))
+        .add(runs.job("flaky", |runs, context, (): ()| async move {
+            runs.begin(&context);
+            if runs.first(&context) { Err(HandlerError::new("not at first")) } else { Ok(()) }
+        }))
+        .add(runs.job("held", |runs, context, (): ()| async move {
+            runs.begin(&context);
+            runs.released().await;
+            Ok(())
+        }))
+        .add(runs.job("telling", |runs, context, (): ()| async move {
+            runs.begin(&context);
+            context.progress(50, "half of it")?;
+            runs.released().await;
+            Ok(())
+        }))
+        .add(runs.job("stubborn", |runs, context, (): ()| {
+            runs.begin(&context);
+            std::future::pending::<Result<(), HandlerError>>()
+        }))
+        .add(runs.blocking_job("deaf", |runs, context, (): ()| {
+            runs.begin(&context);
+            // Ignores its token.
+            futures::executor::block_on(runs.released());
+            Ok(())
+        }))
 }

@@ -1,5 +1,6 @@
 //! Sub-jobs of sub-jobs.
 
+use bellwether::handler::with_state;
 use bellwether::{Group, Handlers, Job};
 use serde_json::json;
 
@@ -10,41 +11,32 @@ const CHILDREN: u32 = 2;
 
 /// A node of a tree with two children, three levels deep. Each level's finished handler runs after all levels below.
 fn tree(runs: &Runs) -> Handlers {
-    let (nodes, joins, finishes) = (runs.clone(), runs.clone(), runs.clone());
+    let runs = with_state(runs.clone());
     Handlers::new()
-        .job("tree", move |context, level: u32| {
-            let runs = nodes.clone();
-            async move {
-                if level > 0 {
-                    let group = context.sub_jobs("tree").open().await?;
-                    for number in 0..CHILDREN {
-                        group.submit(number, Job::new("tree", &(level - 1))?).await?;
-                    }
+        .add(runs.job("tree", |runs, context, level: u32| async move {
+            if level > 0 {
+                let group = context.sub_jobs("tree").open().await?;
+                for number in 0..CHILDREN {
+                    group.submit(number, Job::new("tree", &(level - 1))?).await?;
                 }
-                runs.note(format!("node {level}"));
-                Ok(level)
             }
-        })
-        .join("tree", move |_, mut members| {
-            let runs = joins.clone();
-            async move {
-                let (mut level, mut count) = (0, 0_u32);
-                while let Some(member) = members.next().await? {
-                    level = member.result::<u32>().unwrap_or_default() + 1;
-                    count += 1;
-                }
-                runs.note(format!("join {level}"));
-                Ok(count)
+            runs.note(format!("node {level}"));
+            Ok(level)
+        }))
+        .add(runs.join("tree", |runs, _, mut members| async move {
+            let (mut level, mut count) = (0, 0_u32);
+            while let Some(member) = members.next().await? {
+                level = member.result::<u32>().unwrap_or_default() + 1;
+                count += 1;
             }
-        })
-        .finished("tree", move |_, finished| {
-            let runs = finishes.clone();
-            async move {
-                let level = finished.parent.result.as_ref().map(|level| level.bytes().to_vec());
-                runs.note(format!("finished {}", String::from_utf8(level.unwrap_or_default())?));
-                Ok(finished.group.succeeded)
-            }
-        })
+            runs.note(format!("join {level}"));
+            Ok(count)
+        }))
+        .add(runs.finished("tree", |runs, _, finished| async move {
+            let level = finished.parent.result.as_ref().map(|level| level.bytes().to_vec());
+            runs.note(format!("finished {}", String::from_utf8(level.unwrap_or_default())?));
+            Ok(finished.group.succeeded)
+        }))
 }
 
 /// S7

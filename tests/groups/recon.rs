@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::{Handlers, Job, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
@@ -12,43 +13,29 @@ use crate::stage::{Runs, SOON, cluster, done, group, result, sub_jobs, sum};
 const RECORD_SETS: u64 = 100;
 
 fn recon(runs: &Runs) -> Handlers {
-    let (sets, joins, finishes, parents) = (runs.clone(), runs.clone(), runs.clone(), runs.clone());
+    let runs = with_state(runs.clone());
     Handlers::new()
-        .job("recon-parent", move |context, (): ()| {
-            let runs = parents.clone();
-            async move {
-                let group = context.sub_jobs("recon-record-set").open().await?;
-                group.submit_all((0..RECORD_SETS).map(set_of)).await?;
-                runs.note("parent");
-                Ok(())
-            }
-        })
-        .job("recon-record-set", move |_, set: u64| {
-            let runs = sets.clone();
-            async move {
-                tokio::time::sleep(Duration::from_millis(60)).await;
-                runs.note(format!("set {set}"));
-                Ok(set)
-            }
-        })
-        .join("recon-record-set", move |_, members| {
-            let runs = joins.clone();
-            async move {
-                let summed = sum(members).await?;
-                runs.note("join");
-                Ok(summed)
-            }
-        })
-        .finished("recon-parent", move |_, finished| {
-            let runs = finishes.clone();
-            async move {
-                runs.note("finished");
-                Ok((
-                    finished.group.succeeded,
-                    finished.join.is_some_and(|join| join.state == State::Succeeded),
-                ))
-            }
-        })
+        .add(runs.job("recon-parent", |runs, context, (): ()| async move {
+            let group = context.sub_jobs("recon-record-set").open().await?;
+            group.submit_all((0..RECORD_SETS).map(set_of)).await?;
+            runs.note("parent");
+            Ok(())
+        }))
+        .add(runs.job("recon-record-set", |runs, _, set: u64| async move {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            runs.note(format!("set {set}"));
+            Ok(set)
+        }))
+        .add(runs.join("recon-record-set", |runs, _, members| async move {
+            let summed = sum(members).await?;
+            runs.note("join");
+            Ok(summed)
+        }))
+        .add(runs.finished("recon-parent", |runs, _, finished| async move {
+            runs.note("finished");
+            let joined = finished.join.is_some_and(|join| join.state == State::Succeeded);
+            Ok((finished.group.succeeded, joined))
+        }))
 }
 
 fn set_of(set: u64) -> Job {

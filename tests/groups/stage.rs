@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellwether::client::{GroupView, Members};
+use bellwether::handler::with_state;
 use bellwether::testing::Cluster;
 use bellwether::{Client, GroupId, HandlerError, Handlers, JobId};
 use bellwether_testkit::{eventually, eventually_some};
@@ -41,23 +42,17 @@ impl Runs {
 
 /// Handlers that double a number.
 pub(crate) fn doubling(runs: &Runs) -> Handlers {
-    let (members, joins) = (runs.clone(), runs.clone());
+    let runs = with_state(runs.clone());
     Handlers::new()
-        .job("double", move |context, n: u64| {
-            let runs = members.clone();
-            async move {
-                runs.note(context.job().to_string());
-                Ok(2 * n)
-            }
-        })
-        .join("double", move |context, members| {
-            let runs = joins.clone();
-            async move {
-                let summed = sum(members).await?;
-                runs.note(context.job().to_string());
-                Ok(summed)
-            }
-        })
+        .add(runs.job("double", |runs, context, n: u64| async move {
+            runs.note(context.job().to_string());
+            Ok(2 * n)
+        }))
+        .add(runs.join("double", |runs, context, members| async move {
+            let summed = sum(members).await?;
+            runs.note(context.job().to_string());
+            Ok(summed)
+        }))
 }
 
 /// Returns how many members succeeded, and the sum of their results.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellwether::client::{Accepted, Error, GroupError, GroupStage, IfExists, SubmitError};
+use bellwether::handler::with_state;
 use bellwether::{Group, HandlerError, Handlers, Job, JobId, State};
 use bellwether_testkit::eventually;
 use serde_json::json;
@@ -11,7 +12,6 @@ use crate::stage::{Runs, SOON, cluster, done, result, sub_jobs};
 
 /// Ends as its payload specifies: immediately, or when it is cancelled.
 fn moody(runs: &Runs) -> Handlers {
-    let joined = runs.clone();
     Handlers::new()
         .job("moody", |context, mood: String| async move {
             match mood.as_str() {
@@ -23,17 +23,14 @@ fn moody(runs: &Runs) -> Handlers {
                 _ => Ok(()),
             }
         })
-        .join("moody", move |_, mut members| {
-            let runs = joined.clone();
-            async move {
-                let mut ended = 0;
-                while let Some(member) = members.next().await? {
-                    ended += u32::from(member.succeeded());
-                }
-                runs.note("join");
-                Ok(ended)
+        .add(with_state(runs.clone()).join("moody", |runs, _, mut members| async move {
+            let mut ended = 0;
+            while let Some(member) = members.next().await? {
+                ended += u32::from(member.succeeded());
             }
-        })
+            runs.note("join");
+            Ok(ended)
+        }))
 }
 
 fn mood(mood: &str) -> Job {
@@ -101,7 +98,6 @@ async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failur
 #[tokio::test]
 async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
     let runs = Runs::default();
-    let finished = runs.clone();
     let handlers = moody(&runs)
         .job("parent", |context, (): ()| async move {
             let group = context.sub_jobs("moody").open().await?;
@@ -110,13 +106,10 @@ async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
             }
             Err::<(), _>(HandlerError::new("planned failure"))
         })
-        .finished("parent", move |_, finished_of| {
-            let runs = finished.clone();
-            async move {
-                runs.note("finished");
-                Ok((finished_of.parent.state, finished_of.group.cancelled))
-            }
-        });
+        .add(with_state(runs.clone()).finished("parent", |runs, _, finished| async move {
+            runs.note("finished");
+            Ok((finished.parent.state, finished.group.cancelled))
+        }));
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
     let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();

@@ -4,8 +4,9 @@ use std::future::pending;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bellwether::handler::with_state;
 use bellwether::testing::Cluster;
-use bellwether::{HandlerError, Handlers, Node, State};
+use bellwether::{HandlerError, Handlers, Node, State, handler};
 use bellwether_testkit::eventually;
 use tokio::runtime::Builder;
 
@@ -13,37 +14,29 @@ use crate::stage::{Gate, LEASE, SOON, job, over, view};
 
 /// Handlers whose first run hangs.
 fn hangs_first(gate: &Gate) -> Handlers {
-    let (of_async, of_blocking, of_freezing) = (gate.clone(), gate.clone(), gate.clone());
-    Handlers::new()
-        .job("async", move |context, (): ()| {
-            of_async.come(&context);
-            async move {
-                if context.attempt() == 1 {
-                    pending::<()>().await;
-                }
-                Ok(context.worker().to_string())
-            }
-        })
-        .lease(LEASE)
-        .blocking_job("blocking", move |context, (): ()| {
-            of_blocking.come(&context);
-            if context.attempt() == 1 {
-                of_blocking.block();
-            }
-            Ok(context.worker().to_string())
-        })
-        .lease(LEASE)
-        .job("freezing", move |context, (): ()| {
-            of_freezing.come(&context);
-            let gate = of_freezing.clone();
-            async move {
-                if context.attempt() == 1 {
-                    gate.block();
-                }
-                Ok(context.worker().to_string())
-            }
-        })
-        .lease(LEASE)
+    let gate = with_state(gate.clone());
+    let on_runtime = gate.job("async", |gate, context, (): ()| async move {
+        gate.come(&context);
+        if context.attempt() == 1 {
+            pending::<()>().await;
+        }
+        Ok(context.worker().to_string())
+    });
+    let blocking = gate.blocking_job("blocking", |gate, context, (): ()| {
+        gate.come(&context);
+        if context.attempt() == 1 {
+            gate.block();
+        }
+        Ok(context.worker().to_string())
+    });
+    let freezing = gate.job("freezing", |gate, context, (): ()| async move {
+        gate.come(&context);
+        if context.attempt() == 1 {
+            gate.block();
+        }
+        Ok(context.worker().to_string())
+    });
+    Handlers::new().add(on_runtime.lease(LEASE)).add(blocking.lease(LEASE)).add(freezing.lease(LEASE))
 }
 
 #[tokio::test]
@@ -154,16 +147,14 @@ async fn a_new_leader_takes_the_job_after_a_full_lease_by_its_own_clock() {
 
 #[tokio::test]
 async fn a_handler_that_stops_when_cancelled_ends_its_attempt_before_it_is_dropped() {
-    let handlers = Handlers::new()
-        .job("heeds", |context, (): ()| async move {
-            if context.attempt() > 1 {
-                return Ok("in time");
-            }
-            context.cancelled().await;
-            Err(HandlerError::new("cancelled"))
-        })
-        .lease(LEASE);
-    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let heeds = handler::job("heeds", |context, (): ()| async move {
+        if context.attempt() > 1 {
+            return Ok("in time");
+        }
+        context.cancelled().await;
+        Err(HandlerError::new("cancelled"))
+    });
+    let cluster = Cluster::builder(Handlers::new().add(heeds.lease(LEASE))).start().await.unwrap();
     cluster.client().submit(job("heeds", "heeds")).await.unwrap();
     let view = over(&cluster, "heeds").await;
     assert_eq!((view.attempt, view.losses, view.failures), (2, 1, 0), "{view:?}");

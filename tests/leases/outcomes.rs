@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellwether::testing::Cluster;
-use bellwether::{HandlerError, Handlers, Job, State};
+use bellwether::{HandlerError, Handlers, Job, State, handler};
 
 use crate::stage::{job, over};
 
@@ -12,15 +12,14 @@ use crate::stage::{job, over};
 async fn an_invalid_job_is_dead_immediately_after_on_invalid_ran() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
-    let handlers = Handlers::new()
-        .job("charge", |_, account: String| async move {
-            Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
-        })
-        .on_invalid(move |context, why| {
-            tells.lock().unwrap().push(format!("{} {}: {why}", context.job(), context.attempt()));
-            async {}
-        });
-    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let charge = handler::job("charge", |_, account: String| async move {
+        Err::<(), _>(HandlerError::invalid(format!("there is no account {account}")))
+    });
+    let charge = charge.on_invalid(move |context, why| {
+        tells.lock().unwrap().push(format!("{} {}: {why}", context.job(), context.attempt()));
+        async {}
+    });
+    let cluster = Cluster::builder(Handlers::new().add(charge)).start().await.unwrap();
     let client = cluster.client();
     client.submit(Job::new("charge", "7").unwrap().id("no-account")).await.unwrap();
     client.submit(Job::new("charge", &7).unwrap().id("no-text")).await.unwrap();
@@ -39,10 +38,9 @@ async fn an_invalid_job_is_dead_immediately_after_on_invalid_ran() {
 
 #[tokio::test]
 async fn a_panic_of_on_invalid_changes_nothing() {
-    let handlers = Handlers::new()
-        .job("bad", |_, (): ()| async { Err::<(), _>(HandlerError::invalid("no")) })
+    let bad = handler::job("bad", |_, (): ()| async { Err::<(), _>(HandlerError::invalid("no")) })
         .on_invalid(|_, _| async { panic!("planned: on purpose") });
-    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let cluster = Cluster::builder(Handlers::new().add(bad)).start().await.unwrap();
     cluster.client().submit(job("bad", "bad")).await.unwrap();
     let view = over(&cluster, "bad").await;
     assert_eq!((view.state, view.error.as_deref()), (State::Dead, Some("no")), "{view:?}");

@@ -1,5 +1,6 @@
 //! Progress of an attempt while it runs, and its checkpoint for the next attempt.
 
+use bellwether::handler::with_state;
 use bellwether::testing::Cluster;
 use bellwether::{HandlerError, Handlers, State};
 use bellwether_testkit::eventually;
@@ -8,22 +9,17 @@ use crate::stage::{Gate, SOON, job, over, view};
 
 /// A handler that counts on from the last checkpoint.
 fn counts(gate: &Gate) -> Handlers {
-    let gate = gate.clone();
-    Handlers::new()
-        .job("counts", move |context, (): ()| {
-            gate.come(&context);
-            let gate = gate.clone();
-            async move {
-                let from = context.last_checkpoint().map_or(0, |bytes| bytes[0]);
-                context.checkpoint([from + 1])?;
-                context.progress(10 * (from + 1), format!("step {}", from + 1))?;
-                if context.attempt() == 1 {
-                    gate.wait().await;
-                }
-                Ok(from)
-            }
-        })
-        .renew_automatically()
+    let counts = with_state(gate.clone()).job("counts", |gate, context, (): ()| async move {
+        gate.come(&context);
+        let from = context.last_checkpoint().map_or(0, |bytes| bytes[0]);
+        context.checkpoint([from + 1])?;
+        context.progress(10 * (from + 1), format!("step {}", from + 1))?;
+        if context.attempt() == 1 {
+            gate.wait().await;
+        }
+        Ok(from)
+    });
+    Handlers::new().add(counts.renew_automatically())
 }
 
 #[tokio::test]

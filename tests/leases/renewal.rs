@@ -2,36 +2,29 @@
 
 use std::time::Duration;
 
+use bellwether::handler::with_state;
 use bellwether::testing::Cluster;
-use bellwether::{Handlers, State};
+use bellwether::{Handlers, State, handler};
 use bellwether_testkit::eventually;
 
 use crate::stage::{Gate, LEASE, SOON, assignment, job, look, over, record_version};
 
 /// Handlers that run until the gate opens.
 fn held(gate: &Gate) -> Handlers {
-    let (of_auto, of_asking) = (gate.clone(), gate.clone());
-    Handlers::new()
-        .job("auto", move |context, (): ()| {
-            of_auto.come(&context);
-            let gate = of_auto.clone();
-            async move {
-                gate.wait().await;
-                Ok(())
-            }
-        })
-        .renew_automatically()
-        .job("asking", move |context, lease: Duration| {
-            of_asking.come(&context);
-            let gate = of_asking.clone();
-            async move {
-                let before = context.lease_until();
-                context.renew_lease(lease)?;
-                gate.wait().await;
-                Ok(context.lease_until() > before)
-            }
-        })
-        .lease(LEASE)
+    let gate = with_state(gate.clone());
+    let auto = gate.job("auto", |gate, context, (): ()| async move {
+        gate.come(&context);
+        gate.wait().await;
+        Ok(())
+    });
+    let asking = gate.job("asking", |gate, context, lease: Duration| async move {
+        gate.come(&context);
+        let before = context.lease_until();
+        context.renew_lease(lease)?;
+        gate.wait().await;
+        Ok(context.lease_until() > before)
+    });
+    Handlers::new().add(auto.renew_automatically()).add(asking.lease(LEASE))
 }
 
 #[tokio::test]
@@ -91,8 +84,9 @@ async fn a_lease_out_of_bounds_is_an_error_that_names_the_field() {
     let attempt = bellwether::testing::Attempt::of(bellwether::Job::new("asking", &Duration::MAX).unwrap());
     let error = attempt.unwrap().perform(&handlers).await.unwrap_err().to_string();
     assert!(error.starts_with("the attempt failed: lease must be 1s to 604800 s, not "), "{error}");
-    let none = Handlers::new().lease(LEASE).build().unwrap_err().to_string();
-    assert_eq!(none, "a lease applies to the kind that was added before it: add a kind first");
+    let long = handler::job("asking", |_, (): ()| async { Ok(()) }).lease(Duration::MAX);
+    let error = Handlers::new().add(long).check().unwrap_err().to_string();
+    assert!(error.starts_with("kind asking: lease must be 1s to 604800 s, not "), "{error}");
     let short = bellwether::Job::new("x", &()).unwrap().lease(Duration::from_millis(999)).check();
     assert!(short.unwrap_err().to_string().starts_with("lease must be 1s to"));
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Job, JobError};
+use super::{Job, JobError, JobOptions};
 
 /// A job kind with the types of its payload and result, checked by the compiler.
 ///
@@ -30,12 +30,42 @@ pub trait JobKind: Sized + 'static {
     /// The result that a handler returns.
     type Result: Serialize + DeserializeOwned;
 
-    /// Creates a job of this kind.
+    /// Returns the options of all jobs of this kind. A job may override them.
+    ///
+    /// They apply to the jobs that [`JobKind::job`] creates, not to jobs that are submitted by the name of the kind.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bellwether::JobKind;
+    /// use bellwether::client::JobOptions;
+    ///
+    /// struct Report;
+    ///
+    /// impl JobKind for Report {
+    ///     const NAME: &'static str = "report";
+    ///     type Payload = u32;
+    ///     type Result = String;
+    ///
+    ///     fn defaults() -> JobOptions {
+    ///         JobOptions::new().max_attempts(2).timeout(Duration::from_secs(300))
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), bellwether::JobError> {
+    /// let patient = Report::job(&2026)?.timeout(Duration::from_secs(3_600));
+    /// # patient.check() }
+    /// ```
+    fn defaults() -> JobOptions {
+        JobOptions::new()
+    }
+
+    /// Creates a job of this kind, with the options of the kind.
     ///
     /// # Errors
     /// Fails if the payload does not serialize or is larger than 64 KiB, or [`JobKind::NAME`] is malformed.
     fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
-        Job::build(Self::NAME, payload)
+        Ok(Job::build(Self::NAME, payload)?.options(Self::defaults()))
     }
 }
 

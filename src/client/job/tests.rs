@@ -1,5 +1,10 @@
 //! Validation of a job before anything is sent, and the stored record.
 
+use bellwether_core::backoff::Backoff;
+use bellwether_core::job::{Policy, Priority};
+use bellwether_core::name::Tag;
+use serde_json::json;
+
 use super::*;
 
 fn sum() -> Job {
@@ -56,4 +61,117 @@ fn tags_are_sorted_and_deduplicated() {
     let (_, record) = sum().tag("b").tag("a").tag("b").into_record(WallMillis(1), Uuid::now_v7).unwrap();
     let tags = record.placement.tags.iter().map(Tag::as_str).collect::<Vec<_>>();
     assert_eq!(tags, ["a", "b"]);
+}
+
+/// A kind that overrides every default.
+struct Render;
+
+impl JobKind for Render {
+    const NAME: &'static str = "render";
+    type Payload = u32;
+    type Result = ();
+
+    fn defaults() -> JobOptions {
+        all()
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn all() -> JobOptions {
+    JobOptions::new()
+        .max_attempts(7)
+        .max_losses(4)
+        .backoff(SECOND, 9 * SECOND)
+        .timeout(60 * SECOND)
+        .lease(30 * SECOND)
+        .renew_lease_automatically(true)
+        .priority(8)
+        .tag("gpu")
+        .affinity("scene-1")
+        .lane("frames")
+}
+
+fn record<K>(job: Job<K>) -> JobRecord {
+    job.into_record(WallMillis(1), Uuid::now_v7).unwrap().1
+}
+
+#[test]
+fn a_job_has_the_options_of_its_kind() {
+    let record = record(Render::job(&1).unwrap());
+    let policy = Policy {
+        max_attempts: 7,
+        max_losses: 4,
+        backoff: Backoff { initial: SECOND, max: 9 * SECOND },
+        timeout: Some(60 * SECOND),
+        lease: Some(30 * SECOND),
+        auto_renew: Some(true),
+    };
+    assert_eq!((record.policy, record.priority), (policy, Priority::new(8).unwrap()));
+    let placement = record.placement;
+    assert_eq!(placement.tags, [Tag::new("gpu").unwrap()]);
+    assert_eq!(placement.affinity.unwrap().as_str(), "scene-1");
+    assert_eq!(placement.lane.unwrap().as_str(), "frames");
+}
+
+#[test]
+fn a_job_overrides_the_options_of_its_kind_and_adds_tags() {
+    let job = Render::job(&1).unwrap().max_attempts(1).tag("eu").lane("urgent");
+    let job = job.options(JobOptions::new().priority(9).renew_lease_automatically(false));
+    let record = record(job);
+    let Policy { max_attempts, max_losses, timeout, auto_renew, .. } = record.policy;
+    assert_eq!((max_attempts, max_losses), (1, 4));
+    assert_eq!((timeout, auto_renew), (Some(60 * SECOND), Some(false)));
+    assert_eq!(record.priority, Priority::HIGHEST);
+    assert_eq!(record.placement.tags, ["eu", "gpu"].map(|tag| Tag::new(tag).unwrap()));
+    assert_eq!(record.placement.lane.unwrap().as_str(), "urgent");
+}
+
+#[test]
+fn a_job_without_options_has_the_defaults() {
+    let record = record(sum());
+    assert_eq!((record.policy, record.priority), (Policy::default(), Priority::default()));
+}
+
+#[test]
+fn options_have_the_names_and_units_of_the_http_api() {
+    let document = json!({
+        "max_attempts": 7,
+        "max_losses": 4,
+        "backoff": { "initial_ms": 1000, "max_ms": 9000 },
+        "timeout_ms": 60_000,
+        "lease_ms": 30_000,
+        "renew_lease": true,
+        "priority": 8,
+        "tags": ["gpu"],
+        "affinity": "scene-1",
+        "lane": "frames",
+    });
+    assert_eq!(serde_json::to_value(all()).unwrap(), document);
+    assert_eq!(serde_json::from_value::<JobOptions>(document).unwrap(), all());
+    assert_eq!(serde_json::to_value(JobOptions::new()).unwrap(), json!({}));
+    assert_eq!(
+        serde_json::from_value::<JobOptions>(json!({ "timeout_ms": null })).unwrap(),
+        JobOptions::new()
+    );
+    let unknown = serde_json::from_value::<JobOptions>(json!({ "timeout": 1 })).unwrap_err().to_string();
+    assert!(unknown.starts_with("unknown field `timeout`, expected one of `max_attempts`"), "{unknown}");
+}
+
+#[test]
+fn options_out_of_bounds_are_errors_of_the_kinds_jobs() {
+    struct Hasty;
+    impl JobKind for Hasty {
+        const NAME: &'static str = "hasty";
+        type Payload = ();
+        type Result = ();
+
+        fn defaults() -> JobOptions {
+            JobOptions::new().priority(10)
+        }
+    }
+    let said = "priority must be 0 to 9, where 9 goes first, not 10";
+    assert_eq!(Hasty::defaults().check().unwrap_err().to_string(), said);
+    assert_eq!(Hasty::job(&()).unwrap().check().unwrap_err().to_string(), said);
+    assert_eq!(Hasty::job(&()).unwrap().priority(0).check(), Ok(()));
 }

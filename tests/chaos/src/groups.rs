@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::client::{MemberEnd, Members};
-use bellwether::handler::Handler;
+use bellwether::handler::with_state;
 use bellwether::{HandlerError, Handlers};
 use serde::{Deserialize, Serialize};
 
@@ -31,64 +31,40 @@ pub(crate) struct Finished {
 
 /// Returns the handlers of members, of jobs with sub-jobs, and of their joins.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
-    let [parts, trees, part_joins, tree_joins, finishes] = [(); 5].map(|()| Arc::clone(recorder));
-    Handlers::new()
-        .raw(
-            PART,
-            Handler::Async(Arc::new(move |context| {
-                let recorder = Arc::clone(&parts);
-                Box::pin(async move {
-                    let run = Run::begin(&recorder, &context);
-                    let task = task(&context)?;
-                    tokio::time::sleep(Duration::from_millis(task.ms)).await;
-                    run.end(&task)
-                })
-            })),
-        )
-        .raw(
-            TREE,
-            Handler::Async(Arc::new(move |context| {
-                let recorder = Arc::clone(&trees);
-                Box::pin(async move {
-                    let run = Run::begin(&recorder, &context);
-                    let task = task(&context)?;
-                    let group = context.sub_jobs(PART);
-                    let group =
-                        if task.ms.is_multiple_of(2) { group } else { group.fail_fast() }.open().await?;
-                    for (number, payload) in task.subs() {
-                        group.submit(number, roster::member(PART, payload)).await?;
-                        // A failing attempt leaves some sub-jobs to the next attempt.
-                        if context.attempt() <= task.fails && number > 0 {
-                            break;
-                        }
-                    }
-                    run.end(&task)
-                })
-            })),
-        )
-        .join(PART, move |context, members| {
-            let recorder = Arc::clone(&part_joins);
-            async move {
-                let _run = Run::begin(&recorder, &context);
-                count(members).await
+    let recorded = with_state(Arc::clone(recorder));
+    let part = recorded.raw(PART, |recorder, context| async move {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        tokio::time::sleep(Duration::from_millis(task.ms)).await;
+        run.end(&task)
+    });
+    let tree = recorded.raw(TREE, |recorder, context| async move {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        let group = context.sub_jobs(PART);
+        let group = if task.ms.is_multiple_of(2) { group } else { group.fail_fast() }.open().await?;
+        for (number, payload) in task.subs() {
+            group.submit(number, roster::member(PART, payload)).await?;
+            // A failing attempt leaves some sub-jobs to the next attempt.
+            if context.attempt() <= task.fails && number > 0 {
+                break;
             }
+        }
+        run.end(&task)
+    });
+    let join = |kind| {
+        recorded.join(kind, |recorder, context, members| async move {
+            let _run = Run::begin(&recorder, &context);
+            count(members).await
         })
-        .join(TREE, move |context, members| {
-            let recorder = Arc::clone(&tree_joins);
-            async move {
-                let _run = Run::begin(&recorder, &context);
-                count(members).await
-            }
-        })
-        .finished(TREE, move |context, finished| {
-            let recorder = Arc::clone(&finishes);
-            async move {
-                let _run = Run::begin(&recorder, &context);
-                let parent_over = finished.parent.state.is_terminal();
-                let join_over = finished.join.is_some_and(|join| join.state.is_terminal());
-                Ok(Finished { parent_over, join_over })
-            }
-        })
+    };
+    let finished = recorded.finished(TREE, |recorder, context, finished| async move {
+        let _run = Run::begin(&recorder, &context);
+        let parent_over = finished.parent.state.is_terminal();
+        let join_over = finished.join.is_some_and(|join| join.state.is_terminal());
+        Ok(Finished { parent_over, join_over })
+    });
+    Handlers::new().add(part).add(tree).add(join(PART)).add(join(TREE)).add(finished)
 }
 
 async fn count(mut members: Members) -> Result<Joined, HandlerError> {

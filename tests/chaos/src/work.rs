@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bellwether::handler::Handler;
+use bellwether::handler::with_state;
 use bellwether::{ContentType, HandlerError, Handlers, JobContext, Payload};
 use bellwether_sim::history::{Digest, EventKind, RunStep};
 use nix::sys::signal::{Signal, kill};
@@ -60,60 +60,40 @@ impl Task {
 
 /// Returns handlers that record the start and end of each run.
 pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
-    let (work, block, poison) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(recorder));
-    let hang = Arc::clone(recorder);
-    groups::handlers(recorder)
-        .raw(
-            WORK,
-            Handler::Async(Arc::new(move |context| {
-                let recorder = Arc::clone(&work);
-                Box::pin(async move {
-                    let run = Run::begin(&recorder, &context);
-                    let task = task(&context)?;
-                    tokio::time::sleep(Duration::from_millis(task.ms)).await;
-                    run.end(&task)
-                })
-            })),
-        )
-        .raw(
-            BLOCK,
-            Handler::Blocking(Arc::new(move |context| {
-                let run = Run::begin(&block, &context);
-                let task = task(&context)?;
-                let until = Instant::now() + Duration::from_millis(task.ms);
-                while let Some(left) = until.checked_duration_since(Instant::now()) {
-                    std::thread::park_timeout(left);
-                }
-                run.end(&task)
-            })),
-        )
-        .raw(
-            HANG,
-            Handler::Async(Arc::new(move |context| {
-                let recorder = Arc::clone(&hang);
-                Box::pin(async move {
-                    let run = Run::begin(&recorder, &context);
-                    let task = task(&context)?;
-                    if context.attempt() <= task.fails {
-                        std::future::pending::<()>().await;
-                    }
-                    run.end(&task)
-                })
-            })),
-        )
-        .lease(LEASE)
-        .raw(
-            POISON,
-            Handler::Blocking(Arc::new(move |context| {
-                let run = Run::begin(&poison, &context);
-                let task = task(&context)?;
-                if context.attempt() <= task.fails {
-                    kill(Pid::this(), Signal::SIGKILL)?;
-                    std::thread::park();
-                }
-                run.end(&task)
-            })),
-        )
+    let recorded = with_state(Arc::clone(recorder));
+    let work = recorded.raw(WORK, |recorder, context| async move {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        tokio::time::sleep(Duration::from_millis(task.ms)).await;
+        run.end(&task)
+    });
+    let block = recorded.blocking_raw(BLOCK, |recorder, context| {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        let until = Instant::now() + Duration::from_millis(task.ms);
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(left);
+        }
+        run.end(&task)
+    });
+    let hang = recorded.raw(HANG, |recorder, context| async move {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        if context.attempt() <= task.fails {
+            std::future::pending::<()>().await;
+        }
+        run.end(&task)
+    });
+    let poison = recorded.blocking_raw(POISON, |recorder, context| {
+        let run = Run::begin(&recorder, &context);
+        let task = task(&context)?;
+        if context.attempt() <= task.fails {
+            kill(Pid::this(), Signal::SIGKILL)?;
+            std::thread::park();
+        }
+        run.end(&task)
+    });
+    groups::handlers(recorder).add(work).add(block).add(hang.lease(LEASE)).add(poison)
 }
 
 pub(crate) fn task(context: &JobContext) -> Result<Task, HandlerError> {

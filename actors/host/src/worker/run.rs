@@ -1,14 +1,15 @@
 //! The run of one attempt, isolated from its worker.
 //!
 //! Whatever the handler does (return, fail, panic, exceed its timeout, be dropped), exactly one [`Ended`] is sent, by a
-//! guard that the run owns. The slot's permit is held as long as the handler's code runs: an abandoned blocking handler
-//! keeps it until it returns. A blocking handler that is abandoned while it waits for a thread never starts.
+//! guard that the run owns. The slot's permit is held as long as the handler's code runs, also by its threads (see
+//! [`RunContext::blocking`]): an abandoned blocking handler keeps it until it returns.
 //!
 //! A job with a lane runs only while its worker's session can be trusted, because afterwards the leader may give the
 //! lane to the next job. The run checks the trust itself, so neither a silent network nor a busy actor delays its end.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellwether_actors::worker::lapse::next_look;
@@ -20,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
-use super::handler::{Handler, HandlerError, HandlerResult, OnInvalid, RunContext};
+use super::handler::{Handler, HandlerResult, OnInvalid, RunContext};
 use super::runs::Happened;
 use crate::clock;
 use crate::trace;
@@ -83,34 +84,14 @@ pub(super) async fn run(
     on_invalid: Option<OnInvalid>,
     context: RunContext,
     bounds: Bounds,
-    slot: OwnedSemaphorePermit,
+    slot: Arc<OwnedSemaphorePermit>,
     mut guard: Guard,
 ) {
     let (cancellation, of) = (context.cancelled.clone(), context.clone());
     let handled = async {
-        match handler {
-            Handler::Async(handle) => {
-                let _slot = slot;
-                let handled = AssertUnwindSafe(async { handle(context).await }).catch_unwind();
-                ended(handled.await)
-            }
-            Handler::Blocking(handle) => {
-                let span = Span::current();
-                let blocking = tokio::task::spawn_blocking(move || {
-                    let _slot = slot;
-                    let _within = span.entered();
-                    // The attempt may have been closed while the handler waited for a thread.
-                    if context.cancelled.is_cancelled() {
-                        return Ok(Err(HandlerError::new("told to stop before it began")));
-                    }
-                    catch_unwind(AssertUnwindSafe(|| handle(context)))
-                });
-                match blocking.await {
-                    Ok(handled) => ended(handled),
-                    Err(error) => Run::Failed(format!("the handler's thread ended: {error}")),
-                }
-            }
-        }
+        let _slot = slot;
+        let handled = AssertUnwindSafe(async { handler(context).await }).catch_unwind();
+        ended(handled.await)
     };
     let timed = async {
         match bounds.timeout {
@@ -191,7 +172,6 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
@@ -203,6 +183,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::worker::handler::{HandlerError, Slot};
 
     async fn how(happened: &mut UnboundedReceiver<Happened>) -> Run {
         match happened.recv().await {
@@ -222,19 +203,26 @@ mod tests {
             let handle = {
                 let began = Arc::clone(&began);
                 move |context: RunContext| {
-                    began.store(true, Ordering::SeqCst);
-                    Ok(context.payload)
+                    let began = Arc::clone(&began);
+                    let code = move || {
+                        began.store(true, Ordering::SeqCst);
+                        Payload::json(*b"1").map_err(HandlerError::from)
+                    };
+                    async move { context.blocking(code).await }.boxed()
                 }
             };
             let payload = Payload::json(*b"1").unwrap();
-            let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
+            let mut context =
+                RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
             let slots = Arc::new(Semaphore::new(1));
-            let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
+            let slot = Arc::new(Arc::clone(&slots).acquire_owned().await.unwrap());
+            context.slot = Slot::of(&slot);
             let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
-            run(Handler::Blocking(Arc::new(handle)), None, context, bounds, slot, guard).await;
+            run(Arc::new(handle), None, context, bounds, slot, guard).await;
             assert_eq!(how(&mut ended).await, Run::Failed("timed out after 1ms".into()));
+            assert_eq!(slots.available_permits(), 0, "the slot is held for the thread");
             release.send(()).unwrap();
             only_thread.await.unwrap().unwrap();
             drop(slots.acquire().await.unwrap());
@@ -251,9 +239,9 @@ mod tests {
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
-        let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
-        let run = run(Handler::Async(Arc::new(handle)), Some(on_invalid), context, bounds, slot, guard);
+        let run = run(Arc::new(handle), Some(on_invalid), context, bounds, slot, guard);
         tokio::time::timeout(Duration::from_millis(50), run)
             .await
             .expect_err("the run continues and is dropped");
@@ -268,9 +256,9 @@ mod tests {
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
-        let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
         let bounds = Bounds { timeout: None, trust: Some(Trust::unanswered(Duration::ZERO)) };
-        run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard).await;
+        run(Arc::new(handle), None, context, bounds, slot, guard).await;
         assert_eq!(how(&mut ended).await, Run::Lapsed);
     }
 
@@ -295,11 +283,11 @@ mod tests {
             let cancelled = context.cancelled.clone();
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
-            let slot = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+            let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
             let trust = Trust::unanswered(Duration::from_millis(50));
             let until = trust.until();
             let bounds = Bounds { timeout: None, trust: laned.then_some(trust) };
-            let run = run(Handler::Async(Arc::new(handle)), None, context, bounds, slot, guard);
+            let run = run(Arc::new(handle), None, context, bounds, slot, guard);
             let over = tokio::time::timeout(Duration::from_millis(300), run).await;
             assert_eq!(over.is_ok(), laned);
             let how = super::tests::how(&mut ended).await;

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
-use super::handler::{Registered, Registry, RunContext};
+use super::handler::{Registered, Registry, RunContext, Slot};
 use super::run::{Bounds, Guard, run};
 use crate::host::{self, Ref};
 use crate::task::Owned;
@@ -119,7 +119,7 @@ impl Runs for HandlerRuns {
         else {
             return Err(Run::Failed(format!("no handler for kind {}", start.record.kind)));
         };
-        let stop = CancellationToken::new();
+        let (slot, stop) = (Arc::new(slot), CancellationToken::new());
         let laned = start.record.placement.lane.is_some();
         let bounds =
             Bounds { timeout: start.record.policy.timeout, trust: laned.then(|| self.trust.clone()) };
@@ -139,6 +139,7 @@ impl Runs for HandlerRuns {
             trust: self.trust.clone(),
             left: start.assignment.progress.or(start.record.progress),
             pulse,
+            slot: Slot::of(&slot),
         };
         let guard = Guard::new(&context, span.clone(), self.to.clone());
         let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));

@@ -51,13 +51,20 @@ fn handlers(runs: &Runs) -> Registry {
             runs.fetch_add(1, Ordering::SeqCst);
             handler(context)
         };
-        (kind(kind_name), Handler::Async(Arc::new(run)))
+        (kind(kind_name), Arc::new(run) as Handler)
     };
     let stubborn = |context: RunContext| {
-        while !context.cancelled.is_cancelled() {
-            std::thread::yield_now();
+        async move {
+            let of = context.clone();
+            let code = move || {
+                while !of.cancelled.is_cancelled() {
+                    std::thread::yield_now();
+                }
+                Ok(of.payload)
+            };
+            context.blocking(code).await
         }
-        Ok(context.payload)
+        .boxed()
     };
     Registry::new([
         counted("echo", |context| async move { Ok(context.payload) }.boxed()),
@@ -71,7 +78,7 @@ fn handlers(runs: &Runs) -> Registry {
             }
             .boxed()
         }),
-        (kind("stubborn"), Handler::Blocking(Arc::new(stubborn))),
+        (kind("stubborn"), Arc::new(stubborn) as Handler),
     ])
     .unwrap()
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether::handler::{Handler, Handlers};
-use bellwether::{Client, ConnectString, Job, JobContext, Node};
+use bellwether::handler::{Handlers, with_state};
+use bellwether::{Client, ConnectString, Job, Node};
 use uuid::Uuid;
 
 use super::BenchConfig;
@@ -85,11 +85,12 @@ pub(super) async fn worker(
 
 /// Handlers that return the payload, after `begun`.
 pub(super) fn handlers(kinds: &[&str], begun: impl Fn() + Send + Sync + 'static) -> Handlers {
-    let run = move |context: JobContext| {
-        begun();
-        let payload = context.payload().clone();
-        Box::pin(async move { Ok(payload) }) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    let begun = with_state(Arc::new(begun));
+    let echo = |kind| {
+        begun.raw(kind, |begun, context| async move {
+            begun();
+            Ok(context.payload().clone())
+        })
     };
-    let handler = Handler::Async(Arc::new(run));
-    kinds.iter().fold(Handlers::new(), |handlers, kind| handlers.raw(kind, handler.clone()))
+    kinds.iter().fold(Handlers::new(), |handlers, kind| handlers.add(echo(kind)))
 }

@@ -100,8 +100,8 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     let handlers = options.plays(Role::Worker).then(|| crate::stock::handlers(options.allow_exec.clone()));
     let kinds = match &handlers {
         Some(handlers) => {
-            let registry = handlers.clone().build().map_err(|error| Failure::usage(error.to_string()))?;
-            registry.kinds().cloned().collect()
+            handlers.check().map_err(|error| Failure::usage(error.to_string()))?;
+            handlers.kinds().cloned().collect()
         }
         None => Vec::new(),
     };

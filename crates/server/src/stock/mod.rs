@@ -21,19 +21,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use bellwether::handler::{Handler, HandlerError, Handlers, JobContext};
+use bellwether::handler::{self, HandlerError, Handlers, with_state};
 
 /// Returns all stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
-#[must_use]
 pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
+    let sleep =
+        handler::job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await });
     let handlers = Handlers::new()
         .job("sum", |_, numbers: sum::Numbers| async move { numbers.sum() })
-        .raw(
-            "echo",
-            Handler::Async(Arc::new(|context| Box::pin(async move { Ok(context.payload().clone()) }))),
-        )
-        .job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await })
-        .renew_automatically()
+        .add(handler::raw("echo", |context| async move { Ok(context.payload().clone()) }))
+        .add(sleep.renew_automatically())
         .job("fail", |context, Fail { message, times }| async move {
             match times {
                 Some(times) if context.attempt() > times => Ok(context.attempt()),
@@ -44,12 +41,11 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
     if allowed.is_empty() {
         return handlers;
     }
-    let allowed = Arc::new(allowed);
-    let exec = move |context: JobContext, command: exec::Command| {
-        let allowed = Arc::clone(&allowed);
-        async move { exec::run(&context, command, &allowed).await }
-    };
-    handlers.job("exec", exec).renew_automatically()
+    let exec = with_state(Arc::new(allowed))
+        .job("exec", |allowed, context, command: exec::Command| async move {
+            exec::run(&context, command, &allowed).await
+        });
+    handlers.add(exec.renew_automatically())
 }
 
 #[derive(Deserialize)]

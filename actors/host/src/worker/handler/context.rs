@@ -12,6 +12,7 @@ use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::Slot;
 use crate::clock;
 
 /// One run of a handler: the attempt, and the state that the run shares with its worker.
@@ -41,6 +42,8 @@ pub struct RunContext {
     pub trace: Option<TraceContext>,
     /// The handler's reports about the attempt, and the lease.
     pub pulse: Arc<Pulse>,
+    /// The slot in which the attempt runs.
+    pub slot: Slot,
 }
 
 /// The trust of a context without a worker.
@@ -54,6 +57,7 @@ impl RunContext {
         let pulse = Arc::new(Pulse::new((job.clone(), 1), None, until, Progress::default()));
         Self {
             pulse,
+            slot: Slot::default(),
             left: None,
             trace: None,
             job,

@@ -36,33 +36,35 @@ pub struct Registered<C = RunContext> {
     pub lease: Option<Duration>,
     /// Whether the lease is renewed automatically while the handler runs.
     pub auto_renew: bool,
+    /// How many jobs of the kind run at the same time; `None` means as many as there are slots.
+    pub concurrency: Option<u32>,
     /// The handler of jobs that can never succeed; with `None` they are logged.
     pub on_invalid: Option<OnInvalid<C>>,
 }
 
 impl<C> Clone for Registered<C> {
     fn clone(&self) -> Self {
-        let Self { handler, lease, auto_renew, on_invalid } = self;
-        let (handler, on_invalid) = (handler.clone(), on_invalid.clone());
-        Self { handler, lease: *lease, auto_renew: *auto_renew, on_invalid }
+        let Self { handler, lease, auto_renew, concurrency, on_invalid } = self;
+        let (handler, on_invalid) = (Arc::clone(handler), on_invalid.clone());
+        Self { handler, lease: *lease, auto_renew: *auto_renew, concurrency: *concurrency, on_invalid }
     }
 }
 
 impl<C> From<Handler<C>> for Registered<C> {
     fn from(handler: Handler<C>) -> Self {
-        Self { handler, lease: None, auto_renew: false, on_invalid: None }
+        Self { handler, lease: None, auto_renew: false, concurrency: None, on_invalid: None }
     }
 }
 
 impl<C> fmt::Debug for Registered<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { handler, lease, auto_renew, on_invalid } = self;
+        let Self { handler: _, lease, auto_renew, concurrency, on_invalid } = self;
         f.debug_struct("Registered")
-            .field("handler", handler)
             .field("lease", lease)
             .field("auto_renew", auto_renew)
+            .field("concurrency", concurrency)
             .field("on_invalid", &on_invalid.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,16 +83,16 @@ pub enum RegistryError {
     /// A lease outside of its bounds.
     #[error("kind {0}: {1}")]
     Lease(Kind, #[source] PolicyError),
-    /// An option without a kind.
-    #[error("{0} applies to the kind that was added before it: add a kind first")]
-    NoKind(&'static str),
+    /// A concurrency of zero.
+    #[error("kind {0}: concurrency must be at least 1, not 0: pause the kind to run none of its jobs")]
+    Concurrency(Kind),
 }
 
 impl<C: 'static> Registry<C> {
     /// Creates a registry with one handler per kind.
     ///
     /// # Errors
-    /// A kind that is given twice, a lease outside of its bounds, or too many kinds.
+    /// A kind that is given twice, a lease or a concurrency outside of its bounds, or too many kinds.
     pub fn new(
         handlers: impl IntoIterator<Item = (Kind, impl Into<Registered<C>>)>,
     ) -> Result<Self, RegistryError> {
@@ -99,6 +101,9 @@ impl<C: 'static> Registry<C> {
             let registered: Registered<C> = handler.into();
             if let Err(error) = (Policy { lease: registered.lease, ..Policy::default() }).check() {
                 return Err(RegistryError::Lease(kind, error));
+            }
+            if registered.concurrency == Some(0) {
+                return Err(RegistryError::Concurrency(kind));
             }
             match registry.entry(kind) {
                 Entry::Vacant(free) => free.insert(registered),
@@ -115,11 +120,12 @@ impl<C: 'static> Registry<C> {
     #[must_use]
     pub fn adapt<D: 'static>(&self, convert: impl Fn(D) -> C + Clone + Send + Sync + 'static) -> Registry<D> {
         let adapt = |(kind, registered): (&Kind, &Registered<C>)| {
-            let Registered { handler, lease, auto_renew, on_invalid } = registered.clone();
-            let (handler, convert) = (handler.adapt(convert.clone()), convert.clone());
+            let Registered { handler, lease, auto_renew, concurrency, on_invalid } = registered.clone();
+            let (of_handler, convert) = (convert.clone(), convert.clone());
+            let handler: Handler<D> = Arc::new(move |context| handler(of_handler(context)));
             let on_invalid = on_invalid
                 .map(|run| -> OnInvalid<D> { Arc::new(move |context, why| run(convert(context), why)) });
-            (kind.clone(), Registered { handler, lease, auto_renew, on_invalid })
+            (kind.clone(), Registered { handler, lease, auto_renew, concurrency, on_invalid })
         };
         Registry { handlers: Arc::new(self.handlers.iter().map(adapt).collect()) }
     }
@@ -147,6 +153,13 @@ impl<C: 'static> Registry<C> {
         let of = |(kind, registered): (&Kind, &Registered<C>)| Some((kind.clone(), registered.lease?));
         self.handlers.iter().filter_map(of).collect()
     }
+
+    /// The limits of the kinds that may not use all slots.
+    #[must_use]
+    pub fn concurrency(&self) -> BTreeMap<Kind, u32> {
+        let of = |(kind, registered): (&Kind, &Registered<C>)| Some((kind.clone(), registered.concurrency?));
+        self.handlers.iter().filter_map(of).collect()
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +167,7 @@ mod tests {
     use super::*;
 
     fn handler() -> Handler {
-        Handler::Blocking(Arc::new(|context: RunContext| Ok(context.payload)))
+        Arc::new(|context: RunContext| Box::pin(async move { Ok(context.payload) }))
     }
 
     #[test]
@@ -169,5 +182,16 @@ mod tests {
         let long = Registered { lease: Some(Duration::MAX), ..handler().into() };
         let error = Registry::new([(Kind::new("a").unwrap(), long)]).unwrap_err();
         assert!(error.to_string().starts_with("kind a: lease must be 1s to 604800 s"), "{error}");
+    }
+
+    #[test]
+    fn a_concurrency_of_zero_is_an_error() {
+        let a = Kind::new("a").unwrap();
+        let none = Registered { concurrency: Some(0), ..handler().into() };
+        assert_eq!(Registry::new([(a.clone(), none)]).unwrap_err(), RegistryError::Concurrency(a.clone()));
+        let one = Registered { concurrency: Some(1), ..handler().into() };
+        let registry =
+            Registry::new([(a.clone(), one), (Kind::new("b").unwrap(), handler().into())]).unwrap();
+        assert_eq!(registry.concurrency(), BTreeMap::from([(a, 1)]));
     }
 }

@@ -1,0 +1,54 @@
+//! Blocking code of a handler, on its own thread.
+//!
+//! A thread cannot be stopped. So the slot of a run has two kinds of owners: the run, and its threads. The slot is free
+//! when the last of them is done. The context of the run owns no slot, because a handler may keep it for any time.
+
+use std::panic::resume_unwind;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::Span;
+
+use super::{HandlerError, HandlerResult, RunContext};
+
+/// The slot of a run, if there is a worker.
+#[derive(Debug, Clone, Default)]
+pub struct Slot(Option<Weak<OwnedSemaphorePermit>>);
+
+impl Slot {
+    /// Refers to the slot of a run. The slot stays owned by the run.
+    pub(in crate::worker) fn of(permit: &Arc<OwnedSemaphorePermit>) -> Self {
+        Self(Some(Arc::downgrade(permit)))
+    }
+}
+
+impl RunContext {
+    /// Runs blocking code on its own thread, in the slot of the run, and in the current span. A panic of the code
+    /// continues in the caller. Without a worker, the code runs on the caller's thread.
+    ///
+    /// # Errors
+    /// Those of the code, or an error if the attempt was over before the code began.
+    ///
+    /// # Cancellation
+    /// If the future is dropped while the code waits for a thread, the code never begins. Code that has begun keeps the
+    /// slot until it returns, and its result is dropped.
+    pub async fn blocking(&self, code: impl FnOnce() -> HandlerResult + Send + 'static) -> HandlerResult {
+        let Some(slot) = &self.slot.0 else { return code() };
+        let over = || HandlerError::new("told to stop before it began");
+        let slot = slot.upgrade().ok_or_else(over)?;
+        let (span, cancelled) = (Span::current(), self.cancelled.clone());
+        let thread = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            let _within = span.entered();
+            // The attempt may have been closed while the code waited for a thread.
+            if cancelled.is_cancelled() { Err(over()) } else { code() }
+        });
+        match thread.await {
+            Ok(handled) => handled,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(error) => Err(HandlerError::new(format!("the handler's thread ended: {error}"))),
+            },
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The options of a job: how often it is tried, for how long, where and in which order it runs.
+
+use std::time::Duration;
+
+use bellwether_core::backoff::Backoff;
+use bellwether_core::budget::MAX_TAGS;
+use bellwether_core::job::{Placement, Policy, Priority};
+use bellwether_core::name::{AffinityKey, Lane, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::JobError;
+
+/// The options of a job. An option that is not set has its default.
+///
+/// A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. Names and
+/// units of the serialized form are those of the HTTP API; durations are integers in milliseconds. The setters never
+/// fail: [`JobOptions::check`] reports the first value that is out of bounds, as each submission does.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bellwether::client::JobOptions;
+///
+/// let options = JobOptions::new().max_attempts(10).timeout(Duration::from_secs(5)).tag("gpu");
+/// let text = r#"{"max_attempts": 10, "timeout_ms": 5000, "tags": ["gpu"]}"#;
+/// assert_eq!(serde_json::from_str::<JobOptions>(text)?, options);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[must_use]
+pub struct JobOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_losses: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff: Option<Waits>,
+    #[serde(rename = "timeout_ms", with = "optional_millis", skip_serializing_if = "Option::is_none")]
+    timeout: Option<Duration>,
+    #[serde(rename = "lease_ms", with = "optional_millis", skip_serializing_if = "Option::is_none")]
+    lease: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renew_lease: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u8>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affinity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lane: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Waits {
+    #[serde(rename = "initial_ms", with = "millis")]
+    initial: Duration,
+    #[serde(rename = "max_ms", with = "millis")]
+    max: Duration,
+}
+
+/// Options as they are stored in a record.
+pub(super) struct Checked {
+    pub(super) policy: Policy,
+    pub(super) placement: Placement,
+    pub(super) priority: Priority,
+}
+
+impl JobOptions {
+    /// Returns options of which none is set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many attempts may fail before the job is dead: 1 to 1000. Default 5.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        Self { max_attempts: Some(attempts), ..self }
+    }
+
+    /// Sets how many times a worker may be lost while it runs the job before the job is dead: 1 to 1000. Default 3.
+    pub fn max_losses(self, losses: u32) -> Self {
+        Self { max_losses: Some(losses), ..self }
+    }
+
+    /// Sets the retry backoff: the wait after the first failure, doubled after each further one up to `max`, with
+    /// jitter. 1 ms to a week. Default 1 s to 5 min.
+    pub fn backoff(self, initial: Duration, max: Duration) -> Self {
+        Self { backoff: Some(Waits { initial, max }), ..self }
+    }
+
+    /// Sets the timeout of one attempt: 1 ms to a week. Default: none.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Sets the lease: how long an attempt may go without a renewal before the job goes to another worker. 1 s to a
+    /// week. Default: the lease of the kind's handler, else 5 min. See
+    /// [`JobContext::renew_lease`](crate::JobContext::renew_lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// Sets whether the worker renews the lease for as long as the handler runs. Default: the setting of the kind's
+    /// handler, else no.
+    pub fn renew_lease_automatically(self, renew: bool) -> Self {
+        Self { renew_lease: Some(renew), ..self }
+    }
+
+    /// Sets the priority: 0 to 9, 9 goes first. Default 5. See [`Job::priority`](super::Job::priority).
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    /// Requires a worker with this tag. May be called repeatedly to require more, up to 32.
+    pub fn tag(mut self, tag: impl AsRef<str>) -> Self {
+        self.tags.push(tag.as_ref().to_owned());
+        self
+    }
+
+    /// Prefers, under the rendezvous strategy, the worker that runs other jobs with this key.
+    pub fn affinity(self, key: impl AsRef<str>) -> Self {
+        Self { affinity: Some(key.as_ref().to_owned()), ..self }
+    }
+
+    /// Puts the job into a lane. See [`Job::lane`](super::Job::lane).
+    pub fn lane(self, lane: impl AsRef<str>) -> Self {
+        Self { lane: Some(lane.as_ref().to_owned()), ..self }
+    }
+
+    /// Takes the options that are not set here from `defaults`. The tags of both are required.
+    pub fn or(self, defaults: Self) -> Self {
+        Self {
+            max_attempts: self.max_attempts.or(defaults.max_attempts),
+            max_losses: self.max_losses.or(defaults.max_losses),
+            backoff: self.backoff.or(defaults.backoff),
+            timeout: self.timeout.or(defaults.timeout),
+            lease: self.lease.or(defaults.lease),
+            renew_lease: self.renew_lease.or(defaults.renew_lease),
+            priority: self.priority.or(defaults.priority),
+            tags: [defaults.tags, self.tags].concat(),
+            affinity: self.affinity.or(defaults.affinity),
+            lane: self.lane.or(defaults.lane),
+        }
+    }
+
+    /// Checks the bounds of all options.
+    ///
+    /// # Errors
+    /// The first error.
+    pub fn check(&self) -> Result<(), JobError> {
+        self.checked().map(drop)
+    }
+
+    pub(super) fn checked(&self) -> Result<Checked, JobError> {
+        let mut tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+        tags.sort();
+        tags.dedup();
+        if tags.len() > MAX_TAGS {
+            return Err(JobError::Tags { given: tags.len() });
+        }
+        let placement = Placement {
+            tags,
+            affinity: self.affinity.as_ref().map(AffinityKey::new).transpose()?,
+            lane: self.lane.as_ref().map(Lane::new).transpose()?,
+        };
+        let priority = self.priority.map(Priority::new).transpose()?.unwrap_or_default();
+        let default = Policy::default();
+        let policy = Policy {
+            max_attempts: self.max_attempts.unwrap_or(default.max_attempts),
+            max_losses: self.max_losses.unwrap_or(default.max_losses),
+            backoff: self.backoff.map_or(default.backoff, |Waits { initial, max }| Backoff { initial, max }),
+            timeout: self.timeout,
+            lease: self.lease,
+            auto_renew: self.renew_lease,
+        };
+        policy.check()?;
+        Ok(Checked { policy, placement, priority })
+    }
+}
+
+/// Durations as integers in milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::ser::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(wait: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(wait.as_millis()).map_err(S::Error::custom)?)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+/// Optional durations as integers in milliseconds.
+mod optional_millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        wait: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match wait {
+            Some(wait) => super::millis::serialize(wait, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}

@@ -1,0 +1,197 @@
+//! The functions that create handlers.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::json::{decode, encode};
+use super::{Finished, Handler, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, group_end};
+use crate::client::{JobKind, Members};
+
+/// Runs the jobs of a [`JobKind`] with an async function of a context and a payload. Payload and result are JSON.
+///
+/// ```
+/// # use bellwether::{Handlers, JobKind, handler};
+/// # struct Sum;
+/// # impl JobKind for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Payload = Vec<i64>;
+/// #     type Result = i64;
+/// # }
+/// let sum = handler::<Sum>(|context, numbers| async move {
+///     println!("job {}, attempt {}", context.job(), context.attempt());
+///     Ok(numbers.iter().sum())
+/// });
+/// # assert!(Handlers::new().add(sum).check().is_ok());
+/// ```
+///
+/// The compiler checks payload and result:
+///
+/// ```compile_fail,E0631
+/// # use bellwether::{JobKind, handler};
+/// # struct Sum;
+/// # impl JobKind for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Payload = Vec<i64>;
+/// #     type Result = i64;
+/// # }
+/// let wrong = handler::<Sum>(|_, text: String| async move { Ok(0) });
+/// ```
+///
+/// ```compile_fail,E0271
+/// # use bellwether::{JobKind, handler};
+/// # struct Sum;
+/// # impl JobKind for Sum {
+/// #     const NAME: &'static str = "sum";
+/// #     type Payload = Vec<i64>;
+/// #     type Result = i64;
+/// # }
+/// let wrong = handler::<Sum>(|_, numbers| async move { Ok(numbers) });
+/// ```
+///
+/// # Cancellation
+/// When the attempt should stop, [`JobContext::cancelled`] resolves. Shortly after, the future is dropped at its next
+/// await.
+pub fn handler<K: JobKind>(run: impl HandlerFn<K>) -> KindHandler {
+    from_impl::<K>(run)
+}
+
+/// Runs the jobs of a [`JobKind`] with a type that implements [`Handler`]. Payload and result are JSON.
+pub fn from_impl<K: JobKind>(handler: impl Handler<K>) -> KindHandler {
+    let handler = Arc::new(handler);
+    KindHandler::new(K::NAME, move |context| {
+        let handler = Arc::clone(&handler);
+        async move {
+            let payload = decode(&context)?;
+            encode(&handler.run(context, payload).await?)
+        }
+        .boxed()
+    })
+}
+
+/// Like [`handler()`], on a dedicated thread, for code that blocks or computes.
+///
+/// # Cancellation
+/// A thread cannot be stopped: the handler must check [`JobContext::is_cancelled`]. It occupies its slot until it
+/// returns, even if its attempt was closed long before.
+pub fn blocking<K: JobKind>(
+    run: impl Fn(JobContext, K::Payload) -> Result<K::Result, HandlerError> + Send + Sync + 'static,
+) -> KindHandler {
+    blocking_job(K::NAME, run)
+}
+
+/// Runs the jobs of a kind that is given by its name. Payload and result are JSON.
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn job<P, R, Fut>(kind: &str, run: impl Fn(JobContext, P) -> Fut + Send + Sync + 'static) -> KindHandler
+where
+    P: DeserializeOwned,
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    KindHandler::new(kind, move |context| match decode(&context) {
+        Ok(payload) => {
+            let handled = run(context, payload);
+            async move { encode(&handled.await?) }.boxed()
+        }
+        Err(error) => std::future::ready(Err(error)).boxed(),
+    })
+}
+
+/// Like [`job`], on a dedicated thread.
+///
+/// # Cancellation
+/// As for [`blocking`].
+pub fn blocking_job<P, R>(
+    kind: &str,
+    run: impl Fn(JobContext, P) -> Result<R, HandlerError> + Send + Sync + 'static,
+) -> KindHandler
+where
+    P: DeserializeOwned,
+    R: Serialize,
+{
+    blocking_raw(kind, move |context| {
+        let payload = decode(&context)?;
+        encode(&run(context, payload)?)
+    })
+}
+
+/// Runs the joins of groups of `kind`: once for each group, when all of its members have ended or it was stopped.
+///
+/// Members are read a page at a time, as the handler asks for them. The join is a job of kind `KIND.join` with the
+/// default policy, so it may be retried like any other job.
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn join<R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, Members) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    KindHandler::new(&format!("{kind}.join"), move |context| {
+        let run = Arc::clone(&run);
+        async move {
+            let members = group_end::members(&context).await?;
+            encode(&run(context, members).await?)
+        }
+        .boxed()
+    })
+}
+
+/// Runs after a job of `kind` with sub-jobs, its sub-jobs and their join have all ended. It is a job of kind
+/// `KIND.finished`. The parent's own group counts the parent's end only after it.
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn finished<R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, Finished) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    KindHandler::new(&format!("{kind}.finished"), move |context| {
+        let run = Arc::clone(&run);
+        async move {
+            let finished = group_end::finished(&context).await?;
+            encode(&run(context, finished).await?)
+        }
+        .boxed()
+    })
+}
+
+/// Runs the jobs of `kind` on bytes of any content type: [`JobContext::payload`].
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn raw<Fut>(kind: &str, run: impl Fn(JobContext) -> Fut + Send + Sync + 'static) -> KindHandler
+where
+    Fut: Future<Output = HandlerResult> + Send + 'static,
+{
+    KindHandler::new(kind, move |context| run(context).boxed())
+}
+
+/// Like [`raw`], on a dedicated thread.
+///
+/// # Cancellation
+/// As for [`blocking`].
+pub fn blocking_raw(
+    kind: &str,
+    run: impl Fn(JobContext) -> HandlerResult + Send + Sync + 'static,
+) -> KindHandler {
+    let run = Arc::new(run);
+    KindHandler::new(kind, move |context| {
+        let (run, of) = (Arc::clone(&run), context.clone());
+        async move { context.blocking(move || run(of)).await }.boxed()
+    })
+}

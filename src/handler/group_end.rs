@@ -1,0 +1,59 @@
+//! The arguments of handlers that run after a group: its members, or the parent job.
+
+use std::fmt;
+
+use bellwether_core::name::{GroupId, JobId};
+use serde::Deserialize;
+
+use super::json::decode;
+use super::{HandlerError, JobContext};
+use crate::client::{Client, GroupView, JobView, Members};
+
+/// The argument of a finished handler: see [`handler::finished`](super::finished).
+#[derive(Debug)]
+pub struct Finished {
+    /// The job whose sub-jobs have ended.
+    pub parent: JobView,
+    /// The group of its sub-jobs, with its counts.
+    pub group: GroupView,
+    /// Their join, if they have one.
+    pub join: Option<JobView>,
+    /// The sub-jobs.
+    pub members: Members,
+}
+
+/// The payload of a join or finished job, written by the leader.
+#[derive(Deserialize)]
+struct Ended {
+    group: GroupId,
+    parent: Option<JobId>,
+}
+
+/// Returns the client of the handler's node.
+async fn client(context: &JobContext) -> Result<&Client, HandlerError> {
+    let node = context
+        .node()
+        .ok_or_else(|| HandlerError::new("this context has no node and therefore no namespace"))?;
+    Ok(node.get().await?)
+}
+
+pub(super) async fn members(context: &JobContext) -> Result<Members, HandlerError> {
+    let Ended { group, .. } = decode(context)?;
+    Ok(client(context).await?.group_members(&group))
+}
+
+pub(super) async fn finished(context: &JobContext) -> Result<Finished, HandlerError> {
+    let Ended { group, parent } = decode(context)?;
+    let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
+    let client = client(context).await?;
+    client.caught_up().await?;
+    let gone = |what: &dyn fmt::Display| HandlerError::new(format!("{what} no longer exists"));
+    let members = client.group_members(&group);
+    let view = client.get_group(&group).await?.ok_or_else(|| gone(&group))?;
+    let join = match &view.join {
+        Some(join) => client.get(join).await?,
+        None => None,
+    };
+    let parent = client.get(&parent).await?.ok_or_else(|| gone(&parent))?;
+    Ok(Finished { parent, group: view, join, members })
+}

@@ -1,0 +1,25 @@
+//! Payloads and results as JSON.
+
+use bellwether_core::job::Payload;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{HandlerError, HandlerResult, JobContext};
+
+/// Decodes the payload of an attempt. A payload of another type can never be handled.
+pub(super) fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, HandlerError> {
+    let (kind, payload) = (context.kind(), context.payload());
+    let media = payload.content_type().as_str();
+    let essence = media.split(';').next().unwrap_or(media).trim();
+    if essence != "application/json" && !essence.ends_with("+json") {
+        return Err(HandlerError::invalid(format!("kind {kind} takes JSON, and the payload is {media}")));
+    }
+    serde_json::from_slice(payload.bytes())
+        .map_err(|error| HandlerError::invalid(format!("the payload does not fit kind {kind}: {error}")))
+}
+
+pub(super) fn encode<R: Serialize>(result: &R) -> HandlerResult {
+    let json = serde_json::to_vec(result)
+        .map_err(|error| HandlerError::new(format!("the result is not JSON: {error}")))?;
+    Payload::json(json).map_err(|error| HandlerError::new(format!("the result has {error}")))
+}

@@ -1,0 +1,87 @@
+//! The handler of one kind, with its options.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether_core::name::{Kind, NameError};
+use bellwether_host::worker::{self, Registered};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::middleware::{Layer, Middleware, stack};
+use super::{HandlerResult, JobContext};
+
+/// The handler of one kind, with its options. [`handler`](fn@crate::handler()) and the functions of
+/// [`bellwether::handler`](super) create it, and [`Handlers::add`](super::Handlers::add) adds it to the handlers of a
+/// node.
+#[derive(Debug, Clone)]
+#[must_use = "add it to the handlers of a node"]
+pub struct KindHandler {
+    kind: Result<Kind, NameError>,
+    registered: Registered<JobContext>,
+    layers: Vec<Layer>,
+}
+
+impl KindHandler {
+    pub(super) fn new(
+        kind: &str,
+        run: impl Fn(JobContext) -> BoxFuture<'static, HandlerResult> + Send + Sync + 'static,
+    ) -> Self {
+        let handler: worker::Handler<JobContext> = Arc::new(run);
+        Self { kind: Kind::new(kind), registered: handler.into(), layers: Vec::new() }
+    }
+
+    /// Sets the default lease of the kind's jobs: 1 s to a week, by default 5 min. A job may have its own lease.
+    ///
+    /// An attempt that does not renew its lease in time ([`JobContext::renew_lease`]) is cancelled and closed, and
+    /// the job goes to another worker.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.registered.lease = Some(lease);
+        self
+    }
+
+    /// Renews the lease of the kind's jobs for as long as their handlers run, unless a job says otherwise. A handler
+    /// that hangs then keeps its job; a process that hangs as a whole does not.
+    pub fn renew_automatically(mut self) -> Self {
+        self.registered.auto_renew = true;
+        self
+    }
+
+    /// Sets a function that runs before a job of the kind is closed as dead because its handler reported that it can
+    /// never succeed ([`HandlerError::invalid`](super::HandlerError::invalid)). It receives the reason. Without it the
+    /// job is only logged.
+    ///
+    /// It runs in the remaining time of the attempt, and may run again if the worker is lost while it runs.
+    pub fn on_invalid<Fut>(mut self, run: impl Fn(JobContext, String) -> Fut + Send + Sync + 'static) -> Self
+    where
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.registered.on_invalid = Some(Arc::new(move |context, why| run(context, why).boxed()));
+        self
+    }
+
+    /// Puts middleware around this handler, inside of the middleware that was added before. See
+    /// [`middleware`](super::middleware).
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.layers.push(Layer::new(middleware));
+        self
+    }
+
+    /// The kind, if its name is well-formed.
+    pub(super) fn kind(&self) -> Option<&Kind> {
+        self.kind.as_ref().ok()
+    }
+
+    /// Puts middleware around this handler, outside of all other.
+    pub(super) fn surround(&mut self, layers: &[Layer]) {
+        self.layers.splice(..0, layers.iter().cloned());
+    }
+
+    /// Returns the kind, and the handler inside its middleware.
+    pub(super) fn finish(self) -> Result<(Kind, Registered<JobContext>), NameError> {
+        let Registered { handler, lease, auto_renew, concurrency, on_invalid } = self.registered;
+        let handler = stack(self.layers, handler);
+        Ok((self.kind?, Registered { handler, lease, auto_renew, concurrency, on_invalid }))
+    }
+}
