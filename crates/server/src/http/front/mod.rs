@@ -77,9 +77,9 @@ pub(super) async fn pass(State(front): State<Front>, request: Request, next: Nex
     let answer = finished(answer, &id);
     let status = answer.status();
     line.end(status, answer.extensions().get::<Told>());
-    counter!(metric::HTTP_REQUESTS, "code" => code(status)).increment(1);
+    counter!(metric::HTTP_REQUESTS, "outcome" => outcome(status)).increment(1);
     if class == Class::Short {
-        histogram!(metric::HTTP_SECONDS).record(started.elapsed());
+        histogram!(metric::HTTP_REQUEST_DURATION_SECONDS).record(started.elapsed());
     }
     answer
 }
@@ -148,7 +148,7 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
         Some(problem) => {
             let answer = problem.clone().written(answer, id.as_str());
             // Each server error in the metric has a log line, because the caller may not report it.
-            if code(answer.status()) == SERVER_ERROR {
+            if outcome(answer.status()) == SERVER_ERROR {
                 let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
                 tracing::warn!(
                     request_id = id.as_str(),
@@ -179,7 +179,7 @@ fn mutates(method: &Method) -> bool {
 /// Metric label for errors of the gateway or of ZooKeeper.
 const SERVER_ERROR: &str = "server_error";
 
-fn code(status: StatusCode) -> &'static str {
+fn outcome(status: StatusCode) -> &'static str {
     match status.as_u16() {
         ..400 => "ok",
         429 | 503 => "refused",
@@ -202,7 +202,7 @@ mod tests {
         headers.insert("x-request-id", HeaderValue::from_static("seven"));
         let answer = finished(answer, &RequestId::of(&headers));
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(code(answer.status()), SERVER_ERROR);
+        assert_eq!(outcome(answer.status()), SERVER_ERROR);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
         let body = to_bytes(answer.into_body(), 1_024).await.unwrap();
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();

@@ -87,8 +87,8 @@ impl Drop for Guest {
     }
 }
 
-fn refused(why: &'static str) {
-    metrics::counter!(metric::HTTP_REFUSED, "why" => why).increment(1);
+fn refused(reason: &'static str) {
+    metrics::counter!(metric::HTTP_REFUSALS, "reason" => reason).increment(1);
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(super) enum One {
 /// Returns a permit for a large body, of those that may be read and submitted concurrently.
 pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     app.batches.try_acquire().map_err(|_| {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "batches").increment(1);
+        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "batches").increment(1);
         Fault::Saturated.because("the limit of concurrent batches is reached")
     })
 }

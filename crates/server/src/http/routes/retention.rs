@@ -199,7 +199,7 @@ pub(super) async fn purge_jobs(
     Json(new): Json<NewPurge>,
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
-        counter!(metric::HTTP_REFUSED, "why" => "purges").increment(1);
+        counter!(metric::HTTP_REFUSALS, "reason" => "purges").increment(1);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
     let kind = new.kind.map(Kind::new).transpose()?;
