@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::document::Submitted;
 use super::submit::NewJob;
 use crate::http::extract::{Bounded, Json, Traced};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -91,7 +91,7 @@ pub(super) async fn submit_batch(
     let answers = app.client.submit_many(jobs, |_| {}).await;
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
-    let told = Told(format!("{accepted} jobs accepted, {refused} not"));
+    let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));
     let jobs = answers.into_iter().map(|answer| match answer {
         Ok(job) => One::Accepted(Submitted::of(&job)),
         Err(error) => One::Refused { problem: error.into() },

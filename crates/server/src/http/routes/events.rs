@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::document::StateName;
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
-use crate::http::server::{Endless, Phase};
+use crate::http::server::{EventStream, Phase};
 use crate::http::state::App;
 use bellwether::client::{Event, Events, Heard};
 
@@ -154,7 +154,7 @@ pub(super) async fn follow_events(
     }));
     let head = [(CONTENT_TYPE.as_str(), "text/event-stream"), ("x-accel-buffering", "no")];
     let mut answer = (head, body).into_response();
-    answer.extensions_mut().insert(Endless);
+    answer.extensions_mut().insert(EventStream);
     Ok(answer)
 }
 

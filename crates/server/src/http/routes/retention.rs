@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::http::extract::{Bounded, Json};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -176,7 +176,7 @@ pub(super) async fn set_retention(
     };
     let set = app.client.update_retention(changed).await?;
     let mut answer = Answer(RetentionDocument::from(set)).into_response();
-    answer.extensions_mut().insert(Told(format!("retention set to {set:?}")));
+    answer.extensions_mut().insert(AuditNote(format!("retention set to {set:?}")));
     Ok(answer)
 }
 
@@ -219,6 +219,6 @@ pub(super) async fn purge_jobs(
     };
     let Purged { buckets: _, matched, removed, young } = done;
     let mut answer = Answer(PurgeAnswer { matched, removed, young, complete }).into_response();
-    answer.extensions_mut().insert(Told(format!("{removed} records removed, complete {complete}")));
+    answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
     Ok(answer)
 }
