@@ -14,7 +14,7 @@
 //! An exporter renders a series only after it was recorded once. [`register`] records each series at zero, so that a dashboard
 //! shows zero instead of no data.
 
-use metrics::{Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 pub use bellwether_core::metric::*;
 
@@ -31,15 +31,7 @@ pub const SECONDS: [f64; 21] = [
 pub fn register(kinds: &[Kind]) {
     for metric in ALL {
         describe(metric);
-        match metric.labels {
-            Labels::None => make(metric, Vec::new()),
-            Labels::Kind => {
-                kinds.iter().for_each(|kind| make(metric, vec![Label::new("kind", kind.to_string())]));
-            }
-            Labels::Fixed(name, values) => {
-                values.iter().for_each(|value| make(metric, vec![Label::from_static_parts(name, value)]));
-            }
-        }
+        metric.labels.series(kinds).iter().for_each(|labels| make(metric, labels));
     }
 }
 
@@ -57,7 +49,7 @@ fn describe(metric: &Metric) {
 }
 
 /// Registers the series. A value that was set before is kept.
-fn make(metric: &Metric, labels: Vec<Label>) {
+fn make(metric: &Metric, labels: &[(&'static str, String)]) {
     match metric.kind {
         MetricType::Counter => counter!(metric.name, labels).increment(0),
         MetricType::Gauge => gauge!(metric.name, labels).increment(0.0),

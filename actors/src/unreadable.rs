@@ -25,7 +25,7 @@ impl Unreadable {
             return;
         }
         tracing::error!(path, version, %error, "a znode cannot be read and is left unchanged");
-        counter!(metric::QUARANTINED).increment(1);
+        counter!(metric::ZNODES_QUARANTINED).increment(1);
         self.0.insert(path, version);
     }
 

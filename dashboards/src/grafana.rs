@@ -51,7 +51,7 @@ pub fn queries(scope: Scope) -> Vec<(&'static str, &'static str)> {
     match scope {
         Scope::Namespace => vec![job],
         Scope::Kinds => {
-            vec![job, ("kind", "label_values(bellwether_jobs_completed_total{job=\"$job\"}, kind)")]
+            vec![job, ("kind", "label_values(bellwether_job_attempts_total{job=\"$job\"}, kind)")]
         }
         Scope::Nodes => {
             vec![job, ("instance", "label_values(bellwether_session_connected{job=\"$job\"}, instance)")]

@@ -1,6 +1,6 @@
 //! Finds the names of metrics in PromQL expressions.
 
-use bellwether_core::metric::{self, Labels, MetricType};
+use bellwether_core::metric::{self, MetricType};
 
 use crate::rules;
 
@@ -87,10 +87,9 @@ pub fn has_label(series: &str, label: &str) -> bool {
     if let Some(rule) = rules::RECORDED.iter().find(|rule| rule.name == series) {
         return rule.name.split(':').next().is_some_and(|labels| labels.split('_').any(|word| word == label));
     }
-    metric_of(series).is_some_and(|metric| match metric.labels {
-        Labels::None => false,
-        Labels::Kind => label == "kind",
-        Labels::Fixed(name, _) => label == name,
+    metric_of(series).is_some_and(|metric| {
+        let is_fixed = metric.labels.fixed().is_some_and(|(name, _)| label == name);
+        is_fixed || (label == "kind" && metric.labels.has_kind())
     })
 }
 
@@ -116,10 +115,14 @@ mod tests {
     #[test]
     fn the_series_of_a_histogram_belong_to_the_histogram() {
         let of = |series| metric_of(series).map(|metric| metric.name);
-        assert_eq!(of("bellwether_run_seconds_bucket"), Some(metric::RUN_SECONDS));
-        assert_eq!(of("bellwether_run_seconds"), None, "a histogram has no series without a suffix");
+        assert_eq!(of("bellwether_handler_duration_seconds_bucket"), Some(metric::HANDLER_DURATION_SECONDS));
+        assert_eq!(
+            of("bellwether_handler_duration_seconds"),
+            None,
+            "a histogram has no series without a suffix"
+        );
         assert_eq!(of("bellwether_epoch"), Some(metric::EPOCH));
-        assert!(has_label("bellwether_run_seconds_bucket", "kind"));
+        assert!(has_label("bellwether_handler_duration_seconds_bucket", "kind"));
         assert!(!has_label("bellwether_epoch", "kind"));
     }
 }

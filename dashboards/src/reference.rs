@@ -1,6 +1,6 @@
 //! Renders the table of all metrics as a Markdown page.
 
-use bellwether_core::metric::{self, Labels, Metric, MetricType, Unit};
+use bellwether_core::metric::{self, Metric, MetricType, Unit};
 
 const HEAD: &str = "\
 # Metrics
@@ -40,10 +40,9 @@ fn row(metric: &Metric) -> String {
         Unit::Seconds => "seconds",
         Unit::State => "state",
     };
-    let labels = match metric.labels {
-        Labels::None => "–".to_owned(),
-        Labels::Kind => "`kind`".to_owned(),
-        Labels::Fixed(name, values) => format!("`{name}`: {}", values.join(", ")),
-    };
+    let kind = metric.labels.has_kind().then(|| "`kind`".to_owned());
+    let fixed = metric.labels.fixed().map(|(name, values)| format!("`{name}`: {}", values.join(", ")));
+    let labels = kind.into_iter().chain(fixed).collect::<Vec<_>>().join("; ");
+    let labels = if labels.is_empty() { "–" } else { &labels };
     format!("| `{}` | {unit} | {labels} | {} |\n", metric.name, metric.help)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellwether::client::{Cancelled, ConnectError, MAX_WATCHED, Retried, SubmitError, Unavailable};
 use bellwether::{Client, Job, SessionTimeoutError, State};
 use bellwether_core::job::JobRecord;
-use bellwether_core::metric::UNKNOWN_RESOLVED;
+use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
 use bellwether_core::wire::decode;
 use bellwether_core::{path, txn};
 use bellwether_testkit::{
@@ -28,7 +28,7 @@ fn counting() -> (PrometheusHandle, impl Drop) {
 }
 
 fn resolved(counts: &PrometheusHandle, how: &str) -> u64 {
-    let series = format!("{UNKNOWN_RESOLVED}{{as=\"{how}\"}} ");
+    let series = format!("{UNKNOWN_OUTCOMES_RESOLVED}{{outcome=\"{how}\"}} ");
     let text = counts.render();
     text.lines().find_map(|line| line.strip_prefix(&series)).map_or(0, |count| count.parse().unwrap())
 }

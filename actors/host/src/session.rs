@@ -17,7 +17,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
 use crate::host::{self, Hosted, Hosting, Letter, Ref};
-use crate::margin;
+use crate::session_margin;
 use crate::spawn::{Started, spawn};
 use crate::task::{Owned, tell};
 
@@ -187,7 +187,7 @@ impl Hosting for Supervisor {
                 links.publish.send_replace(SessionStatus::Connected(zk.clone()));
             }
             (Tell::Follow(generation), Some(zk)) => {
-                links.margin = Some(margin::show(zk));
+                links.margin = Some(session_margin::show(zk));
                 links.states = Some(follow(zk, generation, me));
             }
             (Tell::Event(event), Some(zk)) => {
@@ -246,7 +246,7 @@ impl Links {
 
     fn forget(&mut self) {
         (self.states, self.beat, self.margin) = (None, None, None);
-        margin::hide();
+        session_margin::hide();
     }
 }
 

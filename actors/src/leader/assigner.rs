@@ -180,8 +180,8 @@ impl Concern for Assigner {
             AssignerMsg::Resolved(entries) => {
                 let entries = entries.ok();
                 for (_, entry) in entries.iter().flatten() {
-                    let resolved = if entry.is_some() { "not_applied" } else { "applied" };
-                    counter!(metric::UNKNOWN_RESOLVED, "as" => resolved).increment(1);
+                    let outcome = if entry.is_some() { "not_applied" } else { "applied" };
+                    counter!(metric::UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
                 }
                 Event::Resolved(entries)
             }
@@ -234,8 +234,8 @@ impl Assigner {
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),
                 Effect::Assigned { kind, since } => {
-                    counter!(metric::JOBS_ASSIGNED, "kind" => kind.to_string()).increment(1);
-                    histogram!(metric::ASSIGN_SECONDS).record(cx.now.since(since));
+                    counter!(metric::JOB_ATTEMPTS_ASSIGNED, "kind" => kind.to_string()).increment(1);
+                    histogram!(metric::ASSIGNMENT_DURATION_SECONDS).record(cx.now.since(since));
                 }
             }
         }
@@ -329,7 +329,7 @@ fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
 
 /// Sets the gauges that only a leader reports to zero, for a node that is no longer the leader.
 pub fn clear_gauges() {
-    gauge!(metric::DELAYED).set(0.0);
+    gauge!(metric::DELAYED_JOBS).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);
     gauge!(metric::GROUPS).set(0.0);
     set_gauges(0, 0, 0, 0);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bellwether_core::machine::janitor::{self, Effect, Event, Found, FoundGroup, ROUND, Shelf};
+use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, ROUND};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
 use bellwether_core::name::{GroupId, JobId};
@@ -46,9 +46,9 @@ pub enum JanitorMsg {
     /// The retention setting, and the time at which the epoch was last written.
     Settings(ReadResult<(Look<Retention>, Option<WallMillis>)>),
     /// The number of children of each bucket.
-    Counted(Shelf, Vec<Bucket>, ReadResult<Vec<usize>>),
+    Counted(BucketKind, Vec<Bucket>, ReadResult<Vec<usize>>),
     /// The names in a bucket.
-    Listed(Shelf, Bucket, ReadResult<Vec<String>>),
+    Listed(BucketKind, Bucket, ReadResult<Vec<String>>),
     /// The records that were read.
     Read(Vec<JobId>, ReadResult<Vec<Found>>),
     /// The groups that were read.
@@ -85,10 +85,8 @@ impl Concern for Janitor {
                 let mut readable = |setting| self.unreadable.readable(|| path::RETENTION.into(), setting);
                 Event::Settings(read.map(|(setting, epoch)| (readable(setting), epoch)).map_err(note))
             }
-            JanitorMsg::Counted(shelf, buckets, counts) => {
-                Event::Counted(shelf, buckets, counts.map_err(note))
-            }
-            JanitorMsg::Listed(shelf, bucket, names) => Event::Listed(shelf, bucket, names.map_err(note)),
+            JanitorMsg::Counted(kind, buckets, counts) => Event::Counted(kind, buckets, counts.map_err(note)),
+            JanitorMsg::Listed(kind, bucket, names) => Event::Listed(kind, bucket, names.map_err(note)),
             JanitorMsg::Read(jobs, found) => Event::Read(jobs, found.map_err(note)),
             JanitorMsg::Groups(groups, read) => {
                 let group = |(id, node): (&GroupId, Option<Node>)| self.group(id, &node?);
@@ -112,16 +110,16 @@ impl Janitor {
                 Effect::Rest(wait) => cx.after(Key::Next, wait, JanitorMsg::Tick),
                 Effect::Idle => cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep),
                 Effect::Settings => cx.task(|zk| async move { JanitorMsg::Settings(settings(zk).await) }),
-                Effect::Count(shelf, buckets) => {
-                    let paths = buckets.iter().map(|bucket| shelf.path(*bucket)).collect();
+                Effect::Count(kind, buckets) => {
+                    let paths = buckets.iter().map(|bucket| kind.path(*bucket)).collect();
                     cx.get_many(paths, move |nodes| {
                         let count = |node: Option<Node>| node.map_or(0, |node| node.children);
                         let counts = nodes.map(|nodes| nodes.into_iter().map(count).collect());
-                        JanitorMsg::Counted(shelf, buckets, counts)
+                        JanitorMsg::Counted(kind, buckets, counts)
                     });
                 }
-                Effect::List(shelf, bucket) => cx.children(shelf.path(bucket), move |names| {
-                    JanitorMsg::Listed(shelf, bucket, names.map(Option::unwrap_or_default))
+                Effect::List(kind, bucket) => cx.children(kind.path(bucket), move |names| {
+                    JanitorMsg::Listed(kind, bucket, names.map(Option::unwrap_or_default))
                 }),
                 Effect::Groups(groups) => {
                     let paths = groups.iter().map(path::group).collect();

@@ -5,8 +5,6 @@ use std::time::Duration;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stand};
-use bellwether_core::machine::worker_registry::recovery::Recovered;
-use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -14,9 +12,8 @@ use bellwether_core::port::{ChangeKind, Node, ReadResult};
 use bellwether_core::time::Millis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
-use metrics::counter;
 
-use super::{SWEEP, stored};
+use super::{SWEEP, kind_metrics, stored};
 use crate::{Concern, Context, Feed};
 
 /// The watch and the timers of the lease watcher.
@@ -222,13 +219,8 @@ fn cases(keys: Vec<AssignmentKey>, nodes: Vec<Option<Node>>) -> Vec<Case> {
 }
 
 fn note(revoked: &Revocation) {
-    let Revocation { worker, job, kind, attempt, end } = revoked;
-    tracing::warn!(%job, %kind, %worker, attempt, ?end, "the lease expired without a renewal: the attempt is taken from its worker");
-    let kind = kind.to_string();
-    counter!(metric::LEASES_EXPIRED, "kind" => kind.clone()).increment(1);
-    match end {
-        Recovered::Cancelled => counter!(metric::JOBS_CANCELLED, "kind" => kind).increment(1),
-        Recovered::Dead => counter!(metric::JOBS_DEAD, "kind" => kind).increment(1),
-        Recovered::Queued => {}
-    }
+    let Revocation { worker, job, kind, attempt, closed } = revoked;
+    let (outcome, dead) = (closed.how.as_str(), closed.dead);
+    tracing::warn!(%job, %kind, %worker, attempt, outcome, dead, "the lease expired without a renewal: the attempt is taken from its worker");
+    kind_metrics::count_closed(kind, *closed);
 }

@@ -6,7 +6,7 @@ pub mod expirer;
 pub mod group_joiner;
 pub mod janitor;
 pub mod job_watcher;
-mod kinds;
+mod kind_metrics;
 pub mod lease_watcher;
 pub mod promoter;
 pub mod schedule_keeper;

@@ -183,13 +183,14 @@ impl ScheduleKeeper {
                 }
                 Effect::Ticked(schedule, at) => {
                     tracing::debug!(%schedule, tick = instant::text(at), "created the job of a tick");
-                    counter!(metric::TICKS).increment(1);
+                    counter!(metric::SCHEDULE_TICKS).increment(1);
                 }
                 Effect::PassedOver(schedule, passed) => {
                     let (why, ticks) = (passed.why.as_str(), passed.ticks);
                     let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
                     tracing::warn!(%schedule, why, from, through, count = ticks.count, "ticks were skipped");
-                    counter!(metric::TICKS_PASSED_OVER, "why" => why).increment(u64::from(ticks.count));
+                    counter!(metric::SCHEDULE_TICKS_SKIPPED, "reason" => why)
+                        .increment(u64::from(ticks.count));
                 }
                 Effect::FencedOut => cx.tell(FencedOut),
             }

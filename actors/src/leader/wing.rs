@@ -77,7 +77,7 @@ impl Concern for LeaderWing {
             (LeaderWingMsg::Inactive, _) => self.end_term(cx),
             (LeaderWingMsg::FencedOut(epoch), Some(present)) if present == epoch => {
                 tracing::warn!(epoch, "another leader has claimed: this term is over");
-                counter!(metric::FENCED).increment(1);
+                counter!(metric::FENCED_WRITES).increment(1);
                 self.end_term(cx);
                 cx.tell(Tell::FencedOut(epoch));
             }

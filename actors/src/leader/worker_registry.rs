@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::worker_registry::membership::{self, Membership};
-use bellwether_core::machine::worker_registry::recovery::{
-    self, Fate, Item, Orphan, Recovered, Recovery, Stored,
-};
+use bellwether_core::machine::worker_registry::recovery::{self, Fate, Item, Orphan, Recovery, Stored};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
@@ -16,7 +14,7 @@ use bellwether_core::port::{ChangeKind, Node, ReadResult};
 use bellwether_core::worker::WorkerInfo;
 use metrics::{counter, gauge};
 
-use super::kinds::Kinds;
+use super::kind_metrics::{self, Kinds};
 use super::{SWEEP, stored};
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
@@ -229,22 +227,15 @@ fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
 
 fn note(item: &Item) {
     match &item.fate {
-        Fate::Closed { kind, end } => {
-            tracing::info!(job = %item.job, %kind, ?end, "recovered a job of a lost worker");
-            counter!(metric::ORPHANS).increment(1);
-            let kind = kind.to_string();
-            match end {
-                Recovered::Cancelled => counter!(metric::JOBS_CANCELLED, "kind" => kind).increment(1),
-                Recovered::Queued => counter!(metric::JOBS_LOST, "kind" => kind).increment(1),
-                Recovered::Dead => {
-                    counter!(metric::JOBS_LOST, "kind" => kind.clone()).increment(1);
-                    counter!(metric::JOBS_DEAD, "kind" => kind).increment(1);
-                }
-            }
+        Fate::Closed { kind, closed } => {
+            let (outcome, dead) = (closed.how.as_str(), closed.dead);
+            tracing::info!(job = %item.job, %kind, outcome, dead, "recovered a job of a lost worker");
+            counter!(metric::ORPHANED_JOBS_RECOVERED).increment(1);
+            kind_metrics::count_closed(kind, *closed);
         }
         Fate::Quarantined(why) => {
             tracing::error!(job = %item.job, why, "the job is quarantined: its record or assignment cannot be read");
-            counter!(metric::QUARANTINED).increment(1);
+            counter!(metric::ZNODES_QUARANTINED).increment(1);
         }
         Fate::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
     }

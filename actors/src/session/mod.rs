@@ -246,7 +246,7 @@ impl<O: Opaque> Session<O> {
         self.generation += 1;
         let (generation, Made { session, timeout }) = (self.generation, made);
         tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "connected to ZooKeeper");
-        counter!(metric::SESSION_GENERATIONS).increment(1);
+        counter!(metric::SESSIONS_CREATED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
@@ -300,7 +300,7 @@ impl<O: Opaque> Session<O> {
         // A session ends once.
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
         tracing::warn!(generation = self.generation, "the ZooKeeper session has ended");
-        counter!(metric::SESSION_EXPIRED).increment(1);
+        counter!(metric::SESSIONS_EXPIRED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         self.connection = Connection::Connecting { failures: 0 };
         cx.disarm(Key::Heartbeat);
@@ -323,7 +323,7 @@ impl<O: Opaque> Session<O> {
         // The session has ended, and there is no new one yet.
         let (Connection::Up(live) | Connection::Down(live)) = &self.connection else { return };
         if let Some(round_trip) = round_trip {
-            histogram!(metric::ROUND_TRIP_SECONDS).record(round_trip);
+            histogram!(metric::ZOOKEEPER_HEARTBEAT_DURATION_SECONDS).record(round_trip);
         }
         let every = live.made.timeout / HEARTBEATS;
         let wait = every.saturating_sub(cx.now.since(live.beat));

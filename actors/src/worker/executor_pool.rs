@@ -102,7 +102,7 @@ impl Concern for ExecutorPool {
     type Tell = Tell;
 
     fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable }: Args) -> Self {
-        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
         let stuck = slots.saturating_sub(usable);
         let mut pool = Self {
             runs,
@@ -152,7 +152,7 @@ impl Concern for ExecutorPool {
         };
         self.feed(cx, event);
         self.count_later(cx);
-        gauge!(metric::ATTEMPTS_RUNNING).set(u32::try_from(self.machine.running()).unwrap_or(u32::MAX));
+        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(u32::try_from(self.machine.running()).unwrap_or(u32::MAX));
     }
 }
 
@@ -235,7 +235,7 @@ impl ExecutorPool {
             Effect::Recheck(job) => outgoing.recheck.push(job),
             Effect::DroppedZombie(job) => {
                 tracing::warn!(%job, "a run outlived its attempt: its result is dropped");
-                counter!(metric::ZOMBIES).increment(1);
+                counter!(metric::STALE_RESULTS_DROPPED).increment(1);
             }
             Effect::WakeAt(at) => cx.after(Key::Wake, at.since(cx.now), ExecutorPoolMsg::Tell(Event::Wake)),
             Effect::Idle => cx.tell(Tell::Idle),

@@ -288,7 +288,7 @@ fn job(name: &String) -> Option<JobId> {
 /// Counts a job that was quarantined. The next listing finds it again if the transaction was not applied.
 fn set_aside(job: &JobId, outcome: &Outcome<()>) -> Option<InboxWatcherMsg> {
     match outcome {
-        Outcome::Applied(()) => counter!(metric::QUARANTINED).increment(1),
+        Outcome::Applied(()) => counter!(metric::ZNODES_QUARANTINED).increment(1),
         Outcome::Rejected(_) | Outcome::Unknown => {
             tracing::debug!(%job, ?outcome, "the job is not quarantined yet")
         }

@@ -237,8 +237,8 @@ impl StatusReporter {
                 }
                 Effect::Settled(close, settled) => closed.push(self.settled(cx, &close, settled)),
                 Effect::Resolved { applied } => {
-                    let label = if applied { "applied" } else { "not_applied" };
-                    counter!(metric::UNKNOWN_RESOLVED, "as" => label).increment(1);
+                    let outcome = if applied { "applied" } else { "not_applied" };
+                    counter!(metric::UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
                 }
                 Effect::Refused(close, reason) => {
                     tracing::error!(job = %close.job(), %reason, "ZooKeeper refused to close the attempt, retrying");
@@ -261,7 +261,7 @@ impl StatusReporter {
         }
         if let Some(span) = self.spans.remove(&(close.job().clone(), close.attempt().number)) {
             let outcome = match settled {
-                Settled::Closed { .. } => "closed",
+                Settled::Closed(_) => "closed",
                 Settled::Zombie => "zombie",
             };
             span.record("outcome", outcome);

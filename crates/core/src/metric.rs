@@ -3,6 +3,13 @@
 //! The crates record under these names. At start-up the node describes and touches each series, so that a dashboard
 //! shows zero instead of no data. `docs/metrics.md` is generated from this table, and the dashboards use exactly
 //! these metrics. A job id must never be a label: labels have few values.
+//!
+//! Names follow <https://prometheus.io/docs/practices/naming>: a counter ends in `_total`, a histogram in
+//! `_duration_seconds`, and the sum over all values of a label has a meaning. A constant is the name in upper case without
+//! the prefix `bellwether_` and the suffix `_total`.
+
+use crate::job::AttemptEndKind;
+use crate::name::Kind;
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +33,7 @@ pub enum Unit {
     State,
 }
 
-/// The label of a metric.
+/// The labels of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Labels {
     /// No label: one series.
@@ -35,7 +42,51 @@ pub enum Labels {
     Kind,
     /// A label with a fixed set of values.
     Fixed(&'static str, &'static [&'static str]),
+    /// The label `kind`, and a label with a fixed set of values.
+    KindAnd(&'static str, &'static [&'static str]),
 }
+
+impl Labels {
+    /// Whether the series have the label `kind`.
+    #[must_use]
+    pub fn has_kind(self) -> bool {
+        matches!(self, Self::Kind | Self::KindAnd(..))
+    }
+
+    /// Returns the label with a fixed set of values, with these values.
+    #[must_use]
+    pub fn fixed(self) -> Option<(&'static str, &'static [&'static str])> {
+        match self {
+            Self::Fixed(name, values) | Self::KindAnd(name, values) => Some((name, values)),
+            Self::None | Self::Kind => None,
+        }
+    }
+
+    /// Returns the labels of each series that exists for these kinds: names with their values.
+    #[must_use]
+    pub fn series(self, kinds: &[Kind]) -> Vec<Vec<(&'static str, String)>> {
+        let of_kinds = || kinds.iter().map(|kind| vec![("kind", kind.to_string())]);
+        let mut series: Vec<_> = if self.has_kind() { of_kinds().collect() } else { vec![Vec::new()] };
+        if let Some((name, values)) = self.fixed() {
+            let each = series.iter().flat_map(|labels| {
+                values.iter().map(|value| [labels.clone(), vec![(name, (*value).to_owned())]].concat())
+            });
+            series = each.collect();
+        }
+        series
+    }
+}
+
+/// The values of the label `outcome` of [`JOB_ATTEMPTS`]: [`AttemptEndKind::as_str`] of each kind of end.
+const ATTEMPT_OUTCOMES: [&str; AttemptEndKind::ALL.len()] = {
+    let mut outcomes = [""; AttemptEndKind::ALL.len()];
+    let mut n = 0;
+    while n < outcomes.len() {
+        outcomes[n] = AttemptEndKind::ALL[n].as_str();
+        n += 1;
+    }
+    outcomes
+};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +97,7 @@ pub struct Metric {
     pub kind: MetricType,
     /// The unit.
     pub unit: Unit,
-    /// The label.
+    /// The labels.
     pub labels: Labels,
     /// The help text: one sentence.
     pub help: &'static str,
@@ -62,6 +113,9 @@ macro_rules! metrics {
         pub const ALL: &[Metric] = &[
             $(Metric { name: $name, kind: MetricType::$kind, unit: metrics!(@unit $kind $($unit)?), labels: $labels, help: $help }),*
         ];
+
+        #[cfg(test)]
+        const CONSTANTS: &[&str] = &[$(stringify!($const)),*];
     };
     (@unit Counter) => { Unit::Count };
     (@unit Gauge) => { Unit::Count };
@@ -71,77 +125,107 @@ macro_rules! metrics {
 
 metrics! {
     JOBS_SUBMITTED = "bellwether_jobs_submitted_total", Counter, Labels::Kind, "Submissions of this process that were acknowledged.";
-    JOBS_ASSIGNED = "bellwether_jobs_assigned_total", Counter, Labels::Kind, "Attempts that this leader assigned.";
-    JOBS_COMPLETED = "bellwether_jobs_completed_total", Counter, Labels::Kind, "Attempts that this worker closed with a result.";
-    JOBS_FAILED = "bellwether_jobs_failed_total", Counter, Labels::Kind, "Attempts that this worker closed with an error, a panic or a timeout.";
+    JOB_ATTEMPTS_ASSIGNED = "bellwether_job_attempts_assigned_total", Counter, Labels::Kind, "Attempts that this leader assigned.";
+    JOB_ATTEMPTS = "bellwether_job_attempts_total", Counter, Labels::KindAnd("outcome", &ATTEMPT_OUTCOMES), "Attempts that this node closed, by outcome: as their worker, or as the leader if the worker was lost or its lease expired.";
     JOBS_DEAD = "bellwether_jobs_dead_total", Counter, Labels::Kind, "Jobs that this node ended as dead.";
-    JOBS_CANCELLED = "bellwether_jobs_cancelled_total", Counter, Labels::Kind, "Running attempts that this node closed as cancelled.";
-    JOBS_LOST = "bellwether_jobs_lost_total", Counter, Labels::Kind, "Attempts that this leader closed because their worker was lost.";
     RECORDS_REMOVED = "bellwether_records_removed_total", Counter, Labels::None, "Records of terminal jobs that this leader removed.";
-    JOBS_RELEASED = "bellwether_jobs_released_total", Counter, Labels::Kind, "Attempts that this worker handed back while draining.";
-    JOBS_DEFERRED = "bellwether_jobs_deferred_total", Counter, Labels::Kind, "Attempts whose handler asked to be called again later (snooze).";
-    LEASES_EXPIRED = "bellwether_leases_expired_total", Counter, Labels::Kind, "Attempts that this node closed because their lease expired: as their worker, or as the leader if the worker did not close them.";
-    ATTEMPTS_RUNNING = "bellwether_attempts_running", Gauge, Labels::None, "Attempts that currently run on this worker.";
-    ZOMBIES = "bellwether_zombie_results_total", Counter, Labels::None, "Results that were dropped because their attempt was already closed.";
-    QUARANTINED = "bellwether_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
+    JOB_ATTEMPTS_RUNNING = "bellwether_job_attempts_running", Gauge, Labels::None, "Attempts that currently run on this worker.";
+    STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
+    ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::None, "Queued jobs that this leader knows.";
-    DELAYED = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
+    DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
-    TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
-    TICKS_PASSED_OVER = "bellwether_schedule_ticks_passed_over_total", Counter, Labels::Fixed("why", &["misfire", "overlap", "taken"]), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
+    SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
+    SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &["misfire", "overlap", "taken"]), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
     GROUPS = "bellwether_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers that this leader knows.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers that this leader knows.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Occupied slots of all live workers that this leader knows.";
-    ASSIGN_SECONDS = "bellwether_assignment_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";
-    RUN_SECONDS = "bellwether_run_seconds", Histogram(Seconds), Labels::Kind, "Run time of handlers.";
-    END_TO_END_SECONDS = "bellwether_end_to_end_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission, by the client's clock, to the committed result, by the worker's clock.";
-    ORPHANS = "bellwether_orphans_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader requeued or ended.";
+    ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";
+    HANDLER_DURATION_SECONDS = "bellwether_handler_duration_seconds", Histogram(Seconds), Labels::Kind, "Run time of handlers.";
+    JOB_END_TO_END_DURATION_SECONDS = "bellwether_job_end_to_end_duration_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission, by the client's clock, to the committed result, by the worker's clock.";
+    ORPHANED_JOBS_RECOVERED = "bellwether_orphaned_jobs_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader requeued or ended.";
     LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
-    LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("to", &["inactive", "paused", "active"]), "Changes of this node's leadership.";
+    LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
     EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";
-    FENCED = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
+    FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
     SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves this node.";
-    SESSION_GENERATIONS = "bellwether_session_generations_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
+    SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
-    SESSION_EXPIRED = "bellwether_session_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
-    ROUND_TRIP_SECONDS = "bellwether_zookeeper_round_trip_seconds", Histogram(Seconds), Labels::None, "Round-trip time of the ZooKeeper session's heartbeats.";
-    ZK_REQUESTS = "bellwether_zookeeper_requests_total", Counter, Labels::Fixed("request", &["read", "write"]), "Requests sent to ZooKeeper; a transaction is one.";
-    ZK_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";
-    UNKNOWN_OUTCOMES = "bellwether_zookeeper_unknown_outcomes_total", Counter, Labels::None, "Writes whose reply was lost.";
-    UNKNOWN_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("as", &["applied", "not_applied"]), "Writes with a lost reply whose outcome was resolved by reading back.";
-    HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("code", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
-    HTTP_SECONDS = "bellwether_http_request_seconds", Histogram(Seconds), Labels::None, "Time from a request to the first byte of its response, without long polls, event streams and health checks.";
-    HTTP_REFUSED = "bellwether_http_refused_total", Counter, Labels::Fixed("why", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges"]), "Connections and requests that this gateway refused because a limit was reached.";
+    SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
+    ZOOKEEPER_HEARTBEAT_DURATION_SECONDS = "bellwether_zookeeper_heartbeat_duration_seconds", Histogram(Seconds), Labels::None, "Round-trip time of the ZooKeeper session's heartbeats.";
+    ZOOKEEPER_REQUESTS = "bellwether_zookeeper_requests_total", Counter, Labels::Fixed("request", &["read", "write"]), "Requests sent to ZooKeeper; a transaction is one.";
+    ZOOKEEPER_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";
+    ZOOKEEPER_UNKNOWN_OUTCOMES = "bellwether_zookeeper_unknown_outcomes_total", Counter, Labels::None, "Writes whose reply was lost.";
+    UNKNOWN_OUTCOMES_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("outcome", &["applied", "not_applied"]), "Writes with a lost reply whose outcome was resolved by reading back.";
+    HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("outcome", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
+    HTTP_REQUEST_DURATION_SECONDS = "bellwether_http_request_duration_seconds", Histogram(Seconds), Labels::None, "Time from a request to the first byte of its response, without long polls, event streams and health checks.";
+    HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges"]), "Connections and requests that this gateway refused because a limit was reached.";
     HTTP_CONNECTIONS = "bellwether_http_connections", Gauge, Labels::None, "Open connections to this gateway.";
-    HTTP_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
+    HTTP_EVENT_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Restarts of actors, or groups of actors, by a supervisor.";
-    ZK_REQUEST_SECONDS = "bellwether_zookeeper_request_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "Time from sending a request to ZooKeeper to its response.";
-    SESSION_MARGIN = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The shortest remaining trust in the session in the last 30 to 60 seconds; 0 if the trust expired.";
-    SESSION_TIMEOUT = "bellwether_session_timeout_seconds", Gauge(Seconds), Labels::None, "The session timeout that ZooKeeper granted.";
+    ZOOKEEPER_REQUEST_DURATION_SECONDS = "bellwether_zookeeper_request_duration_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "Time from sending a request to ZooKeeper to its response.";
+    SESSION_MARGIN_SECONDS = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The shortest remaining trust in the session in the last 30 to 60 seconds; 0 if the trust expired.";
+    SESSION_TIMEOUT_SECONDS = "bellwether_session_timeout_seconds", Gauge(Seconds), Labels::None, "The session timeout that ZooKeeper granted.";
     WORKERS_LOST = "bellwether_workers_lost_total", Counter, Labels::None, "Workers that ended without a drain and whose inbox this leader emptied and removed.";
     ORPHANED_INBOXES = "bellwether_orphaned_inboxes", Gauge, Labels::None, "Inboxes of dead workers that this leader has not emptied yet.";
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// The label names in use. Extend it only with a name that describes its values.
+    const LABEL_NAMES: [&str; 5] = ["kind", "outcome", "reason", "request", "state"];
 
     #[test]
     fn metric_names_end_in_their_unit() {
         for metric in ALL {
-            assert!(metric.name.starts_with("bellwether_"), "{}", metric.name);
-            assert_eq!(
-                metric.name.ends_with("_total"),
-                metric.kind == MetricType::Counter,
-                "{}",
-                metric.name
-            );
-            assert_eq!(metric.name.ends_with("_seconds"), metric.unit == Unit::Seconds, "{}", metric.name);
-            if metric.kind == MetricType::Histogram {
-                assert_eq!(metric.unit, Unit::Seconds, "{}: its buckets are seconds", metric.name);
-            }
-            assert!(metric.help.ends_with('.'), "{}", metric.name);
+            let Metric { name, kind, unit, help, .. } = metric;
+            assert!(name.starts_with("bellwether_"), "{name}");
+            assert_eq!(name.ends_with("_total"), *kind == MetricType::Counter, "{name}");
+            assert_eq!(name.ends_with("_seconds"), *unit == Unit::Seconds, "{name}");
+            assert_eq!(name.ends_with("_duration_seconds"), *kind == MetricType::Histogram, "{name}");
+            assert!(help.ends_with('.'), "{name}");
         }
+    }
+
+    #[test]
+    fn label_names_come_from_a_fixed_list() {
+        for Metric { name, labels, .. } in ALL {
+            let kind = Kind::new("sum").unwrap();
+            for (label, value) in labels.series(&[kind]).into_iter().flatten() {
+                assert!(LABEL_NAMES.contains(&label), "{name}: the label {label}");
+                assert!(!value.is_empty(), "{name}: the label {label}");
+            }
+        }
+    }
+
+    #[test]
+    fn constants_are_named_after_their_metrics() {
+        for (metric, constant) in ALL.iter().zip(CONSTANTS) {
+            let name = metric.name.trim_start_matches("bellwether_").trim_end_matches("_total");
+            assert_eq!(name.to_uppercase(), *constant, "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn a_metric_with_two_labels_has_a_series_for_each_pair_of_values() {
+        let kinds = [Kind::new("a").unwrap(), Kind::new("b").unwrap()];
+        let label = |name, value: &str| (name, value.to_owned());
+        let pair = |kind, state| vec![label("kind", kind), label("state", state)];
+        assert_eq!(
+            Labels::KindAnd("state", &["x", "y"]).series(&kinds),
+            [pair("a", "x"), pair("a", "y"), pair("b", "x"), pair("b", "y")]
+        );
+        assert_eq!(Labels::None.series(&kinds), [vec![]]);
+        assert_eq!(Labels::Kind.series(&[]), Vec::<Vec<_>>::new());
+    }
+
+    #[test]
+    fn each_kind_of_attempt_end_has_its_own_outcome() {
+        assert_eq!(ATTEMPT_OUTCOMES.into_iter().collect::<BTreeSet<_>>().len(), AttemptEndKind::ALL.len());
     }
 }

@@ -6,15 +6,15 @@ use futures::FutureExt as _;
 
 pub use crate::cli::fuzz::command_line;
 
-/// A payload for a stock kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
-pub fn stock(bytes: &[u8]) {
+/// A payload for a built-in kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
+pub fn builtin(bytes: &[u8]) {
     // No payload can name this program, so nothing is executed.
     const UNNAMED: &str = "a program that no payload names: 5c1f2a";
     let Some((choice, payload)) = bytes.split_first() else { return };
     let kinds = ["sum", "echo", "sleep", "fail", "exec"];
     let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
     let Ok(payload) = Payload::json(payload) else { return };
-    let handlers = crate::stock::handlers([UNNAMED]);
+    let handlers = crate::builtin::handlers([UNNAMED]);
     let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind, payload);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _guard = runtime.enter();
@@ -48,10 +48,10 @@ mod tests {
 
     #[test]
     fn any_payload_of_a_stock_kind_is_accepted_or_fails_the_attempt() {
-        Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "stock").exercise(
+        Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "builtin").exercise(
             MUTANTS,
             &JSON,
-            super::stock,
+            super::builtin,
         );
     }
 }

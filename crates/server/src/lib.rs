@@ -6,12 +6,13 @@
 //! | --- | --- |
 //! | `cli` | the command line: nodes, jobs, operations, an embedded server, a demo |
 //! | [`http`] | the HTTP gateway |
-//! | [`stock`] | the job kinds that every `bellwether node` can run |
+//! | [`builtin`] | the job kinds that every `bellwether node` can run |
 //! | [`metrics`] | the Prometheus exporter |
 //! | [`mod@bench`] | the benchmark behind `bellwether bench` |
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod builtin;
 mod cli;
 mod document;
 #[cfg(any(test, fuzzing))]
@@ -22,6 +23,5 @@ pub mod metrics;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod served;
-pub mod stock;
 
 pub use cli::main;

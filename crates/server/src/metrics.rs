@@ -85,17 +85,20 @@ pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, Me
 
 #[cfg(test)]
 mod tests {
-    use bellwether::metrics::{ALL, Labels, MetricType};
+    use bellwether::metrics::{ALL, MetricType};
 
     use super::*;
+
+    fn kinds() -> [Kind; 2] {
+        [Kind::new("sum").unwrap(), Kind::new("exec").unwrap()]
+    }
 
     fn rendered() -> String {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
             .unwrap()
             .build_recorder();
-        let kinds = [Kind::new("sum").unwrap(), Kind::new("exec").unwrap()];
-        metrics::with_local_recorder(&recorder, || register(&kinds));
+        metrics::with_local_recorder(&recorder, || register(&kinds()));
         recorder.handle().render()
     }
 
@@ -103,13 +106,13 @@ mod tests {
     fn every_series_is_rendered_at_zero_before_anything_happens() {
         let text = rendered();
         for metric in ALL {
-            let labels: Vec<String> = match metric.labels {
-                Labels::None => vec![String::new()],
-                Labels::Kind => vec!["kind=\"sum\"".to_owned(), "kind=\"exec\"".to_owned()],
-                Labels::Fixed(name, values) => values.iter().map(|v| format!("{name}=\"{v}\"")).collect(),
-            };
             let (name, histogram) = (metric.name, metric.kind == MetricType::Histogram);
-            for label in labels {
+            for labels in metric.labels.series(&kinds()) {
+                let label = labels
+                    .iter()
+                    .map(|(name, value)| format!("{name}=\"{value}\""))
+                    .collect::<Vec<_>>()
+                    .join(",");
                 let series = match (label.is_empty(), histogram) {
                     (true, false) => format!("{name} 0"),
                     (false, false) => format!("{name}{{{label}}} 0"),

@@ -23,16 +23,16 @@ impl Request {
 /// Counts a sent request of `ops` operations.
 pub(crate) fn sent(request: Request, ops: usize) {
     let kind = request.label();
-    counter!(metric::ZK_REQUESTS, "request" => kind).increment(1);
-    counter!(metric::ZK_OPERATIONS, "request" => kind).increment(ops as u64);
+    counter!(metric::ZOOKEEPER_REQUESTS, "request" => kind).increment(1);
+    counter!(metric::ZOOKEEPER_OPERATIONS, "request" => kind).increment(ops as u64);
 }
 
 /// Records that the server answered a request after this time.
 pub(crate) fn answered(request: Request, after: Duration) {
-    histogram!(metric::ZK_REQUEST_SECONDS, "request" => request.label()).record(after);
+    histogram!(metric::ZOOKEEPER_REQUEST_DURATION_SECONDS, "request" => request.label()).record(after);
 }
 
 /// Counts a write whose reply was lost.
 pub(crate) fn unknown() {
-    counter!(metric::UNKNOWN_OUTCOMES).increment(1);
+    counter!(metric::ZOOKEEPER_UNKNOWN_OUTCOMES).increment(1);
 }

@@ -21,17 +21,17 @@ pub(super) fn board() -> Board {
                     stat("Is a leader paused?", Count, Above(1.0, 1.0), "It has lost its connection and assigns no jobs until it reconnects or another node is the leader.", "sum(bellwether_leadership_state == bool 1)"),
                     states("Which node was the leader at which time?", &["inactive", "paused", "active"], Any, "Exactly one node is active. A paused node is a leader without a connection to ZooKeeper.", "bellwether_leadership_state"),
                     lines("Which epoch does each node hold?", Count, Any, "0 while a node is not the leader. If two nodes are above 0 for more than one scrape, one of them is disconnected.", [line("{{instance}}", "bellwether_epoch")]),
-                    lines("How often does leadership change?", Count, Above(2.0, 6.0), "A restart of the leader is one change to inactive, and one to active on another node.", [line("to {{to}}", growth("bellwether_leadership_transitions_total", "to"))]),
+                    lines("How often does leadership change?", Count, Above(2.0, 6.0), "A restart of the leader is one change to inactive, and one to active on another node.", [line("to {{state}}", growth("bellwether_leadership_transitions_total", "state"))]),
                     lines("How many writes were fenced?", Count, Above(1.0, 10.0), "Each is a rejected write of an old leader, or of a worker whose attempt was already closed.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
                 ],
             ),
             row(
                 "Does it assign jobs?",
                 vec![
-                    lines("How many jobs does it assign?", PerSecond, Any, "By kind.", [line("{{kind}}", rate("bellwether_jobs_assigned_total", "kind"))]),
+                    lines("How many jobs does it assign?", PerSecond, Any, "By kind.", [line("{{kind}}", rate("bellwether_job_attempts_assigned_total", "kind"))]),
                     lines("How long does a job wait for its assignment?", Seconds, Above(5.0, 60.0), "From when the leader learned of the job to the committed transaction.", [
-                        line("median", quantile(0.5, "bellwether_assignment_seconds", "")),
-                        line("99 %", quantile(0.99, "bellwether_assignment_seconds", "")),
+                        line("median", quantile(0.5, "bellwether_assignment_duration_seconds", "")),
+                        line("99 %", quantile(0.99, "bellwether_assignment_duration_seconds", "")),
                     ]),
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon.", [
                         line("for a worker", "max(bellwether_queue_depth)"),
@@ -45,7 +45,7 @@ pub(super) fn board() -> Board {
                     lines("How many workers are registered?", Count, Below(2.0, 1.0), "Live registrations, as seen by the leader.", [line("workers", "max(bellwether_workers)")]),
                     lines("How many workers were lost, and how many of their jobs were recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
                         line("workers", growth("bellwether_workers_lost_total", "")),
-                        line("jobs", growth("bellwether_orphans_recovered_total", "")),
+                        line("jobs", growth("bellwether_orphaned_jobs_recovered_total", "")),
                     ]),
                     lines("How many inboxes of lost workers are not empty yet?", Count, Above(1.0, 2.0), "If the value stays above 0, the jobs in these inboxes are stuck.", [line("inboxes", "max(bellwether_orphaned_inboxes)")]),
                     lines("How many actors were restarted?", Count, Above(1.0, 1.0), "Each restart is a defect.", [line("{{instance}}", growth("bellwether_actor_restarts_total", "instance"))]),

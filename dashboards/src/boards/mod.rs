@@ -173,6 +173,12 @@ fn rate(counter: &str, by: &str) -> String {
     format!("sum{} (rate({counter}[$__rate_interval]))", grouped(by))
 }
 
+/// The counter of the attempts that ended with one of these outcomes, separated by `|`.
+fn attempts(outcomes: &str) -> String {
+    let is = if outcomes.contains('|') { "=~" } else { "=" };
+    format!("bellwether_job_attempts_total{{outcome{is}\"{outcomes}\"}}")
+}
+
 /// The increase of a counter in each step of the graph.
 fn growth(counter: &str, by: &str) -> String {
     format!("sum{} (increase({counter}[$__rate_interval]))", grouped(by))

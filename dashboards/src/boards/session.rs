@@ -19,9 +19,9 @@ pub(super) fn board() -> Board {
                     lines("How close were sessions to their end?", Ratio, Below(0.5, 0.3), "The minimum session margin of the last minute, divided by the session timeout. 0.7 is normal; below 0.3 a session almost expired.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
                     lines("What is the session timeout?", Seconds, Any, "The timeout that ZooKeeper granted. It may differ from the requested one.", [line("{{instance}}", "bellwether_session_timeout_seconds")]),
                     lines("How many sessions were created, reconnected and expired?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a leadership term and all attempts of a worker.", [
-                        line("created", growth("bellwether_session_generations_total", "")),
+                        line("created", growth("bellwether_sessions_created_total", "")),
                         line("reconnected", growth("bellwether_session_reconnects_total", "")),
-                        line("expired", growth("bellwether_session_expired_total", "")),
+                        line("expired", growth("bellwether_sessions_expired_total", "")),
                     ]),
                 ],
             ),
@@ -29,11 +29,11 @@ pub(super) fn board() -> Board {
                 "How fast is ZooKeeper?",
                 vec![
                     lines("How long does a heartbeat take?", Seconds, Above(0.1, 0.5), "One small read, five times per session timeout.", [
-                        line("median", quantile(0.5, "bellwether_zookeeper_round_trip_seconds", "")),
-                        line("99 %", quantile(0.99, "bellwether_zookeeper_round_trip_seconds", "")),
+                        line("median", quantile(0.5, "bellwether_zookeeper_heartbeat_duration_seconds", "")),
+                        line("99 %", quantile(0.99, "bellwether_zookeeper_heartbeat_duration_seconds", "")),
                     ]),
-                    lines("How long does a request take?", Seconds, Above(0.1, 0.5), "99th percentile. A write waits for the disks of a majority.", [line( "{{request}}", quantile(0.99, "bellwether_zookeeper_request_seconds", "request"), )]),
-                    heatmap("How are request times distributed?", "Two bands mean a slow member or a slow disk.", "bellwether_zookeeper_request_seconds"),
+                    lines("How long does a request take?", Seconds, Above(0.1, 0.5), "99th percentile. A write waits for the disks of a majority.", [line( "{{request}}", quantile(0.99, "bellwether_zookeeper_request_duration_seconds", "request"), )]),
+                    heatmap("How are request times distributed?", "Two bands mean a slow member or a slow disk.", "bellwether_zookeeper_request_duration_seconds"),
                     lines("How many requests are sent?", PerSecond, Any, "A transaction counts as one.", [line("{{request}}", rate("bellwether_zookeeper_requests_total", "request"))]),
                     lines("How many operations does a request contain?", Count, Any, "About 1 when idle. Batches grow with the load.", [line( "{{request}}", format!( "{} / ({} > 0)", rate("bellwether_zookeeper_operations_total", "request"), rate("bellwether_zookeeper_requests_total", "request") ), )]),
                 ],
@@ -42,7 +42,7 @@ pub(super) fn board() -> Board {
                 "Which outcomes were unknown?",
                 vec![
                     lines("How many replies were lost?", Count, Above(1.0, 100.0), "Writes whose outcome was unknown.", [line( "{{instance}}", growth("bellwether_zookeeper_unknown_outcomes_total", "instance"), )]),
-                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions.", [line("{{as}}", growth("bellwether_unknown_outcomes_resolved_total", "as"))]),
+                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions.", [line("{{outcome}}", growth("bellwether_unknown_outcomes_resolved_total", "outcome"))]),
                     lines("How many writes came too late?", Count, Above(1.0, 10.0), "Rejected by a fence because of a newer epoch or a newer version of the record.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
                 ],
             ),

@@ -221,15 +221,15 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherSessionExpired",
         severity: Warning,
         hold: "0m",
-        expr: "sum by (job, instance) (increase(bellwether_session_expired_total[10m])) > 0",
+        expr: "sum by (job, instance) (increase(bellwether_sessions_expired_total[10m])) > 0",
         summary: "a ZooKeeper session of {{ $labels.instance }} expired: its attempts are lost, and its leadership if it was the leader",
         fires: Case {
-            series: &[("bellwether_session_expired_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
+            series: &[("bellwether_sessions_expired_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 1 1")],
             at: "3m",
             labels: &[B, A1],
         },
         quiet: Case {
-            series: &[("bellwether_session_expired_total{job=\"bellwether\",instance=\"a:1\"}", "2 2 2 2")],
+            series: &[("bellwether_sessions_expired_total{job=\"bellwether\",instance=\"a:1\"}", "2 2 2 2")],
             at: "3m",
             labels: &[],
         },
@@ -262,20 +262,20 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherZooKeeperSlow",
         severity: Warning,
         hold: "5m",
-        expr: "histogram_quantile(0.99, sum by (job, instance, le) (rate(bellwether_zookeeper_request_seconds_bucket[5m]))) > 0.5",
+        expr: "histogram_quantile(0.99, sum by (job, instance, le) (rate(bellwether_zookeeper_request_duration_seconds_bucket[5m]))) > 0.5",
         summary: "one percent of the ZooKeeper requests of {{ $labels.instance }} takes longer than half a second",
         fires: Case {
             series: &[
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
                     "0+90x20",
                 ),
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
                     "0+100x20",
                 ),
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
                     "0+100x20",
                 ),
             ],
@@ -285,15 +285,15 @@ pub const ALERTS: &[Alert] = &[
         quiet: Case {
             series: &[
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"0.5\"}",
                     "0+1000x20",
                 ),
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"1\"}",
                     "0+1002x20",
                 ),
                 (
-                    "bellwether_zookeeper_request_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
+                    "bellwether_zookeeper_request_duration_seconds_bucket{job=\"bellwether\",instance=\"a:1\",request=\"write\",le=\"+Inf\"}",
                     "0+1002x20",
                 ),
             ],
@@ -305,15 +305,21 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherUnreadable",
         severity: Warning,
         hold: "0m",
-        expr: "sum by (job) (increase(bellwether_quarantined_total[10m])) > 0",
+        expr: "sum by (job) (increase(bellwether_znodes_quarantined_total[10m])) > 0",
         summary: "stored bytes in {{ $labels.job }} cannot be read: a job may wait until they are repaired",
         fires: Case {
-            series: &[("bellwether_quarantined_total{job=\"bellwether\",instance=\"a:1\"}", "0 0 4 8 12")],
+            series: &[(
+                "bellwether_znodes_quarantined_total{job=\"bellwether\",instance=\"a:1\"}",
+                "0 0 4 8 12",
+            )],
             at: "4m",
             labels: &[B],
         },
         quiet: Case {
-            series: &[("bellwether_quarantined_total{job=\"bellwether\",instance=\"a:1\"}", "7 7 7 7 7")],
+            series: &[(
+                "bellwether_znodes_quarantined_total{job=\"bellwether\",instance=\"a:1\"}",
+                "7 7 7 7 7",
+            )],
             at: "4m",
             labels: &[],
         },
@@ -339,11 +345,11 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherGatewayFails",
         severity: Warning,
         hold: "0m",
-        expr: "sum by (job, instance) (increase(bellwether_http_requests_total{code=\"server_error\"}[10m])) > 0",
+        expr: "sum by (job, instance) (increase(bellwether_http_requests_total{outcome=\"server_error\"}[10m])) > 0",
         summary: "the gateway {{ $labels.instance }} answered requests with a server error",
         fires: Case {
             series: &[(
-                "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"server_error\"}",
+                "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",outcome=\"server_error\"}",
                 "0 0 1 1 1",
             )],
             at: "4m",
@@ -353,11 +359,11 @@ pub const ALERTS: &[Alert] = &[
         quiet: Case {
             series: &[
                 (
-                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"server_error\"}",
+                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",outcome=\"server_error\"}",
                     "1x5",
                 ),
                 (
-                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",code=\"client_error\"}",
+                    "bellwether_http_requests_total{job=\"bellwether\",instance=\"a:1\",outcome=\"client_error\"}",
                     "0+9x5",
                 ),
             ],
@@ -369,11 +375,11 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherGatewayFull",
         severity: Warning,
         hold: "5m",
-        expr: "sum by (job, instance) (rate(bellwether_http_refused_total[5m])) > 1",
+        expr: "sum by (job, instance) (rate(bellwether_http_refusals_total[5m])) > 1",
         summary: "the gateway {{ $labels.instance }} refuses requests because a limit is reached",
         fires: Case {
             series: &[(
-                "bellwether_http_refused_total{job=\"bellwether\",instance=\"a:1\",why=\"waits\"}",
+                "bellwether_http_refusals_total{job=\"bellwether\",instance=\"a:1\",reason=\"waits\"}",
                 "0+120x20",
             )],
             at: "15m",
@@ -381,7 +387,7 @@ pub const ALERTS: &[Alert] = &[
         },
         quiet: Case {
             series: &[(
-                "bellwether_http_refused_total{job=\"bellwether\",instance=\"a:1\",why=\"waits\"}",
+                "bellwether_http_refusals_total{job=\"bellwether\",instance=\"a:1\",reason=\"waits\"}",
                 "0+30x20",
             )],
             at: "15m",

@@ -13,19 +13,15 @@ pub const RECORDED: &[Recorded] = &[
         expr: "max by (job) (bellwether_slots_used) / (max by (job) (bellwether_slots) > 0)",
     },
     Recorded {
-        name: "job_kind:bellwether_jobs_completed:rate5m",
-        expr: "sum by (job, kind) (rate(bellwether_jobs_completed_total[5m]))",
+        name: "job_kind_outcome:bellwether_job_attempts:rate5m",
+        expr: "sum by (job, kind, outcome) (rate(bellwether_job_attempts_total[5m]))",
     },
     Recorded {
-        name: "job_kind:bellwether_jobs_failed:rate5m",
-        expr: "sum by (job, kind) (rate(bellwether_jobs_failed_total[5m]))",
+        name: "job_kind:bellwether_job_attempts:failed_ratio_rate5m",
+        expr: "sum by (job, kind) (job_kind_outcome:bellwether_job_attempts:rate5m{outcome=~\"failed|invalid\"}) / (sum by (job, kind) (job_kind_outcome:bellwether_job_attempts:rate5m{outcome=~\"failed|invalid|succeeded\"}) > 0)",
     },
     Recorded {
-        name: "job_kind:bellwether_jobs_failed:ratio_rate5m",
-        expr: "job_kind:bellwether_jobs_failed:rate5m / (job_kind:bellwether_jobs_failed:rate5m + job_kind:bellwether_jobs_completed:rate5m > 0)",
-    },
-    Recorded {
-        name: "job_kind:bellwether_end_to_end_seconds:p99_rate5m",
-        expr: "histogram_quantile(0.99, sum by (job, kind, le) (rate(bellwether_end_to_end_seconds_bucket[5m])))",
+        name: "job_kind:bellwether_job_end_to_end_duration_seconds:p99_rate5m",
+        expr: "histogram_quantile(0.99, sum by (job, kind, le) (rate(bellwether_job_end_to_end_duration_seconds_bucket[5m])))",
     },
 ];

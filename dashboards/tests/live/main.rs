@@ -32,49 +32,47 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(200);
 /// The value of Grafana's `$__rate_interval` at this scrape interval.
 const RATE_INTERVAL: &str = "5s";
 
-/// The metrics that change in this test. The jobs that a worker hands back at the end of its drain are not included,
-/// because the process ends before the next scrape.
+/// The metrics that change in this test.
 const MOVED: &[&str] = &[
-    metric::JOBS_ASSIGNED,
-    metric::JOBS_COMPLETED,
-    metric::JOBS_FAILED,
+    metric::JOB_ATTEMPTS_ASSIGNED,
     metric::JOBS_DEAD,
-    metric::JOBS_CANCELLED,
-    metric::JOBS_LOST,
-    metric::ATTEMPTS_RUNNING,
+    metric::JOB_ATTEMPTS_RUNNING,
     metric::QUEUE_DEPTH,
-    metric::DELAYED,
+    metric::DELAYED_JOBS,
     metric::WORKERS,
     metric::SLOTS,
     metric::SLOTS_USED,
-    metric::ASSIGN_SECONDS,
-    metric::RUN_SECONDS,
-    metric::END_TO_END_SECONDS,
-    metric::ORPHANS,
+    metric::ASSIGNMENT_DURATION_SECONDS,
+    metric::HANDLER_DURATION_SECONDS,
+    metric::JOB_END_TO_END_DURATION_SECONDS,
+    metric::ORPHANED_JOBS_RECOVERED,
     metric::LEADERSHIP_STATE,
     metric::LEADERSHIP_TRANSITIONS,
     metric::EPOCH,
     metric::SESSION_CONNECTED,
-    metric::SESSION_GENERATIONS,
+    metric::SESSIONS_CREATED,
     metric::SESSION_RECONNECTS,
-    metric::SESSION_EXPIRED,
-    metric::SESSION_MARGIN,
-    metric::SESSION_TIMEOUT,
-    metric::ROUND_TRIP_SECONDS,
-    metric::ZK_REQUESTS,
-    metric::ZK_OPERATIONS,
-    metric::ZK_REQUEST_SECONDS,
-    metric::UNKNOWN_OUTCOMES,
-    metric::UNKNOWN_RESOLVED,
+    metric::SESSIONS_EXPIRED,
+    metric::SESSION_MARGIN_SECONDS,
+    metric::SESSION_TIMEOUT_SECONDS,
+    metric::ZOOKEEPER_HEARTBEAT_DURATION_SECONDS,
+    metric::ZOOKEEPER_REQUESTS,
+    metric::ZOOKEEPER_OPERATIONS,
+    metric::ZOOKEEPER_REQUEST_DURATION_SECONDS,
+    metric::ZOOKEEPER_UNKNOWN_OUTCOMES,
+    metric::UNKNOWN_OUTCOMES_RESOLVED,
     metric::WORKERS_LOST,
-    metric::LEASES_EXPIRED,
     metric::GROUPS,
     metric::SCHEDULES,
-    metric::TICKS,
-    metric::TICKS_PASSED_OVER,
+    metric::SCHEDULE_TICKS,
+    metric::SCHEDULE_TICKS_SKIPPED,
     metric::HTTP_REQUESTS,
-    metric::HTTP_SECONDS,
+    metric::HTTP_REQUEST_DURATION_SECONDS,
 ];
+
+/// The outcomes of attempts in this test. The jobs that a worker hands back at the end of its drain are not included,
+/// because the process ends before the next scrape.
+const OUTCOMES: &[&str] = &["succeeded", "failed", "cancelled", "lost", "lease_expired"];
 
 /// The alerts without a hold time that fire in this test.
 const FIRED: &[&str] = &["BellwetherJobsDead", "BellwetherWorkerLost", "BellwetherSessionExpired"];
@@ -98,7 +96,12 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
     let mut load = Load { client: client.clone(), jobs: Vec::new() };
     load.more(20).await;
     load.unusual().await;
-    until(&prometheus, "a lease expired", "max(bellwether_leases_expired_total) > 0").await;
+    until(
+        &prometheus,
+        "a lease expired",
+        "max(bellwether_job_attempts_total{outcome=\"lease_expired\"}) > 0",
+    )
+    .await;
     let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 })).unwrap()).await;
     eventually("the job runs", SOON, async || load.state(&cancelled).await == State::Running).await;
     client.cancel(&cancelled).await.unwrap();
@@ -110,7 +113,7 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
         .await;
     until(&prometheus, "the worker is connected again", "min(bellwether_session_connected) == 1").await;
     proxy.expire_session().await;
-    until(&prometheus, "the session expired", "max(bellwether_session_expired_total) > 0").await;
+    until(&prometheus, "the session expired", "max(bellwether_sessions_expired_total) > 0").await;
     until(&prometheus, "the worker is registered again", "max(bellwether_workers) == 2").await;
 
     load.more(20).await;
@@ -122,7 +125,7 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
     until(&prometheus, "a leader shows kinds that it has not counted yet", &of_next).await;
 
     load.more(20).await;
-    let of_worker = format!("bellwether_attempts_running{{instance=\"{}\"}} > 0", worker.metrics);
+    let of_worker = format!("bellwether_job_attempts_running{{instance=\"{}\"}} > 0", worker.metrics);
     until(&prometheus, "the worker runs a job", &of_worker).await;
     worker.kill();
     let lost = format!("max(bellwether_workers_lost_total{{instance=\"{}\"}}) > 0", next.metrics);
@@ -142,6 +145,10 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
             MetricType::Histogram => format!("{}_count", metric.name),
         };
         until(&prometheus, name, &format!("max(max_over_time({series}[1h])) > 0")).await;
+    }
+    for outcome in OUTCOMES {
+        let attempts = format!("bellwether_job_attempts_total{{outcome=\"{outcome}\"}}");
+        until(&prometheus, outcome, &format!("max(max_over_time({attempts}[1h])) > 0")).await;
     }
     for name in FIRED {
         let fired = format!("count_over_time(ALERTS{{alertname=\"{name}\",alertstate=\"firing\"}}[1h])");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::GroupError;
 use bellwether_core::job::JobRecord;
-use bellwether_core::metric::UNKNOWN_RESOLVED;
+use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
@@ -305,8 +305,8 @@ async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
                 Some(job)
             }
         };
-        let resolved = if left.is_some() { "not_applied" } else { "applied" };
-        counter!(UNKNOWN_RESOLVED, "as" => resolved).increment(1);
+        let outcome = if left.is_some() { "not_applied" } else { "applied" };
+        counter!(UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
         again.extend(left);
     }
     again

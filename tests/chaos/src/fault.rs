@@ -20,7 +20,7 @@ pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 
 /// The target of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Whom {
+pub(crate) enum Target {
     /// The leading node or server.
     Leader,
     /// Another node or server.
@@ -58,11 +58,11 @@ pub(crate) enum Garbage {
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    Killed(Whom),
+    Killed(Target),
     KilledAt(Step, When),
     /// The duration is in tenths of the session timeout.
-    Frozen(Whom, u32),
-    Drained(Whom),
+    Frozen(Target, u32),
+    Drained(Target),
     /// An operator drains the worker; its node continues without it.
     WorkerDrained,
     Poison,
@@ -78,9 +78,9 @@ pub(crate) enum Fault {
     EventsLost,
     EventsLate,
     StaleWrite,
-    Expired(Whom),
-    ServerKilled(Whom),
-    ServerFrozen(Whom),
+    Expired(Target),
+    ServerKilled(Target),
+    ServerFrozen(Target),
     MajorityDown,
     AllServersKilled,
     AllServersFrozen,
@@ -122,13 +122,13 @@ impl Step {
 impl Fault {
     /// Returns all faults that are possible with these servers.
     pub(crate) fn all(servers: Kind) -> Vec<Self> {
-        use Whom::{Leader, Other};
+        use Target::{Leader, Other};
         let mut all = vec![Self::Killed(Leader), Self::Killed(Other)];
         for step in [Step::Claim, Step::Assign, Step::Recover, Step::Promote, Step::Join] {
             all.extend([When::Before, When::After].map(|when| Self::KilledAt(step, when)));
         }
         for tenths in [3, 9, 11, 30] {
-            all.extend([Leader, Other].map(|whom| Self::Frozen(whom, tenths)));
+            all.extend([Leader, Other].map(|target| Self::Frozen(target, tenths)));
         }
         all.extend([Leader, Other].map(Self::Drained));
         all.push(Self::WorkerDrained);
@@ -168,22 +168,22 @@ impl Fault {
 /// The name of the fault in the scorecard.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let node = |whom| match whom {
-            Whom::Leader => "leader",
-            Whom::Other => "worker",
+        let node = |target| match target {
+            Target::Leader => "leader",
+            Target::Other => "worker",
         };
-        let server = |whom| match whom {
-            Whom::Leader => "leading server",
-            Whom::Other => "following server",
+        let server = |target| match target {
+            Target::Leader => "leading server",
+            Target::Other => "following server",
         };
         match *self {
-            Self::Killed(whom) => write!(f, "{} killed", node(whom)),
+            Self::Killed(target) => write!(f, "{} killed", node(target)),
             Self::KilledAt(step, When::Before) => write!(f, "leader killed before its {}", step.name()),
             Self::KilledAt(step, When::After) => write!(f, "leader killed after its {}", step.name()),
-            Self::Frozen(whom, tenths) => {
-                write!(f, "{} frozen for {}.{} T", node(whom), tenths / 10, tenths % 10)
+            Self::Frozen(target, tenths) => {
+                write!(f, "{} frozen for {}.{} T", node(target), tenths / 10, tenths % 10)
             }
-            Self::Drained(whom) => write!(f, "{} drained", node(whom)),
+            Self::Drained(target) => write!(f, "{} drained", node(target)),
             Self::WorkerDrained => f.write_str("worker drained by an operator"),
             Self::Poison => f.write_str("job that kills its worker"),
             Self::Hang => f.write_str("handler that hangs"),
@@ -201,9 +201,9 @@ impl fmt::Display for Fault {
             Self::EventsLost => f.write_str("watch events lost"),
             Self::EventsLate => f.write_str("watch events delayed"),
             Self::StaleWrite => f.write_str("stale leader's write delayed"),
-            Self::Expired(whom) => write!(f, "session of the {} expired", node(whom)),
-            Self::ServerKilled(whom) => write!(f, "{} killed", server(whom)),
-            Self::ServerFrozen(whom) => write!(f, "{} frozen", server(whom)),
+            Self::Expired(target) => write!(f, "session of the {} expired", node(target)),
+            Self::ServerKilled(target) => write!(f, "{} killed", server(target)),
+            Self::ServerFrozen(target) => write!(f, "{} frozen", server(target)),
             Self::MajorityDown => f.write_str("majority of servers killed"),
             Self::AllServersKilled => f.write_str("all servers killed"),
             Self::AllServersFrozen => f.write_str("all servers frozen"),

@@ -5,7 +5,7 @@
 //! the run; it counts as missed.
 
 mod aimed;
-mod whom;
+mod target;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use bellwether_testkit::Cut;
 use fastrand::Rng;
 
 use self::aimed::{killed_at, met, overwritten, repair, stale_write};
-use self::whom::{any_node, candidate, node, server, servers};
+use self::target::{any_node, candidate, node, server, servers};
 use crate::client::Wish;
 use crate::failure::Failure;
 use crate::fault::{Fault, SESSION, Step};
@@ -94,22 +94,22 @@ pub(crate) async fn begin(
     let down = Duration::from_millis(rng.u64(300..2_500));
     let away = tenths(rng.u64(4..20));
     let injected = match fault {
-        Fault::Killed(whom) => {
-            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+        Fault::Killed(target) => {
+            let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
             let injected = Injected::new(fault, Undo::Start).for_(down);
             stage.nodes[victim].kill();
             injected
         }
         Fault::KilledAt(step, when) => return killed_at(fault, step, when, stage, rng).await,
-        Fault::Frozen(whom, share) => {
-            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+        Fault::Frozen(target, share) => {
+            let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
             stage.nodes[victim].freeze();
             let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(u64::from(share)));
             // A freeze shorter than the session timeout only delays the node.
             if share < 10 { injected.counted_from_its_end() } else { injected }
         }
-        Fault::Drained(whom) => {
-            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+        Fault::Drained(target) => {
+            let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
             stage.nodes[victim].ask_to_end();
             Injected::new(fault, Undo::Ended(victim))
         }
@@ -201,8 +201,8 @@ pub(crate) async fn begin(
             Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
         }
         Fault::StaleWrite => return stale_write(fault, stage).await,
-        Fault::Expired(whom) => {
-            let Some(victim) = node(stage, whom, rng).await else { return Ok(None) };
+        Fault::Expired(target) => {
+            let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
             let injected = Injected::new(fault, Undo::Nothing);
             let recorder = Arc::clone(&stage.recorder);
             let evicted = move |session| recorder.record(EventKind::Evicted { session });
@@ -211,13 +211,13 @@ pub(crate) async fn begin(
             }
             injected
         }
-        Fault::ServerKilled(whom) => {
-            let Some(victim) = server(stage, whom, rng) else { return Ok(None) };
+        Fault::ServerKilled(target) => {
+            let Some(victim) = server(stage, target, rng) else { return Ok(None) };
             stage.servers.kill(victim);
             Injected::new(fault, Undo::Servers).for_(down)
         }
-        Fault::ServerFrozen(whom) => {
-            let Some(victim) = server(stage, whom, rng) else { return Ok(None) };
+        Fault::ServerFrozen(target) => {
+            let Some(victim) = server(stage, target, rng) else { return Ok(None) };
             stage.servers.freeze(victim);
             Injected::new(fault, Undo::Servers).for_(down)
         }

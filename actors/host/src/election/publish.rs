@@ -65,9 +65,9 @@ impl Publisher {
 
     fn tell(&self, state: &LeadershipState<ActiveTerm>) {
         let mut subscribed = self.subscribed();
-        let to = state.as_str();
-        if subscribed.leadership.borrow().as_str() != to {
-            counter!(metric::LEADERSHIP_TRANSITIONS, "to" => to).increment(1);
+        let name = state.as_str();
+        if subscribed.leadership.borrow().as_str() != name {
+            counter!(metric::LEADERSHIP_TRANSITIONS, "state" => name).increment(1);
         }
         record(state);
         subscribed.leadership.send_replace(state.clone());

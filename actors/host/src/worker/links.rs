@@ -81,7 +81,7 @@ impl Hosting for ExecutorPool {
     }
 
     async fn stop(_: &mut ExecutorLinks, _: &mut Option<Zk>) {
-        gauge!(metric::ATTEMPTS_RUNNING).set(0.0);
+        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
     }
 }
 

@@ -2,5 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod faults;
-mod life;
+mod jobs;
 mod stage;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::job::Payload;
+use crate::job::{JobRecord, JobState, Payload, Verdict};
 use crate::name::WorkerId;
 use crate::time::WallMillis;
 
@@ -49,6 +49,56 @@ pub enum AttemptEndKind {
     LeaseExpired,
     /// The job expired before the attempt started.
     Overdue,
+}
+
+impl AttemptEndKind {
+    /// All kinds of ends.
+    pub const ALL: [Self; 9] = [
+        Self::Succeeded,
+        Self::Failed,
+        Self::Lost,
+        Self::Released,
+        Self::Cancelled,
+        Self::Invalid,
+        Self::Deferred,
+        Self::LeaseExpired,
+        Self::Overdue,
+    ];
+
+    /// Returns the name used in logs and metric labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Released => "released",
+            Self::Cancelled => "cancelled",
+            Self::Invalid => "invalid",
+            Self::Deferred => "snoozed",
+            Self::LeaseExpired => "lease_expired",
+            Self::Overdue => "expired",
+        }
+    }
+}
+
+/// What the close of an attempt did, for logs and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClosedAttempt {
+    /// How the attempt ended.
+    pub how: AttemptEndKind,
+    /// Whether the job is dead.
+    pub dead: bool,
+}
+
+impl ClosedAttempt {
+    /// Describes the close that created this record.
+    #[must_use]
+    pub fn of(record: &JobRecord) -> Self {
+        let how = record.last.map_or(AttemptEndKind::Lost, |last| last.how);
+        let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
+        Self { how, dead }
+    }
 }
 
 /// How an attempt ends, with its result or error.

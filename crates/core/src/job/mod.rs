@@ -25,7 +25,7 @@ mod priority;
 mod progress;
 mod record;
 
-pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, Ending};
+pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
 pub use entry::{Assignment, QueueEntry, Turn, TurnIndex};
 pub use membership::{Membership, Role};
 pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};

@@ -17,6 +17,7 @@
 mod acl;
 mod changes;
 mod config;
+mod connect;
 mod engine;
 mod inspect;
 #[cfg(feature = "testing")]
@@ -24,14 +25,13 @@ mod log;
 mod node;
 mod path;
 mod read;
-mod refuse;
 mod reply;
 mod restore;
 mod session;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod visit;
+mod unsupported;
 mod watch;
 mod write;
 

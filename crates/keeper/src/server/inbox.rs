@@ -156,10 +156,10 @@ impl Inbox {
         Ok(())
     }
 
-    /// Moves all messages into the empty `batch`. Waits for the first one, at most for `patience`. Returns whether the
+    /// Moves all messages into the empty `batch`. Waits for the first one, at most for `timeout`. Returns whether the
     /// inbox was full, in which case senders may be waiting.
-    pub(super) fn take(&self, batch: &mut Vec<Message>, patience: Option<Duration>) -> bool {
-        let deadline = patience.map(|patience| Instant::now() + patience);
+    pub(super) fn take(&self, batch: &mut Vec<Message>, timeout: Option<Duration>) -> bool {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut state = self.state();
         while state.messages.is_empty() {
             state.asleep = true;

@@ -25,7 +25,8 @@ impl Counts {
     }
 
     pub(super) fn sent(&self) -> Sent {
-        let (requests, operations) = (self.sum(metric::ZK_REQUESTS, ""), self.sum(metric::ZK_OPERATIONS, ""));
+        let (requests, operations) =
+            (self.sum(metric::ZOOKEEPER_REQUESTS, ""), self.sum(metric::ZOOKEEPER_OPERATIONS, ""));
         Sent { requests, operations }
     }
 }
@@ -45,9 +46,9 @@ pub(super) async fn load(
     progress: &mut impl FnMut(Step),
 ) -> Result<Load, String> {
     let before = (
-        counts.sum(metric::ZK_REQUESTS, "write"),
-        counts.sum(metric::ZK_REQUESTS, ""),
-        counts.sum(metric::ZK_OPERATIONS, ""),
+        counts.sum(metric::ZOOKEEPER_REQUESTS, "write"),
+        counts.sum(metric::ZOOKEEPER_REQUESTS, ""),
+        counts.sum(metric::ZOOKEEPER_OPERATIONS, ""),
     );
     let jobs = (1..=config.jobs).map(job).collect::<Result<Vec<_>, _>>()?;
     progress(Step::Load(0));
@@ -66,9 +67,9 @@ pub(super) async fn load(
     let per_job = |counter, labelled, before| (counts.sum(counter, labelled) - before) / count(config.jobs);
     Ok(Load {
         jobs_per_second: per_second(config.jobs, took),
-        transactions_per_job: per_job(metric::ZK_REQUESTS, "write", before.0),
-        requests_per_job: per_job(metric::ZK_REQUESTS, "", before.1),
-        operations_per_job: per_job(metric::ZK_OPERATIONS, "", before.2),
+        transactions_per_job: per_job(metric::ZOOKEEPER_REQUESTS, "write", before.0),
+        requests_per_job: per_job(metric::ZOOKEEPER_REQUESTS, "", before.1),
+        operations_per_job: per_job(metric::ZOOKEEPER_OPERATIONS, "", before.2),
     })
 }
 

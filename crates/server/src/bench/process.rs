@@ -95,8 +95,8 @@ impl NodeProcess {
 
     pub(super) async fn sent(&self) -> Result<Sent, String> {
         let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
-        let requests = sum(&text, metric::ZK_REQUESTS, "");
-        Ok(Sent { requests, operations: sum(&text, metric::ZK_OPERATIONS, "") })
+        let requests = sum(&text, metric::ZOOKEEPER_REQUESTS, "");
+        Ok(Sent { requests, operations: sum(&text, metric::ZOOKEEPER_OPERATIONS, "") })
     }
 
     /// Returns its resident memory.

@@ -97,7 +97,7 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
 
 /// Starts the roles. The node is on its way to ZooKeeper when this returns, and the gateway listens.
 pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<Served, Failure> {
-    let handlers = options.plays(Role::Worker).then(|| crate::stock::handlers(options.allow_exec.clone()));
+    let handlers = options.plays(Role::Worker).then(|| crate::builtin::handlers(options.allow_exec.clone()));
     let kinds = match &handlers {
         Some(handlers) => {
             handlers.check().map_err(|error| Failure::usage(error.to_string()))?;

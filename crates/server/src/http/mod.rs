@@ -20,7 +20,7 @@
 //! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
 //! | [`access`] | tokens and roles |
 //! | `server/` | accepting, TLS, connections, shutdown |
-//! | `front/` | layers of every request: id, audit line, metrics, origin, credentials, room, time limit |
+//! | `layers/` | layers of every request: id, audit line, metrics, origin, credentials, admission, time limit |
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |
@@ -28,7 +28,7 @@
 //! # Layers of a request
 //!
 //! ```text
-//! accept ─ room? ─ TLS ─ headers ≤ 16 KiB in 10 s ─ id, audit, meters ─ framing, origin ─ token ─ room? ─ time ─ role ─ route
+//! accept ─ limit? ─ TLS ─ headers ≤ 16 KiB in 10 s ─ id, audit, meters ─ framing, origin ─ token ─ limit? ─ time ─ role ─ route
 //! ```
 //!
 //! # Lost answers
@@ -39,7 +39,7 @@
 pub mod access;
 mod builder;
 mod extract;
-mod front;
+mod layers;
 mod limits;
 mod problem;
 mod routes;

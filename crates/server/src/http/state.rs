@@ -6,7 +6,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
 use super::access::Tokens;
-use super::front::Room;
+use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
 use super::server::Phase;
 use bellwether::client::Client;
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     /// Whether it listens on the loopback interface without tokens: then it accepts only host names of this machine.
     pub(super) local_only: bool,
     pub(super) metrics: Option<PrometheusHandle>,
-    pub(super) room: Room,
+    pub(super) admission: Admission,
     pub(super) batches: Semaphore,
     /// One at a time, because a purge reads all records.
     pub(super) purges: Semaphore,
@@ -54,7 +54,7 @@ impl App {
             local_only: local_only && tokens.is_none(),
             tokens,
             metrics,
-            room: Room::new(limits.requests, limits.requests_of_one),
+            admission: Admission::new(limits.requests, limits.requests_of_one),
             batches: Semaphore::new(MAX_BATCHES_AT_ONCE),
             purges: Semaphore::new(1),
             waits: Semaphore::new(limits.waits),

@@ -74,7 +74,7 @@ impl Stage {
 
 async fn told(node: &NodeProcess, what: &str, times: u32) {
     eventually(&format!("{} logs and counts: {what}", node.name()), SOON, async || {
-        let counted = node.metric(metric::QUARANTINED).is_some_and(|count| count >= f64::from(times));
+        let counted = node.metric(metric::ZNODES_QUARANTINED).is_some_and(|count| count >= f64::from(times));
         counted && node.said().contains(what)
     })
     .await;

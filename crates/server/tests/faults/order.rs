@@ -211,7 +211,7 @@ async fn the_leader_does_not_read_jobs_of_the_far_future() {
     let now = stage.submit([Job::new("sum", &[1, 1]).unwrap().delay(Duration::from_millis(300))]).await;
     candidates.knows(1.0).await;
     let leader = &candidates.0[0];
-    assert_eq!(leader.metric(metric::DELAYED), Some(0.0), "the leader knows none of the jobs");
+    assert_eq!(leader.metric(metric::DELAYED_JOBS), Some(0.0), "the leader knows none of the jobs");
     let _worker = stage.node("w").worker().start();
     assert_eq!(stage.over(&now).await[0].state, State::Succeeded);
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use bellwether::metrics as metric;
 use bellwether_testkit::{Process, Proxy, binary_or};
 
 use crate::stage::{SESSION, SOON};
@@ -99,13 +100,23 @@ pub(crate) struct NodeProcess {
 impl NodeProcess {
     /// The sum of a metric's series; `None` while the process does not answer.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        self.sum(name, "")
+    }
+
+    /// The number of attempts that this node closed with this outcome; `None` while the process does not answer.
+    pub(crate) fn attempts(&self, outcome: &str) -> Option<f64> {
+        self.sum(metric::JOB_ATTEMPTS, &format!("outcome=\"{outcome}\""))
+    }
+
+    /// The sum of the series that have this label.
+    fn sum(&self, name: &str, label: &str) -> Option<f64> {
         let mut stream = TcpStream::connect_timeout(&self.metrics, SOON).ok()?;
         stream.set_read_timeout(Some(SOON)).ok()?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         let series = text.lines().filter_map(|line| line.strip_prefix(name));
-        let values = series.filter(|rest| rest.starts_with([' ', '{']));
+        let values = series.filter(|rest| rest.starts_with([' ', '{']) && rest.contains(label));
         Some(values.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 

@@ -27,9 +27,8 @@ async fn the_jobs_of_a_killed_worker_run_on_another_and_each_extra_run_is_a_loss
     assert_eq!((tally.succeeded, tally.lost, tally.failed, tally.released), (40, 10, 0, 0), "{tally:?}");
     assert_eq!(tally.runs, 50, "each of the killed worker's jobs ran twice");
     stage.settled(1).await;
-    for counter in [metric::JOBS_LOST, metric::ORPHANS] {
-        assert_eq!(leader.metric(counter), Some(10.0), "{counter}");
-    }
+    assert_eq!(leader.attempts("lost"), Some(10.0));
+    assert_eq!(leader.metric(metric::ORPHANED_JOBS_RECOVERED), Some(10.0));
 }
 
 #[tokio::test]
@@ -140,11 +139,11 @@ async fn a_run_that_outlives_its_attempt_never_commits() {
     // result ends then.
     assert_ne!(stage.worker(&zombie, Some(old)).await, old);
     eventually("the reported results are counted and dropped", SOON, async || {
-        let dropped = zombie.metric(metric::ZOMBIES).unwrap();
-        (1.0..=4.0).contains(&dropped) && zombie.metric(metric::FENCED) == Some(dropped)
+        let dropped = zombie.metric(metric::STALE_RESULTS_DROPPED).unwrap();
+        (1.0..=4.0).contains(&dropped) && zombie.metric(metric::FENCED_WRITES) == Some(dropped)
     })
     .await;
-    assert_eq!(zombie.metric(metric::JOBS_COMPLETED), Some(0.0));
+    assert_eq!(zombie.attempts("succeeded"), Some(0.0));
 }
 
 /// L8: a connected worker does not stay idle because of an operator's mistake.

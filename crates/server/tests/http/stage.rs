@@ -35,9 +35,9 @@ impl Stage {
         self.gateway.address()
     }
 
-    /// Starts a node that becomes leader and runs the stock handlers.
+    /// Starts a node that becomes leader and runs the built-in handlers.
     pub(crate) async fn node(&self) -> Node {
-        let handlers = bellwether_server::stock::handlers(Vec::<String>::new());
+        let handlers = bellwether_server::builtin::handlers(Vec::<String>::new());
         Node::builder(&self.to).handlers(handlers).slots(8).start().await.unwrap()
     }
 

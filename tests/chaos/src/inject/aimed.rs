@@ -12,11 +12,11 @@ use bellwether_core::txn::Op;
 use bellwether_testkit::{Cut, Direction};
 use fastrand::Rng;
 
-use super::whom::{candidate, node};
+use super::target::{candidate, node};
 use super::{Injected, Undo, delete, end, name, tenths};
 use crate::client::Wish;
 use crate::failure::Failure;
-use crate::fault::{Fault, Garbage, Step, When, Whom};
+use crate::fault::{Fault, Garbage, Step, Target, When};
 use crate::links::Planned;
 use crate::run::RECOVERS_WITHIN;
 use crate::stage::Stage;
@@ -44,7 +44,7 @@ pub(super) async fn killed_at(
     stage: &mut Stage,
     rng: &mut Rng,
 ) -> Result<Option<Injected>, Failure> {
-    let Some(leader) = node(stage, Whom::Leader, rng).await else { return Ok(None) };
+    let Some(leader) = node(stage, Target::Leader, rng).await else { return Ok(None) };
     let victims: Vec<usize> = match step {
         // Any of the other candidates.
         Step::Claim => (0..stage.nodes.len()).filter(|node| *node != leader).collect(),
@@ -62,7 +62,7 @@ pub(super) async fn killed_at(
         Step::Claim => stage.nodes[leader].kill(),
         Step::Recover => {
             // The worker whose jobs the leader must recover.
-            let Some(other) = node(stage, Whom::Other, rng).await else { return Ok(None) };
+            let Some(other) = node(stage, Target::Other, rng).await else { return Ok(None) };
             stage.nodes[other].kill();
         }
         Step::Submit | Step::Assign | Step::Close | Step::Promote | Step::Join => {}

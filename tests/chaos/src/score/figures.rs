@@ -9,7 +9,7 @@ use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_sim::history::{Answer, Call, EventKind, RunStep, TxnOp};
 
-use crate::fault::{Fault, SESSION, Step, Whom};
+use crate::fault::{Fault, SESSION, Step, Target};
 use crate::joins::Groups;
 use crate::run::Outcome;
 use crate::servers::TICK;
@@ -139,13 +139,13 @@ impl Figures {
             let claim = self.claims.iter().find(|at| (deal.began..=well).contains(at));
             match (deal.fault, claim) {
                 (
-                    Fault::Killed(Whom::Leader)
+                    Fault::Killed(Target::Leader)
                     | Fault::KilledAt(Step::Assign | Step::Promote | Step::Recover | Step::Join, _),
                     Some(claim),
                 ) => {
                     takeovers.push((claim - deal.began, slack(deal.began, *claim)));
                 }
-                (Fault::Drained(Whom::Leader), Some(claim)) => {
+                (Fault::Drained(Target::Leader), Some(claim)) => {
                     let left = self.candidates_left.iter().rfind(|at| (deal.began..=*claim).contains(at));
                     if let Some(left) = left {
                         handovers.push((claim - left, slack(*left, *claim)));
@@ -153,7 +153,7 @@ impl Figures {
                 }
                 (_, _) => {}
             }
-            if deal.fault == Fault::Killed(Whom::Other)
+            if deal.fault == Fault::Killed(Target::Other)
                 && let Some((_, node)) = self.killed.iter().find(|(at, _)| (deal.began..=well).contains(at))
             {
                 // Only workers of earlier processes of the node; a restarted process has another worker id.

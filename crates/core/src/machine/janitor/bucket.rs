@@ -16,19 +16,19 @@ const SLACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const OVERFULL: Duration = Duration::from_secs(60);
 
 /// Each scan that removes nothing doubles that interval, up to about an hour.
-const MOST_BARREN: u32 = 6;
+const MOST_IDLE_SCANS: u32 = 6;
 
 /// See the [module](self).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Facts {
     count: usize,
-    looked: Option<Looked>,
+    last_scan: Option<LastScan>,
     /// Consecutive scans that removed nothing.
-    barren: u32,
+    idle_scans: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Looked {
+struct LastScan {
     /// When it was scanned.
     at: WallMillis,
     /// Number of records left after that scan.
@@ -41,16 +41,16 @@ impl Facts {
     pub(super) fn counted(&mut self, count: usize) {
         self.count = count;
         if count == 0 {
-            self.looked = None;
+            self.last_scan = None;
         }
     }
 
     pub(super) fn forget(&mut self) {
-        self.looked = None;
+        self.last_scan = None;
     }
 
     /// Records a scan; `due` is the earliest known due time of the records that are left.
-    pub(super) fn looked(
+    pub(super) fn scanned(
         &mut self,
         left: usize,
         due: Option<WallMillis>,
@@ -58,29 +58,29 @@ impl Facts {
         retention: &Retention,
         at: WallMillis,
     ) {
-        self.barren = if removed { 0 } else { self.barren + 1 };
+        self.idle_scans = if removed { 0 } else { self.idle_scans + 1 };
         let shortest = retention.shortest();
         // A job that is open, or not submitted yet, ends later than now.
         let first = due.map_or(at + shortest, |due| due.min(at + shortest)).max(at);
         let due = first + (shortest / PARTS).clamp(SLACK.0, SLACK.1);
         self.count = left;
-        self.looked = Some(Looked { at, left, due });
+        self.last_scan = Some(LastScan { at, left, due });
     }
 
     /// Whether a record in it may be due by its age.
     pub(super) fn has_aged(&self, wall: WallMillis) -> bool {
         // If the clock was set back, `due` is not reliable.
-        let aged = |looked: &Looked| wall >= looked.due || wall < looked.at;
-        self.count > 0 && self.looked.as_ref().is_none_or(aged)
+        let aged = |last_scan: &LastScan| wall >= last_scan.due || wall < last_scan.at;
+        self.count > 0 && self.last_scan.as_ref().is_none_or(aged)
     }
 
     pub(super) fn is_due(&self, retention: &Retention, wall: WallMillis) -> bool {
-        let Some(looked) = &self.looked else { return self.count > 0 };
+        let Some(last_scan) = &self.last_scan else { return self.count > 0 };
         let share = retention.per_bucket();
-        let grown = self.count >= looked.left + 1 + share / PARTS as usize;
+        let grown = self.count >= last_scan.left + 1 + share / PARTS as usize;
         // If all of its jobs are open, no record can be removed: frequent scans are not worth their cost.
-        let often = OVERFULL * 2_u32.pow(self.barren.saturating_sub(1).min(MOST_BARREN));
-        let overfull = self.count > share && (grown || wall.since(looked.at) >= often);
+        let often = OVERFULL * 2_u32.pow(self.idle_scans.saturating_sub(1).min(MOST_IDLE_SCANS));
+        let overfull = self.count > share && (grown || wall.since(last_scan.at) >= often);
         overfull || self.has_aged(wall)
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     fn facts(count: usize, left: usize, due: Option<WallMillis>) -> Facts {
         let mut facts = Facts::default();
-        facts.looked(left, due, true, &Retention::default(), NOW);
+        facts.scanned(left, due, true, &Retention::default(), NOW);
         facts.counted(count);
         facts
     }
@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn scans_that_remove_nothing_become_less_frequent() {
         let mut facts = facts(2_600, 2_500, None);
-        for (barren, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
-            facts.looked(2_600, None, false, &Retention::default(), NOW);
+        for (idle_scans, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
+            facts.scanned(2_600, None, false, &Retention::default(), NOW);
             facts.counted(2_600);
             let minutes = Duration::from_secs(60 * minutes);
-            assert!(!due_after(&facts, minutes - Duration::from_millis(1)), "{barren}");
-            assert!(due_after(&facts, minutes), "{barren}");
+            assert!(!due_after(&facts, minutes - Duration::from_millis(1)), "{idle_scans}");
+            assert!(due_after(&facts, minutes), "{idle_scans}");
         }
     }
 

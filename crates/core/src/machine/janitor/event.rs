@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Found, FoundGroup, Shelf, Stat};
+use super::{BucketKind, Found, FoundGroup, Stat};
 use crate::name::{GroupId, JobId};
 use crate::outcome::Outcome;
 use crate::path::Bucket;
@@ -19,9 +19,9 @@ pub enum Event {
     /// or unreadable. `Err`: no answer.
     Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
     /// Child counts of these buckets; 0 for an absent bucket.
-    Counted(Shelf, Vec<Bucket>, Result<Vec<usize>, ()>),
+    Counted(BucketKind, Vec<Bucket>, Result<Vec<usize>, ()>),
     /// The names in a bucket.
-    Listed(Shelf, Bucket, Result<Vec<String>, ()>),
+    Listed(BucketKind, Bucket, Result<Vec<String>, ()>),
     /// Records were read, in the order of the request.
     Read(Vec<JobId>, Result<Vec<Found>, ()>),
     /// Groups were read, in the order of the request.
@@ -44,9 +44,9 @@ pub enum Effect {
     /// Read the settings and `/epoch`, after a sync with the ZooKeeper leader.
     Settings,
     /// Count the children of these buckets, at most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
-    Count(Shelf, Vec<Bucket>),
+    Count(BucketKind, Vec<Bucket>),
     /// List a bucket.
-    List(Shelf, Bucket),
+    List(BucketKind, Bucket),
     /// Read these records, at most [`READ`](super::READ).
     Read(Vec<JobId>),
     /// Read these groups, at most [`READ`](super::READ).

@@ -1,4 +1,4 @@
-//! What the janitor finds in ZooKeeper: two shelves of buckets, and the parts of their records that it needs. Bytes
+//! What the janitor finds in ZooKeeper: two kinds of buckets, and the parts of their records that it needs. Bytes
 //! that this build cannot read are never removed.
 
 use crate::group::GroupRecord;
@@ -40,14 +40,14 @@ pub type FoundGroup = Option<(GroupRecord, i32, WallMillis)>;
 
 /// The two trees that have buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shelf {
+pub enum BucketKind {
     /// Records of jobs.
     Jobs,
     /// Groups.
     Groups,
 }
 
-impl Shelf {
+impl BucketKind {
     pub(super) const fn other(self) -> Self {
         match self {
             Self::Jobs => Self::Groups,

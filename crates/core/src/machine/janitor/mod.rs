@@ -29,10 +29,10 @@
 //!
 //! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
 //! groups. Otherwise a term shorter than a full pass would always clean the same buckets and never reach the last
-//! ones. The same holds for corners.
+//! ones. The same holds for leftovers.
 //!
-//! **Corners**: quarantine notes without a record, and containers that were never used. Each round checks one
-//! corner: see `corner`.
+//! **Leftovers**: quarantine notes without a record, and containers that were never used. Each round checks one
+//! list: see `leftovers`.
 //!
 //! **Groups** are removed as a whole, with the records of their jobs: see `group`. The scan of a job bucket skips
 //! the records of jobs that belong to a group.
@@ -42,15 +42,15 @@
 //! per second, as many as one leader assigns.
 //!
 //! Limits: the machine holds one bucket's list ([`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with
-//! their times) and [`READ`] records at a time; or one corner's list, whose length is the number of lanes of a
+//! their times) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of lanes of a
 //! bucket, delayed minutes or notes.
 
 mod bucket;
-mod corner;
+mod bucket_scan;
 mod event;
 mod found;
 mod group;
-mod look;
+mod leftovers;
 
 use std::time::Duration;
 
@@ -61,14 +61,14 @@ use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op};
 
-pub use corner::{Stat, UNUSED};
 pub use event::{Effect, Event};
-pub use found::{Found, FoundGroup, Shelf};
+pub use found::{BucketKind, Found, FoundGroup};
+pub use leftovers::{Stat, UNUSED};
 
 use bucket::Facts;
-use corner::{Corner, Tidying};
+use bucket_scan::{BucketScan, Next};
 use group::{Groups, Removals};
-use look::{Look, Next};
+use leftovers::{LeftoverScan, Leftovers};
 
 /// Interval at which the settings and the bucket counts are read. New settings apply from the next read.
 pub const ROUND: Duration = Duration::from_secs(5);
@@ -79,8 +79,8 @@ pub const READ: usize = MAX_READ_BATCH;
 /// A timestamp that is ahead of the leader's clock by more than this is considered wrong and ignored.
 pub const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
-/// Distance between the first buckets of two consecutive terms of one shelf. It is odd, so that 512 terms begin
-/// once with each bucket of both shelves.
+/// Distance between the first buckets of two consecutive terms of one kind of bucket. It is odd, so that 512 terms begin
+/// once with each bucket of both kinds.
 const STRIDE: usize = 97;
 
 /// Minimum rest after a request, also after one that took less than a clock tick.
@@ -90,14 +90,14 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
-    /// The shelf and the bucket at which this term begins.
-    begins: Shelf,
+    /// The kind of bucket, and the bucket, at which this term begins.
+    begins: BucketKind,
     first: usize,
     retention: Retention,
     buckets: Vec<Facts>,
     groups: Vec<Facts>,
-    /// Counts the rounds; selects the corner of the next round.
-    corner: usize,
+    /// Counts the rounds; selects the leftovers of the next round.
+    leftovers: usize,
     step: Step,
     /// When the request in flight was sent.
     asked: Option<Millis>,
@@ -113,10 +113,10 @@ enum Step {
     /// Begin a round.
     Settings,
     /// Count the buckets from this index on.
-    Count(Shelf, usize),
+    Count(BucketKind, usize),
     /// Find a due bucket, from this position of the term's order on.
-    Choose(Shelf, usize),
-    Look(At),
+    Choose(BucketKind, usize),
+    Scan(At),
     /// Send a batch (again). The flag is false if an operation was taken out of it.
     Send(At, Batch<String>, bool),
     /// The batch was sent.
@@ -126,9 +126,9 @@ enum Step {
 /// The object of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum At {
-    Jobs(Look),
+    Jobs(BucketScan),
     Groups(Box<Groups>),
-    Corner(Tidying),
+    Leftovers(LeftoverScan),
 }
 
 impl Janitor {
@@ -139,12 +139,12 @@ impl Janitor {
         let stride = (term / 2) as usize % usize::from(BUCKETS) * STRIDE;
         Self {
             epoch,
-            begins: if term.is_multiple_of(2) { Shelf::Jobs } else { Shelf::Groups },
+            begins: if term.is_multiple_of(2) { BucketKind::Jobs } else { BucketKind::Groups },
             first: stride % usize::from(BUCKETS),
             retention: Retention::default(),
             buckets: vec![Facts::default(); usize::from(BUCKETS)],
             groups: vec![Facts::default(); usize::from(BUCKETS)],
-            corner: term as usize % usize::from(BUCKETS) * STRIDE,
+            leftovers: term as usize % usize::from(BUCKETS) * STRIDE,
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
@@ -222,51 +222,51 @@ impl Janitor {
                     self.retention = retention;
                     self.buckets.iter_mut().chain(&mut self.groups).for_each(Facts::forget);
                 }
-                Ok(Step::Count(Shelf::Jobs, 0))
+                Ok(Step::Count(BucketKind::Jobs, 0))
             }
-            (Event::Counted(shelf, buckets, counts), _) => {
+            (Event::Counted(kind, buckets, counts), _) => {
                 let next = buckets.last().map_or(0, |bucket| bucket.index() + 1);
-                let facts = self.shelf(shelf);
+                let facts = self.facts(kind);
                 for (bucket, count) in buckets.into_iter().zip(counts?) {
                     facts[bucket.index()].counted(count);
                 }
-                Ok(match shelf {
-                    shelf if next < usize::from(BUCKETS) => Step::Count(shelf, next),
-                    Shelf::Jobs => Step::Count(Shelf::Groups, 0),
-                    Shelf::Groups => Step::Choose(self.begins, 0),
+                Ok(match kind {
+                    kind if next < usize::from(BUCKETS) => Step::Count(kind, next),
+                    BucketKind::Jobs => Step::Count(BucketKind::Groups, 0),
+                    BucketKind::Groups => Step::Choose(self.begins, 0),
                 })
             }
-            (Event::Listed(Shelf::Jobs, bucket, names), _) => {
-                Ok(Step::Look(At::Jobs(Look::new(bucket, &names?))))
+            (Event::Listed(BucketKind::Jobs, bucket, names), _) => {
+                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, &names?))))
             }
-            (Event::Listed(Shelf::Groups, bucket, names), _) => {
-                Ok(Step::Look(At::Groups(Box::new(Groups::new(bucket, &names?)))))
+            (Event::Listed(BucketKind::Groups, bucket, names), _) => {
+                Ok(Step::Scan(At::Groups(Box::new(Groups::new(bucket, &names?)))))
             }
-            (Event::Read(jobs, found), Step::Look(At::Jobs(mut look))) => {
+            (Event::Read(jobs, found), Step::Scan(At::Jobs(mut scan))) => {
                 for (job, found) in jobs.into_iter().zip(found?) {
-                    look.read(job, found, retention, wall);
+                    scan.read(job, found, retention, wall);
                 }
-                Ok(Step::Look(At::Jobs(look)))
+                Ok(Step::Scan(At::Jobs(scan)))
             }
-            (Event::Read(_, found), Step::Look(At::Groups(mut look))) => {
-                let removals = look.read(found?, retention, wall);
-                Ok(self.remove(At::Groups(look), removals))
+            (Event::Read(_, found), Step::Scan(At::Groups(mut scan))) => {
+                let removals = scan.read(found?, retention, wall);
+                Ok(self.remove(At::Groups(scan), removals))
             }
-            (Event::Groups(groups, found), Step::Look(At::Groups(mut look))) => {
-                look.groups(groups.into_iter().zip(found?).collect(), retention, wall);
-                Ok(Step::Look(At::Groups(look)))
+            (Event::Groups(groups, found), Step::Scan(At::Groups(mut scan))) => {
+                scan.groups(groups.into_iter().zip(found?).collect(), retention, wall);
+                Ok(Step::Scan(At::Groups(scan)))
             }
-            (Event::Names(names), Step::Look(At::Groups(mut look))) => {
-                let removals = look.names(names?, retention, wall);
-                Ok(self.remove(At::Groups(look), removals))
+            (Event::Names(names), Step::Scan(At::Groups(mut scan))) => {
+                let removals = scan.names(names?, retention, wall);
+                Ok(self.remove(At::Groups(scan), removals))
             }
-            (Event::Names(names), Step::Look(At::Corner(mut tidying))) => {
-                tidying.listed(names?.into_iter().flatten().flatten().collect());
-                Ok(Step::Look(At::Corner(tidying)))
+            (Event::Names(names), Step::Scan(At::Leftovers(mut scan))) => {
+                scan.listed(names?.into_iter().flatten().flatten().collect());
+                Ok(Step::Scan(At::Leftovers(scan)))
             }
-            (Event::Stats(stats), Step::Look(At::Corner(mut tidying))) => {
-                let removals = tidying.seen(stats?, wall);
-                Ok(self.remove(At::Corner(tidying), removals))
+            (Event::Stats(stats), Step::Scan(At::Leftovers(mut scan))) => {
+                let removals = scan.seen(stats?, wall);
+                Ok(self.remove(At::Leftovers(scan), removals))
             }
             (Event::Committed(batch, outcome), Step::Sent(at, whole)) => {
                 self.committed(at, batch, whole, outcome, out)
@@ -284,17 +284,17 @@ impl Janitor {
         }
     }
 
-    fn shelf(&mut self, shelf: Shelf) -> &mut Vec<Facts> {
-        match shelf {
-            Shelf::Jobs => &mut self.buckets,
-            Shelf::Groups => &mut self.groups,
+    fn facts(&mut self, kind: BucketKind) -> &mut Vec<Facts> {
+        match kind {
+            BucketKind::Jobs => &mut self.buckets,
+            BucketKind::Groups => &mut self.groups,
         }
     }
 
     /// Commits the removals of a scan; the scan continues after that.
     fn remove(&self, at: At, removals: Removals) -> Step {
         if removals.is_empty() {
-            return Step::Look(at);
+            return Step::Scan(at);
         }
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for (what, ops) in removals {
@@ -343,10 +343,10 @@ impl Janitor {
 
     fn go_on(&self, at: At, whole: bool) -> Step {
         match at {
-            at @ (At::Jobs(_) | At::Corner(_)) => Step::Look(at),
-            At::Groups(mut look) => {
-                let removals = look.removed(whole);
-                self.remove(At::Groups(look), removals)
+            at @ (At::Jobs(_) | At::Leftovers(_)) => Step::Scan(at),
+            At::Groups(mut scan) => {
+                let removals = scan.removed(whole);
+                self.remove(At::Groups(scan), removals)
             }
         }
     }
@@ -362,15 +362,15 @@ impl Janitor {
         }
         let effect = match std::mem::replace(&mut self.step, Step::Settings) {
             Step::Settings => Effect::Settings,
-            Step::Count(shelf, from) => {
+            Step::Count(kind, from) => {
                 let few = Bucket::all().skip(from).take(MAX_READ_BATCH).collect();
-                self.step = Step::Count(shelf, from);
-                Effect::Count(shelf, few)
+                self.step = Step::Count(kind, from);
+                Effect::Count(kind, few)
             }
-            Step::Choose(shelf, from) => return self.choose(shelf, from, now, wall, out),
-            Step::Look(At::Jobs(mut look)) => match look.next(&self.retention, wall) {
+            Step::Choose(kind, from) => return self.choose(kind, from, now, wall, out),
+            Step::Scan(At::Jobs(mut scan)) => match scan.next(&self.retention, wall) {
                 Next::Read(jobs) => {
-                    self.step = Step::Look(At::Jobs(look));
+                    self.step = Step::Scan(At::Jobs(scan));
                     Effect::Read(jobs)
                 }
                 Next::Remove(records) => {
@@ -380,30 +380,30 @@ impl Janitor {
                         let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
                         debug_assert!(fits, "100 removals are far below the budget of a batch");
                     }
-                    self.step = Step::Sent(At::Jobs(look), true);
+                    self.step = Step::Sent(At::Jobs(scan), true);
                     Effect::Commit(batch)
                 }
                 Next::Done { bucket, left, due, removed } => {
-                    self.buckets[bucket.index()].looked(left, due, removed, &self.retention, wall);
-                    return self.choose(Shelf::Jobs, self.position(bucket) + 1, now, wall, out);
+                    self.buckets[bucket.index()].scanned(left, due, removed, &self.retention, wall);
+                    return self.choose(BucketKind::Jobs, self.position(bucket) + 1, now, wall, out);
                 }
             },
-            Step::Look(At::Groups(mut look)) => {
-                let effect = match look.next() {
+            Step::Scan(At::Groups(mut scan)) => {
+                let effect = match scan.next() {
                     group::Next::Groups(groups) => Effect::Groups(groups),
                     group::Next::Names(parents) => Effect::Names(parents),
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, left, due } => {
-                        self.groups[bucket.index()].looked(left, due, true, &self.retention, wall);
-                        return self.choose(Shelf::Groups, self.position(bucket) + 1, now, wall, out);
+                        self.groups[bucket.index()].scanned(left, due, true, &self.retention, wall);
+                        return self.choose(BucketKind::Groups, self.position(bucket) + 1, now, wall, out);
                     }
                 };
-                self.step = Step::Look(At::Groups(look));
+                self.step = Step::Scan(At::Groups(scan));
                 effect
             }
-            Step::Look(At::Corner(mut tidying)) => match tidying.next() {
+            Step::Scan(At::Leftovers(mut scan)) => match scan.next() {
                 Some(paths) => {
-                    self.step = Step::Look(At::Corner(tidying));
+                    self.step = Step::Scan(At::Leftovers(scan));
                     Effect::Stat(paths)
                 }
                 None => return out.push(Effect::Idle),
@@ -424,32 +424,39 @@ impl Janitor {
         (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
     }
 
-    fn choose(&mut self, shelf: Shelf, from: usize, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
+    fn choose(
+        &mut self,
+        kind: BucketKind,
+        from: usize,
+        now: Millis,
+        wall: WallMillis,
+        out: &mut Vec<Effect>,
+    ) {
         let (retention, first) = (self.retention, self.first);
-        let facts = self.shelf(shelf);
+        let facts = self.facts(kind);
         let order = Bucket::all().skip(first).chain(Bucket::all().take(first));
         let due = order.skip(from).find(|bucket| {
             let facts = &facts[bucket.index()];
-            match shelf {
-                Shelf::Jobs => facts.is_due(&retention, wall),
-                Shelf::Groups => facts.has_aged(wall),
+            match kind {
+                BucketKind::Jobs => facts.is_due(&retention, wall),
+                BucketKind::Groups => facts.has_aged(wall),
             }
         });
-        match (due, shelf) {
+        match (due, kind) {
             (Some(bucket), _) => {
                 // An answer turns this step into a scan; without an answer a new round begins.
-                self.step = Step::Choose(shelf, self.position(bucket));
+                self.step = Step::Choose(kind, self.position(bucket));
                 self.asked = Some(now);
-                out.push(Effect::List(shelf, bucket));
+                out.push(Effect::List(kind, bucket));
             }
-            (None, shelf) if shelf == self.begins => self.choose(shelf.other(), 0, now, wall, out),
-            (None, Shelf::Jobs | Shelf::Groups) => {
-                // The next round takes the next corner, whatever the outcome of this one.
-                let corner = Corner::nth(self.corner);
-                self.corner = self.corner.wrapping_add(1);
-                self.step = Step::Look(At::Corner(Tidying::new(corner)));
+            (None, kind) if kind == self.begins => self.choose(kind.other(), 0, now, wall, out),
+            (None, BucketKind::Jobs | BucketKind::Groups) => {
+                // The next round takes the next list, whatever the outcome of this one.
+                let leftovers = Leftovers::nth(self.leftovers);
+                self.leftovers = self.leftovers.wrapping_add(1);
+                self.step = Step::Scan(At::Leftovers(LeftoverScan::new(leftovers)));
                 self.asked = Some(now);
-                out.push(Effect::Names(vec![corner.path()]));
+                out.push(Effect::Names(vec![leftovers.path()]));
             }
         }
     }

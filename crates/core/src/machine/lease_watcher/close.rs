@@ -1,8 +1,8 @@
 //! Closes the attempt of a worker that hangs.
 
 use super::{AssignmentKey, Case};
-use crate::job::Ending;
-use crate::machine::worker_registry::recovery::{Recovered, Stored};
+use crate::job::{ClosedAttempt, Ending};
+use crate::machine::worker_registry::recovery::Stored;
 use crate::name::{JobId, Kind, WorkerId};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
@@ -18,8 +18,8 @@ pub struct Revocation {
     pub kind: Kind,
     /// The attempt number.
     pub attempt: u32,
-    /// The new state of the job.
-    pub end: Recovered,
+    /// What the close did.
+    pub closed: ClosedAttempt,
 }
 
 impl Revocation {
@@ -38,12 +38,8 @@ pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(R
         return None;
     }
     let (assigned, read) = ((&assignment, assignment_version), (record, version));
-    let (closed, mut ops) = txn::take_back(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
+    let (record, mut ops) = txn::take_back(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
     ops.push(txn::shun(worker));
-    let end = match (assignment.cancel, closed.is_terminal()) {
-        (true, _) => Recovered::Cancelled,
-        (false, true) => Recovered::Dead,
-        (false, false) => Recovered::Queued,
-    };
-    Some((Revocation { worker, job, kind: closed.kind, attempt: assignment.attempt, end }, ops))
+    let closed = ClosedAttempt::of(&record);
+    Some((Revocation { worker, job, kind: record.kind, attempt: assignment.attempt, closed }, ops))
 }

@@ -3,8 +3,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, Mark};
-use crate::job::{AttemptEndKind, JobState, Membership, Next, Payload, Placement, Role, Verdict};
-use crate::machine::worker_registry::recovery::Recovered;
+use crate::job::{
+    AttemptEndKind, ClosedAttempt, JobState, Membership, Next, Payload, Placement, Role, Verdict,
+};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::{Reason, Rejection};
 use crate::txn::Op;
@@ -121,7 +122,8 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let close = txn::close(&job, worker, 5, Some(0), &closed, &next);
     assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Queued));
+    let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: false };
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
     assert!(leader.machine.is_empty());
 }
 
@@ -220,7 +222,8 @@ fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
     let case = Case { assignment: Stored::Value(flagged, 0), ..case(1, 0) };
     let batch = committed(leader.on(Event::Judged(vec![case])));
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Cancelled));
+    let closed = ClosedAttempt { how: AttemptEndKind::Cancelled, dead: false };
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
 }
 
 #[test]
@@ -281,7 +284,8 @@ fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
     assert_eq!(gone, expected);
     assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment and the inbox");
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.end == Recovered::Dead));
+    let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: true };
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
 }
 
 #[test]

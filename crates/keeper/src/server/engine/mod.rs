@@ -21,7 +21,7 @@
 //!   work in parallel; a batch above [`COMMIT_NODES`] or [`BATCH_BYTES`] waits for the disk.
 //! * **A pause of the server expires no session.** During a long commit, or while the process is stopped, requests of
 //!   clients wait in the inbox and in sockets. So the model's time advances only to a look at the inbox after which the
-//!   server has caught up (`looks`). An idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
+//!   server has caught up (`settled_time`). An idle server looks again after [`LOOK_AGAIN`](super::limits::LOOK_AGAIN).
 //! * **A connection that does not read is parked** (see [`Outbox`](super::outbox::Outbox)): its requests wait here
 //!   unanswered, in order. Each request keeps the session alive when it arrives. If the client never reads, its socket
 //!   is no longer read and its session expires.
@@ -29,7 +29,7 @@
 mod committer;
 mod connections;
 mod letter;
-mod looks;
+mod settled_time;
 
 use std::io;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use tracing::{debug, warn};
 use self::committer::{Committer, Done};
 pub(super) use self::connections::{Connection, Connections};
 use self::letter::Letter;
-use self::looks::Looks;
+use self::settled_time::SettledTime;
 use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
 use super::inbox::{Asked, Inbox, Message};
@@ -124,10 +124,10 @@ impl Engine {
     /// Runs until a stop message, or until a commit fails.
     pub(super) fn run(&mut self) -> Result<(), StopReason> {
         let mut batch = Vec::with_capacity(INBOX_REQUESTS);
-        let mut looks = Looks::default();
+        let mut settled_time = SettledTime::default();
         while !self.stopping {
-            let patience = self.patience();
-            let full = self.inbox.take(&mut batch, patience);
+            let timeout = self.timeout();
+            let full = self.inbox.take(&mut batch, timeout);
             let now = self.clock.now();
             let idle = batch.is_empty();
             for message in batch.drain(..) {
@@ -145,7 +145,7 @@ impl Engine {
             // While a commit takes long, connections with unanswered requests are not read, so the inbox may lack
             // requests that their clients have sent.
             if !self.committer.takes_longer(LOOK_AGAIN) {
-                self.tick(Now { monotonic_ms: looks.at(now.monotonic_ms, full, patience), ..now });
+                self.tick(Now { monotonic_ms: settled_time.at(now.monotonic_ms, full, timeout), ..now });
             }
             self.seal_if_clear()?;
             self.report()?;
@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// Returns how long to wait for messages.
-    fn patience(&self) -> Option<Duration> {
+    fn timeout(&self) -> Option<Duration> {
         let tick = self.model.next_tick().map(|due| self.clock.until(due).max(LOOK_AGAIN));
         let tidy = (self.untidy && self.committer.is_idle()).then_some(TIDY_AFTER);
         tick.into_iter().chain(tidy).min()

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::submit::NewJob;
 use super::submitted::Submitted;
 use crate::http::extract::{Bounded, Json, Traced};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -55,7 +55,7 @@ pub(super) enum One {
 /// Returns a permit for a large body, of those that may be read and submitted concurrently.
 pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     app.batches.try_acquire().map_err(|_| {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "batches").increment(1);
+        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "batches").increment(1);
         Fault::Saturated.because("the limit of concurrent batches is reached")
     })
 }
@@ -91,7 +91,7 @@ pub(super) async fn submit_batch(
     let answers = app.client.submit_many(jobs, |_| {}).await;
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
-    let told = Told(format!("{accepted} jobs accepted, {refused} not"));
+    let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));
     let jobs = answers.into_iter().map(|answer| match answer {
         Ok(job) => One::Accepted(Submitted::of(&job)),
         Err(error) => One::Refused { problem: error.into() },

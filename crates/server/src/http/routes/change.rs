@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::extract::Id;
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client;
@@ -36,7 +36,7 @@ impl Changed {
 
 impl IntoResponse for Changed {
     fn into_response(self) -> Response {
-        let told = Told(format!("job {} {}", self.id, self.outcome));
+        let told = AuditNote(format!("job {} {}", self.id, self.outcome));
         let mut answer = Answer(self).into_response();
         answer.extensions_mut().insert(told);
         answer

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::document::{KindDocument, LeaderDocument, WorkerDocument};
 use crate::http::extract::WorkerName;
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -96,7 +96,7 @@ pub(super) async fn drain_worker(
         }
     };
     let mut answer = Answer(WorkerChanged { id: id.to_string(), outcome }).into_response();
-    answer.extensions_mut().insert(Told(format!("worker {id} {outcome}")));
+    answer.extensions_mut().insert(AuditNote(format!("worker {id} {outcome}")));
     Ok(answer)
 }
 

@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 use crate::document::EventDocument;
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
-use crate::http::server::{Endless, Phase};
+use crate::http::server::{EventStream, Phase};
 use crate::http::state::App;
 use bellwether::client::{Event, Events, Heard};
 
@@ -85,7 +85,7 @@ struct Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        gauge!(metric::HTTP_STREAMS).decrement(1.0);
+        gauge!(metric::HTTP_EVENT_STREAMS).decrement(1.0);
     }
 }
 
@@ -111,14 +111,14 @@ pub(super) async fn follow_events(
     let job = which.job.map(JobId::new).transpose()?;
     let kind = which.kind.map(Kind::new).transpose()?;
     let permit = app.streams.clone().try_acquire_owned().map_err(|_| {
-        counter!(metric::HTTP_REFUSED, "why" => "streams").increment(1);
+        counter!(metric::HTTP_REFUSALS, "reason" => "streams").increment(1);
         Fault::Saturated.because("the limit of event streams is reached")
     })?;
     let mut events = app.client.events();
     if !matches!(timeout(WATCHING_WITHIN, events.watching()).await, Ok(true)) {
         return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));
     }
-    gauge!(metric::HTTP_STREAMS).increment(1.0);
+    gauge!(metric::HTTP_EVENT_STREAMS).increment(1.0);
     let follower = Follower {
         events,
         filter: Filter { job, kind },
@@ -132,7 +132,7 @@ pub(super) async fn follow_events(
     }));
     let head = [(CONTENT_TYPE.as_str(), "text/event-stream"), ("x-accel-buffering", "no")];
     let mut answer = (head, body).into_response();
-    answer.extensions_mut().insert(Endless);
+    answer.extensions_mut().insert(EventStream);
     Ok(answer)
 }
 

@@ -18,7 +18,7 @@ use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::document::{GroupDocument, GroupSummaryDocument};
 use crate::http::extract::{Asked, Bounded, GroupName, Json, Traced};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
@@ -95,7 +95,7 @@ pub(super) async fn make_group(
     let group = app.client.group(group).await?;
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
-    let told = Told(format!("group {}", view.id));
+    let told = AuditNote(format!("group {}", view.id));
     let mut answer = (location, Answer(GroupDocument::from(&view))).into_response();
     answer.extensions_mut().insert(told);
     Ok(answer)
@@ -282,6 +282,8 @@ pub(super) async fn submit_members(
         Err(error) => One::Refused { problem: error.into() },
     });
     let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();
-    answer.extensions_mut().insert(Told(format!("group {id}: {accepted} members accepted, {refused} not")));
+    answer
+        .extensions_mut()
+        .insert(AuditNote(format!("group {id}: {accepted} members accepted, {refused} not")));
     Ok(answer)
 }

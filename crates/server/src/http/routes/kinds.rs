@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::document::KindDocument;
 use crate::http::extract::KindName;
-use crate::http::front::{Caller, Told};
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::problem::Problem;
 use crate::http::state::App;
 
@@ -24,7 +24,7 @@ pub(super) struct KindChanged {
 
 impl IntoResponse for KindChanged {
     fn into_response(self) -> Response {
-        let told = Told(format!("kind {} {}", self.kind, self.outcome));
+        let told = AuditNote(format!("kind {} {}", self.kind, self.outcome));
         let mut answer = Answer(self).into_response();
         answer.extensions_mut().insert(told);
         answer

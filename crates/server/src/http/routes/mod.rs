@@ -25,7 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::SwaggerUi;
 
-use super::front::{self, Front, Operations};
+use super::layers::{self, Layers, Operations};
 use super::state::App;
 
 /// Limited separately from other requests.
@@ -48,12 +48,12 @@ pub(super) fn is_open(path: &str) -> bool {
 pub(super) fn router(app: App) -> Router {
     let (router, document) = described().split_for_parts();
     let operations = Operations::of_document(&document);
-    let front = Front { app: app.clone(), operations };
+    let layers = Layers { app: app.clone(), operations };
     router
         .merge(SwaggerUi::new(DOCS).url(DOCUMENT, document))
         .route("/", get(|| async { axum::response::Redirect::temporary("/docs/") }))
         .with_state(app)
-        .layer(from_fn_with_state(front, front::pass))
+        .layer(from_fn_with_state(layers, layers::pass))
 }
 
 /// The OpenAPI 3.1 document of the gateway's API.

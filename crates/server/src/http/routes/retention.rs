@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::document::RetentionDocument;
 use crate::http::extract::{Bounded, Json};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -151,7 +151,7 @@ pub(super) async fn set_retention(
     };
     let set = app.client.update_retention(changed).await?;
     let mut answer = Answer(RetentionDocument::from(set)).into_response();
-    answer.extensions_mut().insert(Told(format!("retention set to {set:?}")));
+    answer.extensions_mut().insert(AuditNote(format!("retention set to {set:?}")));
     Ok(answer)
 }
 
@@ -174,7 +174,7 @@ pub(super) async fn purge_jobs(
     Json(new): Json<NewPurge>,
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
-        counter!(metric::HTTP_REFUSED, "why" => "purges").increment(1);
+        counter!(metric::HTTP_REFUSALS, "reason" => "purges").increment(1);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
     let kind = new.kind.map(Kind::new).transpose()?;
@@ -194,6 +194,6 @@ pub(super) async fn purge_jobs(
     };
     let Purged { buckets: _, matched, removed, young } = done;
     let mut answer = Answer(PurgeAnswer { matched, removed, young, complete }).into_response();
-    answer.extensions_mut().insert(Told(format!("{removed} records removed, complete {complete}")));
+    answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
     Ok(answer)
 }

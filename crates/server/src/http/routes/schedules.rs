@@ -15,7 +15,7 @@ use super::submit::{NewJob, accepted, instant};
 use super::submitted::Submitted;
 use crate::document::ScheduleDocument;
 use crate::http::extract::{Bounded, Json, ScheduleName};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -138,7 +138,7 @@ impl NewSchedule {
 
 fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
     let mut answer = (status, Answer(ScheduleDocument::from(schedule))).into_response();
-    answer.extensions_mut().insert(Told(what));
+    answer.extensions_mut().insert(AuditNote(what));
     answer
 }
 
@@ -222,7 +222,7 @@ pub(super) async fn remove_schedule(
     let there = app.client.schedules().remove(&id).await?;
     let mut answer = StatusCode::NO_CONTENT.into_response();
     let done = if there { "removed" } else { "did not exist" };
-    answer.extensions_mut().insert(Told(format!("schedule {id} {done}")));
+    answer.extensions_mut().insert(AuditNote(format!("schedule {id} {done}")));
     Ok(answer)
 }
 

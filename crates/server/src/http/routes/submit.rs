@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::submitted::Submitted;
 use crate::http::extract::{Bounded, Json, Traced, shallow};
-use crate::http::front::Told;
+use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -242,7 +242,7 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
     if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{}", submitted.id)) {
         headers.insert(LOCATION, location);
     }
-    let told = Told(format!("job {}: {}", submitted.id, submitted.accepted));
+    let told = AuditNote(format!("job {}: {}", submitted.id, submitted.accepted));
     let mut answer = (status, headers, Answer(submitted)).into_response();
     answer.extensions_mut().insert(told);
     answer

@@ -43,7 +43,7 @@ pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
 /// Returns a permit for a long poll.
 pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     app.waits.try_acquire().map_err(|_| {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "waits").increment(1);
+        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "waits").increment(1);
         Fault::Saturated.because("the limit of concurrent waits is reached: read the current state instead")
     })
 }

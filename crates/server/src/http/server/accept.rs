@@ -89,7 +89,7 @@ impl Acceptor {
 
     /// Answers 503 unless TLS is on, because the handshake is the expensive part.
     fn turn_away(&self, mut stream: TcpStream) {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSED, "why" => "connections").increment(1);
+        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "connections").increment(1);
         if self.tls.is_some() {
             return;
         }

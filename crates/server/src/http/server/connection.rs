@@ -1,5 +1,5 @@
-//! One connection, served by hyper: HTTP/1.1, keep-alive, one request after another. An endless answer is taken over
-//! from hyper ([`endless`]).
+//! One connection, served by hyper: HTTP/1.1, keep-alive, one request after another. An event stream is taken over
+//! from hyper ([`event_stream`]).
 //!
 //! A peer that sends headers slowly, is idle, or reads its answer slowly is disconnected. So the memory of a connection
 //! is bounded by its buffers, and its duration by timers.
@@ -25,9 +25,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::Phase;
-use super::endless::{self, Exit};
-use super::patience::Patient;
-use crate::http::front::Peer;
+use super::event_stream::{self, Exit};
+use super::write_timeout::WriteTimeout;
+use crate::http::layers::Peer;
 use crate::http::limits::{MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
 
 /// `header_time` limits the time for headers and the idle time.
@@ -45,7 +45,7 @@ pub(super) async fn serve<S>(
     let by_hyper = Box::pin(by_hyper(stream, peer, router, header_time, phase.clone()));
     let Some((stream, body)) = by_hyper.await else { return };
     tokio::select! {
-        ended = endless::write(stream, body) => log(peer, ended),
+        ended = event_stream::write(stream, body) => log(peer, ended),
         _ = phase.wait_for(|phase| *phase == Phase::Over) => {}
     }
 }
@@ -57,11 +57,11 @@ async fn by_hyper<S>(
     router: Router,
     header_time: Duration,
     mut phase: watch::Receiver<Phase>,
-) -> Option<(Patient<S>, Body)>
+) -> Option<(WriteTimeout<S>, Body)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stream = Patient::new(stream, STALLED_AFTER);
+    let stream = WriteTimeout::new(stream, STALLED_AFTER);
     let exit = Arc::new(Exit::new(stream.waits()));
     let service = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -151,7 +151,7 @@ mod tests {
     use tokio::task::JoinHandle;
     use tokio::time::timeout;
 
-    use super::super::Endless;
+    use super::super::EventStream;
     use super::*;
 
     const SOON: Duration = Duration::from_secs(10);
@@ -182,7 +182,7 @@ mod tests {
             let silent = async move { until.wait_for(|phase| *phase > Phase::Serving).await.map(drop).ok() };
             let silent = futures::stream::once(silent).filter_map(async |_| None);
             let mut answer = Body::from_stream(said.chain(silent)).into_response();
-            answer.extensions_mut().insert(Endless);
+            answer.extensions_mut().insert(EventStream);
             answer
         });
         let router = Router::new().route("/few", get(async || "few")).route("/on", on);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endless_answer_follows_complete_answers_and_ends_with_the_gateway() {
+    async fn an_event_stream_follows_complete_answers_and_ends_with_the_gateway() {
         let mut served = served("GET /few HTTP/1.1\r\n\r\nGET /few HTTP/1.1\r\n\r\nGET /on HTTP/1.1\r\n\r\n");
         for _ in 0..2 {
             let few = served.read_until("\r\n\r\nfew").await;

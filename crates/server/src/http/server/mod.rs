@@ -10,8 +10,8 @@
 
 mod accept;
 mod connection;
-mod endless;
-mod patience;
+mod event_stream;
+mod write_timeout;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use super::routes;
 use super::state::App;
 use accept::Acceptor;
 use bellwether::client::Client;
-pub(super) use endless::Endless;
+pub(super) use event_stream::EventStream;
 
 /// Time for running requests to end when the gateway stops. Long polls and event streams end immediately.
 const STOP_WITHIN: Duration = Duration::from_secs(5);

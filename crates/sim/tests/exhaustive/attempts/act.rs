@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
-use bellwether_core::job::{AttemptEndKind, JobRecord, Payload};
+use bellwether_core::job::{AttemptEndKind, ClosedAttempt, JobRecord, Payload};
 use bellwether_core::machine::lease_watcher::LEASE_MARGIN;
 use bellwether_core::machine::worker::executor_pool::Run;
 use bellwether_core::machine::worker::inbox_watcher;
@@ -99,7 +99,7 @@ impl Attempts {
                     // If another attempt was closed since, ZooKeeper no longer shows how this one ended.
                     let last = last.filter(|last| last.attempt.number == attempt);
                     let truth = last.is_none_or(|last| match settled {
-                        Settled::Closed { how, .. } => {
+                        Settled::Closed(ClosedAttempt { how, .. }) => {
                             how != AttemptEndKind::Lost && last.how == how && last.attempt.worker == worker(n)
                         }
                         Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bellwether_core::budget::MIN_RETENTION;
-use bellwether_core::machine::janitor::{Effect, Event, Found, Janitor, Shelf};
+use bellwether_core::machine::janitor::{BucketKind, Effect, Event, Found, Janitor};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
 use bellwether_core::time::Millis;
@@ -37,14 +37,14 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
                 Event::Go
             }
             Effect::Settings => Event::Settings(Ok((Some(retention()), Some(wall)))),
-            Effect::Count(shelf, buckets) => {
-                let counts = buckets.iter().map(|bucket| count(zk, shelf, *bucket)).collect();
-                Event::Counted(shelf, buckets, Ok(counts))
+            Effect::Count(kind, buckets) => {
+                let counts = buckets.iter().map(|bucket| count(zk, kind, *bucket)).collect();
+                Event::Counted(kind, buckets, Ok(counts))
             }
-            Effect::List(shelf, bucket) => {
-                let parent = shelf.path(bucket);
+            Effect::List(kind, bucket) => {
+                let parent = kind.path(bucket);
                 let names = zk.children(&parent).unwrap_or_default().into_iter().map(str::to_owned);
-                Event::Listed(shelf, bucket, Ok(names.collect()))
+                Event::Listed(kind, bucket, Ok(names.collect()))
             }
             Effect::Read(jobs) => {
                 let found = jobs.iter().map(|job| match zk.get(&path::record(job)) {
@@ -74,10 +74,10 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
     }
 }
 
-fn count(zk: &ZooKeeper, shelf: Shelf, bucket: Bucket) -> usize {
-    let own = match shelf {
-        Shelf::Jobs => bucket == Bucket::of(&job()),
-        Shelf::Groups => false,
+fn count(zk: &ZooKeeper, kind: BucketKind, bucket: Bucket) -> usize {
+    let own = match kind {
+        BucketKind::Jobs => bucket == Bucket::of(&job()),
+        BucketKind::Groups => false,
     };
-    if own { zk.names(&shelf.path(bucket)).count() } else { 0 }
+    if own { zk.names(&kind.path(bucket)).count() } else { 0 }
 }

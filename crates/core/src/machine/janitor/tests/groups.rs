@@ -76,15 +76,15 @@ impl Tree {
                         self.stage.removed += count;
                         continue;
                     }
-                    Effect::Count(Shelf::Groups, buckets) => {
+                    Effect::Count(BucketKind::Groups, buckets) => {
                         let there = self.zookeeper.get(&path::group(&id())).is_some();
                         let count = |of: &Bucket| usize::from(there && *of == Bucket::of_group(&id()));
                         let counts = buckets.iter().map(count).collect();
-                        Event::Counted(Shelf::Groups, buckets, Ok(counts))
+                        Event::Counted(BucketKind::Groups, buckets, Ok(counts))
                     }
-                    Effect::List(Shelf::Groups, bucket) => {
+                    Effect::List(BucketKind::Groups, bucket) => {
                         self.read += 1;
-                        Event::Listed(Shelf::Groups, bucket, Ok(vec![id().to_string()]))
+                        Event::Listed(BucketKind::Groups, bucket, Ok(vec![id().to_string()]))
                     }
                     Effect::Groups(groups) => {
                         let found = (self.group.clone(), 4, self.stage.wall());

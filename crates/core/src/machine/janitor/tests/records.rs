@@ -31,7 +31,12 @@ fn a_bucket_is_not_read_again_before_a_record_can_be_due() {
     for _ in 0..10 {
         stage.after(ROUND).round();
     }
-    assert_eq!(stage.asked.len(), 10 * 8, "settings, six counts and one corner: {:?}", stage.asked.last());
+    assert_eq!(
+        stage.asked.len(),
+        10 * 8,
+        "settings, six counts and one list of leftovers: {:?}",
+        stage.asked.last()
+    );
 }
 
 #[test]
@@ -87,13 +92,13 @@ fn a_concurrently_retried_job_stays_and_the_others_are_removed() {
     stage.records.remove(&job(2));
     stage.records.insert(job(2), Found::Left);
     stage.round_but(|request| match request {
-        Effect::Count(Shelf::Jobs, buckets) => {
+        Effect::Count(BucketKind::Jobs, buckets) => {
             let counts = buckets.iter().map(|of| if *of == bucket { 3 } else { 0 }).collect();
-            Some(Event::Counted(Shelf::Jobs, buckets.clone(), Ok(counts)))
+            Some(Event::Counted(BucketKind::Jobs, buckets.clone(), Ok(counts)))
         }
-        Effect::List(shelf, of) => {
+        Effect::List(kind, of) => {
             let names = jobs.iter().map(ToString::to_string).collect();
-            Some(Event::Listed(*shelf, *of, Ok(names)))
+            Some(Event::Listed(*kind, *of, Ok(names)))
         }
         Effect::Read(jobs) => {
             let found = jobs.iter().map(|job| records.remove(job).unwrap()).collect();
@@ -128,11 +133,11 @@ fn the_next_round_repeats_any_unanswered_request() {
     let table: [(&str, Refuse); 5] = [
         ("settings", |request| matches!(request, Effect::Settings).then_some(Event::Settings(Err(())))),
         ("counts", |request| match request {
-            Effect::Count(shelf, buckets) => Some(Event::Counted(*shelf, buckets.clone(), Err(()))),
+            Effect::Count(kind, buckets) => Some(Event::Counted(*kind, buckets.clone(), Err(()))),
             _ => None,
         }),
         ("list", |request| match request {
-            Effect::List(shelf, bucket) => Some(Event::Listed(*shelf, *bucket, Err(()))),
+            Effect::List(kind, bucket) => Some(Event::Listed(*kind, *bucket, Err(()))),
             _ => None,
         }),
         ("read", |request| match request {

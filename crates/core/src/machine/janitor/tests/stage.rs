@@ -114,16 +114,16 @@ impl Stage {
             Effect::Settings => {
                 Event::Settings(Ok((self.retention, Some(self.claimed.unwrap_or(self.wall())))))
             }
-            Effect::Count(Shelf::Jobs, buckets) => {
+            Effect::Count(BucketKind::Jobs, buckets) => {
                 let counts = buckets.iter().map(|bucket| of(*bucket).count()).collect();
-                Event::Counted(Shelf::Jobs, buckets, Ok(counts))
+                Event::Counted(BucketKind::Jobs, buckets, Ok(counts))
             }
-            Effect::Count(Shelf::Groups, buckets) => {
+            Effect::Count(BucketKind::Groups, buckets) => {
                 let counts = vec![0; buckets.len()];
-                Event::Counted(Shelf::Groups, buckets, Ok(counts))
+                Event::Counted(BucketKind::Groups, buckets, Ok(counts))
             }
-            Effect::List(shelf, bucket) => {
-                Event::Listed(shelf, bucket, Ok(of(bucket).map(|job| job.to_string()).collect()))
+            Effect::List(kind, bucket) => {
+                Event::Listed(kind, bucket, Ok(of(bucket).map(|job| job.to_string()).collect()))
             }
             Effect::Read(jobs) => {
                 let found = |job| self.records.get(job).cloned().unwrap_or(Found::Absent);
@@ -134,7 +134,7 @@ impl Stage {
                 let outcome = self.commit(&batch);
                 Event::Committed(batch, outcome)
             }
-            // The corners are empty.
+            // There are no leftovers.
             Effect::Names(parents) => Event::Names(Ok(vec![None; parents.len()])),
             other => panic!("{other:?} is not a request"),
         }

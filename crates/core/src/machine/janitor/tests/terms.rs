@@ -7,7 +7,7 @@ use super::stage::{Stage, WALL, retention};
 use crate::job::Verdict;
 
 /// Returns the first bucket that a term lists when all buckets have entries.
-fn first_of_term(epoch: i32) -> (Shelf, usize) {
+fn first_of_term(epoch: i32) -> (BucketKind, usize) {
     let mut janitor = Janitor::new(epoch);
     let mut events = vec![Event::Go];
     for now in 0.. {
@@ -18,11 +18,11 @@ fn first_of_term(epoch: i32) -> (Shelf, usize) {
             match effect {
                 Effect::Rest(_) => {}
                 Effect::Settings => events.push(Event::Settings(Ok((Some(retention()), Some(WALL))))),
-                Effect::Count(shelf, buckets) => {
+                Effect::Count(kind, buckets) => {
                     let counts = vec![1; buckets.len()];
-                    events.push(Event::Counted(shelf, buckets, Ok(counts)));
+                    events.push(Event::Counted(kind, buckets, Ok(counts)));
                 }
-                Effect::List(shelf, bucket) => return (shelf, bucket.index()),
+                Effect::List(kind, bucket) => return (kind, bucket.index()),
                 other => panic!("{other:?}"),
             }
         }
@@ -34,9 +34,9 @@ fn first_of_term(epoch: i32) -> (Shelf, usize) {
 #[test]
 fn short_terms_reach_every_bucket() {
     let firsts: Vec<_> = (1..=512).map(first_of_term).collect();
-    for shelf in [Shelf::Jobs, Shelf::Groups] {
-        let buckets = firsts.iter().filter(|(listed, _)| *listed == shelf).map(|(_, bucket)| bucket);
-        assert_eq!(buckets.collect::<BTreeSet<_>>().len(), 256, "{shelf:?}");
+    for kind in [BucketKind::Jobs, BucketKind::Groups] {
+        let buckets = firsts.iter().filter(|(listed, _)| *listed == kind).map(|(_, bucket)| bucket);
+        assert_eq!(buckets.collect::<BTreeSet<_>>().len(), 256, "{kind:?}");
     }
 }
 
@@ -46,7 +46,7 @@ fn a_pass_reaches_every_bucket_from_any_start() {
     (0..2_000).for_each(|n| stage.end(n, Verdict::Dead));
     stage.round();
     let listed = stage.asked.iter().filter_map(|effect| match effect {
-        Effect::List(Shelf::Jobs, bucket) => Some(bucket.index()),
+        Effect::List(BucketKind::Jobs, bucket) => Some(bucket.index()),
         _ => None,
     });
     let listed: Vec<_> = listed.collect();

@@ -306,7 +306,7 @@ fn a_close_that_waited_long_reads_the_record_before_it_is_sent() {
     assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
     world.settle();
     assert_eq!(world.settled.len(), 1);
-    assert!(matches!(world.settled[0].1, Settled::Closed { .. }), "no other process closed the attempt");
+    assert!(matches!(world.settled[0].1, Settled::Closed(_)), "no other process closed the attempt");
 }
 
 /// S9: leader and worker may both write that the lease expired; a result is dropped.
@@ -371,7 +371,7 @@ proptest! {
             let how = record.last.unwrap().how;
             let as_written = match said[0] {
                 Settled::Zombie => how == AttemptEndKind::Lost,
-                Settled::Closed { how: said, .. } => said == how && how != AttemptEndKind::Lost,
+                Settled::Closed(closed) => closed.how == how && how != AttemptEndKind::Lost,
             };
             prop_assert!(as_written, "{:?} is stored, but {:?} was reported", how, said);
             prop_assert_eq!(world.places(n), usize::from(!record.is_terminal()), "the job is in exactly one place");

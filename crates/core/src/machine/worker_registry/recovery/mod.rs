@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::job::{Assignment, Ending, JobRecord};
+use crate::job::{Assignment, ClosedAttempt, Ending, JobRecord};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
@@ -105,24 +105,13 @@ pub enum Fate {
     Closed {
         /// Its kind.
         kind: Kind,
-        /// The new state of the job.
-        end: Recovered,
+        /// What the close did.
+        closed: ClosedAttempt,
     },
     /// It cannot be decoded and is moved to quarantine, for this reason.
     Quarantined(String),
     /// The job is already terminal or deleted.
     Stale,
-}
-
-/// The state of a job after the loss of its worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Recovered {
-    /// Requeued.
-    Queued,
-    /// Dead, after its last allowed loss.
-    Dead,
-    /// Cancelled, as requested by a client.
-    Cancelled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -342,13 +331,8 @@ fn decide(
             // An assignment that does not match the record is handed back without a loss, as its worker would do.
             let ending = if assignment.agrees(&record) { Ending::Lost } else { Ending::Released };
             let (assigned, read) = ((&assignment, assignment_version), (record, version));
-            let (closed, ops) = txn::take_back(&job, worker, assigned, read, ending, gone, wall);
-            let end = match (assignment.cancel, closed.is_terminal()) {
-                (true, _) => Recovered::Cancelled,
-                (false, true) => Recovered::Dead,
-                (false, false) => Recovered::Queued,
-            };
-            (Fate::Closed { kind: closed.kind, end }, ops)
+            let (record, ops) = txn::take_back(&job, worker, assigned, read, ending, gone, wall);
+            (Fate::Closed { closed: ClosedAttempt::of(&record), kind: record.kind }, ops)
         }
     };
     Some((Item { job, fate }, ops))

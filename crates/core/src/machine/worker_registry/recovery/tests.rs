@@ -86,9 +86,10 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
         ops[2]
     );
     let after = bench.answer(batch, Outcome::Applied(()));
-    assert!(
-        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { end: Recovered::Queued, .. }, .. })),
-        "{after:?}"
+    let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: false };
+    assert_eq!(
+        after[0],
+        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
     );
     assert_eq!(after[1], Effect::List(worker()));
 }
@@ -118,9 +119,10 @@ fn a_poison_job_is_dead_after_its_last_loss() {
     let batch = bench.read(vec![orphan("a", false, JobRecord { losses: 1, attempts: 1, ..record() })]);
     assert_eq!(batch.ops().count(), 3, "the job is not queued");
     let after = bench.answer(batch, Outcome::Applied(()));
-    assert!(
-        matches!(&after[0], Effect::Closed(Item { fate: Fate::Closed { end: Recovered::Dead, .. }, .. })),
-        "{after:?}"
+    let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: true };
+    assert_eq!(
+        after[0],
+        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
     );
 }
 
@@ -168,6 +170,12 @@ fn an_assignment_with_a_wrong_attempt_is_handed_back_without_a_loss() {
     let closed = crate::wire::decode::<JobRecord>(data).unwrap();
     let how = closed.last.map(|last| last.how);
     assert_eq!((closed.attempts, closed.losses, how), (1, 0, Some(AttemptEndKind::Released)));
+    let after = bench.answer(batch, Outcome::Applied(()));
+    let closed = ClosedAttempt { how: AttemptEndKind::Released, dead: false };
+    assert_eq!(
+        after[0],
+        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
+    );
 }
 
 #[test]

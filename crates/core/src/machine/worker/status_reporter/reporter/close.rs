@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Next, Progress, Verdict};
+use crate::job::{Assignment, Attempt, AttemptEndKind, ClosedAttempt, Ending, JobRecord, Next, Progress};
 use crate::machine::worker::{BELIEVED, Finished, Found, Look};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
@@ -54,12 +54,7 @@ enum Try {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settled {
     /// Closed by this worker.
-    Closed {
-        /// How the attempt ended.
-        how: AttemptEndKind,
-        /// Whether the job is dead.
-        dead: bool,
-    },
+    Closed(ClosedAttempt),
     /// Closed by another process: this worker's result is dropped.
     Zombie,
 }
@@ -199,7 +194,7 @@ impl Close {
     }
 
     pub(super) fn as_written(&self) -> Settled {
-        settled(&self.after)
+        Settled::Closed(ClosedAttempt::of(&self.after))
     }
 
     pub(super) fn decide(self, found: &Found) -> Decision {
@@ -208,7 +203,8 @@ impl Close {
                 self.still_open(found)
             }
             Look::There(record, _) if self.is_ours(record) => {
-                Decision::Settled(Box::new(self), settled(record))
+                let settled = Settled::Closed(ClosedAttempt::of(record));
+                Decision::Settled(Box::new(self), settled)
             }
             Look::There(..) | Look::Unreadable { .. } | Look::Absent => {
                 Decision::Settled(Box::new(self), Settled::Zombie)
@@ -286,10 +282,4 @@ impl Close {
 /// Returns the ending of an attempt with the cancel flag: a result counts, anything else becomes a cancellation.
 fn flagged(ending: Ending) -> Ending {
     if matches!(ending, Ending::Succeeded(_)) { ending } else { Ending::Cancelled }
-}
-
-fn settled(record: &JobRecord) -> Settled {
-    let how = record.last.map_or(AttemptEndKind::Lost, |last| last.how);
-    let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
-    Settled::Closed { how, dead }
 }

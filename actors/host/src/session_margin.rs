@@ -21,14 +21,14 @@ const HALF: Duration = Duration::from_secs(30);
 /// Records the margin and the timeout of this session. Holds no session handle, so the session can end.
 pub(crate) fn show(zk: &Zk) -> Owned {
     let (trust, timeout) = (zk.trust(), zk.session_timeout());
-    gauge!(metric::SESSION_TIMEOUT).set(timeout.as_secs_f64());
+    gauge!(metric::SESSION_TIMEOUT_SECONDS).set(timeout.as_secs_f64());
     let mut least = Least::new(timeout);
     let began = Instant::now();
     Owned::spawn(async move {
         loop {
             let now = Instant::now();
             let margin = trust.until().saturating_duration_since(now);
-            gauge!(metric::SESSION_MARGIN).set(least.note(now - began, margin).as_secs_f64());
+            gauge!(metric::SESSION_MARGIN_SECONDS).set(least.note(now - began, margin).as_secs_f64());
             sleep(timeout / LOOKS).await;
         }
     })
@@ -36,7 +36,7 @@ pub(crate) fn show(zk: &Zk) -> Owned {
 
 /// Records a margin of zero: there is no session.
 pub(crate) fn hide() {
-    gauge!(metric::SESSION_MARGIN).set(0.0);
+    gauge!(metric::SESSION_MARGIN_SECONDS).set(0.0);
 }
 
 /// The minimum of a value in the current window and in the previous one.

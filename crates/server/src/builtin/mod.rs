@@ -1,4 +1,4 @@
-//! The stock kinds: small jobs to try a cluster with, and `exec`, which runs programs.
+//! The built-in kinds: small jobs to try a cluster with, and `exec`, which runs programs.
 //!
 //! | kind | payload | result |
 //! | --- | --- | --- |
@@ -23,7 +23,8 @@ use serde::Deserialize;
 
 use bellwether::handler::{self, HandlerError, Handlers, with_state};
 
-/// Returns all stock kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
+/// Returns all built-in kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
+#[must_use]
 pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
     let sleep =
         handler::job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await });

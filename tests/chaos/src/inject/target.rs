@@ -3,7 +3,7 @@
 use bellwether_core::path;
 use fastrand::Rng;
 
-use crate::fault::Whom;
+use crate::fault::Target;
 use crate::servers::Kind;
 use crate::stage::Stage;
 
@@ -15,12 +15,12 @@ pub(super) fn servers(stage: &Stage) -> std::ops::Range<usize> {
 }
 
 /// Returns a running node: the leader, or another.
-pub(super) async fn node(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+pub(super) async fn node(stage: &Stage, target: Target, rng: &mut Rng) -> Option<usize> {
     let leader = stage.operator.leader().await.and_then(|node| stage.index_of(&node));
     let leader = leader.filter(|leader| stage.nodes[*leader].runs());
-    match whom {
-        Whom::Leader => leader,
-        Whom::Other => {
+    match target {
+        Target::Leader => leader,
+        Target::Other => {
             let others = (0..stage.nodes.len()).filter(|node| Some(*node) != leader);
             let others: Vec<_> = others.filter(|node| stage.nodes[*node].runs()).collect();
             rng.choice(others)
@@ -32,11 +32,11 @@ pub(super) fn any_node(stage: &Stage, rng: &mut Rng) -> Option<usize> {
     rng.choice((0..stage.nodes.len()).filter(|node| stage.nodes[*node].runs()).collect::<Vec<_>>())
 }
 
-pub(super) fn server(stage: &Stage, whom: Whom, rng: &mut Rng) -> Option<usize> {
+pub(super) fn server(stage: &Stage, target: Target, rng: &mut Rng) -> Option<usize> {
     let leader = stage.servers.leader()?;
-    match whom {
-        Whom::Leader => Some(leader),
-        Whom::Other => rng.choice(servers(stage).filter(|member| *member != leader).collect::<Vec<_>>()),
+    match target {
+        Target::Leader => Some(leader),
+        Target::Other => rng.choice(servers(stage).filter(|member| *member != leader).collect::<Vec<_>>()),
     }
 }
 

@@ -15,16 +15,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The stream, and the timer of a blocked write.
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     waits: Arc<AtomicBool>,
 }
 
-impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None, waits: Arc::default() }
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, stalled: None, waits: Arc::default() }
     }
 
     /// Whether the last write is blocked by the peer. Only the task that polls the stream may rely on it.
@@ -38,7 +38,7 @@ impl<S> Patient<S> {
             self.stalled = None;
             return written;
         }
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => {
@@ -49,7 +49,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -59,7 +59,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)
@@ -95,16 +95,16 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(500);
+    const TIMEOUT: Duration = Duration::from_millis(500);
 
     #[tokio::test]
     async fn a_peer_that_stops_reading_is_disconnected_and_a_slow_peer_is_not() {
         let (near, mut far) = tokio::io::duplex(4);
-        let mut near = Patient::new(near, PATIENCE);
+        let mut near = WriteTimeout::new(near, TIMEOUT);
         let slow = async {
             let mut read = [0; 4];
             for _ in 0..3 {
-                tokio::time::sleep(PATIENCE / 5).await;
+                tokio::time::sleep(TIMEOUT / 5).await;
                 far.read_exact(&mut read).await.unwrap();
             }
             far

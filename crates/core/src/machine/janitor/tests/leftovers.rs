@@ -1,19 +1,19 @@
-//! Tests of corners: notes without a record, and containers that were never used.
+//! Tests of leftovers: notes without a record, and containers that were never used.
 
 use super::super::*;
 use super::stage::{Stage, WALL, job};
 use crate::outcome::{Reason, Rejection};
 use crate::txn::Op;
 
-/// Runs rounds in which one corner has these znodes; returns the operations committed for it.
-fn tidied(corner: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcome<()>) -> Vec<Vec<Op>> {
+/// Runs rounds in which one list has these znodes; returns the operations committed for it.
+fn tidied(parent: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcome<()>) -> Vec<Vec<Op>> {
     let mut stage = Stage::new();
     let mut committed = Vec::new();
-    let mut looked = false;
-    while !looked {
+    let mut listed = false;
+    while !listed {
         stage.round_but(|request| match request {
-            Effect::Names(parents) if parents == &[corner.to_owned()] => {
-                looked = true;
+            Effect::Names(parents) if parents == &[parent.to_owned()] => {
+                listed = true;
                 let names = names.iter().map(|name| (*name).to_owned()).collect();
                 Some(Event::Names(Ok(vec![Some(names)])))
             }
@@ -38,10 +38,10 @@ fn an_unused_container_is_removed_after_an_hour() {
     let (old, new) = (WallMillis(WALL.0 - 3_600_000), WallMillis(WALL.0 - 1_000));
     let stats = [Some((old, 0)), Some((new, 0)), Some((old, 2)), None];
     let lanes = Bucket::all().nth(4).unwrap().lanes();
-    for corner in [path::DELAYED, &lanes] {
-        let committed = tidied(corner, &["1", "2", "3", "4"], &stats, &Outcome::Applied(()));
-        let gone = Op::Delete { path: format!("{corner}/1"), version: None };
-        assert_eq!(committed, [vec![txn::fence(7), gone]], "{corner}");
+    for parent in [path::DELAYED, &lanes] {
+        let committed = tidied(parent, &["1", "2", "3", "4"], &stats, &Outcome::Applied(()));
+        let gone = Op::Delete { path: format!("{parent}/1"), version: None };
+        assert_eq!(committed, [vec![txn::fence(7), gone]], "{parent}");
     }
 }
 
@@ -59,7 +59,7 @@ fn a_note_without_a_record_is_removed_unless_the_job_is_resubmitted() {
 
 /// A lost reply.
 #[test]
-fn a_corner_without_an_answer_is_scanned_again_at_its_next_turn() {
+fn leftovers_without_an_answer_are_scanned_again_at_their_next_turn() {
     let (mut stage, mut asked) = (Stage::new(), Vec::new());
     for _ in 0..300 {
         stage.round_but(|request| match request {
@@ -70,7 +70,7 @@ fn a_corner_without_an_answer_is_scanned_again_at_its_next_turn() {
             _ => None,
         });
     }
-    let times = |corner: &str| asked.iter().filter(|asked| *asked == corner).count();
+    let times = |parent: &str| asked.iter().filter(|asked| *asked == parent).count();
     assert!(times(path::QUARANTINE) >= 18 && times(path::DELAYED) >= 18);
     assert!(Bucket::all().all(|bucket| times(&bucket.lanes()) >= 1));
 }

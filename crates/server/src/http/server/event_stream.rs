@@ -1,11 +1,11 @@
-//! Endless answers leave hyper.
+//! Event streams are taken over from hyper.
 //!
 //! hyper holds two buffers of 8 KiB per connection, and memory for every state of a connection. An event stream lives
 //! for hours with a few bytes per minute, and there are thousands of them. So once hyper has written the head of such
 //! an answer, the connection is taken over and the memory of hyper is freed:
 //!
 //! ```text
-//! request ──▶ hyper ──▶ route: an answer marked Endless ──▶ hyper writes its head, asks for its body
+//! request ──▶ hyper ──▶ route: an answer marked EventStream ──▶ hyper writes its head, asks for its body
 //!                                                              └─▶ Exit ──▶ the body is written here, chunk by chunk
 //! ```
 //!
@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Marks an answer, in its extensions, whose body is a stream that lasts as long as the connection.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::http) struct Endless;
+pub(in crate::http) struct EventStream;
 
 /// Takes the body of an answer from hyper. Shared by the service that hyper calls, the stream that hyper writes to, and
 /// the task that drives hyper. One task polls all three.
@@ -50,9 +50,9 @@ impl Exit {
         request.version() == Version::HTTP_11 && request.method() != Method::HEAD
     }
 
-    /// Returns the answer for hyper. For an endless answer this is the head with a body that yields nothing.
+    /// Returns the answer for hyper. For an event stream this is the head with a body that yields nothing.
     pub(super) fn answer(self: Arc<Self>, answer: Response<Body>) -> Response<Body> {
-        if answer.extensions().get::<Endless>().is_none() {
+        if answer.extensions().get::<EventStream>().is_none() {
             return answer;
         }
         let (mut head, body) = answer.into_parts();
@@ -154,7 +154,7 @@ mod tests {
         let plain = Arc::clone(&exit).answer(Response::new(Body::from("x")));
         assert!(!plain.headers().contains_key(CONNECTION));
         let mut marked = Response::new(body(&["x"]));
-        marked.extensions_mut().insert(Endless);
+        marked.extensions_mut().insert(EventStream);
         let mut silent = Arc::clone(&exit).answer(marked).into_body();
         assert!(exit.taken().is_none(), "hyper has not polled the body");
         let asked = futures::FutureExt::now_or_never(silent.frame());

@@ -21,7 +21,7 @@ enum Key {
 
 /// A handle, cheap to clone.
 #[derive(Debug, Clone)]
-pub(in crate::http) struct Room(Arc<Inside>);
+pub(in crate::http) struct Admission(Arc<Inside>);
 
 #[derive(Debug)]
 struct Inside {
@@ -39,18 +39,18 @@ struct UnderWay {
 
 /// The permit of one request, returned when dropped.
 #[derive(Debug)]
-pub(super) struct Guest {
-    room: Room,
+pub(super) struct Permit {
+    admission: Admission,
     key: Key,
 }
 
-impl Room {
+impl Admission {
     pub(in crate::http) fn new(most: usize, most_of_one: usize) -> Self {
         Self(Arc::new(Inside { most, most_of_one, under_way: Mutex::default() }))
     }
 
     /// Returns 503 if the total limit is reached, 429 if the limit of this caller is reached.
-    pub(super) fn enter(&self, caller: &Caller) -> Result<Guest, Problem> {
+    pub(super) fn enter(&self, caller: &Caller) -> Result<Permit, Problem> {
         let key = match &*caller.name {
             "anonymous" => Key::Address(caller.address),
             _ => Key::Token(Arc::clone(&caller.name)),
@@ -70,13 +70,13 @@ impl Room {
         }
         *of_one += 1;
         under_way.all += 1;
-        Ok(Guest { room: self.clone(), key })
+        Ok(Permit { admission: self.clone(), key })
     }
 }
 
-impl Drop for Guest {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut under_way = self.room.0.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.admission.0.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.all -= 1;
         if let Some(of_one) = under_way.of_one.get_mut(&self.key) {
             *of_one -= 1;
@@ -87,8 +87,8 @@ impl Drop for Guest {
     }
 }
 
-fn refused(why: &'static str) {
-    metrics::counter!(metric::HTTP_REFUSED, "why" => why).increment(1);
+fn refused(reason: &'static str) {
+    metrics::counter!(metric::HTTP_REFUSALS, "reason" => reason).increment(1);
 }
 
 #[cfg(test)]
@@ -102,33 +102,33 @@ mod tests {
 
     #[test]
     fn one_caller_has_a_share_and_all_have_a_bound() {
-        let room = Room::new(3, 2);
+        let admission = Admission::new(3, 2);
         let (a, b) = (caller("a"), caller("b"));
-        let first = room.enter(&a).unwrap();
-        let _second = room.enter(&a).unwrap();
+        let first = admission.enter(&a).unwrap();
+        let _second = admission.enter(&a).unwrap();
         assert_eq!(
-            room.enter(&a).unwrap_err(),
+            admission.enter(&a).unwrap_err(),
             Fault::TooMany
                 .because("at most 2 concurrent requests per caller are served: wait for their answers")
         );
-        let third = room.enter(&b).unwrap();
+        let third = admission.enter(&b).unwrap();
         assert_eq!(
-            room.enter(&b).unwrap_err(),
+            admission.enter(&b).unwrap_err(),
             Fault::Saturated.because("the limit of concurrent requests is reached")
         );
         drop(first);
-        let _fourth = room.enter(&b).unwrap();
+        let _fourth = admission.enter(&b).unwrap();
         drop(third);
-        let _fifth = room.enter(&a).unwrap();
-        assert_eq!(room.0.under_way.lock().unwrap().all, 3);
+        let _fifth = admission.enter(&a).unwrap();
+        assert_eq!(admission.0.under_way.lock().unwrap().all, 3);
     }
 
     #[test]
     fn callers_without_requests_are_forgotten() {
-        let room = Room::new(3, 2);
+        let admission = Admission::new(3, 2);
         for n in 0..100 {
-            drop(room.enter(&caller(&format!("c{n}"))).unwrap());
+            drop(admission.enter(&caller(&format!("c{n}"))).unwrap());
         }
-        assert!(room.0.under_way.lock().unwrap().of_one.is_empty());
+        assert!(admission.0.under_way.lock().unwrap().of_one.is_empty());
     }
 }

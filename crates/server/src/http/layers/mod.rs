@@ -1,16 +1,16 @@
 //! The layers of every request and every answer.
 //!
 //! [`pass`] applies the steps in this order: id, audit line, checks that may refuse the request (framing, origin,
-//! credentials, role, room), time limit; then the answer gets its form, is counted and audited. A refusal is an answer
+//! credentials, role, admission), time limit; then the answer gets its form, is counted and audited. A refusal is an answer
 //! like any other, so it also has an id, a line and a count.
 
+mod admission;
 mod audit;
 mod credentials;
 mod framing;
 mod operations;
 mod origin;
 mod request_id;
-mod room;
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -26,10 +26,10 @@ use futures::FutureExt;
 use metrics::{counter, histogram};
 use tokio::time::timeout;
 
-pub(super) use audit::Told;
+pub(super) use admission::Admission;
+pub(super) use audit::AuditNote;
 pub(super) use credentials::Caller;
 pub(super) use operations::Operations;
-pub(super) use room::Room;
 
 use super::problem::{Fault, Problem};
 use super::routes::{EVENTS, WAIT, WAIT_GROUP, is_open};
@@ -63,23 +63,23 @@ impl Class {
 
 /// State of the layer around all routes.
 #[derive(Clone)]
-pub(super) struct Front {
+pub(super) struct Layers {
     pub(super) app: App,
     pub(super) operations: Operations,
 }
 
-pub(super) async fn pass(State(front): State<Front>, request: Request, next: Next) -> Response {
+pub(super) async fn pass(State(layers): State<Layers>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let class = Class::of(request.extensions().get::<MatchedPath>());
-    let mut line = Line::begin(&request, &id, &front.operations);
-    let answer = answered(admit(&front, class, request, next, &mut line)).await;
+    let mut line = Line::begin(&request, &id, &layers.operations);
+    let answer = answered(admit(&layers, class, request, next, &mut line)).await;
     let answer = finished(answer, &id);
     let status = answer.status();
-    line.end(status, answer.extensions().get::<Told>());
-    counter!(metric::HTTP_REQUESTS, "code" => code(status)).increment(1);
+    line.end(status, answer.extensions().get::<AuditNote>());
+    counter!(metric::HTTP_REQUESTS, "outcome" => outcome(status)).increment(1);
     if class == Class::Short {
-        histogram!(metric::HTTP_SECONDS).record(started.elapsed());
+        histogram!(metric::HTTP_REQUEST_DURATION_SECONDS).record(started.elapsed());
     }
     answer
 }
@@ -96,13 +96,13 @@ async fn answered(admitted: impl Future<Output = Result<Response, Problem>>) -> 
 
 /// Runs the route if all checks pass.
 async fn admit(
-    front: &Front,
+    layers: &Layers,
     class: Class,
     mut request: Request,
     next: Next,
     line: &mut Line,
 ) -> Result<Response, Problem> {
-    let app = &front.app;
+    let app = &layers.app;
     let route = request.extensions().get::<MatchedPath>().cloned();
     framing::check(request.headers())?;
     origin::check(app.local_only, request.method(), request.headers())?;
@@ -112,7 +112,7 @@ async fn admit(
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
     let caller = credentials::caller(app.tokens.as_ref(), request.headers(), peer)?;
     line.by(&caller);
-    if let Some(operation) = front.operations.of(request.method(), route.as_ref())
+    if let Some(operation) = layers.operations.of(request.method(), route.as_ref())
         && caller.role < operation.role
     {
         return Err(Fault::Forbidden.because(format!(
@@ -121,7 +121,7 @@ async fn admit(
         )));
     }
     // Routes of long requests have their own permits.
-    let _room = if class == Class::Short { Some(app.room.enter(&caller)?) } else { None };
+    let _permit = if class == Class::Short { Some(app.admission.enter(&caller)?) } else { None };
     let mutates = mutates(request.method());
     request.extensions_mut().insert(caller);
     if class == Class::Long {
@@ -148,7 +148,7 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
         Some(problem) => {
             let answer = problem.clone().written(answer, id.as_str());
             // Each server error in the metric has a log line, because the caller may not report it.
-            if code(answer.status()) == SERVER_ERROR {
+            if outcome(answer.status()) == SERVER_ERROR {
                 let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
                 tracing::warn!(
                     request_id = id.as_str(),
@@ -179,7 +179,7 @@ fn mutates(method: &Method) -> bool {
 /// Metric label for errors of the gateway or of ZooKeeper.
 const SERVER_ERROR: &str = "server_error";
 
-fn code(status: StatusCode) -> &'static str {
+fn outcome(status: StatusCode) -> &'static str {
     match status.as_u16() {
         ..400 => "ok",
         429 | 503 => "refused",
@@ -202,7 +202,7 @@ mod tests {
         headers.insert("x-request-id", HeaderValue::from_static("seven"));
         let answer = finished(answer, &RequestId::of(&headers));
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(code(answer.status()), SERVER_ERROR);
+        assert_eq!(outcome(answer.status()), SERVER_ERROR);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
         let body = to_bytes(answer.into_body(), 1_024).await.unwrap();
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();

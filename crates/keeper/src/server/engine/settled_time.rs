@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use super::super::limits::{AWAY, CATCH_UP, LOOK_AGAIN, LOOKS_LAST};
 
-/// Looks at the inbox, in monotonic milliseconds.
+/// Records the looks at the inbox; times are monotonic milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct SettledTime {
     /// All requests received up to this time are handled.
     settled: u64,
     /// The look that will be settled next.
@@ -26,14 +26,14 @@ pub(super) struct Looks {
     behind: bool,
 }
 
-impl Looks {
+impl SettledTime {
     /// Records a look; returns the time up to which sessions may expire.
     ///
     /// On a server that is never idle, looks are settled after [`LOOKS_LAST`], so that a busy client cannot keep the
-    /// sessions of other clients alive. `patience` is the time within which this look was due after the previous one.
-    pub(super) fn at(&mut self, now_ms: u64, full: bool, patience: Option<Duration>) -> u64 {
+    /// sessions of other clients alive. `timeout` is the time within which this look was due after the previous one.
+    pub(super) fn at(&mut self, now_ms: u64, full: bool, timeout: Option<Duration>) -> u64 {
         let since = |past: u64| Duration::from_millis(now_ms.saturating_sub(past));
-        self.late |= patience.is_some_and(|patience| since(self.last) > patience + AWAY);
+        self.late |= timeout.is_some_and(|timeout| since(self.last) > timeout + AWAY);
         self.last = now_ms;
         let caught_up = if self.behind { CATCH_UP } else { LOOK_AGAIN };
         if (since(self.open) >= caught_up && !full) || since(self.open) >= LOOKS_LAST {
@@ -51,31 +51,34 @@ mod tests {
 
     #[test]
     fn time_of_a_pause_passes_once_the_server_has_caught_up() {
-        let patience = Some(Duration::from_millis(500));
-        let mut looks = Looks::default();
-        assert_eq!(looks.at(100, false, patience), 0);
-        assert_eq!(looks.at(120, false, patience), 100);
-        assert_eq!(looks.at(5_000, false, patience), 120, "the first look after a pause");
-        assert_eq!(looks.at(5_001, false, patience), 120, "other requests may be unread");
-        assert_eq!(looks.at(5_249, false, patience), 120, "the tasks that read them may be delayed");
-        assert_eq!(looks.at(5_250, true, patience), 120, "a full batch");
-        assert_eq!(looks.at(5_251, false, patience), 5_000);
-        assert_eq!(looks.at(5_271, false, patience), 5_251, "the server has caught up");
+        let timeout = Some(Duration::from_millis(500));
+        let mut settled_time = SettledTime::default();
+        assert_eq!(settled_time.at(100, false, timeout), 0);
+        assert_eq!(settled_time.at(120, false, timeout), 100);
+        assert_eq!(settled_time.at(5_000, false, timeout), 120, "the first look after a pause");
+        assert_eq!(settled_time.at(5_001, false, timeout), 120, "other requests may be unread");
+        assert_eq!(settled_time.at(5_249, false, timeout), 120, "the tasks that read them may be delayed");
+        assert_eq!(settled_time.at(5_250, true, timeout), 120, "a full batch");
+        assert_eq!(settled_time.at(5_251, false, timeout), 5_000);
+        assert_eq!(settled_time.at(5_271, false, timeout), 5_251, "the server has caught up");
     }
 
     #[test]
     fn a_look_that_was_on_time_needs_no_catching_up() {
-        let mut looks = Looks::default();
+        let mut settled_time = SettledTime::default();
         for (now, settled) in [(500, 0), (520, 500), (1_020, 520), (1_040, 1_020)] {
-            assert_eq!(looks.at(now, false, Some(Duration::from_millis(500))), settled);
+            assert_eq!(settled_time.at(now, false, Some(Duration::from_millis(500))), settled);
         }
-        assert_eq!((looks.at(9_000, false, None), looks.at(9_020, false, None)), (1_040, 9_000));
+        assert_eq!(
+            (settled_time.at(9_000, false, None), settled_time.at(9_020, false, None)),
+            (1_040, 9_000)
+        );
     }
 
     #[test]
     fn a_server_that_is_always_busy_still_expires_sessions() {
-        let mut looks = Looks::default();
-        let settled = (0..3_000).map(|now| looks.at(now, true, None)).last();
+        let mut settled_time = SettledTime::default();
+        let settled = (0..3_000).map(|now| settled_time.at(now, true, None)).last();
         assert_eq!(settled, Some(1_000));
     }
 }

@@ -1,4 +1,4 @@
-//! Corners: quarantine notes without a record, and containers that were never used.
+//! Leftovers: quarantine notes without a record, and containers that were never used.
 //!
 //! ZooKeeper removes a container after its last child is deleted, but never a container that had no child. Such a
 //! container remains if a client ends between creating it and submitting. It is considered unused when it is empty
@@ -8,8 +8,8 @@
 //! A note is deleted together with a check that its record is absent, so that a job resubmitted under the same id
 //! keeps its note.
 //!
-//! **One corner per round**, so that a round has one extra list. Every [`SHARED`] rounds the corner is the notes or
-//! the delayed minutes, in turn; in the other rounds it is a bucket of lanes. So notes are checked about every 80
+//! **One list per round.** Every [`SHARED`] rounds it is the list of the notes or of the delayed minutes, in turn; in the
+//! other rounds it is the list of a bucket of lanes. So notes are checked about every 80
 //! seconds, and each bucket of lanes about every 25 minutes. That list is the only memory used.
 
 use std::collections::VecDeque;
@@ -32,16 +32,16 @@ const SHARED: usize = 8;
 /// Result of a stat: when the znode was created or last set, by ZooKeeper's clock, and its number of children.
 pub type Stat = (WallMillis, usize);
 
-/// The corner of a round.
+/// The place that a round searches for leftovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Corner {
+pub(super) enum Leftovers {
     Delayed,
     Notes,
     Lanes(Bucket),
 }
 
-impl Corner {
-    /// Returns the corner of the n-th round.
+impl Leftovers {
+    /// Returns the place of the n-th round.
     pub(super) fn nth(n: usize) -> Self {
         let (turn, within) = (n / SHARED, n % SHARED);
         match (within, turn % 2) {
@@ -63,17 +63,17 @@ impl Corner {
     }
 }
 
-/// The scan of one corner.
+/// The scan of one place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Tidying {
-    corner: Corner,
+pub(super) struct LeftoverScan {
+    leftovers: Leftovers,
     left: VecDeque<String>,
     asked: Vec<String>,
 }
 
-impl Tidying {
-    pub(super) fn new(corner: Corner) -> Self {
-        Self { corner, left: VecDeque::new(), asked: Vec::new() }
+impl LeftoverScan {
+    pub(super) fn new(leftovers: Leftovers) -> Self {
+        Self { leftovers, left: VecDeque::new(), asked: Vec::new() }
     }
 
     pub(super) fn listed(&mut self, names: Vec<String>) {
@@ -84,11 +84,11 @@ impl Tidying {
     /// is finished.
     pub(super) fn next(&mut self) -> Option<Vec<String>> {
         self.asked = self.left.drain(..self.left.len().min(READ)).collect();
-        let corner = self.corner;
-        let of = |name: &String| match corner {
-            Corner::Delayed | Corner::Lanes(_) => Some(format!("{}/{name}", corner.path())),
+        let leftovers = self.leftovers;
+        let of = |name: &String| match leftovers {
+            Leftovers::Delayed | Leftovers::Lanes(_) => Some(format!("{}/{name}", leftovers.path())),
             // A name that is not a job id belongs to another application.
-            Corner::Notes => JobId::new(name).ok().map(|job| path::record(&job)),
+            Leftovers::Notes => JobId::new(name).ok().map(|job| path::record(&job)),
         };
         self.asked.retain(|name| of(name).is_some());
         let paths = self.asked.iter().filter_map(of).collect::<Vec<_>>();
@@ -101,15 +101,17 @@ impl Tidying {
 
     pub(super) fn seen(&mut self, stats: Vec<Option<Stat>>, wall: WallMillis) -> Removals {
         let asked = std::mem::take(&mut self.asked).into_iter().zip(stats);
-        let corner = self.corner;
+        let leftovers = self.leftovers;
         let removal = |(name, stat): (String, Option<Stat>)| {
-            let path = format!("{}/{name}", corner.path());
-            match (corner, stat) {
-                (Corner::Delayed | Corner::Lanes(_), Some((made, 0))) if wall.since(made) >= UNUSED => {
+            let path = format!("{}/{name}", leftovers.path());
+            match (leftovers, stat) {
+                (Leftovers::Delayed | Leftovers::Lanes(_), Some((made, 0))) if wall.since(made) >= UNUSED => {
                     Some((path.clone(), vec![Op::Delete { path, version: None }]))
                 }
-                (Corner::Delayed | Corner::Lanes(_), Some(_) | None) | (Corner::Notes, Some(_)) => None,
-                (Corner::Notes, None) => Some((path, txn::remove_note(&JobId::new(name).ok()?))),
+                (Leftovers::Delayed | Leftovers::Lanes(_), Some(_) | None) | (Leftovers::Notes, Some(_)) => {
+                    None
+                }
+                (Leftovers::Notes, None) => Some((path, txn::remove_note(&JobId::new(name).ok()?))),
             }
         };
         asked.filter_map(removal).collect()

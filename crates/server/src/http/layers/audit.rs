@@ -18,7 +18,7 @@ const TARGET: &str = "bellwether::audit";
 
 /// What a route did, for the audit line. The route puts it into the extensions of its answer.
 #[derive(Debug, Clone)]
-pub(in crate::http) struct Told(pub(in crate::http) String);
+pub(in crate::http) struct AuditNote(pub(in crate::http) String);
 
 /// An audit line, written when the request ends.
 pub(super) struct Line {
@@ -60,7 +60,7 @@ impl Line {
         }
     }
 
-    pub(super) fn end(mut self, status: StatusCode, told: Option<&Told>) {
+    pub(super) fn end(mut self, status: StatusCode, told: Option<&AuditNote>) {
         if let Some(line) = self.line.take() {
             line.write(Some(status), told);
         }
@@ -77,7 +77,7 @@ impl Drop for Line {
 }
 
 impl Begun {
-    fn write(self, status: Option<StatusCode>, told: Option<&Told>) {
+    fn write(self, status: Option<StatusCode>, told: Option<&AuditNote>) {
         let Self { started, id, method, path, operation, peer, caller } = self;
         tracing::info!(
             target: TARGET,

@@ -12,7 +12,7 @@ use super::{Found, READ, ended};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Look {
+pub(super) struct BucketScan {
     bucket: Bucket,
     listed: usize,
     unread: VecDeque<JobId>,
@@ -42,7 +42,7 @@ pub(super) enum Next {
     Done { bucket: Bucket, left: usize, due: Option<WallMillis>, removed: bool },
 }
 
-impl Look {
+impl BucketScan {
     pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
         // A name that is not an id is not a job.
         let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
@@ -123,18 +123,18 @@ mod tests {
         Found::Over { version: 3, verdict, at, modified: at, grouped: false, counted: false, sub_jobs: None }
     }
 
-    fn look(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
+    fn scan(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
         let names = (0..found.len()).map(|n| job(n).to_string()).collect::<Vec<_>>();
-        let mut look = Look::new(bucket(), &names);
+        let mut scan = BucketScan::new(bucket(), &names);
         let mut found = found.into_iter().enumerate();
         let mut gone = Vec::new();
         loop {
-            match look.next(retention, NOW) {
+            match scan.next(retention, NOW) {
                 Next::Read(jobs) => {
                     for id in jobs {
                         let (n, found) = found.next().unwrap();
                         assert_eq!(id, job(n));
-                        look.read(id, found, retention, NOW);
+                        scan.read(id, found, retention, NOW);
                     }
                 }
                 Next::Remove(records) => {
@@ -157,7 +157,7 @@ mod tests {
             over(Verdict::Dead, 9 * MINUTE),
             over(Verdict::Dead, 10 * MINUTE),
         ];
-        let (mut gone, done) = look(&retention(256 * 100), found);
+        let (mut gone, done) = scan(&retention(256 * 100), found);
         gone.sort_unstable();
         assert_eq!(gone, [1, 4]);
         let due = Some(WallMillis(NOW.0 + 1));
@@ -168,16 +168,16 @@ mod tests {
     fn above_the_share_the_oldest_records_are_removed_and_recent_ends_stay() {
         // A share of 8, brought down to 7.
         let found = (0..12).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
-        let (gone, _) = look(&retention(256 * 8), found);
+        let (gone, _) = scan(&retention(256 * 8), found);
         assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
-        assert_eq!(look(&retention(256 * 8), young).0, []);
+        assert_eq!(scan(&retention(256 * 8), young).0, []);
     }
 
     #[test]
     fn a_large_bucket_is_read_and_emptied_a_hundred_at_a_time() {
         let found = (0..250).map(|_| over(Verdict::Cancelled, 2 * MINUTE)).collect();
-        let (gone, done) = look(&retention(256 * 1_000), found);
+        let (gone, done) = scan(&retention(256 * 1_000), found);
         assert_eq!(gone.len(), 250);
         assert!(matches!(done, Next::Done { left: 0, due: None, .. }), "{done:?}");
     }
