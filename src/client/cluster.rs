@@ -13,7 +13,7 @@ use bellwether_zk::{Node, ReadResult, Tally};
 use futures::future::try_join_all;
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 use super::kinds::{Paused, pauses};
 use super::link::{Deadline, Written};
 use super::runtime::Zk;
@@ -106,7 +106,7 @@ impl Client {
                 Written::Unknown => unknown = true,
             }
         }
-        Err(Error::Busy { what: "the worker's registration", tries: TRIES })
+        Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES })
     }
 
     /// Returns the leader; `None` if there never was one. A leader that is no longer [standing](LeaderView::standing)

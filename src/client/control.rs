@@ -10,10 +10,9 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
-use bellwether_core::wire::WireError;
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 use super::link::{Deadline, Written};
 use super::locate::{Found, Location, locate};
 use super::view::{JobView, State};
@@ -67,8 +66,8 @@ impl Client {
     /// one of them wins, and the result says which.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
-    /// Then the job may or may not be cancelled, and cancelling again is safe.
+    /// [`Error::NotFound`], [`Error::Quarantined`], [`Error::Unreadable`], [`Error::Contended`], or no answer within
+    /// the client's deadline. Then the job may or may not be cancelled, and cancelling again is safe.
     pub async fn cancel(&self, id: &JobId) -> Result<Cancelled, Error> {
         let by = self.by();
         let mut generation = None;
@@ -104,8 +103,7 @@ impl Client {
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Location::Quarantined { .. } => {
-                    let reason = WireError::Value("the job is quarantined: retry it first".to_owned());
-                    return Err(Error::Unreadable { id: id.clone(), reason });
+                    return Err(Error::Quarantined(id.clone()));
                 }
                 Location::Nowhere => continue,
             };
@@ -115,7 +113,7 @@ impl Client {
                 Written::Unknown => unknown = true,
             }
         }
-        Err(Error::Contended { id: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
     }
 
     /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
@@ -176,7 +174,7 @@ impl Client {
                 Written::Unknown => wanted = Some(generation),
             }
         }
-        Err(Error::Contended { id: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
     }
 
     /// Builds the operations of a cancel. Parts of the end that an operator removed by hand are left out: a turn or a

@@ -20,7 +20,7 @@ use futures::future::try_join_all;
 
 use super::Client;
 use super::cluster::{WorkerView, workers};
-use super::error::Error;
+use super::error::{Error, Subject};
 use super::link::Written;
 use super::runtime::Zk;
 
@@ -102,7 +102,7 @@ impl Client {
                 return Ok(ours);
             }
         }
-        Err(Error::PauseContended(kind.clone()))
+        Err(Error::Contended { subject: Subject::Pause(kind.clone()), tries: TRIES })
     }
 
     /// Lists the kinds that live workers serve and those that are paused, by name.

@@ -62,7 +62,7 @@ pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{DrainedWorker, LeaderView, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use depths::{Churn, Depths};
-pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
+pub use error::{ConnectError, Error, ResultError, Subject, SubmitError, Unavailable, WaitError};
 pub use events::{Event, Events, Heard, MAX_PENDING, RING};
 pub use explain::{Explanation, Why};
 #[doc(hidden)]

@@ -15,7 +15,7 @@ use bellwether_core::wire;
 use bellwether_zk::Node;
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 use super::link::Written;
 use super::runtime::Zk;
 
@@ -80,8 +80,8 @@ impl Client {
     /// group.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page; [`Error::Busy`]
-    /// if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page;
+    /// [`Error::Contended`] if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
     ///
     /// # Cancellation
     /// A dropped call has removed what `progress` reported, and at most one more page.
@@ -166,7 +166,7 @@ impl Client {
                 Written::Unknown => sent = found.into_iter().map(|(job, _)| job).collect(),
             }
         }
-        Err(Error::Busy { what: "a page of records", tries: TRIES })
+        Err(Error::Contended { subject: Subject::Page, tries: TRIES })
     }
 }
 

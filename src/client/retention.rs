@@ -1,12 +1,13 @@
 //! The retention of records: one setting of the namespace, which the leader reads every few seconds.
 
 use bellwether_core::path;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention::{Retention, RetentionError};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, WireError};
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 use super::link::Written;
 
 /// Limit of attempts for a setting that other clients change concurrently.
@@ -14,6 +15,7 @@ const TRIES: u32 = 16;
 
 /// The retention was not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetRetentionError {
     /// A value is out of bounds. Nothing was sent.
     #[error(transparent)]
@@ -22,6 +24,19 @@ pub enum SetRetentionError {
     #[error(transparent)]
     Client(#[from] Error),
 }
+
+impl SetRetentionError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Invalid(_) => ErrorClass::Invalid,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(SetRetentionError);
 
 impl Client {
     /// Returns how long records of ended jobs are kept. `None` if an operator deleted the setting: then no record is
@@ -81,7 +96,7 @@ impl Client {
                 Written::Lost | Written::Unknown => {}
             }
         }
-        Err(Error::Busy { what: "the retention", tries: TRIES }.into())
+        Err(Error::Contended { subject: Subject::Retention, tries: TRIES }.into())
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Times {
 
 /// A time of a job is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TimingError {
     /// The time is too far ahead.
     #[error("{field} must be at most {} days ahead", MAX_AHEAD.as_secs() / 86_400)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::chain::chain;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
@@ -87,7 +88,7 @@ async fn run(link: Link, to: broadcast::Sender<Sent>, watching: watch::Sender<bo
                 follow(&zk, watch, &to).await;
                 watching.send_replace(false);
             }
-            Err(error) => tracing::debug!(%error, "the watch was refused: retrying"),
+            Err(error) => tracing::debug!(error = %chain(&error), "the watch was refused: retrying"),
         }
         link.sleep(RETRY).await;
     }

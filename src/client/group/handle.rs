@@ -14,7 +14,7 @@ use futures::{Stream, StreamExt, stream};
 use super::known::{Entrant, Known};
 use super::{GroupView, GroupWaitError, Members, TRIES, view};
 use crate::client::Client;
-use crate::client::error::{Error, SubmitError};
+use crate::client::error::{Error, Subject, SubmitError};
 use crate::client::job::Job;
 use crate::client::link::{Deadline, Written};
 use crate::client::submit::{JobHandle, MANY_UNDER_WAY};
@@ -64,10 +64,7 @@ impl GroupHandle {
         self.admit(number, &job)?;
         job.check_at(self.client.0.link.wall())?;
         // Seals first, so that an invalid total is reported before anything is written.
-        self.seal(number.saturating_add(1)).await.map_err(|error| match error {
-            Error::Group(error) => SubmitError::Group(error),
-            other => SubmitError::Client(other),
-        })?;
+        self.seal(number.saturating_add(1)).await?;
         self.submit(number, job).await
     }
 
@@ -124,7 +121,7 @@ impl GroupHandle {
             let node = self.client.0.link.read(by, |zk| zk.get(path::group(id))).await?;
             self.known.learn(node.as_ref())?;
         }
-        Err(Error::GroupContended { group: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Group(id.clone()), tries: TRIES })
     }
 
     /// Returns the highest number of an existing member.

@@ -38,7 +38,7 @@ pub use spawn::Attempt;
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 
 /// Limit of attempts for a group that changes concurrently: its record changes only a few times in its life.
 const TRIES: u32 = 16;
@@ -161,7 +161,7 @@ impl Client {
             }
             return Ok(handle);
         }
-        Err(Error::GroupContended { group: id, tries: TRIES })
+        Err(Error::Contended { subject: Subject::Group(id), tries: TRIES })
     }
 }
 

@@ -12,7 +12,7 @@ use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 
 use super::super::Client;
-use super::super::error::Error;
+use super::super::error::{Error, Subject};
 use super::super::link::Deadline;
 use super::{Group, GroupHandle, TRIES, decode};
 
@@ -108,7 +108,7 @@ impl Client {
             // Whatever the outcome, the next read shows it.
             self.0.link.commit(by, ops).await?;
         }
-        Err(Error::Contended { id: job.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(job.clone()), tries: TRIES })
     }
 
     /// Reads the assignment of exactly this attempt.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::time::WallMillis;
 use bellwether_host::group::{Members as Numbers, members_of};
 use bellwether_zk::{Node, ReadResult};
@@ -184,6 +185,7 @@ impl Serialize for GroupView {
 
 /// A wait did not reach the end of the group.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum GroupWaitError {
     /// The group is not done in time.
     #[error("group {group} is not done after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
@@ -199,6 +201,19 @@ pub enum GroupWaitError {
     #[error(transparent)]
     Client(#[from] Error),
 }
+
+impl GroupWaitError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::TimedOut { .. } => ErrorClass::TimedOut,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(GroupWaitError);
 
 /// After a timed-out wait: how long the read of the group's state may still take.
 const LAST_LOOK: Duration = Duration::from_millis(500);

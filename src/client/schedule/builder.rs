@@ -194,7 +194,7 @@ impl Schedule {
 /// Returns the parts of the job that all ticks share. Id and times are not among them.
 fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     let owns = |field, instead| Err(ScheduleError::JobOwns { field, instead });
-    if job.is_named() {
+    if job.has_id() {
         return owns("id", "the schedule and the instant determine the id of each tick's job");
     }
     let (_, record) = job.into_record(clock::wall(), Uuid::nil)?;

@@ -68,7 +68,8 @@ impl Schedules {
     /// grows by one; ticks that were due but not made yet are recorded as passed over, and a pause continues.
     ///
     /// # Errors
-    /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written.
+    /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written. After that error, adding
+    /// the schedule again is safe.
     ///
     /// # Cancellation
     /// A dropped call may or may not have added the schedule: add it again.
@@ -171,7 +172,7 @@ impl Schedules {
     /// and a schedule that forbids overlap ignores this job. If its ticks queue, this job queues with them.
     ///
     /// # Errors
-    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the job may have been submitted.
+    /// [`ScheduleError`]. After [`ScheduleError::TriggerUnknown`] the job may have been submitted.
     ///
     /// # Cancellation
     /// A dropped call may have submitted the job.
@@ -179,9 +180,14 @@ impl Schedules {
         let by = self.0.by();
         let link = &self.0.0.link;
         let token = link.uuid();
-        let mut sent: Option<JobId> = None;
+        let (mut sent, mut unknown) = (None::<JobId>, false);
         for _ in 0..TRIES {
-            let unsure = |error: ScheduleError| unsure(error, id, by, sent.is_some());
+            let unsure = |error: ScheduleError| match (error, &sent) {
+                (ScheduleError::Client(Error::Unavailable(_)), Some(job)) => {
+                    ScheduleError::TriggerUnknown { id: id.clone(), job: job.clone(), within: by.within }
+                }
+                (error, _) => error,
+            };
             if let Some(job) = &sent
                 && let read = link.read(by, |zk| zk.get(path::record(job))).await
                 && read.map_err(|error| unsure(error.into()))?.is_some()
@@ -198,10 +204,14 @@ impl Schedules {
                 Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
                 // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
                 // the job.
-                Written::Lost | Written::Unknown => sent = Some(job),
+                Written::Lost => sent = Some(job),
+                Written::Unknown => (sent, unknown) = (Some(job), true),
             }
         }
-        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+        match sent.filter(|_| unknown) {
+            Some(job) => Err(ScheduleError::TriggerUnknown { id: id.clone(), job, within: by.within }),
+            None => Err(ScheduleError::Contended { id: id.clone(), tries: TRIES }),
+        }
     }
 
     /// Removes a schedule, also an unreadable one. Its jobs are kept. Returns `false` if it did not exist.

@@ -121,6 +121,21 @@ impl Submission {
     }
 }
 
+/// What a submission asks for, apart from the record.
+#[derive(Debug, Clone, Copy)]
+struct Intent {
+    if_exists: IfExists,
+    /// Whether the job or its group determines the id. Otherwise each submission generates one.
+    has_id: bool,
+}
+
+impl Intent {
+    /// Whether the same submission again is the same job, whatever happened to the first one.
+    fn is_repeatable(self) -> bool {
+        self.has_id && self.if_exists != IfExists::Again
+    }
+}
+
 /// A handle on an accepted job.
 #[derive(Debug)]
 pub struct JobHandle<K = Untyped> {
@@ -210,9 +225,9 @@ impl Client {
     /// # Connection loss
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
-        let if_exists = job.mode();
+        let intent = Intent { if_exists: job.mode(), has_id: job.has_id() };
         let (id, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
-        self.send(id, record, if_exists, None).await
+        self.send(id, record, intent, None).await
     }
 
     /// Submits a member of a group.
@@ -223,25 +238,25 @@ impl Client {
         membership: Membership,
         entrant: Entrant,
     ) -> Result<JobHandle<K>, SubmitError> {
-        let if_exists = job.mode();
+        let intent = Intent { if_exists: job.mode(), has_id: true };
         let (_, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
         // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
-        self.send(id, record, if_exists, Some(entrant)).await
+        self.send(id, record, intent, Some(entrant)).await
     }
 
     async fn send<K>(
         &self,
         id: JobId,
         record: JobRecord,
-        if_exists: IfExists,
+        intent: Intent,
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
         let span = trace::submit(&id, &record.kind, record.trace.as_ref());
         let within = || trace::context(&Span::current());
         let trace = trace::context(&span).or(record.trace).or_else(within);
-        let sent = self.batched(id, JobRecord { trace, ..record }, if_exists, entrant);
+        let sent = self.batched(id, JobRecord { trace, ..record }, intent, entrant);
         let reply = sent.instrument(span.clone()).await;
         span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
         reply
@@ -251,12 +266,12 @@ impl Client {
         &self,
         id: JobId,
         record: JobRecord,
-        if_exists: IfExists,
+        intent: Intent,
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
         let by = self.by();
         let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
-        let mut submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
+        let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&fate), reply);
         submission.entrant = entrant;
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
@@ -272,7 +287,10 @@ impl Client {
             Err(_) if fate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: self.0.link.not_in_time(by) });
             }
-            Ok(Err(_)) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
+            Ok(Err(_)) | Err(_) => {
+                let (repeatable, within) = (intent.is_repeatable(), by.within);
+                return Err(SubmitError::Unknown { id, repeatable, within });
+            }
         };
         Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
     }

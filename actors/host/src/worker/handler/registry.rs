@@ -68,6 +68,7 @@ impl<C> fmt::Debug for Registered<C> {
 
 /// An invalid set of handlers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegistryError {
     /// Two handlers for one kind.
     #[error("kind {0} has a handler already")]
@@ -85,6 +86,8 @@ pub enum RegistryError {
     #[error("{0} applies to the kind that was added before it: add a kind first")]
     NoKind(&'static str),
 }
+
+bellwether_core::impl_remedy!(@invalid RegistryError);
 
 impl<C: 'static> Registry<C> {
     /// Creates a registry with one handler per kind.
