@@ -8,7 +8,7 @@ use bellwether_core::wire::{self, WireError};
 
 use super::Client;
 use super::error::{Error, Subject};
-use super::link::Written;
+use super::session::Written;
 
 /// Limit of attempts for a setting that other clients change concurrently.
 const TRIES: u32 = 16;
@@ -46,7 +46,7 @@ impl Client {
     /// [`Error::Settings`] if the setting cannot be read (then no record is removed either), or no answer within the
     /// client's deadline.
     pub async fn retention(&self) -> Result<Option<Retention>, Error> {
-        let node = self.0.link.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
+        let node = self.0.session.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
         let Some(node) = node else { return Ok(None) };
         wire::decode(&node.data).map(Some).map_err(unreadable)
     }
@@ -74,7 +74,7 @@ impl Client {
     ) -> Result<Retention, SetRetentionError> {
         let by = self.by();
         for _ in 0..TRIES {
-            let node = self.0.link.read(by, |zk| zk.get(path::RETENTION.to_owned())).await?;
+            let node = self.0.session.read(by, |zk| zk.get(path::RETENTION.to_owned())).await?;
             let there = node.as_ref().map(|node| wire::decode::<Retention>(&node.data));
             let there = match there {
                 Some(Ok(there)) => Some(there),
@@ -91,9 +91,9 @@ impl Client {
                 Some(node) => Op::Set { path, data, version: node.version },
                 None => Op::Create { path, data, lifetime: Lifetime::Persistent },
             };
-            match self.0.link.commit(by, vec![op]).await? {
+            match self.0.session.commit(by, vec![op]).await? {
                 Written::Applied => return Ok(wanted),
-                Written::Lost | Written::Unknown => {}
+                Written::Rejected | Written::Unknown => {}
             }
         }
         Err(Error::Contended { subject: Subject::Retention, tries: TRIES }.into())

@@ -24,10 +24,10 @@ pub(super) async fn add(
     session_timeout: Duration,
     mut schedules: Vec<Schedule>,
 ) {
-    let builder = Client::builder().access(access).session_timeout(session_timeout);
+    let builder = Client::builder(zookeeper).access(access).session_timeout(session_timeout);
     let mut pause = MIN_RETRY;
     while !schedules.is_empty() {
-        match builder.clone().connect(&zookeeper).await {
+        match builder.clone().connect().await {
             Ok(client) => {
                 schedules = add_some(&client, schedules).await;
                 client.close().await;

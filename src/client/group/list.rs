@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path::{self, Bucket};
-use bellwether_core::time::WallMillis;
 use bellwether_zk::Node;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -29,16 +29,18 @@ const MAX_LOOKED_AT: usize = 5_000;
 
 /// A group without the counts of its members. [`Client::get_group`] counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupSummary {
     /// Its id.
     pub id: GroupId,
     /// The content of its record; `None` if it cannot be read.
-    pub said: Option<GroupSaid>,
+    pub record: Option<GroupRecordView>,
 }
 
 /// The content of a group's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupSaid {
+#[non_exhaustive]
+pub struct GroupRecordView {
     /// The kind of its members.
     pub kind: Kind,
     /// Where it is in its life.
@@ -48,29 +50,30 @@ pub struct GroupSaid {
     /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
     /// When it was created, by the creator's clock.
-    pub created_at: WallMillis,
+    pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
-    pub done_at: Option<WallMillis>,
+    pub done_at: Option<SystemTime>,
 }
 
 /// A document; times are RFC 3339 in UTC.
 impl Serialize for GroupSummary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let said = self.said.as_ref();
+        let record = self.record.as_ref();
         let mut document = serializer.serialize_struct("GroupSummary", 7)?;
         document.serialize_field("id", self.id.as_str())?;
-        document.serialize_field("kind", &said.map(|said| &said.kind))?;
-        document.serialize_field("stage", said.map_or("unreadable", |said| said.stage.as_str()))?;
-        document.serialize_field("total", &said.and_then(|said| said.total))?;
-        document.serialize_field("parent", &said.and_then(|said| said.parent.as_ref()))?;
-        document.serialize_field("created_at", &said.map(|said| rfc3339(said.created_at)))?;
-        document.serialize_field("done_at", &said.and_then(|said| said.done_at).map(rfc3339))?;
+        document.serialize_field("kind", &record.map(|record| &record.kind))?;
+        document.serialize_field("stage", record.map_or("unreadable", |record| record.stage.as_str()))?;
+        document.serialize_field("total", &record.and_then(|record| record.total))?;
+        document.serialize_field("parent", &record.and_then(|record| record.parent.as_ref()))?;
+        document.serialize_field("created_at", &record.map(|record| rfc3339(record.created_at)))?;
+        document.serialize_field("done_at", &record.and_then(|record| record.done_at).map(rfc3339))?;
         document.end()
     }
 }
 
 /// A page of groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupPage {
     /// The groups, in no particular order.
     pub groups: Vec<GroupSummary>,
@@ -118,14 +121,15 @@ impl Client {
             while !ids.is_empty() {
                 let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
                 let paths = few.iter().map(path::group).collect::<Vec<_>>();
-                let nodes = self.0.link.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
+                let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
                 for (id, node) in few.into_iter().zip(nodes) {
                     looked_at += 1;
                     // Absent: removed since it was listed.
                     let summary = node.map(|node| summary(&id, &node));
                     let wanted = |summary: &GroupSummary| {
-                        stage
-                            .is_none_or(|stage| summary.said.as_ref().is_some_and(|said| said.stage == stage))
+                        stage.is_none_or(|stage| {
+                            summary.record.as_ref().is_some_and(|record| record.stage == stage)
+                        })
                     };
                     groups.extend(summary.filter(wanted));
                     if groups.len() == limit || looked_at == MAX_LOOKED_AT {
@@ -145,7 +149,7 @@ impl Client {
     ) -> Result<VecDeque<GroupId>, Error> {
         let few = buckets.drain(..buckets.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
         let paths = few.iter().map(|bucket| bucket.groups()).collect::<Vec<_>>();
-        let lists = self.0.link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
+        let lists = self.0.session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
         let mut all = VecDeque::new();
         for (bucket, names) in few.into_iter().zip(lists) {
             // Other znodes are ignored: their names are not group ids.
@@ -164,9 +168,9 @@ impl Client {
 }
 
 fn summary(id: &GroupId, node: &Node) -> GroupSummary {
-    let said = decode(id, node).ok().map(|record| {
+    let record = decode(id, node).ok().map(|record| {
         let GroupView { kind, stage, total, parent, created_at, done_at, .. } = GroupView::new(id, record);
-        GroupSaid { kind, stage, total, parent, created_at, done_at }
+        GroupRecordView { kind, stage, total, parent, created_at, done_at }
     });
-    GroupSummary { id: id.clone(), said }
+    GroupSummary { id: id.clone(), record }
 }

@@ -1,16 +1,16 @@
 //! Errors of schedules.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::budget::MAX_SCHEDULES;
 use bellwether_core::name::{JobId, NameError, ScheduleId};
 use bellwether_core::remedy::{ErrorClass, Remedy};
-use bellwether_core::schedule::{SpecError, instant};
-use bellwether_core::time::WallMillis;
+use bellwether_core::schedule::SpecError;
 use bellwether_core::wire::WireError;
 
 use crate::client::error::{Error, Unavailable};
 use crate::client::job::JobError;
+use crate::schedule::instant;
 
 /// A schedule was not created, changed or found. No change is partial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,12 +34,12 @@ pub enum ScheduleError {
         instead: &'static str,
     },
     /// The schedule would never tick. Nothing was sent.
-    #[error("schedule {id} would never tick: {} is in the past", instant::text(*.at))]
+    #[error("schedule {id} would never tick: {} is in the past", instant(*.at))]
     Past {
         /// The schedule.
         id: ScheduleId,
         /// Its only instant.
-        at: WallMillis,
+        at: SystemTime,
     },
     /// A schedule of this name exists with another spec.
     #[error("schedule {id} exists with another {differs}: replace it, or choose another name")]

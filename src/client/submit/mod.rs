@@ -13,16 +13,16 @@
 //! one record and one queue entry (S11). A read-back may also lag behind the write, on a lagging server: then the
 //! second copy is rejected, and the read after that rejection is at least as new as the rejection.
 //!
-//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`fate`]), decides whether anything
+//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`send_gate`]), decides whether anything
 //! was sent. So *not sent* is certain when it is returned. Otherwise the outcome is *unknown*, and submitting again
 //! with the same id is safe.
 
 mod batcher;
-mod fate;
 mod members;
 mod minutes;
 mod occupancy;
 mod round;
+mod send_gate;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use super::group::Entrant;
 use super::job::{Job, JobKind, Untyped};
 use super::view::{JobView, State};
 use bellwether_core::job::identity::{Accepted, IfExists};
-use fate::Fate;
+use send_gate::SendGate;
 
 /// How many submissions of one `submit_many` are in progress: those in the batcher's window, and as many that gather
 /// for the next rounds.
@@ -62,7 +62,7 @@ pub(super) struct Submission {
     sub_jobs: Option<GroupId>,
     /// Its membership in a group.
     entrant: Option<Entrant>,
-    fate: Arc<Fate>,
+    gate: Arc<SendGate>,
     /// Whether an earlier copy may have been applied, or may still be applied.
     maybe: bool,
     /// How often it was rejected for a reason that a read could not explain.
@@ -77,7 +77,7 @@ impl Submission {
         id: JobId,
         record: JobRecord,
         if_exists: IfExists,
-        fate: Arc<Fate>,
+        gate: Arc<SendGate>,
         reply: oneshot::Sender<Reply>,
     ) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Submission {
             reopens: None,
             sub_jobs: None,
             entrant: None,
-            fate,
+            gate,
             maybe: false,
             puzzles: 0,
             reply,
@@ -226,7 +226,7 @@ impl Client {
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let intent = Intent { if_exists: job.mode(), has_id: job.has_id() };
-        let (id, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
+        let (id, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         self.send(id, record, intent, None).await
     }
 
@@ -239,7 +239,7 @@ impl Client {
         entrant: Entrant,
     ) -> Result<JobHandle<K>, SubmitError> {
         let intent = Intent { if_exists: job.mode(), has_id: true };
-        let (_, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
+        let (_, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
@@ -270,22 +270,22 @@ impl Client {
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
         let by = self.by();
-        let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
-        let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&fate), reply);
+        let (gate, (reply, accepted)) = (Arc::new(SendGate::default()), oneshot::channel());
+        let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
         submission.entrant = entrant;
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {
             tracing::debug!(job = %id, "the batcher has ended");
         }
-        let accepted = match self.0.link.timeout_at(by.at, accepted).await {
+        let accepted = match self.0.session.timeout_at(by.at, accepted).await {
             Ok(Ok(reply)) => reply?,
             // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
-            Ok(Err(_)) if fate.abandon() => {
+            Ok(Err(_)) if gate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
             }
-            Err(_) if fate.abandon() => {
-                return Err(SubmitError::NotSent { id, reason: self.0.link.not_in_time(by) });
+            Err(_) if gate.abandon() => {
+                return Err(SubmitError::NotSent { id, reason: self.0.session.not_in_time(by) });
             }
             Ok(Err(_)) | Err(_) => {
                 let (repeatable, within) = (intent.is_repeatable(), by.within);

@@ -158,8 +158,8 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) async fn connect(zookeeper: &str, records: &Path, number: u32) -> Result<Self, Failure> {
         let recorder = Recorder::open(records)?;
-        let client = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
-        let client = client.connect(zookeeper).await?;
+        let client = Client::builder(zookeeper).session_timeout(SESSION).deadline(DEADLINE);
+        let client = client.connect().await?;
         let (known, groups) = (Mutex::default(), Mutex::default());
         Ok(Self { client, recorder, number, next: AtomicU64::new(0), known, groups })
     }

@@ -113,13 +113,13 @@ async fn list(global: &Global, output: Output) -> Result<(), Failure> {
 fn document(kind: &KindView) -> Value {
     let paused = kind.paused.as_ref();
     json!({
-        "kind": kind.kind, "workers": kind.workers, "slots": kind.slots.0, "assigned": kind.slots.1,
+        "kind": kind.kind, "workers": kind.workers, "slots": kind.slots, "assigned": kind.assigned,
         "paused": paused.map(|pause| json!({ "by": pause.by, "since": pause.since.map(rfc3339) })),
     })
 }
 
 fn row(kind: &KindView) -> [String; 4] {
-    let (slots, assigned) = kind.slots;
+    let KindView { slots, assigned, .. } = kind;
     let paused = kind.paused.as_ref().map_or_else(String::new, |pause| {
         let since = pause.since.map(|since| format!("since {}", rfc3339(since)));
         let by = pause.by.as_ref().map(|by| format!("by {by}"));

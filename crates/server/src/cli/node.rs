@@ -117,8 +117,9 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     // First, so that an address that is taken leaves nothing behind.
     let gateway = match (gateway, metrics) {
         (Some(gateway), Some(metrics)) => {
-            let client = Client::builder().access(access.clone()).session_timeout(options.session_timeout);
-            let client = client.open(zookeeper).await?;
+            let client =
+                Client::builder(zookeeper).access(access.clone()).session_timeout(options.session_timeout);
+            let client = client.open().await?;
             let gateway = gateway.metrics(metrics).start(client).await;
             Some(gateway.map_err(|error| Failure::failed(chain(&error)))?)
         }

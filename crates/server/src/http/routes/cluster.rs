@@ -12,7 +12,7 @@ use crate::http::front::Told;
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Depths, DrainedWorker, LeaderView, Look, WorkerView, rfc3339};
+use bellwether::client::{Depths, DrainedWorker, LeaderView, SnapshotOptions, WorkerView, rfc3339};
 
 /// A live worker. Fields of its registration are null if it cannot be read.
 #[derive(Serialize, ToSchema)]
@@ -50,7 +50,7 @@ pub(super) struct WorkerDocument {
 }
 
 impl From<WorkerView> for WorkerDocument {
-    fn from(WorkerView { id, info, assigned, ended: _, shunned_until }: WorkerView) -> Self {
+    fn from(WorkerView { id, info, assigned, shunned_until, .. }: WorkerView) -> Self {
         let (id, shunned_until) = (id.to_string(), shunned_until.map(rfc3339));
         match info {
             Ok(info) => Self {
@@ -102,7 +102,7 @@ pub(super) struct LeaderDocument {
 }
 
 impl From<LeaderView> for LeaderDocument {
-    fn from(LeaderView { node, epoch, session, since, standing }: LeaderView) -> Self {
+    fn from(LeaderView { node, epoch, session, since, standing, .. }: LeaderView) -> Self {
         let (session, since) = (format!("{session:#x}"), rfc3339(since));
         Self { node: node.to_string(), epoch, session, since, standing }
     }
@@ -183,9 +183,9 @@ pub(super) async fn drain_worker(
     WorkerName(id): WorkerName,
 ) -> Result<Response, Problem> {
     let outcome = match app.client.drain_worker(id).await? {
-        DrainedWorker::Told => "draining",
+        DrainedWorker::Marked => "draining",
         DrainedWorker::Already => "already_draining",
-        DrainedWorker::Gone => {
+        DrainedWorker::NotFound => {
             return Err(Fault::NotFound.because(format!("there is no worker {id}: it has left")));
         }
     };
@@ -225,8 +225,8 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {
-    let snapshot = app.client.snapshot(Look { minutes: MAX_MINUTES, sample: None }).await?;
-    let Depths { stored, queued, delayed, quarantined } = snapshot.depths;
+    let snapshot = app.client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES)).await?;
+    let Depths { stored, queued, delayed, quarantined, .. } = snapshot.depths;
     let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
     let delayed_exact = snapshot.further_minutes == 0;
     Ok(Answer(ClusterDocument {

@@ -43,8 +43,8 @@ pub(super) struct PausedDocument {
 }
 
 impl From<KindView> for KindDocument {
-    fn from(KindView { kind, workers, slots: (slots, assigned), paused }: KindView) -> Self {
-        let paused = paused.map(|Paused { by, since }| PausedDocument { by, since: since.map(rfc3339) });
+    fn from(KindView { kind, workers, slots, assigned, paused, .. }: KindView) -> Self {
+        let paused = paused.map(|Paused { by, since, .. }| PausedDocument { by, since: since.map(rfc3339) });
         let workers = workers.iter().map(ToString::to_string).collect();
         Self { kind: kind.to_string(), workers, slots, assigned, paused }
     }
