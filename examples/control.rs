@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Retried, Why};
+use bellwether::client::{Cancelled, Cause, Retried};
 use bellwether::handler::with_state;
 use bellwether::{Client, HandlerError, Handlers, Job, JobId, Kind, Node};
 
@@ -81,13 +81,13 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
 /// Returns the sentence of `bellwether job explain`, without the parts that differ between runs.
 async fn explain(client: &Client, job: &JobId) -> Result<String, Box<dyn Error>> {
-    Ok(match client.explain(job).await?.why {
-        Why::NotBefore { .. } => "it may not start before its start time".to_owned(),
-        Why::Over { error: Some(error), .. } => format!("it ended: {error}"),
-        Why::Paused { kind, pause } => {
+    Ok(match client.explain(job).await?.cause {
+        Cause::NotBefore { .. } => "it may not start before its start time".to_owned(),
+        Cause::Over { error: Some(error), .. } => format!("it ended: {error}"),
+        Cause::Paused { kind, pause } => {
             format!("kind {kind} is paused by {}", pause.by.unwrap_or_default())
         }
-        why => why.to_string(),
+        cause => cause.to_string(),
     })
 }
 

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::Added;
+use bellwether::client::{Added, ScheduleRecordView};
 use bellwether::schedule::{Misfire, Overlap, PassedOver, instant};
 use bellwether::{Client, Handlers, Job, Node, Schedule, ScheduleId, State};
 
@@ -41,8 +41,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         .overlap(Overlap::Forbid);
     let before = SystemTime::UNIX_EPOCH + Duration::from_secs(1_774_656_000);
     for tick in nightly.preview(before, 3)? {
-        let millis = tick.duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
-        story += &format!("{}\n", instant::text(bellwether::schedule::WallMillis(u64::try_from(millis)?)));
+        story += &format!("{}\n", instant(tick));
     }
 
     let beat = Schedule::every("beat", SECOND, Job::new("report", &"beat")?).misfire(Misfire::Once);
@@ -59,7 +58,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     story += if made { "two nodes start with the schedule: it exists once\n" } else { "more than one\n" };
 
     let three = ticked(&client, &id, 3).await?;
-    let first = three.spec.when.calendar()?.next_after(three.created_at).ok_or("it ticks")?;
+    let first = three.when.ticks_after(three.created_at, 1)?[0];
     let ticks = (0..3).map(|n| first + n * SECOND).collect::<Vec<_>>();
     let mut succeeded = 0;
     for tick in &ticks {
@@ -90,11 +89,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 }
 
 /// Waits until the schedule has made this number of ticks.
-async fn ticked(
-    client: &Client,
-    id: &ScheduleId,
-    ticks: u64,
-) -> Result<bellwether::schedule::ScheduleRecord, Box<dyn Error>> {
+async fn ticked(client: &Client, id: &ScheduleId, ticks: u64) -> Result<ScheduleRecordView, Box<dyn Error>> {
     tokio::time::timeout(SOON, async {
         loop {
             let record = client.schedules().get(id).await?.record?;

@@ -23,6 +23,7 @@
 
 pub mod client;
 pub mod election;
+pub mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -44,6 +45,7 @@ pub use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, 
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};
 pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
+pub use error::{ErrorClass, Remedy};
 pub use handler::{Handler, HandlerError, Handlers, JobContext, handler};
 pub use node::{Node, NodeBuilder};
 pub use session_timeout::SessionTimeoutError;

@@ -85,7 +85,9 @@ impl Node {
         self.inner.ended().await
     }
 
-    /// Returns the actors that the node consists of.
+    /// Returns the actors that the node consists of, for tests of Bellwether itself.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     #[must_use]
     pub fn actors(&self) -> &bellwether_host::node::Node {
         &self.inner

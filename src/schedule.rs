@@ -1,8 +1,131 @@
 //! The parts of a schedule. To create one, see [`Schedule`](crate::Schedule).
 
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use bellwether_core::schedule as core;
+use bellwether_core::time::WallMillis;
+
 pub use bellwether_core::schedule::{
-    Calendar, CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Missed,
-    Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, SpecError, Template, When, Zone, instant,
-    tick_id,
+    CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Overlap, PassedOver,
+    SpecError, Zone,
 };
-pub use bellwether_core::time::WallMillis;
+
+use crate::{JobId, ScheduleId};
+
+/// When a schedule ticks. Instants have a resolution of a millisecond.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// At the local times in a zone that match an expression.
+    Cron {
+        /// The expression.
+        expression: CronExpression,
+        /// The zone.
+        zone: Zone,
+    },
+    /// At the anchor and every interval after it.
+    Every {
+        /// The distance between ticks, [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
+        interval: Duration,
+        /// The first tick.
+        anchor: SystemTime,
+    },
+    /// At one instant.
+    Once(SystemTime),
+}
+
+impl When {
+    /// Returns the ticks of a cron expression in an IANA time zone.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the expression or the zone is invalid, or no day matches the expression.
+    pub fn cron(expression: &str, zone: &str) -> Result<Self, SpecError> {
+        core::When::cron(expression, zone).map(Self::from)
+    }
+
+    /// Returns the ticks of an interval that is anchored at the Unix epoch.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the interval is outside its bounds.
+    pub fn every(interval: Duration) -> Result<Self, SpecError> {
+        core::When::every(interval).map(Self::from)
+    }
+
+    /// Returns at most `count` next ticks after an instant.
+    ///
+    /// # Errors
+    /// [`SpecError`] for an expression or a zone that this build does not know, which only a stored schedule of
+    /// another build can contain.
+    pub fn ticks_after(&self, after: SystemTime, count: usize) -> Result<Vec<SystemTime>, SpecError> {
+        let calendar = self.stored().calendar()?;
+        Ok(calendar.ticks_after(stored(after)).take(count).map(SystemTime::from).collect())
+    }
+
+    fn stored(&self) -> core::When {
+        match self {
+            Self::Cron { expression, zone } => {
+                core::When::Cron { expression: expression.clone(), zone: zone.clone() }
+            }
+            Self::Every { interval, anchor } => {
+                core::When::Every { interval: *interval, anchor: stored(*anchor) }
+            }
+            Self::Once(at) => core::When::Once(stored(*at)),
+        }
+    }
+}
+
+impl From<core::When> for When {
+    fn from(when: core::When) -> Self {
+        match when {
+            core::When::Cron { expression, zone } => Self::Cron { expression, zone },
+            core::When::Every { interval, anchor } => Self::Every { interval, anchor: anchor.into() },
+            core::When::Once(at) => Self::Once(at.into()),
+        }
+    }
+}
+
+/// In a few words: `30 2 * * * (Europe/Berlin)`, `every 60s`, `once at 2026-11-21T02:00:00Z`.
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stored().fmt(f)
+    }
+}
+
+/// Consecutive ticks that submitted no job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Passed {
+    /// The reason.
+    pub why: PassedOver,
+    /// The first of them.
+    pub from: SystemTime,
+    /// The last of them.
+    pub through: SystemTime,
+    /// Their number. For a cron expression, 100 means that many or more.
+    pub count: u32,
+}
+
+impl From<core::Passed> for Passed {
+    fn from(core::Passed { why, ticks }: core::Passed) -> Self {
+        Self { why, from: ticks.from.into(), through: ticks.through.into(), count: ticks.count }
+    }
+}
+
+/// Returns the id of the job that the tick of a schedule at this instant submits.
+#[must_use]
+pub fn tick_id(schedule: &ScheduleId, at: SystemTime) -> JobId {
+    core::tick_id(schedule, stored(at))
+}
+
+/// Formats an instant as RFC 3339 in UTC, with as few fraction digits as possible: `2026-11-21T02:00:00Z`. It is the
+/// form in schedules and in the ids of their jobs.
+#[must_use]
+pub fn instant(at: SystemTime) -> String {
+    core::instant::text(stored(at))
+}
+
+/// Converts to milliseconds, clamped to 1970 and to the end of the calendar, where a later check refuses the value.
+pub(crate) fn stored(at: SystemTime) -> WallMillis {
+    WallMillis::from(at).min(core::instant::END)
+}

@@ -12,6 +12,7 @@ const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 /// A session timeout is out of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("session timeout must be {SHORTEST:?} to {} ms, not {given:?}", LONGEST.as_millis())]
+#[non_exhaustive]
 pub struct SessionTimeoutError {
     /// The given timeout.
     pub given: Duration,

@@ -1,27 +1,30 @@
 //! Workers and the leader.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
-use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_core::worker::{EpochRecord, WorkerInfo as Registration};
 use bellwether_core::{path, txn};
 use bellwether_zk::{Node, ReadResult, Tally};
 use futures::future::try_join_all;
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
+use super::explain::Shunned;
 use super::kinds::{Paused, pauses};
-use super::link::{Deadline, Written};
 use super::runtime::Zk;
+use super::session::{Deadline, Written};
 use super::view::WaitReason;
 use bellwether_core::job::JobRecord;
 
 /// A live worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerView {
     /// This incarnation of its node's worker role.
     pub id: WorkerId,
@@ -34,18 +37,70 @@ pub struct WorkerView {
     /// The end of the time in which it gets no jobs because an attempt with an expired lease was taken from it, by
     /// ZooKeeper's clock. The time ends earlier if the worker registers again or the leader changes. It may last
     /// longer, by up to one sweep of the leader (15 s).
-    pub shunned_until: Option<WallMillis>,
+    pub shunned_until: Option<SystemTime>,
+}
+
+/// The registration of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerInfo {
+    /// The node that it belongs to.
+    pub node: NodeId,
+    /// The host that it runs on; only for display.
+    pub host: String,
+    /// The kinds that it has handlers for, sorted.
+    pub kinds: Vec<Kind>,
+    /// How many jobs it runs at a time.
+    pub slots: u32,
+    /// The tags that it offers, sorted.
+    pub tags: Vec<Tag>,
+    /// When it registered, by its clock.
+    pub started_at: SystemTime,
+    /// Whether it takes no more jobs and leaves.
+    pub draining: bool,
+}
+
+impl From<Registration> for WorkerInfo {
+    fn from(info: Registration) -> Self {
+        Self {
+            node: info.node,
+            host: info.host,
+            kinds: info.kinds,
+            slots: info.slots,
+            tags: info.tags,
+            started_at: info.started_at.into(),
+            draining: info.draining,
+        }
+    }
+}
+
+/// A live worker with its registration as it is stored.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) id: WorkerId,
+    pub(super) info: Result<Registration, WireError>,
+    pub(super) assigned: usize,
+    ended: Tally,
+    shunned_until: Option<WallMillis>,
+}
+
+impl From<Registered> for WorkerView {
+    fn from(worker: Registered) -> Self {
+        let Registered { id, info, assigned, ended, shunned_until } = worker;
+        let (info, shunned_until) = (info.map(WorkerInfo::from), shunned_until.map(SystemTime::from));
+        Self { id, info, assigned, ended, shunned_until }
+    }
 }
 
 /// The outcome of a drain request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrainedWorker {
     /// The worker is marked as draining and gets no further jobs.
-    Told,
+    Marked,
     /// The worker was already draining, or is stopping.
     Already,
     /// There is no such worker: it has left.
-    Gone,
+    NotFound,
 }
 
 /// Limit of attempts to set the mark when other writes win: a registration is also written when the worker's slots
@@ -54,6 +109,7 @@ const TRIES: u32 = 20;
 
 /// The claimant of the current epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeaderView {
     /// The node.
     pub node: NodeId,
@@ -62,7 +118,7 @@ pub struct LeaderView {
     /// The ZooKeeper session that holds the epoch.
     pub session: i64,
     /// When it was claimed, by the leader's clock.
-    pub since: WallMillis,
+    pub since: SystemTime,
     /// Whether that session is still a candidate. If not, there is no leader now.
     pub standing: bool,
 }
@@ -73,7 +129,8 @@ impl Client {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
-        self.0.link.read(self.by(), |zk| workers(zk.clone(), self.0.link.wall())).await
+        let workers = self.0.session.read(self.by(), |zk| workers(zk.clone(), self.0.session.wall())).await?;
+        Ok(workers.into_iter().map(WorkerView::from).collect())
     }
 
     /// Asks a worker to drain. It gets no further jobs from the moment this returns, finishes running jobs within its
@@ -91,22 +148,22 @@ impl Client {
         let by = self.by();
         let mut unknown = false;
         for _ in 0..TRIES {
-            let there = self.0.link.read(by, |zk| zk.get(path::worker(worker))).await?;
+            let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
             let Some(node) = there else {
-                return Ok(if unknown { DrainedWorker::Told } else { DrainedWorker::Gone });
+                return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::NotFound });
             };
-            let info = wire::decode::<WorkerInfo>(&node.data)
+            let info = wire::decode::<Registration>(&node.data)
                 .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
             if info.draining {
-                return Ok(if unknown { DrainedWorker::Told } else { DrainedWorker::Already });
+                return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::Already });
             }
-            match self.0.link.commit(by, txn::mark_draining(worker, &info, node.version)).await? {
-                Written::Applied => return Ok(DrainedWorker::Told),
-                Written::Lost => {}
+            match self.0.session.commit(by, txn::mark_draining(worker, &info, node.version)).await? {
+                Written::Applied => return Ok(DrainedWorker::Marked),
+                Written::Rejected => {}
                 Written::Unknown => unknown = true,
             }
         }
-        Err(Error::Busy { what: "the worker's registration", tries: TRIES })
+        Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES })
     }
 
     /// Returns the leader; `None` if there never was one. A leader that is no longer [standing](LeaderView::standing)
@@ -115,7 +172,7 @@ impl Client {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
-        self.0.link.read(self.by(), |zk| leader(zk.clone())).await
+        self.0.session.read(self.by(), |zk| leader(zk.clone())).await
     }
 
     /// Like [`Client::catch_up`], with the deadline of a call.
@@ -126,16 +183,16 @@ impl Client {
     /// Lets this session's server catch up with the state that another session has seen, for example that of a
     /// handler's worker.
     pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
-        self.0.link.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
+        self.0.session.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
     }
 
     pub(super) fn by(&self) -> Deadline {
-        self.0.link.by(self.0.deadline)
+        self.0.session.by(self.0.deadline)
     }
 }
 
 /// `now` is the wall clock's time.
-pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerView>> {
+pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<Registered>> {
     let names = zk.children(path::WORKERS.to_owned()).await?.unwrap_or_default();
     let mut ids = names.iter().filter_map(|name| WorkerId::parse(name)).collect::<Vec<_>>();
     ids.sort();
@@ -151,7 +208,7 @@ pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<WorkerVie
             let ended = inbox.children_ever.less(Tally::of(inbox.children));
             (inbox.children, ended, shunned_until(&registered, &inbox, epoch.as_ref(), now))
         });
-        Some(WorkerView { id, info, assigned, ended, shunned_until })
+        Some(Registered { id, info, assigned, ended, shunned_until })
     });
     Ok(views.collect())
 }
@@ -182,7 +239,7 @@ pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
         standing = get_all(&zk, paths).await?.iter().flatten().any(owned);
     }
     let EpochRecord { node, session, since, .. } = record;
-    Ok(Some(LeaderView { node, epoch: epoch.version, session, since, standing }))
+    Ok(Some(LeaderView { node, epoch: epoch.version, session, since: since.into(), standing }))
 }
 
 pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {
@@ -194,7 +251,7 @@ pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> Rea
 /// Workers and leader at one moment, to explain why a job waits.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    workers: BTreeMap<WorkerId, WorkerView>,
+    workers: BTreeMap<WorkerId, Registered>,
     paused: BTreeMap<Kind, Paused>,
     led: bool,
 }
@@ -245,11 +302,12 @@ impl Cluster {
 
     /// Returns the workers that could run a job and get no jobs for a while, each with its node and the end of that
     /// time.
-    pub(super) fn shunned(&self, job: &JobRecord) -> Vec<(WorkerId, NodeId, WallMillis)> {
+    pub(super) fn shunned(&self, job: &JobRecord) -> Vec<Shunned> {
         let able = self.workers.values().filter_map(|view| {
             let info = view.info.as_ref().ok()?;
             let able = info.can_run(&job.kind, &job.placement) && !info.draining;
-            Some((view.id, info.node.clone(), view.shunned_until.filter(|_| able)?))
+            let until = view.shunned_until.filter(|_| able)?.into();
+            Some(Shunned { worker: view.id, node: info.node.clone(), until })
         });
         able.collect()
     }

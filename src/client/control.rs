@@ -10,12 +10,11 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
-use bellwether_core::wire::WireError;
 
 use super::Client;
-use super::error::Error;
-use super::link::{Deadline, Written};
+use super::error::{Error, Subject};
 use super::locate::{Found, Location, locate};
+use super::session::{Deadline, Written};
 use super::view::{JobView, State};
 
 /// Limit of attempts for a job that changes concurrently. Each lost attempt means that the job made progress.
@@ -67,8 +66,8 @@ impl Client {
     /// one of them wins, and the result says which.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
-    /// Then the job may or may not be cancelled, and cancelling again is safe.
+    /// [`Error::NotFound`], [`Error::Quarantined`], [`Error::Unreadable`], [`Error::Contended`], or no answer within
+    /// the client's deadline. Then the job may or may not be cancelled, and cancelling again is safe.
     pub async fn cancel(&self, id: &JobId) -> Result<Cancelled, Error> {
         let by = self.by();
         let mut generation = None;
@@ -104,18 +103,17 @@ impl Client {
                     return Err(Error::Unreadable { id: id.clone(), reason });
                 }
                 Location::Quarantined { .. } => {
-                    let reason = WireError::Value("the job is quarantined: retry it first".to_owned());
-                    return Err(Error::Unreadable { id: id.clone(), reason });
+                    return Err(Error::Quarantined(id.clone()));
                 }
                 Location::Nowhere => continue,
             };
-            match self.0.link.commit(by, op).await? {
+            match self.0.session.commit(by, op).await? {
                 Written::Applied => return Ok(done),
-                Written::Lost => {}
+                Written::Rejected => {}
                 Written::Unknown => unknown = true,
             }
         }
-        Err(Error::Contended { id: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
     }
 
     /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
@@ -137,9 +135,9 @@ impl Client {
                     aside = Aside::Seen(found.version);
                     continue;
                 }
-                match self.0.link.commit(by, txn::release(id, found.version, &found.record)).await? {
+                match self.0.session.commit(by, txn::release(id, found.version, &found.record)).await? {
                     Written::Applied => return Ok(Retried::Released),
-                    Written::Lost => {}
+                    Written::Rejected => {}
                     Written::Unknown => aside = Aside::Unknown(found.version),
                 }
                 continue;
@@ -166,17 +164,17 @@ impl Client {
             let generation = record.generation;
             if let Some(lane) = &record.placement.lane {
                 // The lane's container may have been removed since the job's last turn.
-                self.0.link.make_container(by, path::lane(lane)).await?;
+                self.0.session.make_container(by, path::lane(lane)).await?;
             }
             let mut ops = txn::reopen(id, found.version, &record, 0);
             ops.extend(rejoined);
-            match self.0.link.commit(by, ops).await? {
+            match self.0.session.commit(by, ops).await? {
                 Written::Applied => return Ok(Retried::Reopened(generation)),
-                Written::Lost => {}
+                Written::Rejected => {}
                 Written::Unknown => wanted = Some(generation),
             }
         }
-        Err(Error::Contended { id: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
     }
 
     /// Builds the operations of a cancel. Parts of the end that an operator removed by hand are left out: a turn or a
@@ -191,7 +189,7 @@ impl Client {
         entry: Entry,
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
-        let ended = record.cancel(self.0.link.wall());
+        let ended = record.cancel(self.0.session.wall());
         let mut ops = txn::cancel(id, version, &ended, entry);
         let mut looked = BTreeSet::new();
         loop {
@@ -203,7 +201,7 @@ impl Client {
             let parent = |path: &str| path.rsplit_once('/').map_or(path, |(parent, _)| parent).to_owned();
             let paths = parts.iter().flat_map(|part| [part.path().to_owned(), parent(part.path())]);
             let paths = paths.collect::<Vec<_>>();
-            let nodes = self.0.link.read(by, |zk| zk.get_many(paths.clone())).await?;
+            let nodes = self.0.session.read(by, |zk| zk.get_many(paths.clone())).await?;
             let is_there = |path: String| {
                 paths.iter().position(|asked| *asked == path).and_then(|at| nodes.get(at)?.as_ref()).is_some()
             };
@@ -223,7 +221,7 @@ impl Client {
     }
 
     async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {
-        let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
     }

@@ -11,6 +11,7 @@ use super::runtime::Zk;
 
 /// Numbers of jobs by place. The numbers are read at slightly different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Depths {
     /// Records of open and ended jobs.
     pub stored: usize,
@@ -29,7 +30,7 @@ impl Client {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn depths(&self) -> Result<Depths, Error> {
-        self.0.link.read(self.by(), |zk| depths(zk.clone())).await
+        self.0.session.read(self.by(), |zk| depths(zk.clone())).await
     }
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Counts {
 
 /// Created and removed records over the namespace's lifetime. Compare it with an earlier value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Churn {
     /// Jobs that were submitted: records that were created.
     pub submitted: Tally,

@@ -1,11 +1,16 @@
-//! Errors of the client, grouped by how the caller can react.
+//! Errors of the client.
+//!
+//! Each error has a [`class`](Error::class), which says what went wrong, and a [`remedy`](Error::remedy), which says
+//! what the caller can do.
 
+use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::group::GroupError;
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Reason;
+use bellwether_core::remedy::{ErrorClass, Remedy};
 use bellwether_core::wire::WireError;
 use bellwether_zk::{ConnectStringError, NamespaceError};
 
@@ -15,6 +20,7 @@ use crate::session_timeout::SessionTimeoutError;
 
 /// No session can be used. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unavailable {
     /// No session could be used within the deadline. The client keeps trying for later calls.
     #[error("ZooKeeper did not serve within {within:?}: {reason}")]
@@ -36,6 +42,7 @@ pub enum Unavailable {
 
 /// A client could not be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The connect string is malformed.
     #[error(transparent)]
@@ -50,6 +57,7 @@ pub enum ConnectError {
 
 /// A call of the client failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// No session can be used.
     #[error(transparent)]
@@ -70,9 +78,6 @@ pub enum Error {
         /// The given value.
         given: String,
     },
-    /// The pause of a kind was changed repeatedly by other clients during the call.
-    #[error("the pause of kind {0} changed repeatedly during the call: try again")]
-    PauseContended(Kind),
     /// The job's stored record cannot be read, so the job cannot be changed either.
     #[error("the stored record of job {id} cannot be read")]
     Unreadable {
@@ -112,34 +117,53 @@ pub enum Error {
         #[source]
         reason: WireError,
     },
-    /// A znode was changed repeatedly by other clients during the call.
-    #[error("{what} changed {tries} times during the call: try again")]
-    Busy {
-        /// The object of the change.
-        what: &'static str,
-        /// The number of attempts.
-        tries: u32,
-    },
-    /// The group was changed repeatedly by others during the call.
-    #[error("group {group} changed {tries} times during the call: try again")]
-    GroupContended {
-        /// The group.
-        group: GroupId,
-        /// The number of attempts.
-        tries: u32,
-    },
-    /// The job was changed repeatedly by others during the call.
-    #[error("job {id} changed {tries} times during the call: try again")]
+    /// The job is quarantined: retry it first, which releases it.
+    #[error("job {0} is quarantined: retry it first")]
+    Quarantined(JobId),
+    /// Other clients, or the nodes, changed the same record during every attempt of the call.
+    #[error("{subject} changed {tries} times during the call: try again")]
     Contended {
-        /// The job.
-        id: JobId,
+        /// The record.
+        subject: Subject,
         /// The number of attempts.
         tries: u32,
     },
 }
 
+/// A stored record that several clients change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The record of a job.
+    Job(JobId),
+    /// The record of a group.
+    Group(GroupId),
+    /// The pause of a kind.
+    Pause(Kind),
+    /// The registration of a worker.
+    Worker(WorkerId),
+    /// The retention of the namespace.
+    Retention,
+    /// A page of records.
+    Page,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(id) => write!(f, "job {id}"),
+            Self::Group(id) => write!(f, "group {id}"),
+            Self::Pause(kind) => write!(f, "the pause of kind {kind}"),
+            Self::Worker(id) => write!(f, "the registration of worker {id}"),
+            Self::Retention => f.write_str("the retention"),
+            Self::Page => f.write_str("a page of records"),
+        }
+    }
+}
+
 /// A job was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SubmitError {
     /// The job is invalid. Nothing was sent.
     #[error(transparent)]
@@ -147,7 +171,7 @@ pub enum SubmitError {
     /// The group does not accept the member. Nothing was written.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The group could not be sealed. Nothing was submitted.
+    /// The group could not be sealed, or its record cannot be read. Nothing was submitted.
     #[error(transparent)]
     Client(Error),
     /// Another job has this id.
@@ -204,12 +228,19 @@ pub enum SubmitError {
         reason: Unavailable,
     },
     /// The job was sent and no reply came in time: it may or may not have been accepted.
+    ///
+    /// Submitting a job with an id again is safe: it is accepted at most once. Two kinds of jobs are different, and
+    /// their remedy is [`Remedy::ReadBack`]: a job without an id gets another one with each submission, so read this
+    /// id, or submit the job with it; and [`IfExists::Again`](super::IfExists::Again) would open a job again that was
+    /// accepted and has ended in the meantime.
     #[error(
         "unknown: job {id} may or may not have been accepted within {within:?}; submit it again with the same id"
     )]
     Unknown {
         /// The job.
         id: JobId,
+        /// Whether the same submission again is the same job, whatever happened to this one.
+        repeatable: bool,
         /// The deadline.
         within: Duration,
     },
@@ -235,6 +266,7 @@ pub enum SubmitError {
 
 /// A wait did not reach the end of the job.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// The job has not ended in time.
     #[error("job {id} has not ended after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
@@ -253,6 +285,7 @@ pub enum WaitError {
 
 /// There is no typed result.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResultError {
     /// The job has not ended, or could not be read.
     #[error(transparent)]
@@ -269,4 +302,202 @@ pub enum ResultError {
         #[source]
         source: serde_json::Error,
     },
+}
+
+impl Unavailable {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotInTime { .. } => ErrorClass::Unavailable,
+            Self::Refused(_) | Self::Closed => ErrorClass::Closed,
+        }
+    }
+}
+
+impl ConnectError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::ConnectString(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
+            Self::Unavailable(error) => error.class(),
+        }
+    }
+}
+
+impl Error {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unavailable(error) => error.class(),
+            Self::Refused(reason) => reason.class(),
+            Self::NotFound(_) => ErrorClass::NotFound,
+            Self::Invalid { .. } => ErrorClass::Invalid,
+            Self::Unreadable { .. }
+            | Self::WorkerUnreadable { .. }
+            | Self::Settings { .. }
+            | Self::GroupUnreadable { .. } => ErrorClass::Unreadable,
+            Self::Group(error) => error.class(),
+            Self::Quarantined(_) => ErrorClass::Conflict,
+            Self::Contended { .. } => ErrorClass::Contended,
+        }
+    }
+
+    /// Returns the job that the error is about, if it is about one.
+    #[must_use]
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::NotFound(id)
+            | Self::Unreadable { id, .. }
+            | Self::Quarantined(id)
+            | Self::Contended { subject: Subject::Job(id), .. } => Some(id),
+            Self::Unavailable(_)
+            | Self::Refused(_)
+            | Self::Invalid { .. }
+            | Self::WorkerUnreadable { .. }
+            | Self::Settings { .. }
+            | Self::Group(_)
+            | Self::GroupUnreadable { .. }
+            | Self::Contended { .. } => None,
+        }
+    }
+}
+
+impl SubmitError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Invalid(_) => ErrorClass::Invalid,
+            Self::Group(error) => error.class(),
+            Self::Client(error) => error.class(),
+            Self::Conflict { .. } => ErrorClass::Conflict,
+            Self::Overloaded { .. } | Self::MinuteFull { .. } | Self::TooManyMinutes { .. } => {
+                ErrorClass::Overloaded
+            }
+            Self::NotSent { reason, .. } => reason.class(),
+            Self::Unknown { .. } => ErrorClass::Unknown,
+            Self::Refused { reason, .. } => reason.class(),
+            Self::Unreadable { .. } => ErrorClass::Unreadable,
+        }
+    }
+
+    /// Returns what the caller can do.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Unknown { repeatable: false, .. } => Remedy::ReadBack,
+            error => error.class().remedy(),
+        }
+    }
+
+    /// Returns the job that the error is about, if its id is known.
+    #[must_use]
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::Conflict { id, .. }
+            | Self::Overloaded { id, .. }
+            | Self::MinuteFull { id, .. }
+            | Self::TooManyMinutes { id, .. }
+            | Self::NotSent { id, .. }
+            | Self::Unknown { id, .. }
+            | Self::Refused { id, .. }
+            | Self::Unreadable { id, .. } => Some(id),
+            Self::Client(error) => error.job(),
+            Self::Invalid(_) | Self::Group(_) => None,
+        }
+    }
+}
+
+/// The error of a call that precedes the submission of a member.
+impl From<Error> for SubmitError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Group(error) => Self::Group(error),
+            other => Self::Client(other),
+        }
+    }
+}
+
+impl WaitError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::TimedOut { .. } => ErrorClass::TimedOut,
+            Self::Client(error) => error.class(),
+        }
+    }
+
+    /// Returns the job that the error is about, if it is about one.
+    #[must_use]
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::TimedOut { id, .. } => Some(id),
+            Self::Client(error) => error.job(),
+        }
+    }
+}
+
+impl ResultError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Wait(error) => error.class(),
+            Self::Ended(_) => ErrorClass::Failed,
+            Self::Type { .. } => ErrorClass::Invalid,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(Unavailable, ConnectError, Error, WaitError, ResultError);
+bellwether_core::impl_remedy!(@retryable SubmitError);
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::chain::chain;
+
+    use super::*;
+
+    fn id() -> JobId {
+        JobId::new("a").expect("a letter")
+    }
+
+    #[test]
+    fn only_an_error_whose_call_is_safe_to_repeat_is_retryable() {
+        let late = Unavailable::NotInTime { within: Duration::ZERO, reason: String::new(), served: true };
+        let unknown = |repeatable| SubmitError::Unknown { id: id(), repeatable, within: Duration::ZERO };
+        let contended = Error::Contended { subject: Subject::Job(id()), tries: 16 };
+        let table = [
+            (unknown(true), Remedy::Retry),
+            (unknown(false), Remedy::ReadBack),
+            (SubmitError::NotSent { id: id(), reason: late.clone() }, Remedy::Retry),
+            (SubmitError::NotSent { id: id(), reason: Unavailable::Closed }, Remedy::GiveUp),
+            (SubmitError::Overloaded { id: id(), entries: 5_000 }, Remedy::Retry),
+            (SubmitError::Refused { id: id(), reason: Reason::Refused("throttled".into()) }, Remedy::Retry),
+            (SubmitError::Refused { id: id(), reason: Reason::NoAuth }, Remedy::GiveUp),
+            (SubmitError::Invalid(JobError::AgainLater), Remedy::FixInput),
+            (SubmitError::Unreadable { id: id(), reason: WireError::Magic }, Remedy::GiveUp),
+            (contended.into(), Remedy::Retry),
+            (Error::NotFound(id()).into(), Remedy::FixInput),
+            (Error::from(late).into(), Remedy::Retry),
+        ];
+        for (error, remedy) in table {
+            assert_eq!(error.remedy(), remedy, "{error}");
+            assert_eq!(error.is_retryable(), remedy == Remedy::Retry, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_chain_of_an_error_names_each_source_once() {
+        let refused = Error::Refused(Reason::NoAuth);
+        assert_eq!(chain(&refused), "ZooKeeper refused the request: not authorised");
+        let name = GroupId::plain("a b").expect_err("a blank");
+        let group =
+            SubmitError::from(Error::Group(GroupError::Name { group: "g".into(), source: name.clone() }));
+        assert_eq!(chain(&group), format!("the names of group g and its kind do not fit together: {name}"));
+    }
 }

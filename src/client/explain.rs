@@ -5,6 +5,7 @@
 //! close to one moment as possible: a job that moves during the call is explained as it was.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, Tag, WorkerId};
@@ -21,18 +22,20 @@ use super::view::{JobView, State, WaitReason};
 
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The job.
     pub id: JobId,
     /// Its state.
     pub state: State,
-    /// The reason.
-    pub why: Why,
+    /// The cause.
+    pub cause: Cause,
 }
 
 /// What keeps a job from running. `Display` renders a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+#[non_exhaustive]
+pub enum Cause {
     /// No live worker has a handler for its kind.
     UnknownKind {
         /// Its kind.
@@ -69,21 +72,20 @@ pub enum Why {
     /// The workers that could run it and have a free slot get no jobs for a while: an attempt with an expired lease
     /// was taken from each of them.
     Shunned {
-        /// These workers, each with its node and the end of that time by ZooKeeper's clock. The time ends earlier if
-        /// the worker registers again, and later by up to 15 s.
-        workers: Vec<(WorkerId, NodeId, WallMillis)>,
+        /// These workers.
+        workers: Vec<Shunned>,
     },
     /// There is no leader to assign it.
     NoLeader,
     /// It may not start yet.
     NotBefore {
         /// When it may start.
-        at: WallMillis,
+        at: SystemTime,
     },
     /// It waits after an attempt that failed or was snoozed.
     Backoff {
         /// The end of the wait.
-        until: WallMillis,
+        until: SystemTime,
         /// Attempts of this generation that failed.
         failures: u32,
         /// The last error.
@@ -92,7 +94,7 @@ pub enum Why {
     /// It has expired; the leader is about to end it.
     Overdue {
         /// When it expired.
-        at: WallMillis,
+        at: SystemTime,
     },
     /// Another job of its lane comes first.
     Behind {
@@ -116,7 +118,7 @@ pub enum Why {
         /// The number of the attempt.
         attempt: u32,
         /// When it was assigned, by the leader's clock.
-        since: Option<WallMillis>,
+        since: Option<SystemTime>,
         /// Whether it was asked to stop.
         cancel_requested: bool,
     },
@@ -133,12 +135,25 @@ pub enum Why {
     /// It has ended.
     Over {
         /// When it ended.
-        at: Option<WallMillis>,
+        at: Option<SystemTime>,
         /// Its last error, unless it succeeded.
         error: Option<String>,
     },
     /// It was found in no place: it moved during every look, or an operator deleted its entry.
     Nowhere,
+}
+
+/// A worker that gets no jobs for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shunned {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Its node.
+    pub node: NodeId,
+    /// The end of that time by ZooKeeper's clock. The time ends earlier if the worker registers again, and later by up
+    /// to 15 s.
+    pub until: SystemTime,
 }
 
 impl Client {
@@ -148,7 +163,7 @@ impl Client {
     /// [`Error::NotFound`], or when ZooKeeper does not answer within the client's deadline.
     pub async fn explain(&self, id: &JobId) -> Result<Explanation, Error> {
         let by = self.by();
-        let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         let cluster = self.cluster(by).await?;
         let mut view = view(id.clone(), found.clone(), Some(&cluster));
@@ -157,86 +172,88 @@ impl Client {
             Some(job) => self.get_by(job, by).await?,
             None => None,
         };
-        let why = why(&view, found.ok(), &cluster, behind.as_ref(), self.0.link.wall());
-        Ok(Explanation { id: id.clone(), state: view.state, why })
+        let cause = cause(&view, found.ok(), &cluster, behind.as_ref(), self.0.session.wall());
+        Ok(Explanation { id: id.clone(), state: view.state, cause })
     }
 }
 
-fn why(
+fn cause(
     view: &JobView,
     found: Option<Found>,
     cluster: &Cluster,
     behind: Option<&JobView>,
     now: WallMillis,
-) -> Why {
+) -> Cause {
     let error = || view.error.clone();
     let Some(Found { record, place, .. }) = found else {
-        return Why::Quarantined { note: error().unwrap_or_default() };
+        return Cause::Quarantined { note: error().unwrap_or_default() };
     };
     match place {
         Location::Terminal => {
             let error = error().filter(|_| view.state != State::Succeeded);
-            Why::Over { at: view.finished_at, error }
+            Cause::Over { at: view.finished_at, error }
         }
-        Location::Quarantined { note } => Why::Quarantined { note },
-        Location::Nowhere => Why::Nowhere,
-        Location::Assigned { worker, .. } if !cluster.lives(worker) => Why::WorkerLost { worker },
+        Location::Quarantined { note } => Cause::Quarantined { note },
+        Location::Nowhere => Cause::Nowhere,
+        Location::Assigned { worker, .. } if !cluster.lives(worker) => Cause::WorkerLost { worker },
         Location::Assigned { worker, assignment, .. } => {
             let assigned =
-                |assigned: Assignment| (assigned.attempt, Some(assigned.assigned_at), assigned.cancel);
+                |assigned: Assignment| (assigned.attempt, Some(assigned.assigned_at.into()), assigned.cancel);
             let (attempt, since, cancel_requested) =
                 assignment.map_or((record.attempts + 1, None, false), assigned);
-            Why::Running { worker, node: view.node.clone(), attempt, since, cancel_requested }
+            Cause::Running { worker, node: view.node.clone(), attempt, since, cancel_requested }
         }
         Location::Delayed { .. } => match (view.waiting, view.not_before) {
-            (Some(WaitReason::NotBefore), Some(at)) => Why::NotBefore { at },
-            (_, until) => {
-                Why::Backoff { until: until.unwrap_or_default(), failures: view.failures, error: error() }
-            }
+            (Some(WaitReason::NotBefore), Some(at)) => Cause::NotBefore { at },
+            (_, until) => Cause::Backoff {
+                until: until.unwrap_or(SystemTime::UNIX_EPOCH),
+                failures: view.failures,
+                error: error(),
+            },
         },
         Location::Queued => match record.expires_at.filter(|_| record.is_overdue(now)) {
-            Some(at) => Why::Overdue { at },
-            None => why_queued(view, &record, cluster, behind),
+            Some(at) => Cause::Overdue { at: at.into() },
+            None => cause_queued(view, &record, cluster, behind),
         },
     }
 }
 
-fn why_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Option<&JobView>) -> Why {
+fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: Option<&JobView>) -> Cause {
     let kind = || record.kind.clone();
     match view.waiting {
-        Some(WaitReason::UnknownKind) => Why::UnknownKind { kind: kind() },
+        Some(WaitReason::UnknownKind) => Cause::UnknownKind { kind: kind() },
         Some(WaitReason::Tags) => {
             let missing = cluster.missing_tags(&record.kind, &record.placement.tags);
-            Why::Tags { kind: kind(), tags: record.placement.tags.clone(), missing }
+            Cause::Tags { kind: kind(), tags: record.placement.tags.clone(), missing }
         }
         Some(WaitReason::Paused) => {
             let pause = cluster.paused(&record.kind).cloned().unwrap_or_default();
-            Why::Paused { kind: kind(), pause }
+            Cause::Paused { kind: kind(), pause }
         }
-        Some(WaitReason::Draining) => Why::Draining { workers: cluster.room(record).0 },
+        Some(WaitReason::Draining) => Cause::Draining { workers: cluster.room(record).0 },
         Some(WaitReason::Busy) => {
             let (workers, slots) = cluster.room(record);
-            Why::Busy { workers, slots }
+            Cause::Busy { workers, slots }
         }
-        Some(WaitReason::Shunned) => Why::Shunned { workers: cluster.shunned(record) },
-        Some(WaitReason::NoLeader) => Why::NoLeader,
-        Some(WaitReason::NoTurn) => Why::NoTurn,
+        Some(WaitReason::Shunned) => Cause::Shunned { workers: cluster.shunned(record) },
+        Some(WaitReason::NoLeader) => Cause::NoLeader,
+        Some(WaitReason::NoTurn) => Cause::NoTurn,
         Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
             (Some(lane), Some(job)) => {
                 let status = behind.map_or_else(|| "no longer stored".to_owned(), JobView::status);
-                Why::Behind { lane: lane.clone(), job: job.clone(), status }
+                Cause::Behind { lane: lane.clone(), job: job.clone(), status }
             }
-            (_, _) => Why::Assignment,
+            (_, _) => Cause::Assignment,
         },
-        Some(WaitReason::Nowhere) => Why::Nowhere,
+        Some(WaitReason::Nowhere) => Cause::Nowhere,
         Some(
             WaitReason::Assignment | WaitReason::Backoff | WaitReason::NotBefore | WaitReason::WorkerLost,
         )
-        | None => Why::Assignment,
+        | None => Cause::Assignment,
     }
 }
 
-impl Why {
+impl Cause {
     /// Returns its name in documents: `unknown_kind`, `tags`, …
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -263,7 +280,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownKind { kind } => write!(f, "no live worker has a handler for kind {kind}"),
@@ -286,7 +303,7 @@ impl fmt::Display for Why {
             }
             Self::Shunned { workers } => {
                 f.write_str("workers that could run it did not renew a lease in time and get no jobs: ")?;
-                for (n, (worker, node, until)) in workers.iter().enumerate() {
+                for (n, Shunned { worker, node, until }) in workers.iter().enumerate() {
                     let comma = if n == 0 { "" } else { ", " };
                     write!(f, "{comma}{worker} of {node} until {}", rfc3339(*until))?;
                 }

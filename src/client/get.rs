@@ -9,8 +9,8 @@ use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
 use super::lanes::Turns;
-use super::link::Deadline;
 use super::locate::{Found, Location, locate};
+use super::session::Deadline;
 use super::view::{JobView, State, WaitReason};
 
 impl Client {
@@ -40,18 +40,18 @@ impl Client {
         let cluster = self.cluster(self.by()).await?;
         let mut turns = Turns::default();
         for page in ids.chunks(MAX_READ_BATCH) {
-            let found = locate(&self.0.link, self.by(), page).await?;
+            let found = locate(&self.0.session, self.by(), page).await?;
             let page = page.iter().zip(found);
             let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
             let mut page = page.collect::<Vec<_>>();
-            turns.tell(&self.0.link, self.by(), page.iter_mut().flatten()).await?;
+            turns.tell(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
             views.append(&mut page);
         }
         Ok(views)
     }
 
     pub(super) async fn get_by(&self, id: &JobId, by: Deadline) -> Result<Option<JobView>, Error> {
-        let found = locate(&self.0.link, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
         let Some(found) = found else { return Ok(None) };
         let over = matches!(&found, Ok(found) if found.record.is_terminal());
         let cluster = if over { None } else { Some(self.cluster(by).await?) };
@@ -64,13 +64,13 @@ impl Client {
     /// take too long.
     pub(super) async fn tell_turn(&self, by: Deadline, view: &mut JobView) {
         let id = view.id.clone();
-        if let Err(error) = Turns::default().tell(&self.0.link, by, [view]).await {
+        if let Err(error) = Turns::default().tell(&self.0.session, by, [view]).await {
             tracing::debug!(job = %id, %error, "could not read whose turn it is in the lane");
         }
     }
 
     pub(super) async fn cluster(&self, by: Deadline) -> Result<Cluster, Error> {
-        self.0.link.read(by, |zk| Cluster::read(zk.clone(), self.0.link.wall())).await
+        self.0.session.read(by, |zk| Cluster::read(zk.clone(), self.0.session.wall())).await
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
         Location::Nowhere => view.waiting = Some(WaitReason::Nowhere),
         Location::Delayed { .. } => {
             view.state = State::Delayed;
-            view.not_before = backoff;
+            view.not_before = backoff.map(Into::into);
             view.waiting = Some(if untried { WaitReason::NotBefore } else { WaitReason::Backoff });
         }
         Location::Assigned { worker, assignment, .. } => {

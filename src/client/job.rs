@@ -292,11 +292,6 @@ impl<K> Job<K> {
         self.if_exists
     }
 
-    /// Whether an id was set.
-    pub(crate) fn is_named(&self) -> bool {
-        self.id.is_some()
-    }
-
     /// Checks the job and returns its id and the record to store, with a new token and, if no id was set, a new id.
     pub(crate) fn into_record(
         self,

@@ -7,11 +7,11 @@
 //! continue, and jobs may be submitted. A new leader assigns nothing before it has read the pauses.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use bellwether_core::budget::{MAX_BY_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::{Kind, WorkerId};
 use bellwether_core::path;
-use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire;
 use bellwether_core::worker::PauseRecord;
@@ -19,34 +19,38 @@ use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
 use super::Client;
-use super::cluster::{WorkerView, workers};
-use super::error::Error;
-use super::link::Written;
+use super::cluster::{Registered, workers};
+use super::error::{Error, Subject};
 use super::runtime::Zk;
+use super::session::Written;
 
 /// Limit of attempts for a pause that other clients change concurrently.
 const TRIES: u32 = 16;
 
 /// A kind that live workers serve, or that is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KindView {
     /// Its name.
     pub kind: Kind,
     /// The live workers that have a handler for it.
     pub workers: Vec<WorkerId>,
-    /// Their slots, for all their kinds together, and how many of these hold a job.
-    pub slots: (usize, usize),
+    /// Their slots, for all their kinds together.
+    pub slots: usize,
+    /// How many of these slots hold a job.
+    pub assigned: usize,
     /// The pause, if the kind is paused.
     pub paused: Option<Paused>,
 }
 
 /// A pause. Fields that cannot be read are `None`; the kind is paused nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Paused {
     /// The given name of the operator who paused it.
     pub by: Option<String>,
     /// When it was paused, by that client's clock.
-    pub since: Option<WallMillis>,
+    pub since: Option<SystemTime>,
 }
 
 impl Client {
@@ -62,7 +66,7 @@ impl Client {
             let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{} bytes", by.len()));
             return Err(Error::Invalid { field: "by", allowed, given });
         }
-        let pause = PauseRecord { by: by.to_owned(), since: self.0.link.wall() };
+        let pause = PauseRecord { by: by.to_owned(), since: self.0.session.wall() };
         let ours = wire::encode(&pause);
         self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
             // Not by version: a pause that another client lifted and made again is that client's.
@@ -92,17 +96,17 @@ impl Client {
         let by = self.by();
         let mut unknown = false;
         for _ in 0..TRIES {
-            match self.0.link.commit(by, ops.clone()).await? {
+            match self.0.session.commit(by, ops.clone()).await? {
                 Written::Applied => return Ok(true),
-                Written::Lost => {}
+                Written::Rejected => {}
                 Written::Unknown => unknown = true,
             }
-            let there = self.0.link.read(by, |zk| zk.get(path::pause(kind))).await?;
+            let there = self.0.session.read(by, |zk| zk.get(path::pause(kind))).await?;
             if let Some(ours) = done(there.as_ref().map(|node| &node.data), unknown) {
                 return Ok(ours);
             }
         }
-        Err(Error::PauseContended(kind.clone()))
+        Err(Error::Contended { subject: Subject::Pause(kind.clone()), tries: TRIES })
     }
 
     /// Lists the kinds that live workers serve and those that are paused, by name.
@@ -111,20 +115,21 @@ impl Client {
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn kinds(&self) -> Result<Vec<KindView>, Error> {
         let read = |zk: &Zk| {
-            let (zk, now) = (zk.clone(), self.0.link.wall());
+            let (zk, now) = (zk.clone(), self.0.session.wall());
             async move { futures::try_join!(workers(zk.clone(), now), pauses(zk)) }
         };
-        let (workers, paused) = self.0.link.read(self.by(), read).await?;
+        let (workers, paused) = self.0.session.read(self.by(), read).await?;
         Ok(served(&workers, &paused))
     }
 }
 
 /// Returns the kinds that these workers serve and those that are paused, by name.
-pub(super) fn served(workers: &[WorkerView], paused: &BTreeMap<Kind, Paused>) -> Vec<KindView> {
+pub(super) fn served(workers: &[Registered], paused: &BTreeMap<Kind, Paused>) -> Vec<KindView> {
     let unserved = |kind: &Kind| KindView {
         kind: kind.clone(),
         workers: Vec::new(),
-        slots: (0, 0),
+        slots: 0,
+        assigned: 0,
         paused: paused.get(kind).cloned(),
     };
     let mut kinds = paused.keys().map(|kind| (kind.clone(), unserved(kind))).collect::<BTreeMap<_, _>>();
@@ -133,8 +138,8 @@ pub(super) fn served(workers: &[WorkerView], paused: &BTreeMap<Kind, Paused>) ->
         for kind in &info.kinds {
             let view = kinds.entry(kind.clone()).or_insert_with(|| unserved(kind));
             view.workers.push(worker.id);
-            view.slots.0 += info.slots as usize;
-            view.slots.1 += worker.assigned;
+            view.slots += info.slots as usize;
+            view.assigned += worker.assigned;
         }
     }
     kinds.into_values().collect()
@@ -149,7 +154,7 @@ pub(super) async fn pauses(zk: Zk) -> ReadResult<BTreeMap<Kind, Paused>> {
     let nodes = try_join_all(reads).await?.into_iter().flatten().collect::<Vec<_>>();
     let paused = kinds.into_iter().zip(nodes).filter_map(|(kind, node)| {
         let paused = match wire::decode::<PauseRecord>(&node?.data) {
-            Ok(pause) => Paused { by: Some(pause.by), since: Some(pause.since) },
+            Ok(pause) => Paused { by: Some(pause.by), since: Some(pause.since.into()) },
             Err(_) => Paused::default(),
         };
         Some((kind, paused))

@@ -13,8 +13,8 @@ use futures::TryFutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
-use super::link::{Deadline, Link};
 use super::runtime::Zk;
+use super::session::{Deadline, Session};
 use super::view::{JobView, State, WaitReason};
 
 /// Maximum number of lists in flight, each with its reads.
@@ -37,7 +37,7 @@ impl Turns {
     /// Adds to each queued job with a lane whether another job comes first. At most [`MAX_READ_BATCH`] views.
     pub(super) async fn tell<'a>(
         &mut self,
-        link: &Link,
+        session: &Session,
         by: Deadline,
         views: impl IntoIterator<Item = &'a mut JobView>,
     ) -> Result<(), Error> {
@@ -55,10 +55,10 @@ impl Turns {
         let lanes = waiting.iter().map(|(turn, _)| &turn.lane).filter(|lane| !self.first.contains_key(*lane));
         let lanes = lanes.cloned().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
         if !lanes.is_empty() {
-            self.first.extend(link.read(by, |zk| firsts(zk.clone(), lanes.clone())).await?);
+            self.first.extend(session.read(by, |zk| firsts(zk.clone(), lanes.clone())).await?);
         }
         let paths = waiting.iter().map(|(turn, view)| path::turn(turn, &view.id)).collect::<Vec<_>>();
-        let own = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+        let own = session.read(by, |zk| zk.get_many(paths.clone())).await?;
         let mut without = Vec::new();
         for ((turn, view), own) in waiting.into_iter().zip(own) {
             if own.is_none() {
@@ -70,18 +70,18 @@ impl Turns {
                 view.behind = Some(first.clone());
             }
         }
-        tell_without(link, by, without).await
+        tell_without(session, by, without).await
     }
 }
 
 /// Marks the jobs without a turn. A job that ended since it was located has correctly no turn. But if its queue entry
 /// of the same generation still exists, the job was open all the time, and its turn should exist.
-async fn tell_without(link: &Link, by: Deadline, views: Vec<&mut JobView>) -> Result<(), Error> {
+async fn tell_without(session: &Session, by: Deadline, views: Vec<&mut JobView>) -> Result<(), Error> {
     if views.is_empty() {
         return Ok(());
     }
     let paths = views.iter().map(|view| path::queue_entry(&view.id)).collect::<Vec<_>>();
-    let nodes = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+    let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
     for (view, node) in views.into_iter().zip(nodes) {
         let entry = node.and_then(|node| wire::decode::<QueueEntry>(&node.data).ok());
         if entry.is_some_and(|entry| entry.generation == view.generation) {

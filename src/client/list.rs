@@ -25,8 +25,9 @@ use super::view::{JobView, State};
 /// Parents whose names are held in memory together: 8 full buckets have 40,000 names.
 pub(super) const PARENTS_AT_ONCE: usize = 8;
 
-/// Selects the jobs to list.
+/// Selects the jobs to list. Default: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Filter {
     /// Only jobs in this state.
     pub state: Option<State>,
@@ -35,6 +36,20 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Selects only jobs in this state.
+    #[must_use]
+    pub fn state(mut self, state: impl Into<Option<State>>) -> Self {
+        self.state = state.into();
+        self
+    }
+
+    /// Selects only jobs of this kind.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<Option<Kind>>) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
     /// Whether it selects a job.
     pub(super) fn lets(&self, view: &JobView) -> bool {
         self.state.is_none_or(|state| view.state == state) && (self.kind.is_none() || view.kind == self.kind)
@@ -98,8 +113,8 @@ impl Listing {
             self.cluster = Some(self.client.cluster(by).await?);
         }
         let ids = self.names.iter().take(MAX_READ_BATCH).cloned().collect::<Vec<_>>();
-        let link = &self.client.0.link;
-        let found = locate(link, by, &ids).await?;
+        let session = &self.client.0.session;
+        let found = locate(session, by, &ids).await?;
         let read = ids.len();
         let views = ids.into_iter().zip(found).filter_map(|(id, found)| {
             // Absent: deleted since it was listed.
@@ -107,7 +122,7 @@ impl Listing {
         });
         let views = views.filter(|view| self.filter.lets(view));
         let mut views = views.collect::<Vec<_>>();
-        self.turns.tell(link, by, &mut views).await?;
+        self.turns.tell(session, by, &mut views).await?;
         // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.names.drain(..read);
         self.page.extend(views);
@@ -117,17 +132,17 @@ impl Listing {
     /// Lists a few more parents. Returns `false` at the end.
     async fn read_names(&mut self) -> Result<bool, Error> {
         let by = self.client.by();
-        let link = &self.client.0.link;
+        let session = &self.client.0.session;
         if self.parents.is_none() {
             if self.filter.state == Some(State::Running) {
-                let held = link.read(by, |zk| running(zk.clone())).await?;
+                let held = session.read(by, |zk| running(zk.clone())).await?;
                 self.names.extend(held);
                 self.parents = Some(VecDeque::new());
                 return Ok(!self.names.is_empty());
             }
             self.parents = Some(match self.filter.state {
                 Some(State::Queued) => Bucket::all().map(Bucket::queue).collect(),
-                Some(State::Delayed) => link.read(by, |zk| minutes(zk.clone())).await?,
+                Some(State::Delayed) => session.read(by, |zk| minutes(zk.clone())).await?,
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
@@ -139,7 +154,7 @@ impl Listing {
         if few.is_empty() {
             return Ok(false);
         }
-        let lists = link.read(by, |zk| zk.children_many(few.clone())).await?;
+        let lists = session.read(by, |zk| zk.children_many(few.clone())).await?;
         parents.drain(..few.len());
         // Other znodes are ignored: their names are not job ids.
         let ids = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());

@@ -15,8 +15,8 @@ use bellwether_zk::{Node, ReadResult};
 use futures::future::try_join_all;
 
 use super::error::Error;
-use super::link::{Deadline, Link};
 use super::runtime::Zk;
+use super::session::{Deadline, Session};
 
 /// Limit of looks for a job that was found in no place.
 const LOOKS: u32 = 5;
@@ -51,7 +51,7 @@ pub(super) enum Location {
 
 /// Finds up to 100 jobs; `None` for each that does not exist.
 pub(super) async fn locate(
-    link: &Link,
+    session: &Session,
     by: Deadline,
     jobs: &[JobId],
 ) -> Result<Vec<Option<Result<Found, WireError>>>, Error> {
@@ -59,7 +59,7 @@ pub(super) async fn locate(
     let mut sought = (0..jobs.len()).collect::<Vec<_>>();
     for _ in 0..LOOKS {
         let ids = sought.iter().map(|&at| jobs[at].clone()).collect::<Vec<_>>();
-        let looked = link.read(by, |zk| look(zk.clone(), ids.clone())).await?;
+        let looked = session.read(by, |zk| look(zk.clone(), ids.clone())).await?;
         let mut nowhere = Vec::new();
         for (at, look) in sought.into_iter().zip(looked) {
             if let Some(Ok(Found { place: Location::Nowhere, .. })) = &look {

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `job` | the job builder, with validation before anything is sent |
 //! | `runtime/` | the environment of a client: a session, clocks, timers, tasks, randomness |
-//! | `link` | waiting for a usable session |
+//! | `session` | waiting for a usable session |
 //! | `submit/` | batching, lost replies, full buckets |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
@@ -31,7 +31,6 @@ mod group;
 mod job;
 mod kinds;
 mod lanes;
-mod link;
 mod list;
 mod locate;
 mod page;
@@ -40,6 +39,7 @@ mod retention;
 #[doc(hidden)]
 pub mod runtime;
 mod schedule;
+mod session;
 mod snapshot;
 mod submit;
 mod timestamp;
@@ -58,16 +58,16 @@ use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
-pub use cluster::{DrainedWorker, LeaderView, WorkerView};
+pub use cluster::{DrainedWorker, LeaderView, WorkerInfo, WorkerView};
 pub use control::{Cancelled, Retried};
 pub use depths::{Churn, Depths};
-pub use error::{ConnectError, Error, ResultError, SubmitError, Unavailable, WaitError};
-pub use events::{Event, Events, Heard, MAX_PENDING, RING};
-pub use explain::{Explanation, Why};
+pub use error::{ConnectError, Error, ResultError, Subject, SubmitError, Unavailable, WaitError};
+pub use events::{EVENT_BACKLOG, EVENT_BUFFER, Event, Events, Notification};
+pub use explain::{Cause, Explanation, Shunned};
 #[doc(hidden)]
 pub use group::Attempt;
 pub use group::{
-    Group, GroupCursor, GroupHandle, GroupPage, GroupSaid, GroupStage, GroupSummary, GroupView,
+    Group, GroupCursor, GroupHandle, GroupPage, GroupRecordView, GroupStage, GroupSummary, GroupView,
     GroupWaitError, Member, MemberEnd, Members,
 };
 pub use job::{Job, JobError, JobKind, JobOptions, Untyped};
@@ -76,16 +76,16 @@ pub use list::{Filter, Listing};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
-pub use schedule::{Added, Schedule, ScheduleError, ScheduleView, Schedules};
-pub use snapshot::{Estimate, Look, SAMPLE, Shares, Snapshot};
+pub use schedule::{Added, Schedule, ScheduleError, ScheduleRecordView, ScheduleView, Schedules};
+pub use snapshot::{Estimate, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;
 pub use view::{JobView, State, WaitReason};
 pub use wait::MAX_WATCHED;
 
-use link::Link;
 use runtime::{OnTokio, Runtime};
+use session::Session;
 use submit::Inbox;
 
 use crate::session_timeout;
@@ -104,7 +104,7 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     inbox: Inbox,
-    link: Link,
+    session: Session,
     deadline: Duration,
     /// A permit for each watched job.
     watches: Semaphore,
@@ -117,27 +117,27 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The settings of a client.
+/// Builds a [`Client`].
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
+    zookeeper: String,
     access: Access,
     session_timeout: Duration,
     create_namespace: bool,
     deadline: Duration,
 }
 
-impl Default for ClientBuilder {
-    fn default() -> Self {
+impl ClientBuilder {
+    fn new(zookeeper: String) -> Self {
         Self {
+            zookeeper,
             access: Access::default(),
             session_timeout: SESSION_TIMEOUT,
             create_namespace: true,
             deadline: DEADLINE,
         }
     }
-}
 
-impl ClientBuilder {
     /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
@@ -168,15 +168,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]`. Returns when the namespace is open.
+    /// Connects. Returns when the namespace is open.
     ///
     /// # Errors
     /// Fails if the connect string is malformed, the session timeout is out of bounds, no server serves within the
     /// deadline (the error names each server and its reason), or the namespace is absent, foreign, of another layout
     /// version or closed to [`access`](Self::access).
-    pub async fn connect(self, to: &str) -> Result<Client, ConnectError> {
-        let client = self.open(to).await?;
-        client.0.link.usable_by(client.by()).await?;
+    pub async fn connect(self) -> Result<Client, ConnectError> {
+        let client = self.open().await?;
+        client.0.session.usable_by(client.by()).await?;
         Ok(client)
     }
 
@@ -184,9 +184,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// Fails if the connect string is malformed, or the session timeout is out of bounds.
-    pub async fn open(self, to: &str) -> Result<Client, ConnectError> {
-        let connect = to.parse::<ConnectString>()?;
-        let Self { access, session_timeout, create_namespace, deadline } = self;
+    pub async fn open(self) -> Result<Client, ConnectError> {
+        let Self { zookeeper, access, session_timeout, create_namespace, deadline } = self;
+        let connect = zookeeper.parse::<ConnectString>()?;
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig { connect, access, session_timeout, create_namespace };
         Ok(Client::over(Arc::new(OnTokio::start(config).await?), deadline))
@@ -194,39 +194,39 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// Connects with default settings: see [`ClientBuilder::connect`].
+    /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]` with default settings: see [`ClientBuilder::connect`].
     ///
     /// # Errors
     /// Those of [`ClientBuilder::connect`].
-    pub async fn connect(to: &str) -> Result<Self, ConnectError> {
-        Self::builder().connect(to).await
+    pub async fn connect(zookeeper: impl Into<String>) -> Result<Self, ConnectError> {
+        Self::builder(zookeeper).connect().await
     }
 
-    /// Returns a builder with default settings.
+    /// Returns a builder for a client of the namespace at `zookeeper`: `HOST:PORT[,HOST:PORT…][/CHROOT]`.
     #[must_use]
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::default()
+    pub fn builder(zookeeper: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(zookeeper.into())
     }
 
     /// Creates a client on another runtime than tokio, with another session: in a simulator.
     #[doc(hidden)]
     #[must_use]
     pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
-        let link = Link::new(runtime);
-        let inbox = submit::start(link.clone());
+        let session = Session::new(runtime);
+        let inbox = submit::start(session.clone());
         let watches = Semaphore::new(MAX_WATCHED);
-        Self(Arc::new(Inner { inbox, link, deadline, watches, events: events::Known::default() }))
+        Self(Arc::new(Inner { inbox, session, deadline, watches, events: events::Known::default() }))
     }
 
     /// Whether the client is connected to ZooKeeper at the moment.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.0.link.is_usable()
+        self.0.session.is_usable()
     }
 
     /// Closes the session for all clones, and waits until ZooKeeper has closed it, up to 3 s. Running calls fail as
     /// closed; a running submission ends as unknown.
     pub async fn close(self) {
-        self.0.link.close().await;
+        self.0.session.close().await;
     }
 }

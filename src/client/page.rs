@@ -34,6 +34,7 @@ const MAX_LOOKED_AT: usize = 5_000;
 
 /// A page of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Page {
     /// The jobs, in no particular order.
     pub jobs: Vec<JobView>,
@@ -51,6 +52,7 @@ pub struct Cursor {
 /// The text is not a cursor of a page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not the `next` of a page: pass it back unchanged, with the same filter")]
+#[non_exhaustive]
 pub struct CursorError;
 
 impl fmt::Display for Cursor {
@@ -102,7 +104,7 @@ impl Client {
                 while !names.ids.is_empty() {
                     let few = names.ids.len().min(MAX_READ_BATCH);
                     let ids = names.ids.drain(..few).collect::<Vec<_>>();
-                    let found = locate(&self.0.link, self.by(), &ids).await?;
+                    let found = locate(&self.0.session, self.by(), &ids).await?;
                     let views = ids.iter().zip(found);
                     let views =
                         views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
@@ -110,7 +112,7 @@ impl Client {
                     let room = limit - jobs.len();
                     let full = views.len() > room;
                     views.truncate(room);
-                    turns.tell(&self.0.link, self.by(), &mut views).await?;
+                    turns.tell(&self.0.session, self.by(), &mut views).await?;
                     looked_at += few;
                     // If the page is full, it ends after the last job in it, else after the last job that was looked
                     // at.
@@ -133,7 +135,7 @@ impl Client {
         let all = match filter.state {
             Some(State::Running) => vec![INBOXES.to_owned()],
             Some(State::Delayed) => {
-                let paths = self.0.link.read(self.by(), |zk| minutes(zk.clone())).await?;
+                let paths = self.0.session.read(self.by(), |zk| minutes(zk.clone())).await?;
                 paths.iter().map(|path| last_component(path)).collect()
             }
             Some(State::Queued | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
@@ -153,9 +155,9 @@ impl Client {
         from: Option<&Cursor>,
     ) -> Result<Vec<Names>, Error> {
         let few = parents.drain(..parents.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
-        let link = &self.0.link;
+        let session = &self.0.session;
         let lists = if filter.state == Some(State::Running) {
-            vec![link.read(self.by(), |zk| running(zk.clone())).await?]
+            vec![session.read(self.by(), |zk| running(zk.clone())).await?]
         } else {
             let root = match filter.state {
                 Some(State::Queued) => path::QUEUE,
@@ -166,7 +168,7 @@ impl Client {
                 | None => path::JOBS,
             };
             let paths = few.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>();
-            let lists = link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
+            let lists = session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
             // Other znodes are ignored: their names are not job ids.
             let ids =
                 |names: Vec<String>| names.into_iter().filter_map(|name| JobId::new(name).ok()).collect();

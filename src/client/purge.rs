@@ -15,9 +15,9 @@ use bellwether_core::wire;
 use bellwether_zk::Node;
 
 use super::Client;
-use super::error::Error;
-use super::link::Written;
+use super::error::{Error, Subject};
 use super::runtime::Zk;
+use super::session::Written;
 
 /// Buckets whose names are held in memory together: 8 full ones have 40,000 names.
 const BUCKETS_AT_ONCE: usize = 8;
@@ -40,6 +40,7 @@ pub enum Ended {
 /// Selects the records to purge. Default: those of dead jobs. Jobs that have not ended cannot be purged: cancel them
 /// first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Purge {
     /// How the jobs ended.
     pub ended: Ended,
@@ -49,8 +50,31 @@ pub struct Purge {
     pub older_than: Duration,
 }
 
+impl Purge {
+    /// Selects the records of jobs that ended in this way.
+    #[must_use]
+    pub fn of(ended: Ended) -> Self {
+        Self { ended, ..Self::default() }
+    }
+
+    /// Selects only jobs of this kind.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<Option<Kind>>) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
+    /// Selects only jobs that ended at least this long ago, by the clock of the process that ended them. Default: all.
+    #[must_use]
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = age;
+        self
+    }
+}
+
 /// The progress or the result of a purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Purged {
     /// How many of the namespace's 256 buckets are done.
     pub buckets: usize,
@@ -80,8 +104,8 @@ impl Client {
     /// group.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page; [`Error::Busy`]
-    /// if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page;
+    /// [`Error::Contended`] if records change repeatedly. The removals that `progress` reported last are done. Purging again is safe.
     ///
     /// # Cancellation
     /// A dropped call has removed what `progress` reported, and at most one more page.
@@ -106,7 +130,7 @@ impl Client {
         let mut done = Purged::default();
         let parents = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
         for few in parents.chunks(BUCKETS_AT_ONCE) {
-            let lists = self.0.link.read(self.by(), |zk| zk.children_many(few.to_vec())).await?;
+            let lists = self.0.session.read(self.by(), |zk| zk.children_many(few.to_vec())).await?;
             // Other znodes are ignored: their names are not job ids.
             let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
             let jobs = jobs.collect::<Vec<_>>();
@@ -140,12 +164,12 @@ impl Client {
                     read.await
                 }
             };
-            let nodes = self.0.link.read(by, read).await?;
+            let nodes = self.0.session.read(by, read).await?;
             let gone = page.iter().zip(&nodes).filter(|(job, node)| node.is_none() && sent.contains(job));
             done.note(gone.count());
             let mut found = Vec::new();
             for (job, node) in page.iter().zip(nodes) {
-                match node.and_then(|node| matches(purge, &node, self.0.link.wall())) {
+                match node.and_then(|node| matches(purge, &node, self.0.session.wall())) {
                     Some((version, false)) => found.push((job, version)),
                     Some((_, true)) if attempt == 0 => done.young += 1,
                     Some((_, true)) | None => {}
@@ -156,17 +180,17 @@ impl Client {
                 return Ok(());
             }
             let ops = found.iter().map(|(job, version)| txn::remove_record(job, *version)).collect();
-            match self.0.link.commit(by, ops).await? {
+            match self.0.session.commit(by, ops).await? {
                 Written::Applied => {
                     done.note(found.len());
                     return Ok(());
                 }
                 // A job was retried, or removed by another client: it is not selected again.
-                Written::Lost => sent.clear(),
+                Written::Rejected => sent.clear(),
                 Written::Unknown => sent = found.into_iter().map(|(job, _)| job).collect(),
             }
         }
-        Err(Error::Busy { what: "a page of records", tries: TRIES })
+        Err(Error::Contended { subject: Subject::Page, tries: TRIES })
     }
 }
 

@@ -1,19 +1,21 @@
 //! The retention of records: one setting of the namespace, which the leader reads every few seconds.
 
 use bellwether_core::path;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention::{Retention, RetentionError};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, WireError};
 
 use super::Client;
-use super::error::Error;
-use super::link::Written;
+use super::error::{Error, Subject};
+use super::session::Written;
 
 /// Limit of attempts for a setting that other clients change concurrently.
 const TRIES: u32 = 16;
 
 /// The retention was not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetRetentionError {
     /// A value is out of bounds. Nothing was sent.
     #[error(transparent)]
@@ -23,6 +25,19 @@ pub enum SetRetentionError {
     Client(#[from] Error),
 }
 
+impl SetRetentionError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Invalid(_) => ErrorClass::Invalid,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(SetRetentionError);
+
 impl Client {
     /// Returns how long records of ended jobs are kept. `None` if an operator deleted the setting: then no record is
     /// removed.
@@ -31,7 +46,7 @@ impl Client {
     /// [`Error::Settings`] if the setting cannot be read (then no record is removed either), or no answer within the
     /// client's deadline.
     pub async fn retention(&self) -> Result<Option<Retention>, Error> {
-        let node = self.0.link.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
+        let node = self.0.session.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
         let Some(node) = node else { return Ok(None) };
         wire::decode(&node.data).map(Some).map_err(unreadable)
     }
@@ -59,7 +74,7 @@ impl Client {
     ) -> Result<Retention, SetRetentionError> {
         let by = self.by();
         for _ in 0..TRIES {
-            let node = self.0.link.read(by, |zk| zk.get(path::RETENTION.to_owned())).await?;
+            let node = self.0.session.read(by, |zk| zk.get(path::RETENTION.to_owned())).await?;
             let there = node.as_ref().map(|node| wire::decode::<Retention>(&node.data));
             let there = match there {
                 Some(Ok(there)) => Some(there),
@@ -76,12 +91,12 @@ impl Client {
                 Some(node) => Op::Set { path, data, version: node.version },
                 None => Op::Create { path, data, lifetime: Lifetime::Persistent },
             };
-            match self.0.link.commit(by, vec![op]).await? {
+            match self.0.session.commit(by, vec![op]).await? {
                 Written::Applied => return Ok(wanted),
-                Written::Lost | Written::Unknown => {}
+                Written::Rejected | Written::Unknown => {}
             }
         }
-        Err(Error::Busy { what: "the retention", tries: TRIES }.into())
+        Err(Error::Contended { subject: Subject::Retention, tries: TRIES }.into())
     }
 }
 

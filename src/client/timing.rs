@@ -30,6 +30,7 @@ pub(super) struct Times {
 
 /// A time of a job is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TimingError {
     /// The time is too far ahead.
     #[error("{field} must be at most {} days ahead", MAX_AHEAD.as_secs() / 86_400)]
@@ -39,7 +40,7 @@ pub enum TimingError {
     },
     /// The job expires before it could start.
     #[error("expiry must be in the future, not {}: leave it out, or give a later one", rfc3339(*.0))]
-    Expired(WallMillis),
+    Expired(SystemTime),
     /// The job expires before it may start.
     #[error(
         "expiry must be after run_at, not {} with run_at {}: it would never start",
@@ -48,9 +49,9 @@ pub enum TimingError {
     )]
     Never {
         /// The earliest start.
-        run_at: WallMillis,
+        run_at: SystemTime,
         /// The expiry.
-        expires_at: WallMillis,
+        expires_at: SystemTime,
     },
 }
 
@@ -65,10 +66,10 @@ impl Timing {
         let expires_at = self.expiry.map(|expiry| expiry.at(now, "expiry")).transpose()?;
         if let Some(expires_at) = expires_at {
             if expires_at <= now {
-                return Err(TimingError::Expired(expires_at));
+                return Err(TimingError::Expired(expires_at.into()));
             }
             if let Some(run_at) = not_before.filter(|run_at| *run_at >= expires_at) {
-                return Err(TimingError::Never { run_at, expires_at });
+                return Err(TimingError::Never { run_at: run_at.into(), expires_at: expires_at.into() });
             }
         }
         Ok(Times { not_before, expires_at })

@@ -1,11 +1,10 @@
 //! A job as a client sees it.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, WorkerId};
-use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
 use serde::{Deserialize, Serialize};
@@ -71,6 +70,7 @@ impl fmt::Display for State {
 
 /// Why an open job does not run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WaitReason {
     /// No live worker has a handler for its kind.
     UnknownKind,
@@ -149,6 +149,7 @@ impl fmt::Display for WaitReason {
 
 /// A job as read at one moment. `worker` and `waiting` describe that moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JobView {
     /// Its id.
     pub id: JobId,
@@ -195,13 +196,13 @@ pub struct JobView {
     /// Its priority, 0 to 9.
     pub priority: Option<u8>,
     /// No attempt begins after this.
-    pub expires_at: Option<WallMillis>,
+    pub expires_at: Option<SystemTime>,
     /// When it was submitted, by the client's clock.
-    pub submitted_at: Option<WallMillis>,
+    pub submitted_at: Option<SystemTime>,
     /// Its earliest start, or the end of its backoff, while it is delayed.
-    pub not_before: Option<WallMillis>,
+    pub not_before: Option<SystemTime>,
     /// When it ended, by the clock of the process that ended it.
-    pub finished_at: Option<WallMillis>,
+    pub finished_at: Option<SystemTime>,
 }
 
 impl JobView {
@@ -211,10 +212,12 @@ impl JobView {
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
             JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
-                (State::Succeeded, Some(result), Some(at))
+                (State::Succeeded, Some(result), Some(at.into()))
             }
-            JobState::Terminal { verdict: Verdict::Cancelled, at } => (State::Cancelled, None, Some(at)),
-            JobState::Terminal { verdict: Verdict::Dead, at } => (State::Dead, None, Some(at)),
+            JobState::Terminal { verdict: Verdict::Cancelled, at } => {
+                (State::Cancelled, None, Some(at.into()))
+            }
+            JobState::Terminal { verdict: Verdict::Dead, at } => (State::Dead, None, Some(at.into())),
         };
         Self {
             id,
@@ -239,8 +242,8 @@ impl JobView {
             failures: record.failures,
             losses: record.losses,
             priority: Some(record.priority.get()),
-            expires_at: record.expires_at,
-            submitted_at: Some(record.submitted_at),
+            expires_at: record.expires_at.map(Into::into),
+            submitted_at: Some(record.submitted_at.into()),
             not_before: None,
             finished_at,
         }
@@ -289,7 +292,7 @@ impl JobView {
 
     /// Returns its progress in one line: `40 %: loading`; `None` without progress.
     #[must_use]
-    pub fn how_far(&self) -> Option<String> {
+    pub fn progress_text(&self) -> Option<String> {
         let progress = self.progress.as_ref()?;
         match (progress.percent(), progress.message()) {
             (Some(percent), "") => Some(format!("{percent} %")),
@@ -303,8 +306,8 @@ impl JobView {
     #[must_use]
     pub fn status(&self) -> String {
         let state = self.state;
-        if let (State::Running, None, Some(how_far)) = (state, self.waiting, self.how_far()) {
-            return format!("{state}: {how_far}");
+        if let (State::Running, None, Some(progress_text)) = (state, self.waiting, self.progress_text()) {
+            return format!("{state}: {progress_text}");
         }
         match (self.waiting_for(), &self.error) {
             (Some(waiting), _) => format!("{state}: {waiting}"),

@@ -24,7 +24,7 @@ use futures::stream;
 
 use super::Client;
 use super::error::{Error, WaitError};
-use super::link::Deadline;
+use super::session::Deadline;
 use super::view::JobView;
 
 /// Maximum number of jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of
@@ -63,7 +63,7 @@ impl Client {
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
-        let by = self.0.link.by(within);
+        let by = self.0.session.by(within);
         match self.watch(id, by).await {
             Err(error) => Err(self.timed_out(id, by, error).await),
             Ok(view) => Ok(view),
@@ -80,7 +80,7 @@ impl Client {
         within: Duration,
         mut progress: impl FnMut(usize),
     ) -> Vec<Result<JobView, WaitError>> {
-        let by = self.0.link.by(within);
+        let by = self.0.session.by(within);
         let mut answers = (0..ids.len()).map(|_| None).collect::<Vec<Option<Result<JobView, Error>>>>();
         let mut over = 0;
         let mut note = |answers: &mut Vec<Option<Result<JobView, Error>>>, at: usize, answer| {
@@ -99,7 +99,7 @@ impl Client {
             self.poll(ids, by, |at, answer| note(&mut answers, at, answer)).await;
         }
         let told = ids.iter().zip(answers).map(|(id, answer)| async move {
-            match answer.unwrap_or_else(|| Err(self.0.link.not_in_time(by).into())) {
+            match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
                 Ok(view) => Ok(view),
                 Err(error) if ids.len() <= MAX_WATCHED => Err(self.timed_out(id, by, error).await),
                 // Reading each of thousands of jobs would take longer than the wait.
@@ -128,26 +128,26 @@ impl Client {
         // The first attempt takes a free permit and does not wait.
         let mut pause = Duration::ZERO;
         let _permit = loop {
-            let link = &self.0.link;
-            match link.timeout_at(by.at, link.timeout(pause, &mut permit)).await {
+            let session = &self.0.session;
+            match session.timeout_at(by.at, session.timeout(pause, &mut permit)).await {
                 Ok(Ok(permit)) => break permit.expect("the semaphore is never closed"),
                 Ok(Err(_)) => {}
-                Err(_) => return Err(self.0.link.not_in_time(by).into()),
+                Err(_) => return Err(self.0.session.not_in_time(by).into()),
             }
-            let node = self.0.link.read(by, |zk| zk.get(path.to_owned())).await?.ok_or_else(&absent)?;
+            let node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?.ok_or_else(&absent)?;
             if let Some(wished) = wished(&node)? {
                 return Ok(wished);
             }
             pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         };
         loop {
-            let read = self.0.link.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+            let read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
             let (node, glance) = read.ok_or_else(&absent)?;
             if let Some(wished) = wished(&node)? {
                 return Ok(wished);
             }
-            if self.0.link.timeout_at(by.at, glance).await.is_err() {
-                return Err(self.0.link.not_in_time(by).into());
+            if self.0.session.timeout_at(by.at, glance).await.is_err() {
+                return Err(self.0.session.not_in_time(by).into());
             }
         }
     }
@@ -162,7 +162,7 @@ impl Client {
             let looked = open.drain(..open.len().min(PAGES_IN_FLIGHT * MAX_READ_BATCH)).collect::<Vec<_>>();
             let pages = looked.chunks(MAX_READ_BATCH).map(|page| async move {
                 let paths = page.iter().map(|&at| path::record(&ids[at])).collect::<Vec<_>>();
-                (page, self.0.link.read(by, |zk| zk.get_many(paths.clone())).await)
+                (page, self.0.session.read(by, |zk| zk.get_many(paths.clone())).await)
             });
             let before = open.len();
             for (page, nodes) in join_all(pages).await {
@@ -187,8 +187,8 @@ impl Client {
                 pause = SHORTEST_PAUSE;
                 continue;
             }
-            let slept = self.0.link.sleep(pause.min(turn(looked.len(), open.len())));
-            if self.0.link.timeout_at(by.at, slept).await.is_err() {
+            let slept = self.0.session.sleep(pause.min(turn(looked.len(), open.len())));
+            if self.0.session.timeout_at(by.at, slept).await.is_err() {
                 return;
             }
             pause = if still == looked.len() { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
@@ -199,7 +199,7 @@ impl Client {
     async fn timed_out(&self, id: &JobId, by: Deadline, error: Error) -> WaitError {
         match without_look(id, by, error) {
             WaitError::TimedOut { id, within, .. } => {
-                let last = self.get_by(&id, self.0.link.by(LAST_LOOK)).await;
+                let last = self.get_by(&id, self.0.session.by(LAST_LOOK)).await;
                 WaitError::TimedOut { id, within, last: last.ok().flatten().map(Box::new) }
             }
             other @ WaitError::Client(_) => other,

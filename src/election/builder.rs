@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::name::{NameError, NodeId};
+use bellwether_core::remedy::ErrorClass;
 use bellwether_host::election::{Election as Actor, ElectionConfig};
 use bellwether_host::session::{Session, SessionConfig, SessionStatus};
 use bellwether_zk::{Access, ConnectString, ConnectStringError, NamespaceError};
@@ -34,6 +35,7 @@ pub struct Builder {
 
 /// A node cannot take part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The connect string is malformed.
     #[error(transparent)]
@@ -59,6 +61,21 @@ pub enum StartError {
     #[error("the election could not be started: {0}")]
     Actors(String),
 }
+
+impl StartError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::ConnectString(_) | Self::Node(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
+            Self::Namespace(_) => ErrorClass::Closed,
+            Self::Unreachable { .. } => ErrorClass::Unavailable,
+            Self::Actors(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(StartError);
 
 impl Builder {
     pub(super) fn new(zookeeper: String) -> Self {

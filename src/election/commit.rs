@@ -1,7 +1,8 @@
 //! Writes that only the leader can make.
 
 use bellwether_core::machine::election::leadership::LeadershipState;
-use bellwether_core::outcome::{Outcome, Rejection};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::remedy::{ErrorClass, Remedy};
 use bellwether_core::txn::Op;
 use bellwether_host::election::ActiveTerm;
 
@@ -9,6 +10,7 @@ use super::Election;
 
 /// A leader's transaction is not known to be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommitError {
     /// This node is not the leader under that epoch now. Nothing was sent.
     #[error("this node does not lead under epoch {0} now: nothing was sent")]
@@ -21,10 +23,43 @@ pub enum CommitError {
     #[error("the transaction was rejected")]
     Rejected(#[source] Rejection),
     /// The connection was lost before the reply. The transaction may have been applied: read the affected
-    /// znodes back.
+    /// znodes back. Committing it again is safe only if its own checks reject the second copy.
     #[error("the connection was lost before the reply: read back whether the transaction was applied")]
     Unknown,
 }
+
+impl CommitError {
+    /// Returns the class of the error. A leader that has lost its epoch decides again, under its next epoch.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotLeader(_) | Self::FencedOut(_) => ErrorClass::Conflict,
+            Self::Rejected(Rejection { reason, .. }) => match reason {
+                // The caller's own operations and checks: the state is not as it decided.
+                Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => {
+                    ErrorClass::Conflict
+                }
+                Reason::NoAuth
+                | Reason::NotSent
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_) => reason.class(),
+            },
+            Self::Unknown => ErrorClass::Unknown,
+        }
+    }
+
+    /// Returns what the caller can do.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Unknown => Remedy::ReadBack,
+            error => error.class().remedy(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(@retryable CommitError);
 
 impl Election {
     /// Commits all operations in one transaction as the leader of `epoch`. Paths are relative to the namespace.

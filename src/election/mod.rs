@@ -79,6 +79,7 @@ impl Drop for Inner {
 
 /// The znode and version that a leader's write must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fence {
     /// The path of the znode from ZooKeeper's root, for a client without this namespace's chroot.
     pub path: String,

@@ -38,12 +38,12 @@ impl NodeClient {
     /// Returns the client. The first call connects.
     pub(super) async fn get(&self) -> Result<&Client, ConnectError> {
         let connect = || {
-            Client::builder()
+            Client::builder(&self.zookeeper)
                 .access(self.access.clone())
                 .session_timeout(self.session_timeout)
                 .create_namespace(false)
                 .deadline(DEADLINE)
-                .connect(&self.zookeeper)
+                .connect()
         };
         self.client.get_or_try_init(connect).await
     }

@@ -1,6 +1,7 @@
 //! Sub-jobs: the group that a running job creates.
 
 use bellwether_core::group::{GroupError, finished_kind};
+use bellwether_core::remedy::ErrorClass;
 
 use super::JobContext;
 use crate::client::{Attempt, ConnectError, Error, Group, GroupHandle};
@@ -15,6 +16,7 @@ pub struct SubJobs {
 
 /// A job cannot have sub-jobs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SubJobsError {
     /// The handler runs without a worker, in a test.
     #[error("this context has no node and therefore no namespace to submit sub-jobs to")]
@@ -26,6 +28,20 @@ pub enum SubJobsError {
     #[error(transparent)]
     Client(#[from] Error),
 }
+
+impl SubJobsError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Detached => ErrorClass::Closed,
+            Self::Connect(error) => error.class(),
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(SubJobsError);
 
 impl From<GroupError> for SubJobsError {
     fn from(error: GroupError) -> Self {

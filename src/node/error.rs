@@ -3,6 +3,7 @@
 use std::io;
 
 use bellwether_core::name::NameError;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_host::node::NodeError;
 use bellwether_host::worker::{RegistryError, WorkerConfigError};
 use bellwether_zk::ConnectStringError;
@@ -12,6 +13,7 @@ use crate::session_timeout::SessionTimeoutError;
 
 /// A node was not started. No connection was made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The connect string is malformed.
     #[error(transparent)]
@@ -47,6 +49,7 @@ pub enum StartError {
 
 /// [`Node::run`](crate::Node::run) did not end cleanly.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The node ended without being asked to: its namespace was refused, or its actors failed repeatedly.
     #[error(transparent)]
@@ -62,3 +65,34 @@ pub enum RunError {
     #[error("the drain was given up: the remaining jobs are recovered after the session timeout")]
     Abandoned,
 }
+
+impl StartError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::ConnectString(_)
+            | Self::SessionTimeout(_)
+            | Self::Name(_)
+            | Self::Handlers(_)
+            | Self::Schedule { .. }
+            | Self::Worker(_)
+            | Self::NoRole => ErrorClass::Invalid,
+            Self::Actors(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+impl RunError {
+    /// Returns the class of the error. Except after [`RunError::Signals`], the node has ended or is draining: start
+    /// another one.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Ended(error) => error.class(),
+            Self::Signals(_) | Self::Interrupted(_) | Self::Abandoned => ErrorClass::Failed,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(StartError, RunError);

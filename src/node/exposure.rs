@@ -3,6 +3,7 @@
 //! It runs once, in the first session, and changes nothing. If the connection is lost, the check is skipped until the
 //! next start: it reminds the operator and does not protect the namespace.
 
+use bellwether_core::chain::chain;
 use bellwether_host::session::SessionStatus;
 use bellwether_zk::{Exposed, Zk, exposed};
 
@@ -24,7 +25,7 @@ pub(super) fn watch(node: &bellwether_host::node::Node) {
         let Ok(SessionStatus::Connected(zk)) = connected.map(|status| status.clone()) else { return };
         match exposed(&zk).await {
             Ok(exposed) => tell(&zk, &exposed),
-            Err(error) => tracing::debug!(%error, "the access lists were not checked"),
+            Err(error) => tracing::debug!(error = %chain(&error), "the access lists were not checked"),
         }
     });
 }

@@ -6,13 +6,17 @@
 
 use std::time::Duration;
 
+use bellwether_core::chain::chain;
 use bellwether_zk::Access;
 use tokio::time::sleep;
 
-use crate::client::{Client, Schedule, ScheduleError};
+use crate::client::{Client, Schedule};
 
-/// The pause before ZooKeeper is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+/// The first pause before a retry: ZooKeeper is mostly back soon. The pause doubles up to [`MAX_RETRY`].
+const MIN_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest pause before a retry. A namespace with the maximum number of schedules may stay full for days.
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 pub(super) async fn add(
     zookeeper: String,
@@ -20,17 +24,22 @@ pub(super) async fn add(
     session_timeout: Duration,
     mut schedules: Vec<Schedule>,
 ) {
-    let builder = Client::builder().access(access).session_timeout(session_timeout);
+    let builder = Client::builder(zookeeper).access(access).session_timeout(session_timeout);
+    let mut pause = MIN_RETRY;
     while !schedules.is_empty() {
-        match builder.clone().connect(&zookeeper).await {
+        match builder.clone().connect().await {
             Ok(client) => {
                 schedules = add_some(&client, schedules).await;
                 client.close().await;
             }
-            Err(error) => tracing::warn!(%error, "the node's schedules are not added yet: retrying"),
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(error, "the node's schedules are not added yet: retrying");
+            }
         }
         if !schedules.is_empty() {
-            sleep(RETRY).await;
+            sleep(pause).await;
+            pause = (2 * pause).min(MAX_RETRY);
         }
     }
 }
@@ -42,25 +51,15 @@ async fn add_some(client: &Client, schedules: Vec<Schedule>) -> Vec<Schedule> {
         let name = schedule.name().to_owned();
         match client.schedules().add(&schedule).await {
             Ok(added) => tracing::info!(schedule = name, ?added, "the node's schedule is in place"),
-            Err(
-                error @ (ScheduleError::Client(_)
-                | ScheduleError::Contended { .. }
-                | ScheduleError::Unknown { .. }
-                | ScheduleError::NotFound(_)),
-            ) => {
-                tracing::warn!(schedule = name, %error, "the node's schedule is not added yet: retrying");
+            Err(error) if error.is_retryable() => {
+                let error = chain(&error);
+                tracing::warn!(schedule = name, error, "the node's schedule is not added yet: retrying");
                 left.push(schedule);
             }
-            Err(
-                error @ (ScheduleError::Name(_)
-                | ScheduleError::Invalid(_)
-                | ScheduleError::Job(_)
-                | ScheduleError::JobOwns { .. }
-                | ScheduleError::Past { .. }
-                | ScheduleError::Conflict { .. }
-                | ScheduleError::Overloaded { .. }
-                | ScheduleError::Unreadable { .. }),
-            ) => tracing::error!(schedule = name, %error, "the node's schedule was not added"),
+            Err(error) => {
+                let error = chain(&error);
+                tracing::error!(schedule = name, error, "the node's schedule was not added");
+            }
         }
     }
     left

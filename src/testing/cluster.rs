@@ -145,7 +145,7 @@ impl ClusterBuilder {
         let keeper = Arc::new(Keeper::builder().config(config).start().await?);
         let address = format!("{}{CHROOT}", keeper.connect_string());
         let client =
-            Client::builder().session_timeout(CLIENT_SESSION_TIMEOUT).deadline(SOON).connect(&address);
+            Client::builder(&address).session_timeout(CLIENT_SESSION_TIMEOUT).deadline(SOON).connect();
         let client = client.await?;
         let mut cluster = Cluster { nodes: Vec::new(), client, keeper, recipe: self };
         for _ in 0..cluster.recipe.nodes {

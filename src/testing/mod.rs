@@ -13,6 +13,7 @@
 //! | … when the leader dies | [`ClusterNode::kill`] of [`Cluster::leader`] |
 //! | … when ZooKeeper expires a node's session | [`ClusterNode::expire`] |
 //! | … when a node is cut off, or its replies are lost | [`ClusterNode::cut_off`], [`ClusterNode::lose_replies`] |
+//! | a program that shows the state of a namespace | [`views`] |
 //! | a panic, kill or stall of one of Bellwether's own actors | [`actors`] |
 //!
 //! A cluster needs no JVM, no other process and no fixed port. Its server is the
@@ -76,6 +77,7 @@ mod attempt;
 mod cluster;
 mod node;
 mod proxy;
+pub mod views;
 
 /// Faults in the messages of Bellwether's actors.
 pub mod actors {

@@ -28,8 +28,8 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             let probe = Probe::new();
             let planned = probe.plan("session", kind, 0, fault);
             let proxy = Proxy::to(&cluster.zookeeper());
-            let connecting = Client::builder().session_timeout(SESSION).deadline(SOON);
-            let connecting = async { connecting.connect(&proxy.connect_string()).await };
+            let connecting = Client::builder(proxy.connect_string()).session_timeout(SESSION).deadline(SOON);
+            let connecting = async { connecting.connect().await };
             let unreachable = kind.to_string() == RETRY;
             let reachable_when_struck = async {
                 if unreachable {

@@ -1,7 +1,7 @@
 //! Cancel and retry in every state.
 
-use bellwether::client::{Cancelled, Error, Retried, WaitReason};
-use bellwether::{Group, Job, State};
+use bellwether::client::{Cancelled, Error, Retried, SubmitError, WaitReason};
+use bellwether::{Group, Job, Remedy, State};
 use bellwether_core::group::{End, Mark};
 use bellwether_core::job::{Attempt, Ending, JobRecord, Payload};
 use bellwether_core::outcome::{Outcome, Reason};
@@ -93,6 +93,19 @@ async fn absent_and_unreadable_jobs_are_left_alone() {
 }
 
 #[tokio::test]
+async fn a_member_of_an_unreadable_group_is_refused_with_that_reason() {
+    let to = namespace("group-unreadable");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let group = client.group(Group::new("sum", "g").unwrap()).await.unwrap();
+    hand.overwrite(path::group(group.id()), b"garbage".to_vec()).await;
+    let refused = group.submit(0, Job::new("sum", &1).unwrap()).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Client(Error::GroupUnreadable { .. })), "{refused}");
+    assert_eq!(refused.remedy(), Remedy::GiveUp);
+    let refused = group.seal(1).await.unwrap_err();
+    assert!(matches!(refused, Error::GroupUnreadable { .. }), "{refused}");
+}
+
+#[tokio::test]
 async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     let to = namespace("release");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
@@ -104,6 +117,7 @@ async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     hand.set_aside(job.id(), worker).await;
     let (before, version) = hand.record(job.id()).await;
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Quarantined);
+    assert_eq!(client.cancel(job.id()).await, Err(Error::Quarantined(job.id().clone())));
 
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
     assert_eq!(hand.record(job.id()).await, (before.clone(), version + 1));

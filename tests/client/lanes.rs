@@ -116,10 +116,10 @@ fn multi_read_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send 
 async fn a_listing_page_is_read_again_if_its_turns_cannot_be_read() {
     let to = namespace("lanes-list");
     let proxy = Proxy::to(&to);
-    let client = Client::builder().deadline(Duration::from_secs(2));
-    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    let client = Client::builder(proxy.connect_string()).deadline(Duration::from_secs(2));
+    let client = client.connect().await.unwrap();
     client.submit(laned("a")).await.unwrap();
-    let mut listing = client.list(Filter { state: Some(State::Queued), kind: None });
+    let mut listing = client.list(Filter::default().state(State::Queued));
     let held = proxy.hold_reply(multi_read_about("/account-7"));
     listing.next().await.unwrap_err();
     held.release();
@@ -131,8 +131,8 @@ async fn a_listing_page_is_read_again_if_its_turns_cannot_be_read() {
 async fn a_job_is_returned_without_its_turn_if_its_lane_cannot_be_read() {
     let to = namespace("lanes-silent");
     let proxy = Proxy::to(&to);
-    let client = Client::builder().deadline(Duration::from_secs(2));
-    let client = client.connect(&proxy.connect_string()).await.unwrap();
+    let client = Client::builder(proxy.connect_string()).deadline(Duration::from_secs(2));
+    let client = client.connect().await.unwrap();
     for name in ["a", "b"] {
         client.submit(laned(name)).await.unwrap();
     }
@@ -161,7 +161,7 @@ async fn a_lane_is_listed_once_for_all_of_its_jobs() {
         seen.fetch_add(usize::from(list), Relaxed);
         false
     });
-    let mut listing = client.list(Filter { state: Some(State::Queued), kind: None });
+    let mut listing = client.list(Filter::default().state(State::Queued));
     let mut behind = 0;
     while let Some(view) = listing.next().await.unwrap() {
         behind += usize::from(view.behind.is_some_and(|first| first == id("job-0")));
@@ -223,8 +223,9 @@ async fn a_lane_keeps_its_order_when_a_reply_is_lost() {
         let to = namespace(name);
         let hand = Hand::new(&to).await;
         let proxy = Proxy::to(&to);
-        let client = Client::builder().session_timeout(Duration::from_secs(5)).deadline(SOON);
-        let client = client.connect(&proxy.connect_string()).await.unwrap();
+        let client =
+            Client::builder(proxy.connect_string()).session_timeout(Duration::from_secs(5)).deadline(SOON);
+        let client = client.connect().await.unwrap();
         let seen = AtomicUsize::new(0);
         let nth = move |request: &Request<'_>| {
             let submission = request.op == op::MULTI && request.mentions("/lanes/");

@@ -11,7 +11,8 @@ use bellwether_testkit::namespace;
 use crate::hand::{Hand, client, id};
 
 async fn listed(client: &Client, state: Option<State>, kind: Option<&str>) -> BTreeSet<String> {
-    let mut listing = client.list(Filter { state, kind: kind.map(|kind| Kind::new(kind).unwrap()) });
+    let mut listing =
+        client.list(Filter::default().state(state).kind(kind.map(|kind| Kind::new(kind).unwrap())));
     let mut ids = BTreeSet::new();
     while let Some(view) = listing.next().await.unwrap() {
         assert!(state.is_none_or(|state| view.state == state), "{view:?}");

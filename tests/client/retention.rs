@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Ended, Error, Purge, Purged, SetRetentionError};
+use bellwether::client::{Cancelled, Ended, Error, Purge, SetRetentionError};
 use bellwether::{Job, Kind, Retention, State};
 use bellwether_core::job::Ending;
 use bellwether_core::path;
@@ -79,10 +79,11 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
     assert_eq!(client.cancel(&id("cancelled")).await, Ok(Cancelled::Cancelled));
     hand.overwrite(path::record(&id("garbage")), b"garbage".to_vec()).await;
 
-    let dead = Purge { kind: Some(Kind::new("sum").unwrap()), ..Purge::default() };
+    let dead = Purge::default().kind(Kind::new("sum").unwrap());
     let young = client.purge(&dead, |_| {}).await.unwrap();
-    assert_eq!(young, Purged { buckets: 256, matched: 0, removed: 0, young: 1 }, "the job has just ended");
-    let old = Purge { older_than: HOUR, ..dead.clone() };
+    assert_eq!((young.buckets, young.matched, young.removed), (256, 0, 0));
+    assert_eq!(young.young, 1, "the job has just ended");
+    let old = dead.clone().older_than(HOUR);
     eventually("the record is old enough to be purged", OLD_ENOUGH, async || {
         client.would_purge(&dead, |_| {}).await.unwrap().matched == 1
     })
@@ -104,7 +105,7 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
         assert_eq!(client.get(&id(name)).await.unwrap().unwrap().state, state, "{name}");
     }
     for ended in [Ended::Succeeded, Ended::Cancelled, Ended::Dead] {
-        let purge = Purge { ended, ..Purge::default() };
+        let purge = Purge::of(ended);
         assert_eq!(client.purge(&purge, |_| {}).await.unwrap().removed, 1, "{ended:?}");
     }
 

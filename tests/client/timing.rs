@@ -6,6 +6,7 @@ use bellwether::client::{SubmitError, WaitReason};
 use bellwether::{Job, State};
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
 use bellwether_core::path;
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_testkit::namespace;
 
@@ -27,12 +28,13 @@ async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     assert_eq!((view.state, view.waiting), (State::Delayed, Some(WaitReason::NotBefore)));
     let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let not_before = view.not_before.unwrap();
-    assert_eq!(u128::from(not_before.0), since(at));
-    assert_eq!(u128::from(view.expires_at.unwrap().0), since(at + MINUTE));
+    assert_eq!(since(not_before), since(at));
+    assert_eq!(since(view.expires_at.unwrap()), since(at + MINUTE));
+    let minute = WallMillis::from(not_before).minute();
     assert_eq!(view.priority, Some(8));
-    hand.read(path::delayed_entry(not_before.minute(), job.id())).await;
+    hand.read(path::delayed_entry(minute, job.id())).await;
     client.cancel(job.id()).await.unwrap();
-    assert_eq!(hand.zk.get(path::delayed_entry(not_before.minute(), job.id())).await, Ok(None));
+    assert_eq!(hand.zk.get(path::delayed_entry(minute, job.id())).await, Ok(None));
     let now = client.submit(sum().run_at(SystemTime::now() - MINUTE)).await.unwrap();
     assert_eq!(client.get(now.id()).await.unwrap().unwrap().state, State::Queued, "not delayed");
 }
@@ -79,7 +81,8 @@ async fn a_full_minute_refuses_jobs_before_anything_is_written() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let at = SystemTime::now() + 60 * MINUTE;
     let job = client.submit(sum().run_at(at)).await.unwrap();
-    let minute = client.get(job.id()).await.unwrap().unwrap().not_before.unwrap().minute();
+    let not_before = client.get(job.id()).await.unwrap().unwrap().not_before.unwrap();
+    let minute = WallMillis::from(not_before).minute();
     let create = |n: usize| {
         let path = format!("{}/x{n}", path::delayed_minute(minute));
         Op::Create { path, data: Vec::new(), lifetime: Lifetime::Persistent }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use bellwether_actors::{Answer, Concern, Mail, Stamp};
+use bellwether_core::chain::chain;
 use bellwether_zk::{ReadError, ReadResult, Zk};
 use futures::FutureExt;
 use ractor::{ActorRef, Message};
@@ -35,11 +36,11 @@ pub(crate) fn watch<M: Message>(
             match asked.await {
                 Ok(watch) => break watch,
                 Err(error @ ReadError::Disconnected) => {
-                    tracing::debug!(path, %error, "cannot set the watch; it is set again after the reconnect");
+                    tracing::debug!(path, error = %chain(&error), "cannot set the watch; it is set again after the reconnect");
                     return;
                 }
                 Err(error @ ReadError::Refused(_)) => {
-                    tracing::warn!(path, %error, "ZooKeeper refused the watch, retrying");
+                    tracing::warn!(path, error = %chain(&error), "ZooKeeper refused the watch, retrying");
                     sleep(RETRY).await;
                     asked = zk.watch_path(path.clone()).boxed();
                 }

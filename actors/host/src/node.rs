@@ -9,6 +9,7 @@ use bellwether_actors::Context;
 use bellwether_actors::node::{self as concern, Ended, Part, Tell};
 use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::machine::election::leadership::LeadershipState;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_zk::{NamespaceError, Zk};
 use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorStatus, SpawnErr};
@@ -44,6 +45,7 @@ pub struct CandidateConfig {
 
 /// Why a node ended unexpectedly.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NodeError {
     /// The namespace cannot be used.
     #[error(transparent)]
@@ -52,6 +54,19 @@ pub enum NodeError {
     #[error("the node's actors keep failing: {0}")]
     Actors(String),
 }
+
+impl NodeError {
+    /// Returns the class of the error. The node has ended: start another one.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Namespace(_) => ErrorClass::Closed,
+            Self::Actors(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(NodeError);
 
 /// A running node. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bellwether_actors::session::{
     self as concern, Args, Failure, Made, Opaque, SessionEvent as Event, SessionMsg, State, Status, Tell,
 };
+use bellwether_core::chain::chain;
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, open_namespace,
 };
@@ -278,7 +279,7 @@ async fn attempt(config: &SessionConfig) -> Result<Zk, Failure<NamespaceError>> 
     let zk = connect_as(&config.connect, &config.access, config.session_timeout).await.map_err(refused)?;
     match open_namespace(&zk, config.create_namespace).await {
         Ok(()) => Ok(zk),
-        Err(error) if error.may_pass() => Err(Failure::Transient(error.to_string())),
+        Err(error) if error.may_pass() => Err(Failure::Transient(chain(&error))),
         Err(error) => Err(Failure::Refused(error)),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::chain::chain;
 use bellwether_core::group::Stage;
 use bellwether_core::machine::group_joiner::{self, Effect, Event, Look};
 use bellwether_core::metric;
@@ -80,7 +81,9 @@ impl Concern for GroupJoiner {
                 self.feed(cx, Event::Resync);
             }
             // The next reconnect or sweep lists again.
-            GroupJoinerMsg::Listed(Err(error)) => tracing::debug!(%error, "cannot list the groups"),
+            GroupJoinerMsg::Listed(Err(error)) => {
+                tracing::debug!(error = %chain(&error), "cannot list the groups")
+            }
             GroupJoinerMsg::Event(event) => self.feed(cx, event),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bellwether_core::chain::chain;
 use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, ROUND};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
@@ -172,5 +173,5 @@ fn found((job, node): (&JobId, Option<Node>)) -> Found {
 
 /// Logs a failed read. The next round reads again.
 fn note(error: ReadError) {
-    tracing::debug!(%error, "a read of the janitor failed");
+    tracing::debug!(error = %chain(&error), "a read of the janitor failed");
 }

@@ -1,6 +1,7 @@
 //! The job watcher: reports the jobs in `/queue` to the assigner.
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::chain::chain;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::job_watcher::{self, Effect, Event};
@@ -83,7 +84,9 @@ impl Concern for JobWatcher {
                 }
             }
             // The next reconnect or sweep lists again.
-            JobWatcherMsg::Listed(_, Err(error)) => tracing::debug!(%error, "cannot list the queue"),
+            JobWatcherMsg::Listed(_, Err(error)) => {
+                tracing::debug!(error = %chain(&error), "cannot list the queue")
+            }
             JobWatcherMsg::Read(ticket, Ok(looks)) => {
                 let unreadable = &mut self.unreadable;
                 let entry = |(job, look)| (unreadable.readable(|| path::queue_entry(&job), look), job);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stand};
@@ -124,7 +125,7 @@ impl Concern for LeaseWatcher {
             }
             // The next reconnect or sweep lists again.
             LeaseWatcherMsg::Inboxes(Err(error)) | LeaseWatcherMsg::Listed(_, Err(error)) => {
-                return tracing::debug!(%error, "cannot list the inboxes");
+                return tracing::debug!(error = %chain(&error), "cannot list the inboxes");
             }
             LeaseWatcherMsg::Looked(Ok(looked)) => Event::Looked(looked),
             LeaseWatcherMsg::Judged(Ok(cases)) => Event::Judged(cases),

@@ -1,5 +1,6 @@
 //! The promoter: moves delayed jobs to the queue when they are due.
 
+use bellwether_core::chain::chain;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::promoter::{self, DelayedKey, Effect, Event};
 use bellwether_core::machine::worker::Look;
@@ -99,7 +100,7 @@ impl Concern for Promoter {
             }
             // The next reconnect or sweep lists again.
             PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(_, Err(error)) => {
-                return tracing::debug!(%error, "cannot list the delayed jobs");
+                return tracing::debug!(error = %chain(&error), "cannot list the delayed jobs");
             }
             PromoterMsg::Read(Ok(looks)) => {
                 let unreadable = &mut self.unreadable;

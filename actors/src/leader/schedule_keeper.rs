@@ -1,5 +1,6 @@
 //! The schedule keeper: creates the job of each tick of a schedule.
 
+use bellwether_core::chain::chain;
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::schedule_keeper::{self, Effect, Event, Found, LastJob, Stamp};
 use bellwether_core::metric;
@@ -108,7 +109,7 @@ impl Concern for ScheduleKeeper {
             }
             // The next reconnect or sweep lists again.
             ScheduleKeeperMsg::Listed(Err(error)) => {
-                tracing::debug!(%error, "cannot list the schedules");
+                tracing::debug!(error = %chain(&error), "cannot list the schedules");
                 Event::ListFailed
             }
             ScheduleKeeperMsg::Read(schedules, Ok(nodes)) => {

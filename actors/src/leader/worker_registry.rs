@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::chain::chain;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::worker_registry::membership::{self, Membership};
 use bellwether_core::machine::worker_registry::recovery::{self, Fate, Item, Orphan, Recovery, Stored};
@@ -107,7 +108,7 @@ impl Concern for WorkerRegistry {
             }
             // The next reconnect or sweep reads again.
             WorkerRegistryMsg::Listed(Err(error)) | WorkerRegistryMsg::Workers(Err(error)) => {
-                tracing::debug!(%error, "cannot read the workers");
+                tracing::debug!(error = %chain(&error), "cannot read the workers");
             }
             WorkerRegistryMsg::Recovery(event) => self.recover(cx, event),
         }

@@ -22,11 +22,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::error::Error;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::chain::chain;
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge, histogram};
@@ -65,7 +66,7 @@ pub trait Opaque: Send + 'static {
     /// Receives session events.
     type Subscriber: Send + 'static;
     /// The reason why a namespace or a login is refused.
-    type Refusal: fmt::Display + Send + 'static;
+    type Refusal: Error + Send + 'static;
 }
 
 /// A new session.
@@ -213,7 +214,7 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Made(Ok(made)) => self.made(cx, made),
             SessionMsg::Made(Err(Failure::Transient(error))) => self.failed(cx, error),
             SessionMsg::Made(Err(Failure::Refused(error))) => {
-                tracing::error!(%error, "the namespace cannot be used");
+                tracing::error!(error = %chain(&error), "the namespace cannot be used");
                 cx.tell(Tell::Refuse(error));
             }
             SessionMsg::Retry => cx.tell(Tell::Connect),

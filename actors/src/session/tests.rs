@@ -1,13 +1,15 @@
+use bellwether_core::outcome::Reason;
+
 use super::*;
 use crate::Out;
 use crate::stage::Stage;
 
-/// A host whose subscribers are numbers and whose refusals are texts.
+/// A host whose subscribers are numbers and whose refusals are reasons.
 enum Numbers {}
 
 impl Opaque for Numbers {
     type Subscriber = u32;
-    type Refusal = &'static str;
+    type Refusal = Reason;
 }
 
 type Msg = SessionMsg<Numbers>;
@@ -82,8 +84,8 @@ fn attempts_are_repeated_with_increasing_waits() {
 
 #[test]
 fn a_refused_namespace_ends_the_supervisor() {
-    let out = begin().handle(Msg::Made(Err(Failure::Refused("another layout"))));
-    assert_eq!(shown(out), ["refuse another layout"]);
+    let out = begin().handle(Msg::Made(Err(Failure::Refused(Reason::NoAuth))));
+    assert_eq!(shown(out), ["refuse not authorised"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::chain::chain;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::inbox_watcher::{self, Effect, Event, Requeue};
 use bellwether_core::machine::worker::{Found, Start};
@@ -143,7 +144,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Listed(Err(error)) => self.refused(cx, &error),
             InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
             InboxWatcherMsg::Unread(jobs, error) => {
-                tracing::debug!(%error, "cannot read jobs of the inbox");
+                tracing::debug!(error = %chain(&error), "cannot read jobs of the inbox");
                 self.feed(cx, Event::ReadFailed(jobs));
                 self.refused(cx, &error);
             }
@@ -185,7 +186,7 @@ impl InboxWatcher {
         match error {
             ReadError::Disconnected => {}
             ReadError::Refused(_) => {
-                tracing::error!(%error, "ZooKeeper refused to list or read the inbox");
+                tracing::error!(error = %chain(&error), "ZooKeeper refused to list or read the inbox");
                 if !std::mem::replace(&mut self.trying, true) {
                     cx.after(Key::Retry, RETRY, InboxWatcherMsg::Again(Again::Watch));
                 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::worker::Finished;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
@@ -213,7 +214,7 @@ impl StatusReporter {
                     beats::Event::Read(jobs.into_iter().zip(found).collect())
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "cannot read assignments back yet");
+                    tracing::debug!(error = %chain(&error), "cannot read assignments back yet");
                     beats::Event::ReadFailed(jobs)
                 }
             })
@@ -275,7 +276,7 @@ impl StatusReporter {
             StatusReporterMsg::Tell(match nodes {
                 Ok(nodes) => Event::Read(closes.into_iter().zip(found(&nodes)).collect()),
                 Err(error) => {
-                    tracing::debug!(%error, "cannot read records back yet");
+                    tracing::debug!(error = %chain(&error), "cannot read records back yet");
                     Event::ReadFailed(closes)
                 }
             })

@@ -15,6 +15,7 @@
 
 pub mod backoff;
 pub mod budget;
+pub mod chain;
 pub mod group;
 pub mod job;
 pub mod machine;
@@ -23,6 +24,7 @@ pub mod name;
 pub mod outcome;
 pub mod path;
 pub mod port;
+pub mod remedy;
 pub mod retention;
 pub mod schedule;
 pub mod time;

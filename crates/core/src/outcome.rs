@@ -4,6 +4,8 @@
 //! after the server committed and before its reply arrives, and the request may even be applied *after* the client has
 //! reconnected. An unknown outcome is resolved by reading what the write would have changed, never by a blind retry.
 
+use crate::remedy::ErrorClass;
+
 /// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome<T> {
@@ -100,4 +102,22 @@ pub enum Reason {
     /// Another definite error code of the server for this operation.
     #[error("ZooKeeper refused it: {0}")]
     Other(String),
+}
+
+impl Reason {
+    /// Returns the class of the rejection, for a request whose caller did not expect it.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            // The server is throttled or read-only, which passes.
+            Self::NotSent | Self::Refused(_) => ErrorClass::Unavailable,
+            Self::OverBudget(_) => ErrorClass::Invalid,
+            Self::NoNode
+            | Self::NodeExists
+            | Self::BadVersion
+            | Self::NotEmpty
+            | Self::NoAuth
+            | Self::Other(_) => ErrorClass::Refused,
+        }
+    }
 }

@@ -19,8 +19,8 @@ pub enum ReadError {
     #[error("the connection to ZooKeeper is lost")]
     Disconnected,
     /// The server refused the read.
-    #[error("ZooKeeper refused the read: {0}")]
-    Refused(Reason),
+    #[error("ZooKeeper refused the read")]
+    Refused(#[source] Reason),
 }
 
 /// The reply to a read, or the error.

@@ -59,6 +59,12 @@ impl From<SystemTime> for WallMillis {
     }
 }
 
+impl From<WallMillis> for SystemTime {
+    fn from(at: WallMillis) -> Self {
+        UNIX_EPOCH + Duration::from_millis(at.0)
+    }
+}
+
 /// RFC 3339 in UTC with milliseconds: `2026-11-21T11:33:00.123Z`.
 impl fmt::Display for WallMillis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,6 +18,7 @@ use crate::session::Zk;
 
 /// Why a namespace cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NamespaceError {
     /// A newer build created it.
     #[error(
@@ -45,15 +46,14 @@ pub enum NamespaceError {
         known: u16,
     },
     /// Its `/layout` cannot be read.
-    #[error(
-        "namespace {chroot} has an unreadable /layout where this build expects version {known}: {reason}"
-    )]
+    #[error("namespace {chroot} has an unreadable /layout where this build expects version {known}")]
     Unreadable {
         /// The path of the namespace.
         chroot: String,
         /// The version that this build serves.
         known: u16,
         /// Why it cannot be read.
+        #[source]
         reason: WireError,
     },
     /// Another application uses the path.
@@ -103,11 +103,12 @@ pub enum NamespaceError {
     #[error("the connection to ZooKeeper was lost while opening the namespace")]
     Disconnected,
     /// ZooKeeper refused to create or read it.
-    #[error("ZooKeeper refused to open namespace {chroot}: {reason}")]
+    #[error("ZooKeeper refused to open namespace {chroot}")]
     Refused {
         /// The path of the namespace.
         chroot: String,
         /// The reason.
+        #[source]
         reason: Reason,
     },
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::chain::chain;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
@@ -14,9 +15,9 @@ use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, watch};
 
-use super::{Event, Heard, MAX_PENDING, RING};
-use crate::client::link::Link;
+use super::{EVENT_BACKLOG, EVENT_BUFFER, Event, Notification};
 use crate::client::runtime::Zk;
+use crate::client::session::Session;
 use crate::client::view::{JobView, State};
 
 /// The pause before a watch is requested again that was refused or ended with its connection.
@@ -27,7 +28,7 @@ const ROOT: &str = "/";
 
 #[derive(Debug, Clone)]
 pub(super) enum Sent {
-    Heard(Heard),
+    Notification(Notification),
     End,
 }
 
@@ -46,11 +47,11 @@ impl Drop for Hub {
 }
 
 impl Hub {
-    pub(super) fn start(link: Link) -> Self {
-        let (to, _) = broadcast::channel(RING);
+    pub(super) fn start(session: Session) -> Self {
+        let (to, _) = broadcast::channel(EVENT_BUFFER);
         let (set, watching) = watch::channel(false);
-        let (run, task) = abortable(run(link.clone(), to.clone(), set));
-        link.spawn(Box::pin(run.map(drop)));
+        let (run, task) = abortable(run(session.clone(), to.clone(), set));
+        session.spawn(Box::pin(run.map(drop)));
         Self { to, watching, task }
     }
 
@@ -75,21 +76,21 @@ fn tell(to: &broadcast::Sender<Sent>, sent: Sent) {
     }
 }
 
-async fn run(link: Link, to: broadcast::Sender<Sent>, watching: watch::Sender<bool>) {
+async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sender<bool>) {
     let mut first = true;
-    while let Ok(zk) = link.usable().await {
+    while let Ok(zk) = session.usable().await {
         match zk.watch(ROOT.to_owned()).await {
             Ok(watch) => {
                 if !std::mem::take(&mut first) {
-                    tell(&to, Sent::Heard(Heard::Gap));
+                    tell(&to, Sent::Notification(Notification::Gap));
                 }
                 watching.send_replace(true);
                 follow(&zk, watch, &to).await;
                 watching.send_replace(false);
             }
-            Err(error) => tracing::debug!(%error, "the watch was refused: retrying"),
+            Err(error) => tracing::debug!(error = %chain(&error), "the watch was refused: retrying"),
         }
-        link.sleep(RETRY).await;
+        session.sleep(RETRY).await;
     }
     tell(&to, Sent::End);
 }
@@ -128,7 +129,7 @@ impl Pending {
         if self.seen.insert(job.clone(), seen).is_none() {
             self.order.push_back(job.clone());
         }
-        self.order.len() <= MAX_PENDING
+        self.order.len() <= EVENT_BACKLOG
     }
 
     fn take(&mut self) -> Vec<(JobId, Seen)> {
@@ -160,7 +161,7 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
                 let Ok(nodes) = read else { return };
                 for ((job, seen), node) in jobs.into_iter().zip(nodes) {
                     if let Some(event) = event(job, seen, node) {
-                        tell(to, Sent::Heard(Heard::Event(Arc::new(event))));
+                        tell(to, Sent::Notification(Notification::Event(Arc::new(event))));
                     }
                 }
             }
@@ -169,7 +170,7 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
                 for change in &changes {
                     if !pending.note(change) {
                         pending = Pending::default();
-                        tell(to, Sent::Heard(Heard::Gap));
+                        tell(to, Sent::Notification(Notification::Gap));
                     }
                 }
             }
@@ -245,9 +246,9 @@ mod tests {
         let mut pending = Pending::default();
         let created = |n: usize| change(&path::queue_entry(&job(n)), ChangeKind::Created);
         for _ in 0..2 {
-            assert!((0..MAX_PENDING).all(|n| pending.note(&created(n))));
+            assert!((0..EVENT_BACKLOG).all(|n| pending.note(&created(n))));
         }
-        assert!(!pending.note(&created(MAX_PENDING)));
+        assert!(!pending.note(&created(EVENT_BACKLOG)));
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
 //! that it missed events. Every reported state was read from ZooKeeper.
 //!
-//! Memory is bounded, however many followers there are: the hub holds up to [`MAX_PENDING`] jobs whose records are to
-//! be read, and a ring of [`RING`] events. A follower that falls further behind loses the oldest events and learns
-//! how many ([`Heard::Missed`]). Changes during a connection loss are unknown ([`Heard::Gap`]): a follower that needs
+//! Memory is bounded, however many followers there are: the hub holds up to [`EVENT_BACKLOG`] jobs whose records are to
+//! be read, and a ring of [`EVENT_BUFFER`] events. A follower that falls further behind loses the oldest events and learns
+//! how many ([`Notification::Missed`]). Changes during a connection loss are unknown ([`Notification::Gap`]): a follower that needs
 //! the complete state must list the jobs.
 
 mod hub;
@@ -28,13 +28,14 @@ use super::view::State;
 use hub::{Hub, Sent};
 
 /// How many events a follower may be behind: about a second of the commits of one ensemble, and a megabyte.
-pub const RING: usize = 4_096;
+pub const EVENT_BUFFER: usize = 4_096;
 
 /// How many jobs the hub may be behind. Beyond that, all followers hear of a gap instead.
-pub const MAX_PENDING: usize = 16_384;
+pub const EVENT_BACKLOG: usize = 16_384;
 
 /// A job changed its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// The job.
     pub job: JobId,
@@ -54,7 +55,8 @@ pub struct Event {
 
 /// What a follower receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+#[non_exhaustive]
+pub enum Notification {
     /// A job changed its state.
     Event(Arc<Event>),
     /// This follower was too slow and lost this number of events.
@@ -78,7 +80,7 @@ impl Client {
     pub fn events(&self) -> Events {
         let mut known = self.0.events.lock().unwrap_or_else(PoisonError::into_inner);
         let hub = known.upgrade().filter(|hub| !hub.has_ended()).unwrap_or_else(|| {
-            let hub = Arc::new(Hub::start(self.0.link.clone()));
+            let hub = Arc::new(Hub::start(self.0.session.clone()));
             *known = Arc::downgrade(&hub);
             hub
         });
@@ -99,25 +101,25 @@ impl Events {
     ///
     /// # Cancellation
     /// Cancel safe: a dropped call loses no event.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub async fn next(&mut self) -> Option<Notification> {
         heard(self.receiver.recv().await)
     }
 
     /// Like [`Events::next`], but returns `None` immediately if there is no event yet.
-    pub fn try_next(&mut self) -> Option<Heard> {
+    pub fn try_next(&mut self) -> Option<Notification> {
         match self.receiver.try_recv() {
-            Ok(Sent::Heard(heard)) => Some(heard),
-            Err(TryRecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+            Ok(Sent::Notification(heard)) => Some(heard),
+            Err(TryRecvError::Lagged(missed)) => Some(Notification::Missed(missed)),
             // The next wait reports the end again: no follower keeps a hub that has ended.
             Ok(Sent::End) | Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 }
 
-fn heard(received: Result<Sent, RecvError>) -> Option<Heard> {
+fn heard(received: Result<Sent, RecvError>) -> Option<Notification> {
     match received {
-        Ok(Sent::Heard(heard)) => Some(heard),
-        Err(RecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+        Ok(Sent::Notification(heard)) => Some(heard),
+        Err(RecvError::Lagged(missed)) => Some(Notification::Missed(missed)),
         Ok(Sent::End) | Err(RecvError::Closed) => None,
     }
 }
@@ -128,15 +130,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_follower_learns_how_many_events_it_missed() {
-        let (ring, mut follower) = broadcast::channel(RING);
-        let sent = RING + 7;
+        let (ring, mut follower) = broadcast::channel(EVENT_BUFFER);
+        let sent = EVENT_BUFFER + 7;
         for missed in 0..sent {
             // The number identifies the event.
-            ring.send(Sent::Heard(Heard::Missed(missed as u64))).unwrap();
+            ring.send(Sent::Notification(Notification::Missed(missed as u64))).unwrap();
         }
-        assert_eq!(heard(follower.recv().await), Some(Heard::Missed(7)), "the oldest events were lost");
+        assert_eq!(
+            heard(follower.recv().await),
+            Some(Notification::Missed(7)),
+            "the oldest events were lost"
+        );
         for next in 7..sent {
-            assert_eq!(heard(follower.recv().await), Some(Heard::Missed(next as u64)));
+            assert_eq!(heard(follower.recv().await), Some(Notification::Missed(next as u64)));
         }
         ring.send(Sent::End).unwrap();
         assert_eq!(heard(follower.recv().await), None);

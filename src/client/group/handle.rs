@@ -14,9 +14,9 @@ use futures::{Stream, StreamExt, stream};
 use super::known::{Entrant, Known};
 use super::{GroupView, GroupWaitError, Members, TRIES, view};
 use crate::client::Client;
-use crate::client::error::{Error, SubmitError};
+use crate::client::error::{Error, Subject, SubmitError};
 use crate::client::job::Job;
-use crate::client::link::{Deadline, Written};
+use crate::client::session::{Deadline, Written};
 use crate::client::submit::{JobHandle, MANY_UNDER_WAY};
 
 /// A handle on an existing group. Cheap to clone.
@@ -62,12 +62,9 @@ impl GroupHandle {
     /// Those of [`GroupHandle::submit`], and [`SubmitError::Client`] if the group cannot be sealed.
     pub async fn submit_last<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         self.admit(number, &job)?;
-        job.check_at(self.client.0.link.wall())?;
+        job.check_at(self.client.0.session.wall())?;
         // Seals first, so that an invalid total is reported before anything is written.
-        self.seal(number.saturating_add(1)).await.map_err(|error| match error {
-            Error::Group(error) => SubmitError::Group(error),
-            other => SubmitError::Client(other),
-        })?;
+        self.seal(number.saturating_add(1)).await?;
         self.submit(number, job).await
     }
 
@@ -116,22 +113,22 @@ impl GroupHandle {
             if let Some(number) = self.highest(by).await?.filter(|number| *number >= total) {
                 return Err(GroupError::Below { group: id.clone(), number, total }.into());
             }
-            if self.client.0.link.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
+            if self.client.0.session.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
                 // The stored record is now this one, or a newer one that was read in the meantime.
                 self.known.wrote(version, sealed);
                 return Ok(());
             }
-            let node = self.client.0.link.read(by, |zk| zk.get(path::group(id))).await?;
+            let node = self.client.0.session.read(by, |zk| zk.get(path::group(id))).await?;
             self.known.learn(node.as_ref())?;
         }
-        Err(Error::GroupContended { group: id.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Group(id.clone()), tries: TRIES })
     }
 
     /// Returns the highest number of an existing member.
     async fn highest(&self, by: Deadline) -> Result<Option<u32>, Error> {
-        let (id, link) = (&self.known.id, &self.client.0.link);
+        let (id, session) = (&self.known.id, &self.client.0.session);
         for chunk in self.client.group_chunks(id, by).await?.into_iter().rev() {
-            let listed = link.read(by, |zk| view::numbers(zk.clone(), id.clone(), chunk)).await?;
+            let listed = session.read(by, |zk| view::numbers(zk.clone(), id.clone(), chunk)).await?;
             let highest =
                 listed.open.last().copied().max(listed.ended.last_key_value().map(|(number, _)| *number));
             if highest.is_some() {

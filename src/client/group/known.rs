@@ -4,9 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::GroupId;
+use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
-use bellwether_core::{path, wire};
 use bellwether_zk::Node;
+
+use super::decode;
+use crate::client::error::Error;
 
 /// The last known record of a group, with its version.
 #[derive(Debug)]
@@ -34,12 +37,10 @@ impl Known {
     /// Updates the known state from a read.
     ///
     /// # Errors
-    /// Fails if the group was removed or cannot be read.
-    pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), GroupError> {
+    /// [`GroupError::Absent`] if the group was removed, [`Error::GroupUnreadable`] if its record cannot be read.
+    pub(in crate::client) fn learn(&self, node: Option<&Node>) -> Result<(), Error> {
         let node = node.ok_or_else(|| GroupError::Absent { group: self.id.clone() })?;
-        // An unreadable record is treated like an absent group.
-        let record = wire::decode::<GroupRecord>(&node.data)
-            .map_err(|_| GroupError::Absent { group: self.id.clone() })?;
+        let record = decode(&self.id, node)?;
         let mut known = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         // Another token means another group of the same name, created after this one was removed.
         if known.1 <= node.version || known.0.token != record.token {

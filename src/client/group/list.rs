@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path::{self, Bucket};
-use bellwether_core::time::WallMillis;
 use bellwether_zk::Node;
 
 use super::super::Client;
@@ -26,16 +26,18 @@ const MAX_LOOKED_AT: usize = 5_000;
 
 /// A group without the counts of its members. [`Client::get_group`] counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupSummary {
     /// Its id.
     pub id: GroupId,
     /// The content of its record; `None` if it cannot be read.
-    pub said: Option<GroupSaid>,
+    pub record: Option<GroupRecordView>,
 }
 
 /// The content of a group's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupSaid {
+#[non_exhaustive]
+pub struct GroupRecordView {
     /// The kind of its members.
     pub kind: Kind,
     /// Where it is in its life.
@@ -45,13 +47,14 @@ pub struct GroupSaid {
     /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
     /// When it was created, by the creator's clock.
-    pub created_at: WallMillis,
+    pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
-    pub done_at: Option<WallMillis>,
+    pub done_at: Option<SystemTime>,
 }
 
 /// A page of groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupPage {
     /// The groups, in no particular order.
     pub groups: Vec<GroupSummary>,
@@ -99,14 +102,15 @@ impl Client {
             while !ids.is_empty() {
                 let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
                 let paths = few.iter().map(path::group).collect::<Vec<_>>();
-                let nodes = self.0.link.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
+                let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
                 for (id, node) in few.into_iter().zip(nodes) {
                     looked_at += 1;
                     // Absent: removed since it was listed.
                     let summary = node.map(|node| summary(&id, &node));
                     let wanted = |summary: &GroupSummary| {
-                        stage
-                            .is_none_or(|stage| summary.said.as_ref().is_some_and(|said| said.stage == stage))
+                        stage.is_none_or(|stage| {
+                            summary.record.as_ref().is_some_and(|record| record.stage == stage)
+                        })
                     };
                     groups.extend(summary.filter(wanted));
                     if groups.len() == limit || looked_at == MAX_LOOKED_AT {
@@ -126,7 +130,7 @@ impl Client {
     ) -> Result<VecDeque<GroupId>, Error> {
         let few = buckets.drain(..buckets.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
         let paths = few.iter().map(|bucket| bucket.groups()).collect::<Vec<_>>();
-        let lists = self.0.link.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
+        let lists = self.0.session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
         let mut all = VecDeque::new();
         for (bucket, names) in few.into_iter().zip(lists) {
             // Other znodes are ignored: their names are not group ids.
@@ -145,9 +149,9 @@ impl Client {
 }
 
 fn summary(id: &GroupId, node: &Node) -> GroupSummary {
-    let said = decode(id, node).ok().map(|record| {
+    let record = decode(id, node).ok().map(|record| {
         let GroupView { kind, stage, total, parent, created_at, done_at, .. } = GroupView::new(id, record);
-        GroupSaid { kind, stage, total, parent, created_at, done_at }
+        GroupRecordView { kind, stage, total, parent, created_at, done_at }
     });
-    GroupSummary { id: id.clone(), said }
+    GroupSummary { id: id.clone(), record }
 }

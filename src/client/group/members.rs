@@ -18,6 +18,7 @@ use super::view::numbers;
 
 /// A member of a group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Member {
     /// Its number.
     pub number: u32,
@@ -115,8 +116,8 @@ impl Members {
             } else if let Some(&chunk) = self.chunks.front() {
                 let by = self.client.by();
                 let group = &self.group;
-                let link = &self.client.0.link;
-                let listed = link.read(by, |zk| numbers(zk.clone(), group.clone(), chunk)).await?;
+                let session = &self.client.0.session;
+                let listed = session.read(by, |zk| numbers(zk.clone(), group.clone(), chunk)).await?;
                 let open = listed.open.into_iter().map(|number| (number, None));
                 let mut all = open.collect::<BTreeMap<_, _>>();
                 all.extend(listed.ended.into_iter().map(|(number, end)| (number, Some(end))));
@@ -132,7 +133,7 @@ impl Members {
         let by = self.client.by();
         // The join was created after the last member's end, but this session's server may lag behind.
         self.client.catch_up(by).await?;
-        let node = self.client.0.link.read(by, |zk| zk.get(path::group(&self.group))).await?;
+        let node = self.client.0.session.read(by, |zk| zk.get(path::group(&self.group))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
         let record = decode(&self.group, &node)?;
         self.chunks = self.client.group_chunks(&self.group, by).await?.into();
@@ -146,7 +147,7 @@ impl Members {
         let ids = ids.collect::<Result<Vec<_>, _>>().map_err(GroupError::from)?;
         let by = self.client.by();
         let nodes =
-            self.client.0.link.read(by, |zk| zk.get_many(ids.iter().map(path::record).collect())).await?;
+            self.client.0.session.read(by, |zk| zk.get_many(ids.iter().map(path::record).collect())).await?;
         // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.numbers.drain(..page.len());
         self.page.extend(page.into_iter().zip(ids).zip(nodes).map(|(((number, end), id), node)| {

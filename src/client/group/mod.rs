@@ -31,14 +31,14 @@ use uuid::Uuid;
 
 pub use handle::GroupHandle;
 pub(super) use known::{Entrant, Known};
-pub use list::{GroupCursor, GroupPage, GroupSaid, GroupSummary};
+pub use list::{GroupCursor, GroupPage, GroupRecordView, GroupSummary};
 pub use members::{Member, MemberEnd, Members};
 #[doc(hidden)]
 pub use spawn::Attempt;
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
-use super::error::Error;
+use super::error::{Error, Subject};
 
 /// Limit of attempts for a group that changes concurrently: its record changes only a few times in its life.
 const TRIES: u32 = 16;
@@ -120,7 +120,7 @@ impl Client {
     /// # Errors
     /// [`GroupError::Absent`], [`Error::GroupUnreadable`], or no answer within the client's deadline.
     pub async fn existing_group(&self, id: &GroupId) -> Result<GroupHandle, Error> {
-        let node = self.0.link.read(self.by(), |zk| zk.get(path::group(id))).await?;
+        let node = self.0.session.read(self.by(), |zk| zk.get(path::group(id))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
         let known = Known::new(id.clone(), decode(id, &node)?, node.version);
         Ok(GroupHandle { client: self.clone(), known: Arc::new(known) })
@@ -133,18 +133,18 @@ impl Client {
         record: GroupRecord,
         parent: Option<&Attempt>,
     ) -> Result<GroupHandle, Error> {
-        let (token, created_at) = (self.0.link.uuid(), self.0.link.wall());
+        let (token, created_at) = (self.0.session.uuid(), self.0.session.wall());
         let record = GroupRecord { token, created_at, ..record };
         record.check(&id)?;
         let by = self.by();
         for _ in 0..TRIES {
-            let Some(node) = self.0.link.read(by, |zk| zk.get(path::group(&id))).await? else {
+            let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(&id))).await? else {
                 // Whatever the outcome: the next read finds the group, or it is created again.
                 let ops = match parent {
                     None => txn::make_group(&id, &record),
                     Some(parent) => self.make_sub_group(&id, &record, parent, by).await?,
                 };
-                self.0.link.commit(by, ops).await?;
+                self.0.session.commit(by, ops).await?;
                 continue;
             };
             let there = decode(&id, &node)?;
@@ -161,7 +161,7 @@ impl Client {
             }
             return Ok(handle);
         }
-        Err(Error::GroupContended { group: id, tries: TRIES })
+        Err(Error::Contended { subject: Subject::Group(id), tries: TRIES })
     }
 }
 

@@ -13,7 +13,7 @@ use bellwether_core::txn::{self, Op};
 
 use super::super::Client;
 use super::super::error::Error;
-use super::super::link::Deadline;
+use super::super::session::Deadline;
 use super::decode;
 
 impl Client {
@@ -52,7 +52,7 @@ impl Client {
     }
 
     async fn read_group(&self, id: &GroupId, by: Deadline) -> Result<Option<(GroupRecord, i32)>, Error> {
-        let node = self.0.link.read(by, |zk| zk.get(path::group(id))).await?;
+        let node = self.0.session.read(by, |zk| zk.get(path::group(id))).await?;
         node.map(|node| Ok((decode(id, &node)?, node.version))).transpose()
     }
 }

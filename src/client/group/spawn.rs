@@ -12,8 +12,8 @@ use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
 
 use super::super::Client;
-use super::super::error::Error;
-use super::super::link::Deadline;
+use super::super::error::{Error, Subject};
+use super::super::session::Deadline;
 use super::{Group, GroupHandle, TRIES, decode};
 
 /// The running attempt of a job that has sub-jobs.
@@ -53,14 +53,14 @@ impl Client {
     async fn parent(&self, attempt: &Attempt) -> Result<(GroupId, Parent), Error> {
         let (job, by) = (&attempt.job, self.by());
         self.catch_up(by).await?;
-        let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
+        let node = self.0.session.read(by, |zk| zk.get(path::record(job))).await?;
         let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
         let record = wire::decode::<JobRecord>(&node.data)
             .map_err(|reason| Error::Unreadable { id: job.clone(), reason })?;
         let depth = match &record.membership {
             None => 0,
             Some(outer) => {
-                let node = self.0.link.read(by, |zk| zk.get(path::group(&outer.group))).await?;
+                let node = self.0.session.read(by, |zk| zk.get(path::group(&outer.group))).await?;
                 let outer = node.map(|node| decode(&outer.group, &node)).transpose()?;
                 outer.and_then(|outer| outer.parent).map_or(0, |parent| parent.depth) + 1
             }
@@ -95,7 +95,7 @@ impl Client {
     pub(super) async fn make_sure_spawned(&self, parent: &Attempt, by: Deadline) -> Result<(), Error> {
         let Attempt { job, worker, fencing_token, .. } = parent;
         for _ in 0..TRIES {
-            let node = self.0.link.read(by, |zk| zk.get(path::record(job))).await?;
+            let node = self.0.session.read(by, |zk| zk.get(path::record(job))).await?;
             let spawned = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
             if spawned.is_some_and(|record| record.spawned) {
                 return Ok(());
@@ -106,16 +106,16 @@ impl Client {
             }
             let ops = txn::mark_spawned(job, *fencing_token, *worker, version, &assignment);
             // Whatever the outcome, the next read shows it.
-            self.0.link.commit(by, ops).await?;
+            self.0.session.commit(by, ops).await?;
         }
-        Err(Error::Contended { id: job.clone(), tries: TRIES })
+        Err(Error::Contended { subject: Subject::Job(job.clone()), tries: TRIES })
     }
 
     /// Reads the assignment of exactly this attempt.
     async fn assignment(&self, parent: &Attempt, by: Deadline) -> Result<(i32, Assignment), Error> {
         let path = path::assignment(parent.worker, &parent.job);
         let over = || GroupError::AttemptOver { job: parent.job.clone() };
-        let node = self.0.link.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
+        let node = self.0.session.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
         let assignment = wire::decode::<Assignment>(&node.data)
             .map_err(|reason| Error::Unreadable { id: parent.job.clone(), reason })?;
         if assignment.attempt != parent.attempt {

@@ -1,19 +1,19 @@
 //! A group as a client sees it.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
-use bellwether_core::time::WallMillis;
+use bellwether_core::remedy::ErrorClass;
 use bellwether_host::group::{Members as Numbers, members_of};
 use bellwether_zk::{Node, ReadResult};
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
-use super::super::link::Deadline;
 use super::super::runtime::Zk;
+use super::super::session::Deadline;
 use super::decode;
 
 /// The stage of a group's life.
@@ -50,6 +50,7 @@ impl fmt::Display for GroupStage {
 
 /// A group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupView {
     /// Its id.
     pub id: GroupId,
@@ -78,9 +79,9 @@ pub struct GroupView {
     /// Its parent's finished job, once that was created.
     pub finish: Option<JobId>,
     /// When it was created, by the creator's clock.
-    pub created_at: WallMillis,
+    pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
-    pub done_at: Option<WallMillis>,
+    pub done_at: Option<SystemTime>,
 }
 
 impl GroupView {
@@ -112,7 +113,7 @@ impl GroupView {
             Stage::Open => (GroupStage::Open, None),
             Stage::Joining => (GroupStage::Joining, None),
             Stage::Finishing => (GroupStage::Finishing, None),
-            Stage::Done { at } => (GroupStage::Done, Some(at)),
+            Stage::Done { at } => (GroupStage::Done, Some(at.into())),
         };
         let joined = record.join && stage != GroupStage::Open;
         let finished = matches!(stage, GroupStage::Finishing | GroupStage::Done);
@@ -135,7 +136,7 @@ impl GroupView {
             finish: finish.and_then(|parent| parent.finish_id(id).ok()),
             parent: record.parent.map(|parent| parent.job),
             kind: record.kind,
-            created_at: record.created_at,
+            created_at: record.created_at.into(),
             done_at,
         }
     }
@@ -156,6 +157,7 @@ impl GroupView {
 
 /// A wait did not reach the end of the group.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum GroupWaitError {
     /// The group is not done in time.
     #[error("group {group} is not done after {within:?}{}", .last.as_ref().map(|view| format!(": {}", view.status())).unwrap_or_default())]
@@ -171,6 +173,19 @@ pub enum GroupWaitError {
     #[error(transparent)]
     Client(#[from] Error),
 }
+
+impl GroupWaitError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::TimedOut { .. } => ErrorClass::TimedOut,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(GroupWaitError);
 
 /// After a timed-out wait: how long the read of the group's state may still take.
 const LAST_LOOK: Duration = Duration::from_millis(500);
@@ -196,11 +211,11 @@ impl Client {
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
-        let by = self.0.link.by(within);
+        let by = self.0.session.by(within);
         match self.until_done(id, by).await {
             Ok(view) => Ok(view),
             Err(Error::Unavailable(Unavailable::NotInTime { served: true, .. })) => {
-                let last = self.group_by(id, self.0.link.by(LAST_LOOK)).await;
+                let last = self.group_by(id, self.0.session.by(LAST_LOOK)).await;
                 let last = last.ok().flatten().map(Box::new);
                 Err(GroupWaitError::TimedOut { group: id.clone(), within, last })
             }
@@ -219,10 +234,12 @@ impl Client {
     }
 
     async fn group_by(&self, id: &GroupId, by: Deadline) -> Result<Option<GroupView>, Error> {
-        let Some(node) = self.0.link.read(by, |zk| zk.get(path::group(id))).await? else { return Ok(None) };
+        let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(id))).await? else {
+            return Ok(None);
+        };
         let mut view = GroupView::new(id, decode(id, &node)?);
         for chunk in self.group_chunks(id, by).await? {
-            let numbers = self.0.link.read(by, |zk| numbers(zk.clone(), id.clone(), chunk)).await?;
+            let numbers = self.0.session.read(by, |zk| numbers(zk.clone(), id.clone(), chunk)).await?;
             view.count(numbers);
         }
         Ok(Some(view))
@@ -230,7 +247,7 @@ impl Client {
 
     /// Returns the chunks of a group that have or had a member, in order.
     pub(super) async fn group_chunks(&self, id: &GroupId, by: Deadline) -> Result<Vec<u32>, Error> {
-        let names = self.0.link.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
+        let names = self.0.session.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
         let mut chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
         chunks.sort_unstable();
         Ok(chunks)

@@ -8,6 +8,7 @@ use crate::client::timing::TimingError;
 
 /// A job cannot be submitted. The message names the field, its bounds and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JobError {
     /// The id, the kind, a tag, the affinity key or the lane is malformed.
     #[error(transparent)]
@@ -44,3 +45,5 @@ pub enum JobError {
         given: usize,
     },
 }
+
+bellwether_core::impl_remedy!(@invalid JobError);

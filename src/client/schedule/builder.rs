@@ -2,19 +2,20 @@
 //!
 //! As with [`Job`], setters never fail: the first error is returned by [`Schedule::check`], before anything is sent.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::{JobState, Priority};
 use bellwether_core::name::ScheduleId;
 use bellwether_core::schedule::{
-    CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone, instant,
+    CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone,
 };
-use bellwether_core::time::{WallMillis, as_millis};
+use bellwether_core::time::WallMillis;
 use bellwether_host::clock;
 use uuid::Uuid;
 
 use super::error::ScheduleError;
 use crate::client::job::Job;
+use crate::schedule::stored;
 
 /// A schedule to add: when it ticks, and the job that each tick submits.
 ///
@@ -68,7 +69,7 @@ impl Schedule {
     /// Creates a schedule that ticks once, at this instant.
     #[must_use]
     pub fn once<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
-        Self::new(id.into(), Ok(When::Once(wall(at))), job)
+        Self::new(id.into(), Ok(When::Once(stored(at))), job)
     }
 
     fn new<K>(id: String, when: Result<When, SpecError>, job: Job<K>) -> Self {
@@ -96,7 +97,7 @@ impl Schedule {
     #[must_use]
     pub fn anchor(mut self, at: SystemTime) -> Self {
         if let Ok(When::Every { anchor, .. }) = &mut self.when {
-            *anchor = wall(at);
+            *anchor = stored(at);
         }
         self
     }
@@ -152,7 +153,7 @@ impl Schedule {
     pub fn preview(&self, after: SystemTime, count: usize) -> Result<Vec<SystemTime>, ScheduleError> {
         let (_, spec) = self.spec()?;
         let calendar = spec.when.calendar()?;
-        Ok(calendar.ticks_after(wall(after)).take(count).map(system_time).collect())
+        Ok(calendar.ticks_after(stored(after)).take(count).map(SystemTime::from).collect())
     }
 
     /// Returns its name.
@@ -194,7 +195,7 @@ impl Schedule {
 /// Returns the parts of the job that all ticks share. Id and times are not among them.
 fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     let owns = |field, instead| Err(ScheduleError::JobOwns { field, instead });
-    if job.is_named() {
+    if job.has_id() {
         return owns("id", "the schedule and the instant determine the id of each tick's job");
     }
     let (_, record) = job.into_record(clock::wall(), Uuid::nil)?;
@@ -213,14 +214,4 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
         priority,
         expires_after: None,
     })
-}
-
-/// Converts to milliseconds, clamped to 1970 and to the end of the calendar, where a later check refuses the value.
-pub(super) fn wall(at: SystemTime) -> WallMillis {
-    let since = at.duration_since(UNIX_EPOCH).map_or(0, as_millis);
-    WallMillis(since.min(instant::END.0))
-}
-
-pub(super) fn system_time(at: WallMillis) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(at.0)
 }

@@ -1,18 +1,20 @@
-//! Errors of schedules, grouped by how the caller can react.
+//! Errors of schedules.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether_core::budget::MAX_SCHEDULES;
-use bellwether_core::name::{NameError, ScheduleId};
-use bellwether_core::schedule::{SpecError, instant};
-use bellwether_core::time::WallMillis;
+use bellwether_core::name::{JobId, NameError, ScheduleId};
+use bellwether_core::remedy::{ErrorClass, Remedy};
+use bellwether_core::schedule::SpecError;
 use bellwether_core::wire::WireError;
 
 use crate::client::error::{Error, Unavailable};
 use crate::client::job::JobError;
+use crate::schedule::instant;
 
 /// A schedule was not created, changed or found. No change is partial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScheduleError {
     /// The name is malformed.
     #[error(transparent)]
@@ -32,12 +34,12 @@ pub enum ScheduleError {
         instead: &'static str,
     },
     /// The schedule would never tick. Nothing was sent.
-    #[error("schedule {id} would never tick: {} is in the past", instant::text(*.at))]
+    #[error("schedule {id} would never tick: {} is in the past", instant(*.at))]
     Past {
         /// The schedule.
         id: ScheduleId,
         /// Its only instant.
-        at: WallMillis,
+        at: SystemTime,
     },
     /// A schedule of this name exists with another spec.
     #[error("schedule {id} exists with another {differs}: replace it, or choose another name")]
@@ -76,11 +78,26 @@ pub enum ScheduleError {
         tries: u32,
     },
     /// The change was sent and no reply came in time: it may or may not have been applied. Repeating the call is
-    /// safe, but a repeated trigger may submit two jobs.
+    /// safe.
     #[error("unknown: the change of schedule {id} may or may not have been applied within {within:?}")]
     Unknown {
         /// The schedule.
         id: ScheduleId,
+        /// The deadline.
+        within: Duration,
+    },
+    /// A trigger was sent and no reply came in time: its job may or may not have been submitted. Repeating the call
+    /// may submit a second job. Read the job first ([`Client::get`](crate::Client::get)): if it exists, the trigger
+    /// was applied.
+    #[error(
+        "unknown: the trigger of schedule {id} may or may not have submitted job {job} within {within:?}; \
+         read the job before you trigger again"
+    )]
+    TriggerUnknown {
+        /// The schedule.
+        id: ScheduleId,
+        /// The job.
+        job: JobId,
         /// The deadline.
         within: Duration,
     },
@@ -94,3 +111,53 @@ impl From<Unavailable> for ScheduleError {
         Self::Client(error.into())
     }
 }
+
+impl ScheduleError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Name(_) | Self::Invalid(_) | Self::Job(_) | Self::JobOwns { .. } | Self::Past { .. } => {
+                ErrorClass::Invalid
+            }
+            Self::Conflict { .. } => ErrorClass::Conflict,
+            Self::Overloaded { .. } => ErrorClass::Overloaded,
+            Self::NotFound(_) => ErrorClass::NotFound,
+            Self::Unreadable { .. } => ErrorClass::Unreadable,
+            Self::Contended { .. } => ErrorClass::Contended,
+            Self::Unknown { .. } | Self::TriggerUnknown { .. } => ErrorClass::Unknown,
+            Self::Client(error) => error.class(),
+        }
+    }
+
+    /// Returns the job that the error is about, if it is about one.
+    #[must_use]
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::TriggerUnknown { job, .. } => Some(job),
+            Self::Client(error) => error.job(),
+            Self::Name(_)
+            | Self::Invalid(_)
+            | Self::Job(_)
+            | Self::JobOwns { .. }
+            | Self::Past { .. }
+            | Self::Conflict { .. }
+            | Self::Overloaded { .. }
+            | Self::NotFound(_)
+            | Self::Unreadable { .. }
+            | Self::Contended { .. }
+            | Self::Unknown { .. } => None,
+        }
+    }
+
+    /// Returns what the caller can do.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::TriggerUnknown { .. } => Remedy::ReadBack,
+            error => error.class().remedy(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(@retryable ScheduleError);

@@ -20,11 +20,11 @@ use bellwether_zk::Node;
 
 pub use builder::Schedule;
 pub use error::ScheduleError;
-pub use view::ScheduleView;
+pub use view::{ScheduleRecordView, ScheduleView};
 
 use super::Client;
 use super::error::Error;
-use super::link::{Deadline, Written};
+use super::session::{Deadline, Written};
 use super::submit::JobHandle;
 
 /// Limit of attempts for a schedule that changes concurrently. Each lost attempt means that it ticked, or that
@@ -68,7 +68,8 @@ impl Schedules {
     /// grows by one; ticks that were due but not made yet are recorded as passed over, and a pause continues.
     ///
     /// # Errors
-    /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written.
+    /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written. After that error, adding
+    /// the schedule again is safe.
     ///
     /// # Cancellation
     /// A dropped call may or may not have added the schedule: add it again.
@@ -82,14 +83,14 @@ impl Schedules {
         let by = self.0.by();
         let mut sent = None;
         for _ in 0..TRIES {
-            let now = self.0.0.link.wall();
+            let now = self.0.0.session.wall();
             let found = self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
             let (ops, done) = match found {
                 None => {
                     if let When::Once(at) = spec.when
                         && at <= now
                     {
-                        return Err(ScheduleError::Past { id, at });
+                        return Err(ScheduleError::Past { id, at: at.into() });
                     }
                     self.has_room(by).await?;
                     let record = ScheduleRecord::new(spec.clone(), now);
@@ -108,9 +109,9 @@ impl Schedules {
                     (txn::set_schedule(&id, version, &record), Added::Replaced)
                 }
             };
-            match self.0.0.link.commit(by, ops).await? {
+            match self.0.0.session.commit(by, ops).await? {
                 Written::Applied => return Ok(done),
-                Written::Lost => {}
+                Written::Rejected => {}
                 Written::Unknown => sent = Some(done),
             }
         }
@@ -122,18 +123,20 @@ impl Schedules {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn list(&self) -> Result<Vec<ScheduleView>, ScheduleError> {
-        let (by, link) = (self.0.by(), &self.0.0.link);
-        let names = link.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
+        let (by, session) = (self.0.by(), &self.0.0.session);
+        let names = session.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
         let mut ids = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect::<Vec<_>>();
         ids.sort();
         let mut views = Vec::with_capacity(ids.len());
         for ids in ids.chunks(MAX_READ_BATCH) {
             let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
-            let nodes = link.read(by, |zk| zk.get_many(paths.clone())).await?;
+            let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
             // Absent: removed since it was listed.
-            views.extend(ids.iter().zip(nodes).filter_map(|(id, node)| {
-                Some(ScheduleView { id: id.clone(), record: wire::decode(&node?.data) })
-            }));
+            views.extend(
+                ids.iter()
+                    .zip(nodes)
+                    .filter_map(|(id, node)| Some(ScheduleView::decode(id.clone(), &node?.data))),
+            );
         }
         Ok(views)
     }
@@ -144,7 +147,7 @@ impl Schedules {
     /// [`ScheduleError::NotFound`], or no answer within the client's deadline.
     pub async fn get(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
         let stored = self.found(id, self.0.by()).await?;
-        Ok(ScheduleView { id: id.clone(), record: stored.record })
+        Ok(ScheduleView::of(id.clone(), stored.record))
     }
 
     /// Pauses a schedule. Jobs of ticks that were already made are not affected.
@@ -162,7 +165,7 @@ impl Schedules {
     /// Those of [`Schedules::pause`].
     pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
         self.change(id, |record| {
-            Ok(if record.paused { Some(record.resume(self.0.0.link.wall())?) } else { None })
+            Ok(if record.paused { Some(record.resume(self.0.0.session.wall())?) } else { None })
         })
         .await
     }
@@ -171,37 +174,46 @@ impl Schedules {
     /// and a schedule that forbids overlap ignores this job. If its ticks queue, this job queues with them.
     ///
     /// # Errors
-    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the job may have been submitted.
+    /// [`ScheduleError`]. After [`ScheduleError::TriggerUnknown`] the job may have been submitted.
     ///
     /// # Cancellation
     /// A dropped call may have submitted the job.
     pub async fn trigger(&self, id: &ScheduleId) -> Result<JobHandle, ScheduleError> {
         let by = self.0.by();
-        let link = &self.0.0.link;
-        let token = link.uuid();
-        let mut sent: Option<JobId> = None;
+        let session = &self.0.0.session;
+        let token = session.uuid();
+        let (mut sent, mut unknown) = (None::<JobId>, false);
         for _ in 0..TRIES {
-            let unsure = |error: ScheduleError| unsure(error, id, by, sent.is_some());
+            let unsure = |error: ScheduleError| match (error, &sent) {
+                (ScheduleError::Client(Error::Unavailable(_)), Some(job)) => {
+                    ScheduleError::TriggerUnknown { id: id.clone(), job: job.clone(), within: by.within }
+                }
+                (error, _) => error,
+            };
             if let Some(job) = &sent
-                && let read = link.read(by, |zk| zk.get(path::record(job))).await
+                && let read = session.read(by, |zk| zk.get(path::record(job))).await
                 && read.map_err(|error| unsure(error.into()))?.is_some()
             {
                 return Ok(JobHandle::made(self.0.clone(), job.clone()));
             }
             let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
             let record = readable(id, record)?;
-            let (job, made) = record.triggered_job(id, token, self.0.0.link.wall());
+            let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
             if record.spec.overlap == Overlap::Queue {
-                link.make_container(by, path::lane(&lane(id))).await?;
+                session.make_container(by, path::lane(&lane(id))).await?;
             }
-            match link.commit(by, txn::trigger(id, version, &job, &made)).await? {
+            match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
                 Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
                 // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
                 // the job.
-                Written::Lost | Written::Unknown => sent = Some(job),
+                Written::Rejected => sent = Some(job),
+                Written::Unknown => (sent, unknown) = (Some(job), true),
             }
         }
-        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+        match sent.filter(|_| unknown) {
+            Some(job) => Err(ScheduleError::TriggerUnknown { id: id.clone(), job, within: by.within }),
+            None => Err(ScheduleError::Contended { id: id.clone(), tries: TRIES }),
+        }
     }
 
     /// Removes a schedule, also an unreadable one. Its jobs are kept. Returns `false` if it did not exist.
@@ -214,9 +226,9 @@ impl Schedules {
         for _ in 0..TRIES {
             let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
             let Some(stored) = stored else { return Ok(sent) };
-            match self.0.0.link.commit(by, txn::remove_schedule(id, stored.version)).await? {
+            match self.0.0.session.commit(by, txn::remove_schedule(id, stored.version)).await? {
                 Written::Applied => return Ok(true),
-                Written::Lost => {}
+                Written::Rejected => {}
                 Written::Unknown => sent = true,
             }
         }
@@ -236,11 +248,11 @@ impl Schedules {
             let Stored { version, record } = found;
             let record = readable(id, record)?;
             let Some(changed) = make(record.clone())? else {
-                return Ok(ScheduleView { id: id.clone(), record: Ok(record) });
+                return Ok(ScheduleView::of(id.clone(), Ok(record)));
             };
-            match self.0.0.link.commit(by, txn::set_schedule(id, version, &changed)).await? {
-                Written::Applied => return Ok(ScheduleView { id: id.clone(), record: Ok(changed) }),
-                Written::Lost => {}
+            match self.0.0.session.commit(by, txn::set_schedule(id, version, &changed)).await? {
+                Written::Applied => return Ok(ScheduleView::of(id.clone(), Ok(changed))),
+                Written::Rejected => {}
                 Written::Unknown => sent = true,
             }
         }
@@ -252,13 +264,13 @@ impl Schedules {
     }
 
     async fn read(&self, id: &ScheduleId, by: Deadline) -> Result<Option<Stored>, ScheduleError> {
-        let node = self.0.0.link.read(by, |zk| zk.get(path::schedule(id))).await?;
+        let node = self.0.0.session.read(by, |zk| zk.get(path::schedule(id))).await?;
         Ok(node.map(|Node { data, version, .. }| Stored { version, record: wire::decode(&data) }))
     }
 
     /// The limit protects third-party tools, so exceeding it slightly with many concurrent clients does no harm.
     async fn has_room(&self, by: Deadline) -> Result<(), ScheduleError> {
-        let parent = self.0.0.link.read(by, |zk| zk.get(path::SCHEDULES.to_owned())).await?;
+        let parent = self.0.0.session.read(by, |zk| zk.get(path::SCHEDULES.to_owned())).await?;
         let schedules = parent.map_or(0, |parent| parent.children);
         if schedules >= MAX_SCHEDULES {
             return Err(ScheduleError::Overloaded { schedules });

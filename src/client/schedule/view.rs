@@ -20,27 +20,105 @@
 //!
 //! Instants are RFC 3339 in UTC.
 
-use bellwether_core::name::{JobId, ScheduleId};
-use bellwether_core::schedule::{ScheduleRecord, tick_id};
-use bellwether_core::time::WallMillis;
-use bellwether_core::wire::WireError;
+use std::time::{Duration, SystemTime};
+
+use bellwether_core::name::{JobId, Kind, ScheduleId, Tag};
+use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
+use bellwether_core::wire::{self, WireError};
+
+use crate::schedule::{Passed, When, instant, tick_id};
 
 /// A schedule as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScheduleView {
     /// Its name.
     pub id: ScheduleId,
-    /// The stored record, or why it cannot be read.
-    pub record: Result<ScheduleRecord, WireError>,
+    /// The content of its record, or why that cannot be read.
+    pub record: Result<ScheduleRecordView, WireError>,
+}
+
+/// The content of a schedule's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScheduleRecordView {
+    /// When it ticks.
+    pub when: When,
+    /// How missed ticks are handled.
+    pub misfire: Misfire,
+    /// How late a tick may be and still count as on time.
+    pub grace: Duration,
+    /// How a tick is handled while the job of the last tick has not ended.
+    pub overlap: Overlap,
+    /// The kind of its jobs.
+    pub kind: Kind,
+    /// The priority of its jobs, 0 to 9.
+    pub priority: u8,
+    /// The tags that its jobs require.
+    pub tags: Vec<Tag>,
+    /// How long after its tick a job may start; `None`: no limit.
+    pub expires_after: Option<Duration>,
+    /// 1, plus one for each replacement.
+    pub spec_version: u32,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its next tick: `None` while it is paused or after the last tick. A tick that is not in the future waits for
+    /// the leader.
+    pub next: Option<SystemTime>,
+    /// Every tick up to here is decided.
+    pub cursor: SystemTime,
+    /// When it was added, by that client's clock.
+    pub created_at: SystemTime,
+    /// How many ticks submitted a job.
+    pub ticked: u64,
+    /// How many ticks did not.
+    pub passed_over: u64,
+    /// The last tick that submitted a job.
+    pub last_tick: Option<SystemTime>,
+    /// The last ticks that did not.
+    pub last_passed: Option<Passed>,
+}
+
+impl From<ScheduleRecord> for ScheduleRecordView {
+    fn from(record: ScheduleRecord) -> Self {
+        let calendar = record.spec.when.calendar().ok();
+        let next = calendar.and_then(|calendar| record.next(&calendar));
+        let template = record.spec.template;
+        Self {
+            when: record.spec.when.into(),
+            misfire: record.spec.misfire,
+            grace: record.spec.grace,
+            overlap: record.spec.overlap,
+            kind: template.kind,
+            priority: template.priority.get(),
+            tags: template.placement.tags,
+            expires_after: template.expires_after,
+            spec_version: record.spec_version,
+            paused: record.paused,
+            next: next.map(Into::into),
+            cursor: record.cursor.into(),
+            created_at: record.created_at.into(),
+            ticked: record.ticked,
+            passed_over: record.passed_over,
+            last_tick: record.last_tick.map(Into::into),
+            last_passed: record.last_passed.map(Into::into),
+        }
+    }
 }
 
 impl ScheduleView {
-    /// Returns its next tick: `None` while it is paused, after the last tick, or if it cannot be read. A tick
-    /// that is not in the future waits for the leader.
+    pub(super) fn decode(id: ScheduleId, data: &[u8]) -> Self {
+        Self::of(id, wire::decode::<ScheduleRecord>(data))
+    }
+
+    pub(super) fn of(id: ScheduleId, record: Result<ScheduleRecord, WireError>) -> Self {
+        Self { id, record: record.map(ScheduleRecordView::from) }
+    }
+
+    /// Returns its [next tick](ScheduleRecordView::next); `None` also if its record cannot be read.
     #[must_use]
-    pub fn next(&self) -> Option<WallMillis> {
-        let record = self.record.as_ref().ok()?;
-        record.next(&record.spec.when.calendar().ok()?)
+    pub fn next(&self) -> Option<SystemTime> {
+        self.record.as_ref().ok()?.next
     }
 
     /// Returns the job of the last tick that submitted one.
@@ -56,7 +134,7 @@ impl ScheduleView {
         match &self.record {
             Err(_) => "unreadable",
             Ok(record) if record.paused => "paused",
-            Ok(_) if self.next().is_none() => "over",
+            Ok(record) if record.next.is_none() => "over",
             Ok(_) => "ticking",
         }
     }

@@ -9,11 +9,13 @@
 //! | leader | 1; with the election strategy `queue` 1 more, and 1 per 100 candidates |
 //! | workers | 2, and 2 per 100 workers |
 //! | pauses | 1, and 1 per 100 paused kinds |
-//! | numbers of jobs | 8, and 1 per 100 minutes with delayed jobs, in the [`Look::minutes`] earliest |
+//! | numbers of jobs | 8, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest |
 //! | inboxes | 1, and 1 if there are lost workers whose jobs are not recovered yet |
 //! | sample | at most 14 |
 
 mod sample;
+
+use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::WorkerId;
@@ -21,7 +23,7 @@ use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_zk::ReadResult;
 
-pub use sample::{Estimate, SAMPLE, Shares};
+pub use sample::{Estimate, SAMPLE_SIZE, Shares};
 
 use super::Client;
 use super::cluster::{LeaderView, WorkerView, get_all, leader, workers};
@@ -30,19 +32,35 @@ use super::error::Error;
 use super::kinds::{KindView, pauses, served};
 use super::runtime::Zk;
 
-/// The level of detail.
+/// The level of detail of a [`Snapshot`]. Default: all minutes, and no sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+#[non_exhaustive]
+pub struct SnapshotOptions {
     /// How many minutes of delayed jobs are counted, starting with the earliest, a hundred per request. There may be
     /// 20,000.
     pub minutes: usize,
-    /// Whether to sample jobs for their kinds, and the start of the sample. Pass a number that grows with each
-    /// snapshot, so that the sample covers other jobs each time.
+    /// Whether to sample jobs for their kinds, and where the sample starts.
     pub sample: Option<usize>,
 }
 
-impl Default for Look {
-    /// All minutes, and no sample.
+impl SnapshotOptions {
+    /// Counts the delayed jobs of at most this number of minutes, starting with the earliest.
+    #[must_use]
+    pub fn minutes(mut self, minutes: usize) -> Self {
+        self.minutes = minutes;
+        self
+    }
+
+    /// Samples jobs for their kinds. Pass a number that grows with each snapshot, so that the sample covers other jobs
+    /// each time.
+    #[must_use]
+    pub fn sample(mut self, turn: usize) -> Self {
+        self.sample = Some(turn);
+        self
+    }
+}
+
+impl Default for SnapshotOptions {
     fn default() -> Self {
         Self { minutes: usize::MAX, sample: None }
     }
@@ -50,9 +68,10 @@ impl Default for Look {
 
 /// The state of a namespace at a moment. Its parts are a few milliseconds apart.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// When it was requested, by this process's clock.
-    pub at: WallMillis,
+    pub at: SystemTime,
     /// The current or last leader; `None` if there never was one.
     pub leader: Option<LeaderView>,
     /// The live workers, oldest first.
@@ -61,7 +80,7 @@ pub struct Snapshot {
     pub kinds: Vec<KindView>,
     /// How many jobs there are.
     pub depths: Depths,
-    /// Minutes with delayed jobs that `depths` does not count, because of [`Look::minutes`].
+    /// Minutes with delayed jobs that `depths` does not count, because of [`SnapshotOptions::minutes`].
     pub further_minutes: usize,
     /// Jobs of lost workers that the leader has yet to recover, of at most a hundred such workers.
     pub orphaned: usize,
@@ -93,37 +112,38 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn snapshot(&self, look: Look) -> Result<Snapshot, Error> {
-        self.0.link.read(self.by(), |zk| snapshot(zk.clone(), look, self.0.link.wall())).await
+    pub async fn snapshot(&self, options: SnapshotOptions) -> Result<Snapshot, Error> {
+        self.0.session.read(self.by(), |zk| snapshot(zk.clone(), options, self.0.session.wall())).await
     }
 }
 
-async fn snapshot(zk: Zk, look: Look, at: WallMillis) -> ReadResult<Snapshot> {
+async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResult<Snapshot> {
     // The inboxes are listed before the workers: an inbox without a worker belongs to a lost worker.
     let (inboxes, leader, workers, paused, counts) = futures::try_join!(
         zk.children(path::ASSIGNMENTS.to_owned()),
         leader(zk.clone()),
         workers(zk.clone(), at),
         pauses(zk.clone()),
-        counts(zk.clone(), look.minutes),
+        counts(zk.clone(), options.minutes),
     )?;
     let orphans = inboxes.unwrap_or_default().into_iter().filter_map(|name| WorkerId::parse(&name));
     let orphans = orphans.filter(|id| workers.binary_search_by_key(id, |worker| worker.id).is_err());
     let orphaned = get_all(&zk, orphans.take(MAX_READ_BATCH).map(path::inbox)).await?;
-    let (queued, running) = match look.sample {
+    let (queued, running) = match options.sample {
         Some(turn) => futures::try_join!(
             sample::queued(&zk, &counts.queued, turn),
             sample::running(&zk, &workers, turn),
         )?,
-        None => {
-            (Shares::unasked(counts.depths.queued), Shares::unasked(workers.iter().map(|w| w.assigned).sum()))
-        }
+        None => (
+            Shares::unsampled(counts.depths.queued),
+            Shares::unsampled(workers.iter().map(|w| w.assigned).sum()),
+        ),
     };
     Ok(Snapshot {
-        at,
+        at: at.into(),
         leader,
         kinds: served(&workers, &paused),
-        workers,
+        workers: workers.into_iter().map(WorkerView::from).collect(),
         depths: counts.depths,
         further_minutes: counts.further_minutes,
         orphaned: orphaned.into_iter().flatten().map(|inbox| inbox.children).sum(),

@@ -1,7 +1,7 @@
 //! Estimates how many jobs of each kind there are, from a sample.
 //!
 //! A hash decides in which bucket a job is, so the queue entries of a few buckets are a fair sample. Running jobs are
-//! sampled from many workers, because workers run different kinds. If there are at most [`SAMPLE`] jobs, all are read
+//! sampled from many workers, because workers run different kinds. If there are at most [`SAMPLE_SIZE`] jobs, all are read
 //! and the numbers are exact.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use bellwether_core::wire;
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
-use crate::client::cluster::{WorkerView, get_all};
+use crate::client::cluster::{Registered, get_all};
 use crate::client::runtime::Zk;
 
 /// The size of the sample: the share of a kind with a tenth of the jobs is mostly accurate to two percentage points.
-pub const SAMPLE: usize = 200;
+pub const SAMPLE_SIZE: usize = 200;
 
-/// How many names of running jobs are listed, of which [`SAMPLE`] are read: about 100 KiB.
+/// How many names of running jobs are listed, of which [`SAMPLE_SIZE`] are read: about 100 KiB.
 const NAMES: usize = 2_000;
 
 /// How many records are read in one request: each may hold 64 KiB of payload and 64 KiB of result.
@@ -34,17 +34,19 @@ const STRIDE: usize = 37;
 
 /// The kinds in a sample of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Shares {
     /// How many sampled jobs have each kind.
     pub seen: BTreeMap<Kind, usize>,
     /// How many jobs were sampled.
-    pub asked: usize,
+    pub sampled: usize,
     /// How many jobs there are.
     pub all: usize,
 }
 
 /// An estimated number of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The number.
     pub count: usize,
@@ -53,7 +55,7 @@ pub struct Estimate {
 }
 
 impl Shares {
-    pub(super) fn unasked(all: usize) -> Self {
+    pub(super) fn unsampled(all: usize) -> Self {
         Self { all, ..Self::default() }
     }
 
@@ -61,15 +63,15 @@ impl Shares {
     #[must_use]
     pub fn of(&self, kind: &Kind) -> Option<Estimate> {
         let seen = self.seen.get(kind).copied().unwrap_or_default();
-        match (self.asked, self.all) {
-            (asked, all) if asked >= all => Some(Estimate { count: seen, exact: true }),
+        match (self.sampled, self.all) {
+            (sampled, all) if sampled >= all => Some(Estimate { count: seen, exact: true }),
             (0, _) => None,
-            (asked, all) => Some(Estimate { count: (seen * all).div_ceil(asked), exact: false }),
+            (sampled, all) => Some(Estimate { count: (seen * all).div_ceil(sampled), exact: false }),
         }
     }
 
     fn count(&mut self, kind: Option<Kind>) {
-        self.asked += 1;
+        self.sampled += 1;
         if let Some(kind) = kind {
             *self.seen.entry(kind).or_default() += 1;
         }
@@ -82,9 +84,9 @@ pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult
     let first = turn.wrapping_mul(STRIDE) % counts.len().max(1);
     let buckets =
         Bucket::all().skip(first).chain(Bucket::all().take(first)).filter(|bucket| full(bucket) > 0);
-    let ids = names(zk, enough(buckets, full, SAMPLE).into_iter().map(Bucket::queue)).await?;
-    let entries = get_all(zk, ids.iter().take(SAMPLE).map(path::queue_entry)).await?;
-    let mut shares = Shares::unasked(counts.iter().sum());
+    let ids = names(zk, enough(buckets, full, SAMPLE_SIZE).into_iter().map(Bucket::queue)).await?;
+    let entries = get_all(zk, ids.iter().take(SAMPLE_SIZE).map(path::queue_entry)).await?;
+    let mut shares = Shares::unsampled(counts.iter().sum());
     for entry in entries.into_iter().flatten() {
         shares.count(wire::decode::<QueueEntry>(&entry.data).ok().map(|entry| entry.kind));
     }
@@ -92,14 +94,14 @@ pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult
 }
 
 /// Samples the jobs on live workers. An assignment does not contain the kind, so the records are read.
-pub(super) async fn running(zk: &Zk, workers: &[WorkerView], turn: usize) -> ReadResult<Shares> {
+pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> ReadResult<Shares> {
     let first = turn.wrapping_mul(STRIDE) % workers.len().max(1);
     let busy = workers.iter().cycle().skip(first).take(workers.len()).filter(|worker| worker.assigned > 0);
     let inboxes =
         enough(busy, |worker| worker.assigned, NAMES).into_iter().map(|worker| path::inbox(worker.id));
     let ids = names(zk, inboxes).await?;
-    let few = ids.iter().step_by(ids.len().div_ceil(SAMPLE).max(1)).collect::<Vec<_>>();
-    let mut shares = Shares::unasked(workers.iter().map(|worker| worker.assigned).sum());
+    let few = ids.iter().step_by(ids.len().div_ceil(SAMPLE_SIZE).max(1)).collect::<Vec<_>>();
+    let mut shares = Shares::unsampled(workers.iter().map(|worker| worker.assigned).sum());
     let mut bytes = 0;
     for few in few.chunks(RECORDS) {
         for record in
@@ -119,7 +121,7 @@ pub(super) async fn running(zk: &Zk, workers: &[WorkerView], turn: usize) -> Rea
 fn enough<T>(parents: impl Iterator<Item = T>, size: impl Fn(&T) -> usize, most: usize) -> Vec<T> {
     let mut so_far = 0;
     let mut taken = Vec::new();
-    for parent in parents.take(SAMPLE) {
+    for parent in parents.take(SAMPLE_SIZE) {
         if so_far >= most {
             break;
         }
@@ -144,8 +146,8 @@ mod tests {
         Kind::new(name).unwrap()
     }
 
-    fn shares(seen: &[(&str, usize)], asked: usize, all: usize) -> Shares {
-        Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), asked, all }
+    fn shares(seen: &[(&str, usize)], sampled: usize, all: usize) -> Shares {
+        Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), sampled, all }
     }
 
     #[test]
@@ -156,8 +158,8 @@ mod tests {
         let some = shares(&[("a", 50)], 200, 10_000);
         assert_eq!(some.of(&kind("a")), Some(Estimate { count: 2_500, exact: false }));
         assert_eq!(some.of(&kind("b")), Some(Estimate { count: 0, exact: false }));
-        assert_eq!(Shares::unasked(7).of(&kind("a")), None);
-        assert_eq!(Shares::unasked(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
+        assert_eq!(Shares::unsampled(7).of(&kind("a")), None);
+        assert_eq!(Shares::unsampled(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
     }
 
     #[test]
@@ -165,6 +167,6 @@ mod tests {
         let size = |size: &usize| *size;
         assert_eq!(enough([90, 100, 5_000, 1].into_iter(), size, 200), [90, 100, 5_000]);
         assert_eq!(enough([5_000, 1].into_iter(), size, 200), [5_000]);
-        assert_eq!(enough(std::iter::repeat_n(1, 256), size, 2_000).len(), SAMPLE, "two requests");
+        assert_eq!(enough(std::iter::repeat_n(1, 256), size, 2_000).len(), SAMPLE_SIZE, "two requests");
     }
 }

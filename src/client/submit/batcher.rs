@@ -26,7 +26,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use super::super::link::Link;
+use super::super::session::Session;
 use super::Submission;
 use super::round::{Room, round};
 
@@ -47,13 +47,13 @@ const ABANDONED: usize = 2 * BATCH_JOBS;
 pub(in crate::client) type Inbox = mpsc::UnboundedSender<Submission>;
 
 /// Starts the batcher. It ends when the inbox is closed and every submission is answered.
-pub(in crate::client) fn start(link: Link) -> Inbox {
+pub(in crate::client) fn start(session: Session) -> Inbox {
     let (inbox, submissions) = mpsc::unbounded_channel();
-    link.clone().spawn(Box::pin(run(link, submissions)));
+    session.clone().spawn(Box::pin(run(session, submissions)));
     inbox
 }
 
-async fn run(link: Link, mut submissions: mpsc::UnboundedReceiver<Submission>) {
+async fn run(session: Session, mut submissions: mpsc::UnboundedReceiver<Submission>) {
     let room = Arc::new(Room::default());
     let mut pending = Pending::default();
     let mut in_flight = FuturesUnordered::new();
@@ -65,7 +65,7 @@ async fn run(link: Link, mut submissions: mpsc::UnboundedReceiver<Submission>) {
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
             let (jobs, lanes) = pending.take();
-            let round = round(link.clone(), Arc::clone(&room), jobs);
+            let round = round(session.clone(), Arc::clone(&room), jobs);
             in_flight.push(async move { (round.await, lanes) });
             continue;
         }

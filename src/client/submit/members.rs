@@ -13,7 +13,7 @@ use bellwether_core::wire;
 use bellwether_zk::Node;
 use futures::future::join_all;
 
-use super::super::error::SubmitError;
+use super::super::error::{Error, SubmitError};
 use super::super::group::Known;
 use super::super::runtime::Zk;
 use super::Submission;
@@ -39,7 +39,7 @@ pub(super) async fn mend(
     }
 }
 
-/// Reads the groups of all jobs again. Members of a removed group are refused.
+/// Reads the groups of all jobs again. Members of a group that was removed or cannot be read are refused.
 async fn read_again(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     let known = || jobs.iter().filter_map(|job| Some(&job.entrant.as_ref()?.known));
     // At most one group per job, and a round has at most as many jobs as one batched read takes.
@@ -49,8 +49,8 @@ async fn read_again(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     let nodes = groups.into_iter().zip(nodes).collect::<BTreeMap<_, _>>();
     // Each handle of a group has its own known state, and an outdated one would reject the round for all.
     let learnt = known().map(|known| (known, known.learn(nodes.get(&known.id).and_then(Option::as_ref))));
-    let gone = learnt.filter_map(|(known, learnt)| learnt.err().map(|_| known.id.clone())).collect();
-    without(jobs, &gone)
+    let lost = learnt.filter_map(|(known, learnt)| Some((known.id.clone(), learnt.err()?))).collect();
+    without(jobs, &lost)
 }
 
 /// Creates the missing parents of the culprit's place and mark, and those of the other jobs.
@@ -68,7 +68,8 @@ async fn make_chunks(zk: &Zk, jobs: Vec<Submission>, culprit: usize) -> Vec<Subm
     match found {
         // The group itself was removed, not the chunk.
         Some(((group, _), Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }))) => {
-            without(jobs, &BTreeSet::from([group.clone()]))
+            let absent = GroupError::Absent { group: group.clone() };
+            without(jobs, &BTreeMap::from([(group.clone(), absent.into())]))
         }
         // Created here or by another client, or unknown: the next submission shows it.
         Some(_) | None => jobs,
@@ -88,16 +89,15 @@ async fn make_chunk(zk: &Zk, group: &GroupId, chunk: u32) -> Outcome<()> {
     last
 }
 
-fn without(jobs: Vec<Submission>, gone: &BTreeSet<GroupId>) -> Vec<Submission> {
-    let (gone, left) = jobs.into_iter().partition::<Vec<_>, _>(|job| {
-        job.entrant.as_ref().is_some_and(|entrant| gone.contains(&entrant.known.id))
-    });
-    for job in gone {
-        let group = job.entrant.as_ref().map(|entrant| entrant.known.id.clone());
-        match group {
+/// Refuses the members of lost groups, and returns the other jobs.
+fn without(jobs: Vec<Submission>, lost: &BTreeMap<GroupId, Error>) -> Vec<Submission> {
+    let mut left = Vec::new();
+    for job in jobs {
+        match job.entrant.as_ref().and_then(|entrant| lost.get(&entrant.known.id)) {
+            None => left.push(job),
             // A job that may have been applied is not answered, which its caller sees as unknown.
-            Some(group) if !job.maybe => job.settle(Err(SubmitError::Group(GroupError::Absent { group }))),
-            Some(_) | None => {}
+            Some(_) if job.maybe => {}
+            Some(error) => job.settle(Err(error.clone().into())),
         }
     }
     left

@@ -13,16 +13,16 @@
 //! one record and one queue entry (S11). A read-back may also lag behind the write, on a lagging server: then the
 //! second copy is rejected, and the read after that rejection is at least as new as the rejection.
 //!
-//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`fate`]), decides whether anything
+//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`send_gate`]), decides whether anything
 //! was sent. So *not sent* is certain when it is returned. Otherwise the outcome is *unknown*, and submitting again
 //! with the same id is safe.
 
 mod batcher;
-mod fate;
 mod members;
 mod minutes;
 mod occupancy;
 mod round;
+mod send_gate;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use super::group::Entrant;
 use super::job::{Job, JobKind, Untyped};
 use super::view::{JobView, State};
 use bellwether_core::job::identity::{Accepted, IfExists};
-use fate::Fate;
+use send_gate::SendGate;
 
 /// How many submissions of one `submit_many` are in progress: those in the batcher's window, and as many that gather
 /// for the next rounds.
@@ -62,7 +62,7 @@ pub(super) struct Submission {
     sub_jobs: Option<GroupId>,
     /// Its membership in a group.
     entrant: Option<Entrant>,
-    fate: Arc<Fate>,
+    gate: Arc<SendGate>,
     /// Whether an earlier copy may have been applied, or may still be applied.
     maybe: bool,
     /// How often it was rejected for a reason that a read could not explain.
@@ -77,7 +77,7 @@ impl Submission {
         id: JobId,
         record: JobRecord,
         if_exists: IfExists,
-        fate: Arc<Fate>,
+        gate: Arc<SendGate>,
         reply: oneshot::Sender<Reply>,
     ) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Submission {
             reopens: None,
             sub_jobs: None,
             entrant: None,
-            fate,
+            gate,
             maybe: false,
             puzzles: 0,
             reply,
@@ -118,6 +118,21 @@ impl Submission {
         let (id, record) = Job::new("sum", &1).unwrap().into_record(now, uuid::Uuid::now_v7).unwrap();
         let (reply, accepted) = oneshot::channel();
         (Self::new(id, record, IfExists::Same, Arc::default(), reply), accepted)
+    }
+}
+
+/// What a submission asks for, apart from the record.
+#[derive(Debug, Clone, Copy)]
+struct Intent {
+    if_exists: IfExists,
+    /// Whether the job or its group determines the id. Otherwise each submission generates one.
+    has_id: bool,
+}
+
+impl Intent {
+    /// Whether the same submission again is the same job, whatever happened to the first one.
+    fn is_repeatable(self) -> bool {
+        self.has_id && self.if_exists != IfExists::Again
     }
 }
 
@@ -210,9 +225,9 @@ impl Client {
     /// # Connection loss
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
-        let if_exists = job.mode();
-        let (id, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
-        self.send(id, record, if_exists, None).await
+        let intent = Intent { if_exists: job.mode(), has_id: job.has_id() };
+        let (id, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
+        self.send(id, record, intent, None).await
     }
 
     /// Submits a member of a group.
@@ -223,25 +238,25 @@ impl Client {
         membership: Membership,
         entrant: Entrant,
     ) -> Result<JobHandle<K>, SubmitError> {
-        let if_exists = job.mode();
-        let (_, record) = job.into_record(self.0.link.wall(), || self.0.link.uuid())?;
+        let intent = Intent { if_exists: job.mode(), has_id: true };
+        let (_, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
         // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
-        self.send(id, record, if_exists, Some(entrant)).await
+        self.send(id, record, intent, Some(entrant)).await
     }
 
     async fn send<K>(
         &self,
         id: JobId,
         record: JobRecord,
-        if_exists: IfExists,
+        intent: Intent,
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
         let span = trace::submit(&id, &record.kind, record.trace.as_ref());
         let within = || trace::context(&Span::current());
         let trace = trace::context(&span).or(record.trace).or_else(within);
-        let sent = self.batched(id, JobRecord { trace, ..record }, if_exists, entrant);
+        let sent = self.batched(id, JobRecord { trace, ..record }, intent, entrant);
         let reply = sent.instrument(span.clone()).await;
         span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
         reply
@@ -251,28 +266,31 @@ impl Client {
         &self,
         id: JobId,
         record: JobRecord,
-        if_exists: IfExists,
+        intent: Intent,
         entrant: Option<Entrant>,
     ) -> Result<JobHandle<K>, SubmitError> {
         let by = self.by();
-        let (fate, (reply, accepted)) = (Arc::new(Fate::default()), oneshot::channel());
-        let mut submission = Submission::new(id.clone(), record, if_exists, Arc::clone(&fate), reply);
+        let (gate, (reply, accepted)) = (Arc::new(SendGate::default()), oneshot::channel());
+        let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
         submission.entrant = entrant;
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {
             tracing::debug!(job = %id, "the batcher has ended");
         }
-        let accepted = match self.0.link.timeout_at(by.at, accepted).await {
+        let accepted = match self.0.session.timeout_at(by.at, accepted).await {
             Ok(Ok(reply)) => reply?,
             // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
-            Ok(Err(_)) if fate.abandon() => {
+            Ok(Err(_)) if gate.abandon() => {
                 return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
             }
-            Err(_) if fate.abandon() => {
-                return Err(SubmitError::NotSent { id, reason: self.0.link.not_in_time(by) });
+            Err(_) if gate.abandon() => {
+                return Err(SubmitError::NotSent { id, reason: self.0.session.not_in_time(by) });
             }
-            Ok(Err(_)) | Err(_) => return Err(SubmitError::Unknown { id, within: by.within }),
+            Ok(Err(_)) | Err(_) => {
+                let (repeatable, within) = (intent.is_repeatable(), by.within);
+                return Err(SubmitError::Unknown { id, repeatable, within });
+            }
         };
         Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
     }

@@ -18,8 +18,8 @@ use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
 use super::super::group::Entrant;
-use super::super::link::Link;
 use super::super::runtime::Zk;
+use super::super::session::Session;
 use super::Submission;
 use super::members;
 use super::minutes::{Full, Minutes};
@@ -38,9 +38,9 @@ pub(super) struct Room {
 }
 
 impl Room {
-    async fn refresh(&self, link: &Link, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
+    async fn refresh(&self, session: &Session, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
         let minutes = jobs.iter().filter_map(|job| job.record.minute()).collect();
-        let now = link.now();
+        let now = session.now();
         let buckets = self.buckets.refresh(zk, now, jobs.iter().map(|job| &job.id));
         try_join(buckets, self.minutes.refresh(zk, now, minutes)).await?;
         Ok(())
@@ -63,12 +63,12 @@ impl Room {
 }
 
 /// Sends these jobs and answers those that are decided. Returns the jobs to send again.
-pub(super) async fn round(link: Link, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
-    let zk = match link.usable().await {
+pub(super) async fn round(session: Session, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
+    let zk = match session.usable().await {
         Ok(zk) => zk,
         Err(reason) => return end(jobs, &reason),
     };
-    match room.refresh(&link, &zk, &jobs).await {
+    match room.refresh(&session, &zk, &jobs).await {
         Ok(()) => {}
         Err(ReadError::Disconnected) => return jobs,
         Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
@@ -89,7 +89,7 @@ pub(super) async fn round(link: Link, room: Arc<Room>, jobs: Vec<Submission>) ->
             Vec::new()
         }
         Outcome::Rejected(rejection) => rejected(&zk, batch, rejection).await,
-        Outcome::Unknown => resolve(&link, submissions(batch)).await,
+        Outcome::Unknown => resolve(&session, submissions(batch)).await,
     };
     back.append(&mut again);
     back
@@ -139,7 +139,7 @@ fn gather(
         };
         ops.extend(joins.into_iter().flatten());
         // Last: from here on the job counts as sent.
-        if !job.fate.send() {
+        if !job.gate.send() {
             continue;
         }
         if let Err((job, _)) = batch.push(job, ops) {
@@ -169,7 +169,7 @@ impl Submission {
     /// The pending send did not happen.
     fn unsent(&self) {
         if !self.maybe {
-            self.fate.unsend();
+            self.gate.unsend();
         }
     }
 }
@@ -282,11 +282,11 @@ async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
 }
 
 /// The outcome is unknown: reads the record of each job.
-async fn resolve(link: &Link, mut jobs: Vec<Submission>) -> Vec<Submission> {
+async fn resolve(session: &Session, mut jobs: Vec<Submission>) -> Vec<Submission> {
     jobs.iter_mut().for_each(|job| job.maybe = true);
     debug_assert!(jobs.len() <= MAX_READ_BATCH, "a round is one batched read");
     let nodes = loop {
-        let zk = match link.usable().await {
+        let zk = match session.usable().await {
             Ok(zk) => zk,
             Err(reason) => return end(jobs, &reason),
         };

@@ -158,8 +158,8 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) async fn connect(zookeeper: &str, records: &Path, number: u32) -> Result<Self, Failure> {
         let recorder = Recorder::open(records)?;
-        let client = Client::builder().session_timeout(SESSION).deadline(DEADLINE);
-        let client = client.connect(zookeeper).await?;
+        let client = Client::builder(zookeeper).session_timeout(SESSION).deadline(DEADLINE);
+        let client = client.connect().await?;
         let (known, groups) = (Mutex::default(), Mutex::default());
         Ok(Self { client, recorder, number, next: AtomicU64::new(0), known, groups })
     }
@@ -356,18 +356,7 @@ impl Caller {
             Error::Group(error) => {
                 panic!("S11: group {id} differs from the group derived from its name: {error}")
             }
-            Error::NotFound(_)
-            | Error::Unreadable { .. }
-            | Error::Refused(_)
-            | Error::WorkerUnreadable { .. }
-            | Error::Settings { .. }
-            | Error::GroupUnreadable { .. }
-            | Error::Invalid { .. }
-            | Error::Unavailable(_)
-            | Error::Contended { .. }
-            | Error::GroupContended { .. }
-            | Error::PauseContended(_)
-            | Error::Busy { .. } => {}
+            _ => {}
         }
         false
     }
@@ -421,9 +410,7 @@ impl Caller {
         let answer = match self.client.wait(&job, WAIT).await {
             Ok(view) => Answer::Seen { job: sight(&view) },
             Err(WaitError::TimedOut { last: Some(view), .. }) => Answer::Seen { job: sight(&view) },
-            Err(error @ (WaitError::TimedOut { last: None, .. } | WaitError::Client(_))) => {
-                Answer::Failed { why: error.to_string() }
-            }
+            Err(error) => Answer::Failed { why: error.to_string() },
         };
         self.told(call, answer);
     }
@@ -434,7 +421,6 @@ fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
         Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
         Ok(_) => Answer::Accepted,
         Err(SubmitError::Conflict { .. }) => Answer::Conflict,
-        Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
         Err(
             error @ (SubmitError::Invalid(_)
             | SubmitError::Group(_)
@@ -446,6 +432,8 @@ fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
             | SubmitError::Refused { .. }
             | SubmitError::Unreadable { .. }),
         ) => Answer::Failed { why: error.to_string() },
+        // A lost reply, or an error of which nothing is known.
+        Err(error) => Answer::Unknown { why: error.to_string() },
     }
 }
 
@@ -460,17 +448,15 @@ fn not_done(error: &Error) -> Answer {
     match error {
         Error::NotFound(_)
         | Error::Unreadable { .. }
+        | Error::Quarantined(_)
         | Error::Refused(_)
         | Error::WorkerUnreadable { .. }
         | Error::Settings { .. }
         | Error::Group(_)
         | Error::GroupUnreadable { .. }
         | Error::Invalid { .. } => Answer::Failed { why },
-        Error::Unavailable(_)
-        | Error::Contended { .. }
-        | Error::GroupContended { .. }
-        | Error::PauseContended(_)
-        | Error::Busy { .. } => Answer::Unknown { why },
+        // No session, other writers, or an error of which nothing is known.
+        _ => Answer::Unknown { why },
     }
 }
 

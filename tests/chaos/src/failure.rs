@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bellwether_core::chain::chain;
+
 /// The text of an error with the chain of its sources.
 pub(crate) struct Failure(String);
 
@@ -14,13 +16,7 @@ impl Failure {
 // Not an `Error` itself, so that every error converts to it.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(deeper) = source {
-            text = format!("{text}: {deeper}");
-            source = deeper.source();
-        }
-        Self(text)
+        Self(chain(&error))
     }
 }
 

@@ -122,8 +122,8 @@ pub(crate) async fn begin(
             let injected = Injected::new(fault, Undo::Restart(victim)).for_(DRAINS_WITHIN);
             match stage.operator.caller.client.drain_worker(worker).await {
                 // Without an answer the worker may drain, too.
-                Ok(DrainedWorker::Told) | Err(_) => injected,
-                Ok(DrainedWorker::Already | DrainedWorker::Gone) => return Ok(None),
+                Ok(DrainedWorker::Marked) | Err(_) => injected,
+                Ok(DrainedWorker::Already | DrainedWorker::NotFound) => return Ok(None),
             }
         }
         Fault::Poison => {

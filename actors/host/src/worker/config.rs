@@ -28,6 +28,7 @@ pub struct WorkerConfig {
 
 /// An invalid configuration of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkerConfigError {
     /// Too few or too many slots.
     #[error("slots must be 1 to {MAX_SLOTS}, not {0}")]
@@ -39,6 +40,8 @@ pub enum WorkerConfigError {
     #[error("a worker needs a handler")]
     NoHandler,
 }
+
+bellwether_core::impl_remedy!(@invalid WorkerConfigError);
 
 impl WorkerConfig {
     /// Checks the bounds.

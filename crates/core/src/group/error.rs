@@ -3,15 +3,17 @@
 
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::name::{GroupId, JobId, Kind, NameError};
+use crate::remedy::ErrorClass;
 
 /// Why an operation on a group was refused. The text names the field, the bound and a way to proceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GroupError {
     /// The name of the group, or of its kind, is invalid.
     #[error(transparent)]
     Word(#[from] NameError),
     /// An id that is composed with the group's name is too long.
-    #[error("group {group} with its kind: {source}")]
+    #[error("the names of group {group} and its kind do not fit together")]
     Name {
         /// The group.
         group: String,
@@ -142,3 +144,30 @@ pub enum GroupError {
         depth: u32,
     },
 }
+
+impl GroupError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Word(_)
+            | Self::Name { .. }
+            | Self::Total { .. }
+            | Self::Number { .. }
+            | Self::Again { .. }
+            | Self::OwnId { .. }
+            | Self::OwnParent { .. }
+            | Self::Depth { .. } => ErrorClass::Invalid,
+            Self::Absent { .. } => ErrorClass::NotFound,
+            Self::Sealed { .. }
+            | Self::Below { .. }
+            | Self::Closed { .. }
+            | Self::Other { .. }
+            | Self::Kind { .. }
+            | Self::Spawned { .. } => ErrorClass::Conflict,
+            Self::AttemptOver { .. } => ErrorClass::Failed,
+        }
+    }
+}
+
+crate::impl_remedy!(GroupError);

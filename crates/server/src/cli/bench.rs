@@ -121,8 +121,8 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
 
 /// Fails when no server answers. The namespaces of the benchmark are created below this one, which need not exist.
 async fn reach(zookeeper: &ConnectString, within: Duration) -> Result<(), Failure> {
-    let client = Client::builder().create_namespace(false).deadline(within);
-    match client.connect(&zookeeper.to_string()).await {
+    let client = Client::builder(zookeeper.to_string()).create_namespace(false).deadline(within);
+    match client.connect().await {
         Ok(client) => client.close().await,
         Err(ConnectError::Unavailable(Unavailable::Refused(_))) => {}
         Err(error) => return Err(Failure::new(Kind::Unreachable, error.to_string())),

@@ -34,11 +34,11 @@ impl Global {
 
     async fn connect(&self, create: bool) -> Result<Client, Failure> {
         let session = (self.timeout / 2).clamp(SESSION.0, SESSION.1);
-        let builder = Client::builder()
+        let builder = Client::builder(self.zookeeper()?)
             .access(self.access.access()?)
             .session_timeout(session)
             .deadline(self.timeout)
             .create_namespace(create);
-        Ok(builder.connect(self.zookeeper()?).await?)
+        Ok(builder.connect().await?)
     }
 }

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use bellwether::client::{
     ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, WaitError,
 };
+use bellwether::error::ErrorClass;
+pub(crate) use bellwether::error::chain;
+use bellwether::node::{RunError, StartError};
 
 use super::logging::LogFormat;
 
@@ -79,18 +82,26 @@ pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
     ExitCode::from(lines.iter().map(|(kind, _)| *kind).min().map_or(1, Kind::code))
 }
 
-/// Formats an error and its sources as one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        line = format!("{line}: {error}");
-        source = error.source();
+impl From<ErrorClass> for Kind {
+    fn from(class: ErrorClass) -> Self {
+        match class {
+            ErrorClass::Invalid => Self::Usage,
+            ErrorClass::NotFound => Self::NotFound,
+            ErrorClass::Unavailable | ErrorClass::Closed => Self::Unreachable,
+            ErrorClass::Unknown | ErrorClass::TimedOut => Self::TimedOut,
+            ErrorClass::Conflict
+            | ErrorClass::Contended
+            | ErrorClass::Overloaded
+            | ErrorClass::Refused
+            | ErrorClass::Unreadable
+            | ErrorClass::Failed => Self::Failed,
+            // A class of a later version of the library.
+            _ => Self::Failed,
+        }
     }
-    line
 }
 
-/// Errors that map to a kind of failure.
+/// Errors of the library, whose class determines the kind of failure.
 pub(crate) trait Told: std::error::Error + Sized {
     fn kind(&self) -> Kind;
 
@@ -99,119 +110,28 @@ pub(crate) trait Told: std::error::Error + Sized {
     }
 }
 
-impl Told for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Unavailable(_) => Kind::Unreachable,
-            Self::NotFound(_) => Kind::NotFound,
-            Self::Invalid { .. } => Kind::Usage,
-            Self::Group(error) => error.kind(),
-            Self::Refused(_)
-            | Self::Unreadable { .. }
-            | Self::WorkerUnreadable { .. }
-            | Self::Settings { .. }
-            | Self::Busy { .. }
-            | Self::Contended { .. }
-            | Self::PauseContended(_)
-            | Self::GroupUnreadable { .. }
-            | Self::GroupContended { .. } => Kind::Failed,
-        }
-    }
-}
-
-impl Told for SetRetentionError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Invalid(_) => Kind::Usage,
-            Self::Client(error) => error.kind(),
-        }
-    }
-}
-
-impl Told for GroupError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Absent { .. } => Kind::NotFound,
-            Self::Word(_)
-            | Self::Name { .. }
-            | Self::Total { .. }
-            | Self::Number { .. }
-            | Self::Kind { .. }
-            | Self::OwnId { .. }
-            | Self::Again { .. } => Kind::Usage,
-            Self::Sealed { .. }
-            | Self::Below { .. }
-            | Self::Closed { .. }
-            | Self::Other { .. }
-            | Self::Spawned { .. }
-            | Self::AttemptOver { .. }
-            | Self::OwnParent { .. }
-            | Self::Depth { .. } => Kind::Failed,
-        }
-    }
-}
-
-impl Told for GroupWaitError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::TimedOut { .. } => Kind::TimedOut,
-            Self::Client(error) => error.kind(),
-        }
-    }
-}
-
-impl Told for WaitError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::TimedOut { .. } => Kind::TimedOut,
-            Self::Client(error) => error.kind(),
-        }
-    }
-}
-
-impl Told for SubmitError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Invalid(_) => Kind::Usage,
-            Self::Group(error) => error.kind(),
-            Self::Client(error) => error.kind(),
-            Self::NotSent { .. } => Kind::Unreachable,
-            Self::Unknown { .. } => Kind::TimedOut,
-            Self::Conflict { .. }
-            | Self::Overloaded { .. }
-            | Self::MinuteFull { .. }
-            | Self::TooManyMinutes { .. }
-            | Self::Refused { .. }
-            | Self::Unreadable { .. } => Kind::Failed,
-        }
-    }
-}
-
-impl Told for ScheduleError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Name(_) | Self::Invalid(_) | Self::Job(_) | Self::JobOwns { .. } | Self::Past { .. } => {
-                Kind::Usage
+macro_rules! told {
+    ($($error:ty),+ $(,)?) => {$(
+        impl Told for $error {
+            fn kind(&self) -> Kind {
+                self.class().into()
             }
-            Self::NotFound(_) => Kind::NotFound,
-            Self::Unknown { .. } => Kind::TimedOut,
-            Self::Conflict { .. }
-            | Self::Overloaded { .. }
-            | Self::Unreadable { .. }
-            | Self::Contended { .. } => Kind::Failed,
-            Self::Client(error) => error.kind(),
         }
-    }
+    )+};
 }
 
-impl Told for ConnectError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::ConnectString(_) | Self::SessionTimeout(_) => Kind::Usage,
-            Self::Unavailable(_) => Kind::Unreachable,
-        }
-    }
-}
+told!(
+    ConnectError,
+    Error,
+    GroupError,
+    GroupWaitError,
+    RunError,
+    ScheduleError,
+    SetRetentionError,
+    StartError,
+    SubmitError,
+    WaitError,
+);
 
 impl<E: Told> From<E> for Failure {
     fn from(error: E) -> Self {

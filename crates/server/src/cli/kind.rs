@@ -112,7 +112,7 @@ async fn list(global: &Global, output: Output) -> Result<(), Failure> {
 }
 
 fn row(kind: &KindView) -> [String; 4] {
-    let (slots, assigned) = kind.slots;
+    let KindView { slots, assigned, .. } = kind;
     let paused = kind.paused.as_ref().map_or_else(String::new, |pause| {
         let since = pause.since.map(|since| format!("since {}", rfc3339(since)));
         let by = pause.by.as_ref().map(|by| format!("by {by}"));

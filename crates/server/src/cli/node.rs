@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellwether::client::ConnectError;
-use bellwether::node::{AssignmentStrategy, ElectionStrategy, MAX_SLOTS, NodeError, RunError, StartError};
+use bellwether::node::{AssignmentStrategy, ElectionStrategy, MAX_SLOTS};
 use bellwether::{Access, Client, Handlers, NodeBuilder, NodeId, Tag};
 use clap::{Args, ValueEnum};
 
-use super::exit::{Failure, Kind, chain};
+use super::exit::{Failure, chain};
 use super::{Global, config, gateway, input};
 use crate::http::Gateway;
 use crate::metrics;
@@ -118,8 +117,9 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     // First, so that an address that is taken leaves nothing behind.
     let gateway = match (gateway, metrics) {
         (Some(gateway), Some(metrics)) => {
-            let client = Client::builder().access(access.clone()).session_timeout(options.session_timeout);
-            let client = client.open(zookeeper).await.map_err(not_opened)?;
+            let client =
+                Client::builder(zookeeper).access(access.clone()).session_timeout(options.session_timeout);
+            let client = client.open().await?;
             let gateway = gateway.metrics(metrics).start(client).await;
             Some(gateway.map_err(|error| Failure::failed(chain(&error)))?)
         }
@@ -129,7 +129,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         Ok(None) => None,
         Ok(Some(builder)) => match builder.start().await {
             Ok(node) => Some(node),
-            Err(error) => return Err(stopped(gateway, not_started(&error)).await),
+            Err(error) => return Err(stopped(gateway, error.into()).await),
         },
         Err(failure) => return Err(stopped(gateway, failure).await),
     };
@@ -180,26 +180,6 @@ impl Node {
     }
 }
 
-fn not_opened(error: ConnectError) -> Failure {
-    match error {
-        ConnectError::ConnectString(_) | ConnectError::SessionTimeout(_) => Failure::usage(error.to_string()),
-        ConnectError::Unavailable(_) => Failure::failed(chain(&error)),
-    }
-}
-
-fn not_started(error: &StartError) -> Failure {
-    match error {
-        StartError::ConnectString(_)
-        | StartError::SessionTimeout(_)
-        | StartError::Name(_)
-        | StartError::Handlers(_)
-        | StartError::Worker(_)
-        | StartError::NoRole => Failure::usage(error.to_string()),
-        StartError::Schedule { .. } => Failure::usage(chain(error)),
-        StartError::Actors(_) => Failure::failed(chain(error)),
-    }
-}
-
 async fn stopped(gateway: Option<Gateway>, failure: Failure) -> Failure {
     if let Some(gateway) = gateway {
         gateway.stop().await;
@@ -210,15 +190,7 @@ async fn stopped(gateway: Option<Gateway>, failure: Failure) -> Failure {
 /// Runs until a signal ends it, or one of its parts ends on its own.
 pub(crate) async fn ended(served: Served) -> Result<(), Failure> {
     served.run().await.map_err(|error| match error {
-        ServeError::Node(RunError::Ended(NodeError::Namespace(_))) => {
-            Failure::new(Kind::Unreachable, chain(&error))
-        }
-        ServeError::Node(
-            RunError::Ended(NodeError::Actors(_))
-            | RunError::Signals(_)
-            | RunError::Interrupted(_)
-            | RunError::Abandoned,
-        )
-        | ServeError::Gateway(_) => Failure::failed(chain(&error)),
+        ServeError::Node(error) => error.into(),
+        ServeError::Gateway(_) => Failure::failed(chain(&error)),
     })
 }

@@ -79,7 +79,7 @@ impl Output {
             optional("lane", view.lane.as_ref().map(ToString::to_string)),
             optional("cancel", view.cancel_requested.then(|| "requested".to_owned())),
             optional("attempt", Some(view.attempt.to_string())),
-            optional("progress", view.how_far()),
+            optional("progress", view.progress_text()),
             optional("lease", view.lease.map(|lease| format!("{lease:?}"))),
             optional("failures", Some(view.failures.to_string())),
             optional("losses", Some(view.losses.to_string())),

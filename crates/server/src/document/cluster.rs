@@ -122,13 +122,12 @@ pub(crate) struct PausedDocument {
 
 impl From<&KindView> for KindDocument {
     fn from(view: &KindView) -> Self {
-        let (slots, assigned) = view.slots;
         let pause = |pause: &Paused| PausedDocument { by: pause.by.clone(), since: pause.since.map(rfc3339) };
         Self {
             kind: view.kind.to_string(),
             workers: names(&view.workers),
-            slots,
-            assigned,
+            slots: view.slots,
+            assigned: view.assigned,
             paused: view.paused.as_ref().map(pause),
         }
     }

@@ -1,6 +1,6 @@
 //! Why a job does not run.
 
-use bellwether::client::{Explanation, Why, rfc3339};
+use bellwether::client::{Cause, Explanation, Shunned, rfc3339};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ pub(crate) struct ExplanationDocument {
 
 impl From<&Explanation> for ExplanationDocument {
     fn from(explanation: &Explanation) -> Self {
-        let why = &explanation.why;
+        let why = &explanation.cause;
         Self {
             id: explanation.id.to_string(),
             state: explanation.state.into(),
@@ -43,38 +43,39 @@ impl From<&Explanation> for ExplanationDocument {
 }
 
 /// The values of a reason, as an object.
-fn details(why: &Why) -> Value {
+fn details(why: &Cause) -> Value {
     match why {
-        Why::UnknownKind { kind } => json!({ "kind": kind.as_str() }),
-        Why::Tags { kind, tags, missing } => {
+        Cause::UnknownKind { kind } => json!({ "kind": kind.as_str() }),
+        Cause::Tags { kind, tags, missing } => {
             json!({ "kind": kind.as_str(), "tags": names(tags), "missing": names(missing) })
         }
-        Why::Paused { kind, pause } => {
+        Cause::Paused { kind, pause } => {
             json!({ "kind": kind.as_str(), "by": pause.by, "since": pause.since.map(rfc3339) })
         }
-        Why::Draining { workers } => json!({ "workers": workers }),
-        Why::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
-        Why::Shunned { workers } => {
-            let shunned = workers.iter().map(|(worker, node, until)| {
+        Cause::Draining { workers } => json!({ "workers": workers }),
+        Cause::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
+        Cause::Shunned { workers } => {
+            let shunned = workers.iter().map(|Shunned { worker, node, until, .. }| {
                 json!({ "worker": worker.to_string(), "node": node.to_string(), "until": rfc3339(*until) })
             });
             json!({ "workers": shunned.collect::<Vec<_>>() })
         }
-        Why::NotBefore { at } => json!({ "not_before": rfc3339(*at) }),
-        Why::Backoff { until, failures, error } => {
+        Cause::NotBefore { at } => json!({ "not_before": rfc3339(*at) }),
+        Cause::Backoff { until, failures, error } => {
             json!({ "until": rfc3339(*until), "failures": failures, "error": error })
         }
-        Why::Overdue { at } => json!({ "expired_at": rfc3339(*at) }),
-        Why::Behind { lane, job, status } => {
+        Cause::Overdue { at } => json!({ "expired_at": rfc3339(*at) }),
+        Cause::Behind { lane, job, status } => {
             json!({ "lane": lane.as_str(), "behind": job.as_str(), "status": status })
         }
-        Why::Running { worker, node, attempt, since, cancel_requested } => json!({
+        Cause::Running { worker, node, attempt, since, cancel_requested } => json!({
             "worker": worker.to_string(), "node": node.as_ref().map(ToString::to_string), "attempt": attempt,
             "since": since.map(rfc3339), "cancel_requested": cancel_requested,
         }),
-        Why::WorkerLost { worker } => json!({ "worker": worker.to_string() }),
-        Why::Quarantined { note } => json!({ "note": note }),
-        Why::Over { at, error } => json!({ "finished_at": at.map(rfc3339), "error": error }),
-        Why::NoLeader | Why::NoTurn | Why::Assignment | Why::Nowhere => json!({}),
+        Cause::WorkerLost { worker } => json!({ "worker": worker.to_string() }),
+        Cause::Quarantined { note } => json!({ "note": note }),
+        Cause::Over { at, error } => json!({ "finished_at": at.map(rfc3339), "error": error }),
+        // Without values, or of a later version of the library.
+        _ => json!({}),
     }
 }

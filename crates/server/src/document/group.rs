@@ -105,7 +105,7 @@ pub(crate) struct GroupSummaryDocument {
 
 impl From<&GroupSummary> for GroupSummaryDocument {
     fn from(summary: &GroupSummary) -> Self {
-        let group = summary.said.as_ref();
+        let group = summary.record.as_ref();
         Self {
             id: summary.id.to_string(),
             kind: group.map(|group| group.kind.to_string()),

@@ -83,32 +83,30 @@ impl From<&ScheduleView> for ScheduleDocument {
             Ok(record) => record,
             Err(error) => return Self { id, error: Some(error.to_string()), ..Self::default() },
         };
-        let (spec, template) = (&record.spec, &record.spec.template);
         Self {
             id,
             state: Some(view.state().to_owned()),
-            when: Some(when(&spec.when)),
-            misfire: Some(misfire(spec.misfire)),
-            grace_ms: Some(millis(spec.grace)),
-            overlap: Some(overlap(spec.overlap).to_owned()),
-            kind: Some(template.kind.to_string()),
-            priority: Some(template.priority.get()),
-            tags: Some(names(&template.placement.tags)),
-            expires_after_ms: template.expires_after.map(millis),
+            when: Some(when(&record.when)),
+            misfire: Some(misfire(record.misfire)),
+            grace_ms: Some(millis(record.grace)),
+            overlap: Some(overlap(record.overlap).to_owned()),
+            kind: Some(record.kind.to_string()),
+            priority: Some(record.priority),
+            tags: Some(names(&record.tags)),
+            expires_after_ms: record.expires_after.map(millis),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
-            next: view.next().map(instant::text),
-            cursor: Some(instant::text(record.cursor)),
+            next: record.next.map(instant),
+            cursor: Some(instant(record.cursor)),
             ticked: Some(record.ticked),
             passed_over: Some(record.passed_over),
-            last_tick: record.last_tick.map(instant::text),
+            last_tick: record.last_tick.map(instant),
             last_job: view.last_job().map(|job| job.to_string()),
             last_passed: record.last_passed.map(|passed| {
-                let (why, ticks) = (passed.why.as_str(), passed.ticks);
-                let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
-                json!({ "why": why, "from": from, "through": through, "count": ticks.count })
+                let (why, from, through) = (passed.why.as_str(), instant(passed.from), instant(passed.through));
+                json!({ "why": why, "from": from, "through": through, "count": passed.count })
             }),
-            created_at: Some(instant::text(record.created_at)),
+            created_at: Some(instant(record.created_at)),
             error: None,
         }
     }
@@ -118,9 +116,9 @@ fn when(when: &When) -> Value {
     match when {
         When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
         When::Every { interval, anchor } => {
-            json!({ "every_ms": millis(*interval), "anchor": instant::text(*anchor) })
+            json!({ "every_ms": millis(*interval), "anchor": instant(*anchor) })
         }
-        When::Once(at) => json!({ "once": instant::text(*at) }),
+        When::Once(at) => json!({ "once": instant(*at) }),
     }
 }
 

@@ -9,14 +9,15 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bellwether::client::GroupError;
+use bellwether::error::{ErrorClass, chain};
 use bellwether::{JobId, NameError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::limits;
 use bellwether::client::{
-    CursorError, Error, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, Unavailable, WaitError,
+    CursorError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
+    Unavailable, WaitError,
 };
 
 /// An error for programs (`type`, `status`) and for people (`title`, `detail`).
@@ -136,6 +137,26 @@ impl Fault {
 }
 
 impl Problem {
+    fn of(class: ErrorClass, error: &dyn std::error::Error) -> Self {
+        let detail = chain(error);
+        match class {
+            ErrorClass::Invalid => Fault::Invalid.because(detail),
+            ErrorClass::NotFound => Fault::NotFound.because(detail),
+            ErrorClass::Contended => Fault::Conflict.because(detail).retry_after(limits::RETRY_AFTER),
+            // Retention or an operator frees space, which takes a while.
+            ErrorClass::Overloaded => Fault::Saturated.because(detail).retry_after(60 * limits::RETRY_AFTER),
+            ErrorClass::Unavailable | ErrorClass::Closed => Fault::Unavailable.because(detail),
+            ErrorClass::Refused => Fault::Refused.because(detail),
+            ErrorClass::Unknown => Fault::Unknown.because(detail),
+            ErrorClass::TimedOut => Fault::Late.because(detail),
+            ErrorClass::Conflict | ErrorClass::Unreadable | ErrorClass::Failed => {
+                Fault::Conflict.because(detail)
+            }
+            // A class of a later version of the library.
+            _ => Fault::Conflict.because(detail),
+        }
+    }
+
     /// Returns its word and its detail.
     pub(super) fn why(&self) -> (&'static str, &str) {
         (self.kind, &self.detail)
@@ -214,142 +235,29 @@ impl From<CursorError> for Problem {
     }
 }
 
-impl From<Unavailable> for Problem {
-    fn from(error: Unavailable) -> Self {
-        Fault::Unavailable.because(chain(&error))
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let said = chain(&error);
-        match error {
-            Error::Unavailable(_) => Fault::Unavailable.because(said),
-            Error::NotFound(id) => Fault::NotFound.because(said).about(id),
-            Error::WorkerUnreadable { .. } => Fault::Conflict.because(said),
-            Error::Refused(_) => Fault::Refused.because(said),
-            Error::Unreadable { id, .. } => Fault::Conflict.because(said).about(id),
-            Error::Invalid { .. } => Fault::Invalid.because(said),
-            Error::Group(error) => error.into(),
-            Error::GroupUnreadable { .. } => Fault::Conflict.because(said),
-            Error::Settings { .. } => Fault::Conflict.because(said),
-            Error::PauseContended(_) | Error::Busy { .. } | Error::GroupContended { .. } => {
-                Fault::Conflict.because(said).retry_after(limits::RETRY_AFTER)
-            }
-            Error::Contended { id, .. } => {
-                Fault::Conflict.because(said).about(id).retry_after(limits::RETRY_AFTER)
+/// The problem of an error of the library: its class determines the type, and its text is the detail.
+macro_rules! problems {
+    ($($error:ty $(: $job:ident)?),+ $(,)?) => {$(
+        impl From<$error> for Problem {
+            fn from(error: $error) -> Self {
+                let problem = Self::of(error.class(), &error);
+                $(let problem = match error.$job() {
+                    Some(id) => problem.about(id.clone()),
+                    None => problem,
+                };)?
+                problem
             }
         }
-    }
+    )+};
 }
 
-impl From<SubmitError> for Problem {
-    fn from(error: SubmitError) -> Self {
-        let said = chain(&error);
-        match error {
-            SubmitError::Invalid(_) => Fault::Invalid.because(said),
-            SubmitError::Group(error) => error.into(),
-            SubmitError::Client(error) => error.into(),
-            SubmitError::Conflict { id, .. } | SubmitError::Unreadable { id, .. } => {
-                Fault::Conflict.because(said).about(id)
-            }
-            // Retention or an operator frees space, which takes a while.
-            SubmitError::Overloaded { id, .. }
-            | SubmitError::MinuteFull { id, .. }
-            | SubmitError::TooManyMinutes { id, .. } => {
-                Fault::Saturated.because(said).about(id).retry_after(60 * limits::RETRY_AFTER)
-            }
-            SubmitError::NotSent { id, .. } => Fault::Unavailable.because(said).about(id),
-            SubmitError::Unknown { id, .. } => Fault::Unknown.because(said).about(id),
-            SubmitError::Refused { id, .. } => Fault::Refused.because(said).about(id),
-        }
-    }
-}
-
-impl From<SetRetentionError> for Problem {
-    fn from(error: SetRetentionError) -> Self {
-        let said = chain(&error);
-        match error {
-            SetRetentionError::Invalid(_) => Fault::Invalid.because(said),
-            SetRetentionError::Client(error) => error.into(),
-        }
-    }
-}
-
-impl From<GroupError> for Problem {
-    fn from(error: GroupError) -> Self {
-        let said = chain(&error);
-        match error {
-            GroupError::Word(_)
-            | GroupError::Name { .. }
-            | GroupError::Total { .. }
-            | GroupError::Number { .. }
-            | GroupError::OwnId { .. }
-            | GroupError::OwnParent { .. }
-            | GroupError::Depth { .. } => Fault::Invalid.because(said),
-            GroupError::Absent { .. } => Fault::NotFound.because(said),
-            GroupError::Sealed { .. }
-            | GroupError::Below { .. }
-            | GroupError::Closed { .. }
-            | GroupError::Other { .. }
-            | GroupError::Kind { .. }
-            | GroupError::Again { .. }
-            | GroupError::AttemptOver { .. }
-            | GroupError::Spawned { .. } => Fault::Conflict.because(said),
-        }
-    }
-}
-
-impl From<GroupWaitError> for Problem {
-    fn from(error: GroupWaitError) -> Self {
-        let said = chain(&error);
-        match error {
-            GroupWaitError::TimedOut { .. } => Fault::Late.because(said),
-            GroupWaitError::Client(error) => error.into(),
-        }
-    }
-}
-
-impl From<ScheduleError> for Problem {
-    fn from(error: ScheduleError) -> Self {
-        let said = chain(&error);
-        match error {
-            ScheduleError::Name(_)
-            | ScheduleError::Invalid(_)
-            | ScheduleError::Job(_)
-            | ScheduleError::JobOwns { .. }
-            | ScheduleError::Past { .. } => Fault::Invalid.because(said),
-            ScheduleError::Conflict { .. } | ScheduleError::Unreadable { .. } => {
-                Fault::Conflict.because(said)
-            }
-            ScheduleError::Overloaded { .. } => {
-                Fault::Saturated.because(said).retry_after(60 * limits::RETRY_AFTER)
-            }
-            ScheduleError::NotFound(_) => Fault::NotFound.because(said),
-            ScheduleError::Contended { .. } => Fault::Conflict.because(said).retry_after(limits::RETRY_AFTER),
-            ScheduleError::Unknown { .. } => Fault::Unknown.because(said),
-            ScheduleError::Client(error) => error.into(),
-        }
-    }
-}
-
-impl From<WaitError> for Problem {
-    fn from(error: WaitError) -> Self {
-        let said = chain(&error);
-        match error {
-            WaitError::TimedOut { id, .. } => Fault::Late.because(said).about(id),
-            WaitError::Client(error) => error.into(),
-        }
-    }
-}
-
-/// Formats an error and its sources as one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        line = format!("{line}: {error}");
-        source = error.source();
-    }
-    line
-}
+problems!(
+    Error: job,
+    GroupError,
+    GroupWaitError,
+    ScheduleError: job,
+    SetRetentionError,
+    SubmitError: job,
+    Unavailable,
+    WaitError: job,
+);

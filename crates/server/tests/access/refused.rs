@@ -36,8 +36,8 @@ async fn a_wrong_password_and_a_missing_login_are_refused_and_write_nothing() {
     for (access, who) in
         [(stranger(), "user \"bellwether\" (digest)"), (Access::default(), "a client without a login")]
     {
-        let builder = Client::builder().access(access.clone()).deadline(Duration::from_secs(10));
-        let refused = builder.connect(&to).await.unwrap_err();
+        let builder = Client::builder(&to).access(access.clone()).deadline(Duration::from_secs(10));
+        let refused = builder.connect().await.unwrap_err();
         assert!(matches!(refused, ConnectError::Unavailable(Unavailable::Refused(_))), "{refused:?}");
         let ended = end(&to, access).await;
         assert!(matches!(ended, NodeError::Namespace(NamespaceError::Forbidden { .. })), "{ended:?}");
@@ -62,7 +62,7 @@ async fn a_read_only_namespace_accepts_readers_but_no_nodes() {
     for path in &before {
         insider.set_acl(path, &Acls::new(&lists), None).await.unwrap();
     }
-    let reader = Client::builder().create_namespace(false).connect(&to).await.unwrap();
+    let reader = Client::builder(&to).create_namespace(false).connect().await.unwrap();
     assert!(reader.workers().await.unwrap().is_empty());
     let ended = end(&to, Access::default()).await.to_string();
     assert!(ended.contains("it may not write /election/may-this-be-written"), "{ended}");
@@ -89,10 +89,10 @@ async fn a_chroot_that_an_operator_created_below_a_closed_znode_is_used() {
     let own = CreateMode::Persistent.with_acls(Acls::creator_all());
     operator.create("/prod", b"", &own).await.unwrap();
     operator.set_acl("/", &Acls::creator_all(), None).await.unwrap();
-    let refused = Client::builder().access(login()).connect(&to).await.unwrap_err().to_string();
+    let refused = Client::builder(&to).access(login()).connect().await.unwrap_err().to_string();
     assert!(refused.contains("/prod is closed to user \"bellwether\" (digest)"), "{refused}");
     let elsewhere = format!("{parent}/elsewhere");
-    let refused = Client::builder().access(login()).connect(&elsewhere).await.unwrap_err().to_string();
+    let refused = Client::builder(&elsewhere).access(login()).connect().await.unwrap_err().to_string();
     assert!(refused.contains("it may not create it"), "{refused}");
 
     // The operator grants access by the user's digest, which a client of that user can read.

@@ -59,8 +59,8 @@ async fn a_wrong_password_is_refused_at_login_and_ends_a_node() {
     let server = server(&dir);
     let to = format!("{}/bellwether", server.connect_string());
     let wrong = login("wrong-password");
-    let builder = Client::builder().access(wrong.clone()).deadline(Duration::from_secs(20));
-    let refused = builder.connect(&to).await.unwrap_err();
+    let builder = Client::builder(&to).access(wrong.clone()).deadline(Duration::from_secs(20));
+    let refused = builder.connect().await.unwrap_err();
     assert!(matches!(refused, ConnectError::Unavailable(Unavailable::Refused(_))), "{refused:?}");
     let ended = timeout(SOON, node(&to, wrong).await.ended()).await.expect("the node must end").unwrap_err();
     assert!(matches!(ended, NodeError::Namespace(NamespaceError::LoginRefused { .. })), "{ended:?}");
@@ -78,7 +78,7 @@ async fn a_server_without_sasl_gives_no_access_without_a_login() {
     let server = ZooKeeperServer::builder().program(Program::Apache).start();
     let to = format!("{}/bellwether", server.connect_string());
     drop(client(&to, Access::default()).await);
-    let builder = Client::builder().access(login(PASSWORD)).deadline(Duration::from_secs(20));
-    let refused = builder.connect(&to).await.unwrap_err().to_string();
+    let builder = Client::builder(&to).access(login(PASSWORD)).deadline(Duration::from_secs(20));
+    let refused = builder.connect().await.unwrap_err().to_string();
     assert!(refused.contains("is closed to user \"bellwether\" (SASL DIGEST-MD5)"), "{refused}");
 }

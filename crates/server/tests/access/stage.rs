@@ -21,7 +21,7 @@ pub(crate) fn place(name: &str) -> String {
 }
 
 pub(crate) async fn client(to: &str, access: Access) -> Client {
-    Client::builder().access(access).connect(to).await.unwrap()
+    Client::builder(to).access(access).connect().await.unwrap()
 }
 
 pub(crate) async fn node(to: &str, access: Access) -> Node {

@@ -85,8 +85,8 @@ impl Papers {
 }
 
 async fn refused(to: &str, access: Access) -> String {
-    let builder = Client::builder().access(access).deadline(Duration::from_secs(4));
-    builder.session_timeout(Duration::from_secs(2)).connect(to).await.unwrap_err().to_string()
+    let builder = Client::builder(to).access(access).deadline(Duration::from_secs(4));
+    builder.session_timeout(Duration::from_secs(2)).connect().await.unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls(
     let (server, to) = papers.server("none");
     let access = login().tls(papers.tls("authority.pem", None));
     let node = node(&to, access.clone()).await;
-    let client = Client::builder().access(access.clone()).connect(&to).await.unwrap();
+    let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
 
@@ -132,7 +132,7 @@ async fn a_server_that_requires_a_client_certificate_gets_it_and_refuses_others(
     papers.certificate("other", "bellwether.example", &stranger);
     let (_server, to) = papers.server("need");
     let access = login().tls(papers.tls("authority.pem", Some("client")));
-    let client = Client::builder().access(access.clone()).connect(&to).await.unwrap();
+    let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let node = node(&to, access).await;
     let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bellwether::{Job, JobId, State, WorkerId};
 use bellwether_core::outcome::Outcome;
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::{metric, path};
 use bellwether_testkit::eventually;
@@ -144,7 +145,7 @@ async fn an_unreadable_delayed_entry_is_left_unchanged_until_it_is_repaired() {
         })
         .await;
         let due = stage.job(job.as_str()).await.not_before.unwrap();
-        at.push(path::delayed_entry(due.minute(), job));
+        at.push(path::delayed_entry(WallMillis::from(due).minute(), job));
     }
     // The leader does not read known entries again, so another leader must read them.
     first.kill();

@@ -82,13 +82,13 @@ async fn a_job_starts_after_its_start_time_and_never_after_its_expiry_when_the_l
     for view in stage.over(&too_late).await {
         assert_eq!(view.state, State::Dead, "{view:?}");
         assert!(view.error.as_ref().unwrap().contains("expired"), "{view:?}");
-        assert!(view.finished_at.unwrap().0 > millis(expiry), "{view:?}");
+        assert!(millis(view.finished_at.unwrap()) > millis(expiry), "{view:?}");
     }
     let _worker = stage.node("w").worker().start();
     let jobs = stage.over(&later).await;
     for view in &jobs {
         assert_eq!(view.state, State::Succeeded);
-        assert!(view.finished_at.unwrap().0 >= millis(at - SKEW), "{view:?}");
+        assert!(millis(view.finished_at.unwrap()) >= millis(at - SKEW), "{view:?}");
     }
     stage.runs.explain(&jobs);
     assert_eq!(stage.runs.begun().len(), 20, "nothing else ran");

@@ -108,7 +108,7 @@ impl Stage {
 }
 
 pub(crate) async fn client(to: &str) -> Client {
-    Client::builder().session_timeout(LONG).deadline(SOON).connect(to).await.unwrap()
+    Client::builder(to).session_timeout(LONG).deadline(SOON).connect().await.unwrap()
 }
 
 /// Recognizes the transactions on the wire.

@@ -19,7 +19,7 @@ async fn behind(name: &str, limits: Limits) -> (Stage, Proxy) {
     Client::connect(&to).await.unwrap().close().await;
     let proxy = Proxy::to(&to);
     let client =
-        Client::builder().deadline(Duration::from_secs(1)).connect(&proxy.connect_string()).await.unwrap();
+        Client::builder(proxy.connect_string()).deadline(Duration::from_secs(1)).connect().await.unwrap();
     let builder = Gateway::builder().listen("127.0.0.1:0".parse().unwrap()).limits(limits);
     (Stage { gateway: builder.start(client).await.unwrap(), to }, proxy)
 }

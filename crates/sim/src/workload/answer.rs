@@ -10,7 +10,6 @@ pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
         Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
         Ok(_) => Answer::Accepted,
         Err(SubmitError::Conflict { .. }) => Answer::Conflict,
-        Err(error @ SubmitError::Unknown { .. }) => Answer::Unknown { why: error.to_string() },
         Err(
             error @ (SubmitError::Invalid(_)
             | SubmitError::Group(_)
@@ -22,6 +21,8 @@ pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
             | SubmitError::Refused { .. }
             | SubmitError::Unreadable { .. }),
         ) => Answer::Failed { why: error.to_string() },
+        // A lost reply, or an error of which nothing is known.
+        Err(error) => Answer::Unknown { why: error.to_string() },
     }
 }
 
@@ -50,9 +51,7 @@ pub(super) fn waited(done: Result<JobView, WaitError>) -> Answer {
         Ok(view) => seen(&view),
         Err(WaitError::TimedOut { last: Some(view), .. }) => seen(&view),
         Err(WaitError::Client(Error::NotFound(_))) => Answer::Seen { job: JobSight::Absent },
-        Err(error @ (WaitError::TimedOut { last: None, .. } | WaitError::Client(_))) => {
-            Answer::Unknown { why: error.to_string() }
-        }
+        Err(error) => Answer::Unknown { why: error.to_string() },
     }
 }
 
@@ -70,17 +69,15 @@ pub(super) fn not_done(error: &Error) -> Answer {
     match error {
         Error::NotFound(_) => Answer::Seen { job: JobSight::Absent },
         Error::Unreadable { .. }
+        | Error::Quarantined(_)
         | Error::Refused(_)
         | Error::WorkerUnreadable { .. }
         | Error::Settings { .. }
         | Error::Group(_)
         | Error::GroupUnreadable { .. }
         | Error::Invalid { .. } => Answer::Failed { why },
-        Error::Unavailable(_)
-        | Error::Contended { .. }
-        | Error::GroupContended { .. }
-        | Error::PauseContended(_)
-        | Error::Busy { .. } => Answer::Unknown { why },
+        // No session, other writers, or an error of which nothing is known.
+        _ => Answer::Unknown { why },
     }
 }
 

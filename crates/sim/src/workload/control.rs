@@ -70,7 +70,7 @@ impl Env {
     pub(crate) async fn purge(self, ended: Ended) {
         // Each of its pages has its own deadline.
         let call = self.invoke_within(Call::Purge, None);
-        let purge = Purge { ended, ..Purge::default() };
+        let purge = Purge::of(ended);
         let answer = match self.client.purge(&purge, |_| {}).await {
             Ok(purged) => Answer::Purged { removed: purged.removed },
             Err(error) => answer::not_done(&error),
@@ -84,8 +84,8 @@ impl Env {
         let Some(worker) = workers.get(which % workers.len().max(1)).map(|view| view.id) else { return };
         let call = self.invoke(Call::Drain { worker });
         let answer = match self.client.drain_worker(worker).await {
-            Ok(DrainedWorker::Told | DrainedWorker::Already) => Answer::Drains,
-            Ok(DrainedWorker::Gone) => Answer::WorkerGone,
+            Ok(DrainedWorker::Marked | DrainedWorker::Already) => Answer::Drains,
+            Ok(DrainedWorker::NotFound) => Answer::WorkerGone,
             Err(error) => answer::not_done(&error),
         };
         self.answer(call, answer);

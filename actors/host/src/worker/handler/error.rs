@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_WAIT, MIN_DEFERRAL};
+use bellwether_core::chain::chain;
 use bellwether_core::machine::worker::executor_pool::Run;
 
 /// Why an attempt has no result, and what happens to the job next. The message is stored with the job.
@@ -83,14 +84,7 @@ fn reason(message: String) -> String {
 
 impl<E: Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        Self::new(message)
+        Self::new(chain(&error))
     }
 }
 

@@ -70,6 +70,7 @@ impl<C> fmt::Debug for Registered<C> {
 
 /// An invalid set of handlers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegistryError {
     /// Two handlers for one kind.
     #[error("kind {0} has a handler already")]
@@ -87,6 +88,8 @@ pub enum RegistryError {
     #[error("kind {0}: concurrency must be at least 1, not 0: pause the kind to run none of its jobs")]
     Concurrency(Kind),
 }
+
+bellwether_core::impl_remedy!(@invalid RegistryError);
 
 impl<C: 'static> Registry<C> {
     /// Creates a registry with one handler per kind.

@@ -164,7 +164,7 @@ fn jobs_of(answers: Vec<Result<JobView, WaitError>>) -> Vec<JobView> {
     let views = answers.into_iter().filter_map(|answer| match answer {
         Ok(view) => Some(view),
         Err(WaitError::TimedOut { last, .. }) => last.map(|view| *view),
-        Err(WaitError::Client(_)) => None,
+        Err(_) => None,
     });
     views.collect()
 }

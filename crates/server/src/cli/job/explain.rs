@@ -25,7 +25,7 @@ pub(super) async fn run(global: &Global, output: Output, ids: &[JobId]) -> Resul
             &explained.iter().map(ExplanationDocument::from).collect::<Vec<_>>(),
         )?;
     } else if !explained.is_empty() {
-        let rows = explained.iter().map(|of| [of.id.to_string(), of.state.to_string(), of.why.to_string()]);
+        let rows = explained.iter().map(|of| [of.id.to_string(), of.state.to_string(), of.cause.to_string()]);
         output.rows(["ID", "STATE", "WHY"], rows.collect())?;
     }
     Failure::all(wrong)

@@ -34,7 +34,7 @@ fn states() -> impl TypedValueParser<Value = State> {
 
 pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let mut listing = client.list(Filter { state: list.state, kind: list.kind });
+    let mut listing = client.list(Filter::default().state(list.state).kind(list.kind));
     let printed = if is_json(output) {
         print_json(output, &mut listing, list.limit).await
     } else {

@@ -120,11 +120,11 @@ fn table(output: Output, views: &[JobView]) -> Result<(), Failure> {
     const INFO: usize = 120;
     let rows = views.iter().map(|view| {
         let node = view.node.as_ref().map(ToString::to_string).unwrap_or_default();
-        let how_far = view.how_far().filter(|_| view.state == State::Running);
-        let info = match (&view.waiting, &view.result, how_far, &view.error) {
+        let progress = view.progress_text().filter(|_| view.state == State::Running);
+        let info = match (&view.waiting, &view.result, progress, &view.error) {
             (Some(waiting), _, _, _) => waiting.to_string(),
             (None, Some(result), _, _) => String::from_utf8_lossy(result.bytes()).into_owned(),
-            (None, None, Some(how_far), _) => how_far,
+            (None, None, Some(progress), _) => progress,
             (None, None, None, Some(error)) => error.clone(),
             (None, None, None, None) => String::new(),
         };

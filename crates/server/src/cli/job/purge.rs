@@ -51,7 +51,7 @@ pub(crate) struct Purge {
 
 pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let which = Which { ended: purge.state.into(), kind: purge.kind, older_than: purge.older_than };
+    let which = Which::of(purge.state.into()).kind(purge.kind).older_than(purge.older_than);
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
     let done = if purge.yes {

@@ -3,8 +3,10 @@
 mod add;
 mod preview;
 
+use std::time::SystemTime;
+
 use bellwether::client::{ScheduleError, ScheduleView};
-use bellwether::schedule::{WallMillis, instant};
+use bellwether::schedule::instant;
 use bellwether::{Client, ScheduleId};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -154,21 +156,21 @@ fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
     let rows = views.iter().map(|view| {
         let (when, last, counts) = match &view.record {
             Ok(record) => (
-                record.spec.when.to_string(),
-                record.last_tick.map(instant::text).unwrap_or_default(),
+                record.when.to_string(),
+                record.last_tick.map(instant).unwrap_or_default(),
                 format!("{} / {}", record.ticked, record.passed_over),
             ),
             Err(error) => (format!("unreadable: {error}"), String::new(), String::new()),
         };
-        let next = view.next().map(instant::text).unwrap_or_default();
+        let next = view.next().map(instant).unwrap_or_default();
         [view.id.to_string(), view.state().to_owned(), when, next, last, counts]
     });
     output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / PASSED OVER"], rows.collect())
 }
 
 /// Prints instants, one per line.
-fn instants(output: Output, ticks: impl Iterator<Item = WallMillis>) -> Result<(), Failure> {
-    let ticks = ticks.map(instant::text).collect::<Vec<_>>();
+fn instants(output: Output, ticks: Vec<SystemTime>) -> Result<(), Failure> {
+    let ticks = ticks.into_iter().map(instant).collect::<Vec<_>>();
     match output.format {
         Format::Json => output.json(&ticks),
         Format::Table if ticks.is_empty() => Ok(()),

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bellwether::ScheduleId;
-use bellwether::schedule::{WallMillis, When};
+use bellwether::schedule::When;
 use clap::Args;
 
 use super::super::exit::{Failure, Kind};
@@ -32,19 +32,17 @@ pub(crate) struct Preview {
 
 pub(super) async fn run(global: &Global, output: Output, preview: Preview) -> Result<(), Failure> {
     let count = preview.count as usize;
-    let after = preview.after.map(WallMillis::from);
     let (when, after) = match offline(&preview)? {
-        Ok(when) => (when, after.unwrap_or_else(|| SystemTime::now().into())),
+        Ok(when) => (when, preview.after.unwrap_or_else(SystemTime::now)),
         Err(schedule) => {
             let client = global.reader().await?;
             let view = client.schedules().get(&schedule).await?;
             client.close().await;
             let record = view.record.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
-            (record.spec.when, after.unwrap_or(record.cursor))
+            (record.when, preview.after.unwrap_or(record.cursor))
         }
     };
-    let calendar = when.calendar().map_err(|error| Failure::usage(error.to_string()))?;
-    instants(output, calendar.ticks_after(after).take(count))
+    instants(output, when.ticks_after(after, count).map_err(|error| Failure::usage(error.to_string()))?)
 }
 
 /// Returns what needs no namespace, or else the name of the schedule. An expression contains spaces, and a name none.
@@ -70,8 +68,8 @@ fn offline(preview: &Preview) -> Result<Result<When, ScheduleId>, Failure> {
 #[cfg(any(test, fuzzing))]
 pub(super) fn fuzzed(preview: Preview) {
     if let Ok(Ok(when)) = offline(&preview) {
-        let calendar = when.calendar().expect("an accepted expression has a calendar");
-        let after = preview.after.map_or(WallMillis(0), WallMillis::from);
-        assert!(calendar.ticks_after(after).take(3).is_sorted());
+        let after = preview.after.unwrap_or(SystemTime::UNIX_EPOCH);
+        let ticks = when.ticks_after(after, 3).expect("an accepted expression has a calendar");
+        assert!(ticks.is_sorted());
     }
 }

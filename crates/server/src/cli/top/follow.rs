@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::Client;
-use bellwether::client::{Error, Look, Snapshot, Unavailable};
+use bellwether::client::{Error, Snapshot, SnapshotOptions, Unavailable};
+use bellwether::error::ErrorClass;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -53,9 +54,10 @@ impl Follower {
     /// Returns when the first snapshot has been taken.
     pub(crate) async fn start(global: &Global, interval: Duration) -> Result<Self, Failure> {
         let by = Instant::now() + global.timeout;
-        let builder = Client::builder().access(global.access.access()?).session_timeout(SESSION);
+        let builder =
+            Client::builder(global.zookeeper()?).access(global.access.access()?).session_timeout(SESSION);
         let builder = builder.create_namespace(false);
-        let client = builder.deadline(global.timeout.min(PATIENCE)).open(global.zookeeper()?).await?;
+        let client = builder.deadline(global.timeout.min(PATIENCE)).open().await?;
         let now = Instant::now();
         let mut follower = Self {
             client,
@@ -102,7 +104,7 @@ impl Follower {
 
     async fn look(&mut self) -> Result<(), Error> {
         let began = Instant::now();
-        let taken = self.client.snapshot(Look { minutes: MINUTES, sample: Some(self.turn) }).await;
+        let taken = self.client.snapshot(SnapshotOptions::default().minutes(MINUTES).sample(self.turn)).await;
         let at = Instant::now();
         self.turn = self.turn.wrapping_add(1);
         self.due = at + self.interval.max(at - began);
@@ -122,5 +124,5 @@ impl Follower {
 
 /// Whether the client has ended, so that a retry is useless.
 fn is_for_good(error: &Error) -> bool {
-    matches!(error, Error::Unavailable(Unavailable::Refused(_) | Unavailable::Closed))
+    error.class() == ErrorClass::Closed
 }

@@ -1,12 +1,11 @@
 //! Views of artificial snapshots, and how they are drawn.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Churn, Depths, KindView, LeaderView, Paused, Shares, Snapshot, Tally, WorkerView};
+use bellwether::client::{Depths, Shares, Snapshot, Tally, WorkerView};
+use bellwether::testing::views;
 use bellwether::{Kind, NodeId, WorkerId};
-use bellwether_core::time::WallMillis;
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::wire::WireError;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -17,7 +16,9 @@ use super::live::{Pressed, pressed};
 use super::view::{Sort, State, View};
 
 /// 2026-11-22T03:00:00Z.
-const NOW: WallMillis = WallMillis(1_795_316_400_000);
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_316_400)
+}
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,73 +26,70 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
-/// A worker that registered 725 seconds before `NOW`.
+/// A worker that registered 725 seconds before now.
 fn worker(n: u128, node: &str, kinds: &[&str], assigned: usize, ended: usize) -> WorkerView {
-    let info = WorkerInfo {
-        node: NodeId::new(node).unwrap(),
-        host: format!("host-of-{node}"),
-        kinds: kinds.iter().copied().map(kind).collect(),
-        leases: BTreeMap::new(),
-        slots: 8,
-        tags: Vec::new(),
-        codec: 1,
-        started_at: WallMillis(NOW.0 - 725_000),
-        draining: false,
-    };
     let id = WorkerId::new(Uuid::from_u128(n));
-    WorkerView { id, info: Ok(info), assigned, ended: Tally::of(ended), shunned_until: None }
+    let mut worker = views::worker(id, NodeId::new(node).unwrap(), now() - 725 * SECOND);
+    let info = worker.info.as_mut().unwrap();
+    info.host = format!("host-of-{node}");
+    info.kinds = kinds.iter().copied().map(kind).collect();
+    info.slots = 8;
+    (worker.assigned, worker.ended) = (assigned, Tally::of(ended));
+    worker
 }
 
-fn shares(seen: &[(&str, usize)], asked: usize, all: usize) -> Shares {
-    Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), asked, all }
+fn shares(seen: &[(&str, usize)], sampled: usize, all: usize) -> Shares {
+    let mut shares = Shares::default();
+    shares.seen = seen.iter().map(|(name, n)| (kind(name), *n)).collect();
+    (shares.sampled, shares.all) = (sampled, all);
+    shares
 }
 
 /// Three workers; the third serves only the kind `mail`.
 fn snapshot() -> Snapshot {
-    let workers = vec![
+    let mut snapshot = views::snapshot(now());
+    snapshot.workers = vec![
         worker(1, "first", &["report", "sum"], 8, 4_000),
         worker(2, "second", &["report", "sum"], 5, 3_000),
         worker(3, "third", &["mail"], 2, 70),
     ];
-    let served = |name: &str, serving: &[usize], paused: Option<&str>| KindView {
-        kind: kind(name),
-        workers: serving.iter().map(|n| workers[*n].id).collect(),
-        slots: (8 * serving.len(), serving.iter().map(|n| workers[*n].assigned).sum()),
-        paused: paused.map(|by| Paused { by: Some(by.to_owned()), since: Some(NOW) }),
+    let served = |name: &str, serving: &[usize], paused: Option<&str>| {
+        let workers = || serving.iter().map(|n| &snapshot.workers[*n]);
+        let mut view = views::kind(kind(name));
+        view.workers = workers().map(|worker| worker.id).collect();
+        (view.slots, view.assigned) = (8 * serving.len(), workers().map(|worker| worker.assigned).sum());
+        view.paused = paused.map(|by| views::pause(by, now()));
+        view
     };
-    Snapshot {
-        at: NOW,
-        leader: Some(LeaderView {
-            node: NodeId::new("first").unwrap(),
-            epoch: 3,
-            session: 0x100_0000_0000_0001,
-            since: WallMillis(NOW.0 - 7_380_000),
-            standing: true,
-        }),
-        kinds: vec![
-            served("mail", &[2], Some("ops: the provider is down")),
-            served("report", &[0, 1], None),
-            served("sum", &[0, 1], None),
-        ],
-        depths: Depths { stored: 12_500, queued: 1_204, delayed: 3, quarantined: 0 },
-        further_minutes: 0,
-        orphaned: 0,
-        churn: Churn { submitted: Tally::of(20_000), removed: Tally::of(7_500) },
-        queued: shares(&[("mail", 50), ("sum", 150)], 200, 1_204),
-        running: shares(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15),
-        workers,
-    }
+    snapshot.kinds = vec![
+        served("mail", &[2], Some("ops: the provider is down")),
+        served("report", &[0, 1], None),
+        served("sum", &[0, 1], None),
+    ];
+    let node = NodeId::new("first").unwrap();
+    snapshot.leader = Some(views::leader(node, 3, 0x100_0000_0000_0001, now() - 7_380 * SECOND));
+    snapshot.depths = depths(12_500, 1_204);
+    (snapshot.churn.submitted, snapshot.churn.removed) = (Tally::of(20_000), Tally::of(7_500));
+    snapshot.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_204);
+    snapshot.running = shares(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
+    snapshot
+}
+
+fn depths(stored: usize, queued: usize) -> Depths {
+    let mut depths = Depths::default();
+    (depths.stored, depths.queued, depths.delayed) = (stored, queued, 3);
+    depths
 }
 
 /// The snapshot two seconds later.
 fn later() -> Snapshot {
     let mut now = snapshot();
-    now.at = WallMillis(NOW.0 + 2_000);
+    now.at += 2 * SECOND;
     now.workers[0].ended = Tally::of(4_120);
     now.workers[1].ended = Tally::of(3_075);
     now.workers[2].ended = Tally::of(75);
-    now.depths = Depths { stored: 12_700, queued: 1_210, ..now.depths };
-    now.churn = Churn { submitted: Tally::of(20_204), removed: Tally::of(7_504) };
+    now.depths = depths(12_700, 1_210);
+    (now.churn.submitted, now.churn.removed) = (Tally::of(20_204), Tally::of(7_504));
     now.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_210);
     now
 }
@@ -236,7 +234,7 @@ fn text_of_other_users_cannot_control_the_terminal() {
     for worker in &mut now.workers {
         worker.info.as_mut().unwrap().host = hostile.repeat(50);
     }
-    now.kinds[0].paused = Some(Paused { by: Some(hostile.to_owned()), since: None });
+    now.kinds[0].paused = Some(views::pause(hostile, now.at));
     let view = view(&now);
     let shown = drawn(&view, Some(hostile), 0, 110, 24);
     let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -276,8 +274,8 @@ fn a_page_of_any_size_is_drawn() {
 fn draining_shunned_and_unreadable_workers_are_shown_as_such() {
     let mut now = later();
     now.workers[0].info.as_mut().unwrap().draining = true;
-    now.workers[1].shunned_until = Some(NOW);
-    now.workers[2].info = bellwether_core::wire::decode::<WorkerInfo>(b"junk");
+    now.workers[1].shunned_until = Some(now.at);
+    now.workers[2].info = Err(WireError::Magic);
     let view = view(&now);
     let states = view.workers.iter().map(|worker| worker.state).collect::<Vec<_>>();
     assert_eq!(states, [State::Draining, State::Shunned, State::Unreadable]);

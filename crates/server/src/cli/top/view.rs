@@ -1,7 +1,7 @@
 //! The view of two snapshots and the time between them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether::WorkerId;
 use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Tally, WorkerView, rfc3339};
@@ -151,7 +151,7 @@ pub(crate) struct Count {
 }
 
 impl From<Estimate> for Count {
-    fn from(Estimate { count, exact }: Estimate) -> Self {
+    fn from(Estimate { count, exact, .. }: Estimate) -> Self {
         Self { count, exact }
     }
 }
@@ -161,7 +161,7 @@ impl View {
     pub(crate) fn new(before: Option<(&Snapshot, Duration)>, now: &Snapshot, sort: Sort) -> Self {
         let before = before.filter(|(_, ago)| !ago.is_zero());
         let ended = before.map(|(before, ago)| ended(before, now, ago)).unwrap_or_default();
-        let Depths { stored, queued, delayed, quarantined } = now.depths;
+        let Depths { stored, queued, delayed, quarantined, .. } = now.depths;
         let mut view = Self {
             at: rfc3339(now.at),
             leader: now.leader.as_ref().map(|leader| self::leader(leader, now)),
@@ -212,19 +212,19 @@ impl View {
 }
 
 fn leader(leader: &LeaderView, now: &Snapshot) -> Leader {
-    let LeaderView { node, epoch, session: _, since, standing } = leader;
+    let LeaderView { node, epoch, since, standing, .. } = leader;
     Leader {
         node: node.to_string(),
         epoch: *epoch,
         standing: *standing,
         since: rfc3339(*since),
-        age: age(since.0, now),
+        age: age(*since, now),
     }
 }
 
 /// Computed from the clocks of two machines; a start in the future counts as age 0.
-fn age(since: u64, now: &Snapshot) -> Duration {
-    Duration::from_millis(now.at.0.saturating_sub(since))
+fn age(since: SystemTime, now: &Snapshot) -> Duration {
+    now.at.duration_since(since).unwrap_or_default()
 }
 
 fn per_second(count: f64, over: Duration) -> f64 {
@@ -258,7 +258,7 @@ fn ended(before: &Snapshot, now: &Snapshot, ago: Duration) -> BTreeMap<WorkerId,
 }
 
 fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) -> Worker {
-    let WorkerView { id, info, assigned, ended: _, shunned_until } = worker;
+    let WorkerView { id, info, assigned, shunned_until, .. } = worker;
     let (id, assigned) = (id.to_string(), *assigned);
     match info {
         Ok(info) => Worker {
@@ -274,7 +274,7 @@ fn worker(worker: &WorkerView, now: &Snapshot, ended_per_second: Option<f64>) ->
             slots: Some(info.slots),
             ended_per_second,
             started_at: Some(rfc3339(info.started_at)),
-            age: Some(age(info.started_at.0, now)),
+            age: Some(age(info.started_at, now)),
             tags: info.tags.iter().map(ToString::to_string).collect(),
             kinds: info.kinds.iter().map(ToString::to_string).collect(),
             error: None,
@@ -300,11 +300,11 @@ fn kinds(now: &Snapshot, ended: &BTreeMap<WorkerId, f64>) -> Vec<Kind> {
     let only =
         now.workers.iter().filter(|worker| worker.info.as_ref().is_ok_and(|info| info.kinds.len() == 1));
     let only = only.map(|worker| worker.id).collect::<BTreeSet<_>>();
-    let served = now.kinds.iter().map(|KindView { kind, workers, slots, paused }| Kind {
+    let served = now.kinds.iter().map(|KindView { kind, workers, slots, assigned, paused, .. }| Kind {
         kind: kind.to_string(),
         workers: workers.len(),
-        assigned: slots.1,
-        slots: slots.0,
+        assigned: *assigned,
+        slots: *slots,
         waiting: now.queued.of(kind).map(Count::from),
         running: now.running.of(kind).map(Count::from),
         ended_per_second: (!workers.is_empty() && workers.iter().all(|id| only.contains(id)))

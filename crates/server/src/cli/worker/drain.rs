@@ -61,9 +61,9 @@ async fn told(
     let mut told = Told::new();
     for worker in chosen {
         let outcome = match client.drain_worker(worker.id).await {
-            Ok(DrainedWorker::Told) => "drains",
+            Ok(DrainedWorker::Marked) => "drains",
             Ok(DrainedWorker::Already) => "drained_already",
-            Ok(DrainedWorker::Gone) => "gone",
+            Ok(DrainedWorker::NotFound) => "gone",
             Err(error) => return Ok((told, Err(error.into()))),
         };
         told.push((worker, outcome));

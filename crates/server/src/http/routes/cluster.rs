@@ -12,7 +12,7 @@ use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Depths, DrainedWorker, Look};
+use bellwether::client::{Depths, DrainedWorker, SnapshotOptions};
 
 /// Number of jobs by state.
 #[derive(Serialize, ToSchema)]
@@ -89,9 +89,9 @@ pub(super) async fn drain_worker(
     WorkerName(id): WorkerName,
 ) -> Result<Response, Problem> {
     let outcome = match app.client.drain_worker(id).await? {
-        DrainedWorker::Told => "draining",
+        DrainedWorker::Marked => "draining",
         DrainedWorker::Already => "already_draining",
-        DrainedWorker::Gone => {
+        DrainedWorker::NotFound => {
             return Err(Fault::NotFound.because(format!("there is no worker {id}: it has left")));
         }
     };
@@ -131,8 +131,8 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {
-    let snapshot = app.client.snapshot(Look { minutes: MAX_MINUTES, sample: None }).await?;
-    let Depths { stored, queued, delayed, quarantined } = snapshot.depths;
+    let snapshot = app.client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES)).await?;
+    let Depths { stored, queued, delayed, quarantined, .. } = snapshot.depths;
     let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
     let delayed_exact = snapshot.further_minutes == 0;
     Ok(Answer(ClusterDocument {

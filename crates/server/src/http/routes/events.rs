@@ -23,7 +23,7 @@ use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::{EventStream, Phase};
 use crate::http::state::App;
-use bellwether::client::{Event, Events, Heard};
+use bellwether::client::{Event, Events, Notification};
 
 /// Interval of comments on a stream without events. It is below the timeout of proxies (60 s), and detects a peer that
 /// has disconnected.
@@ -58,16 +58,17 @@ impl Filter {
     }
 
     /// Appends the text of the event, unless it is filtered out.
-    fn write(&self, text: &mut String, heard: Heard) {
+    fn write(&self, text: &mut String, heard: Notification) {
         let (name, data) = match heard {
-            Heard::Event(event) if self.lets(&event) => (
+            Notification::Event(event) if self.lets(&event) => (
                 "job",
                 serde_json::to_string(&EventDocument::from(&*event))
                     .expect("a struct of texts and numbers is JSON"),
             ),
-            Heard::Event(_) => return,
-            Heard::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
-            Heard::Gap => ("gap", "{}".to_owned()),
+            Notification::Event(_) => return,
+            Notification::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
+            // A gap, or a notification of a later version of the library: the follower must list the jobs.
+            _ => ("gap", "{}".to_owned()),
         };
         // Serialized JSON contains no raw line breaks.
         write!(text, "event: {name}\ndata: {data}\n\n").expect("writing to a string does not fail");
@@ -167,8 +168,9 @@ mod tests {
 
     use super::*;
     use bellwether::client::State;
+    use bellwether::testing::views;
 
-    fn written(filter: &Filter, heard: Heard) -> String {
+    fn written(filter: &Filter, heard: Notification) -> String {
         let mut text = String::new();
         filter.write(&mut text, heard);
         text
@@ -180,13 +182,11 @@ mod tests {
         let one = Filter { job: Some(JobId::new("a").unwrap()), kind: None };
         let event = |job: &str| {
             let (job, kind) = (JobId::new(job).unwrap(), Some(Kind::new("sum").unwrap()));
-            let state = State::Queued;
-            let event = Event { job, kind, state, worker: None, attempt: 0, generation: 1, error: None };
-            Heard::Event(Arc::new(event))
+            Notification::Event(Arc::new(views::event(job, kind, State::Queued)))
         };
         for filter in [&all, &one] {
-            assert_eq!(written(filter, Heard::Missed(7)), "event: missed\ndata: {\"events\":7}\n\n");
-            assert_eq!(written(filter, Heard::Gap), "event: gap\ndata: {}\n\n");
+            assert_eq!(written(filter, Notification::Missed(7)), "event: missed\ndata: {\"events\":7}\n\n");
+            assert_eq!(written(filter, Notification::Gap), "event: gap\ndata: {}\n\n");
             let told = written(filter, event("a"));
             assert!(told.starts_with("event: job\ndata: {\"job\":\"a\""), "{told}");
             assert!(told.ends_with("}\n\n") && told.lines().count() == 3, "{told}");

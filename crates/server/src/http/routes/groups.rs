@@ -237,7 +237,7 @@ pub(super) async fn wait_for_group(
             let view = app.client.get_group(&id).await?.ok_or(GroupError::Absent { group: id })?;
             Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&view))).into_response())
         }
-        Err(GroupWaitError::Client(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn list_jobs(
     }
     let kind = which.kind.map(Kind::new).transpose()?;
     let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
-    let filter = Filter { state: which.state.map(Into::into), kind };
+    let filter = Filter::default().state(which.state.map(Into::into)).kind(kind);
     let page = app.client.list_page(&filter, after.as_ref(), limit).await?;
     Ok(Answer(JobPage {
         jobs: page.jobs.iter().map(Into::into).collect(),

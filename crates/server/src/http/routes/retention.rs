@@ -179,7 +179,7 @@ pub(super) async fn purge_jobs(
     })?;
     let kind = new.kind.map(Kind::new).transpose()?;
     let older_than = Duration::from_millis(new.older_than_ms);
-    let purge = Purge { ended: new.state.into(), kind, older_than };
+    let purge = Purge::of(new.state.into()).kind(kind).older_than(older_than);
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
@@ -192,7 +192,7 @@ pub(super) async fn purge_jobs(
         Ok(done) => (done?, true),
         Err(_) => (*so_far.lock().unwrap_or_else(PoisonError::into_inner), false),
     };
-    let Purged { buckets: _, matched, removed, young } = done;
+    let Purged { matched, removed, young, .. } = done;
     let mut answer = Answer(PurgeAnswer { matched, removed, young, complete }).into_response();
     answer.extensions_mut().insert(AuditNote(format!("{removed} records removed, complete {complete}")));
     Ok(answer)

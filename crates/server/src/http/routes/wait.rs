@@ -86,6 +86,6 @@ pub(super) async fn wait_for_job(
             let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
             Ok((status, Answer(JobDocument::from(&view))).into_response())
         }
-        Err(WaitError::Client(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
     }
 }

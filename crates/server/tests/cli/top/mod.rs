@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bellwether::client::{Look, Tally};
+use bellwether::client::{SnapshotOptions, Tally};
 use bellwether::{Client, Job};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
 use serde_json::{Value, json};
@@ -190,18 +190,18 @@ async fn the_requests_of_a_snapshot_do_not_grow_with_the_number_of_jobs() {
             counted.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let look = Look { minutes: 1_000, sample: Some(0) };
-    let snapshot = client.snapshot(look).await.unwrap();
+    let options = SnapshotOptions::default().minutes(1_000).sample(0);
+    let snapshot = client.snapshot(options).await.unwrap();
     let cost = requests.load(Ordering::Relaxed);
     println!("{cost} requests");
     assert!((10..=25).contains(&cost), "{cost} requests");
     assert_eq!(snapshot.depths.queued, 800);
     assert_eq!(snapshot.churn.submitted.since(Tally::default()), Some(800));
-    assert!(snapshot.queued.asked <= bellwether::client::SAMPLE);
+    assert!(snapshot.queued.sampled <= bellwether::client::SAMPLE_SIZE);
     let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
     // The exact number is 200; a sample of 200 is almost never off by more than 120.
     assert!(!rare.exact && (80..=320).contains(&rare.count), "{rare:?}");
-    let again = client.snapshot(Look { sample: Some(1), ..look }).await.unwrap();
+    let again = client.snapshot(options.sample(1)).await.unwrap();
     assert_eq!(again.churn, snapshot.churn, "a snapshot changes nothing");
 }
 

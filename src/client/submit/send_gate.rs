@@ -9,9 +9,9 @@ const ABANDONED: u8 = 2;
 /// Shared by the caller, which may give up, and the batcher, which may send. Exactly one of them wins. So a caller
 /// that gave up first knows that nothing was sent and nothing will be.
 #[derive(Debug, Default)]
-pub(super) struct Fate(AtomicU8);
+pub(super) struct SendGate(AtomicU8);
 
-impl Fate {
+impl SendGate {
     /// The batcher is about to send. Returns `false` if the caller has given up.
     pub(super) fn send(&self) -> bool {
         self.step(WAITING, SENT) || self.0.load(Ordering::Acquire) == SENT
@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn only_one_side_decides() {
-        let given_up = Fate::default();
+        let given_up = SendGate::default();
         assert!(given_up.abandon());
         assert!(!given_up.send());
 
-        let sent = Fate::default();
+        let sent = SendGate::default();
         assert!(sent.send() && sent.send());
         assert!(!sent.abandon());
 

@@ -21,9 +21,9 @@ const LAG: Duration = Duration::from_millis(20);
 
 /// The session and the runtime of a client. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Link(Arc<dyn Runtime>);
+pub(super) struct Session(Arc<dyn Runtime>);
 
-impl Deref for Link {
+impl Deref for Session {
     type Target = dyn Runtime;
 
     fn deref(&self) -> &Self::Target {
@@ -36,12 +36,12 @@ impl Deref for Link {
 pub(super) enum Written {
     Applied,
     /// A znode was not as expected: read and decide again.
-    Lost,
+    Rejected,
     /// The reply was lost: read again, and consider that the write may have been applied.
     Unknown,
 }
 
-impl Link {
+impl Session {
     pub(super) fn new(runtime: Arc<dyn Runtime>) -> Self {
         Self(runtime)
     }
@@ -91,7 +91,7 @@ impl Link {
         }
     }
 
-    /// Like [`Link::usable`], with a deadline.
+    /// Like [`Session::usable`], with a deadline.
     pub(super) async fn usable_by(&self, by: Deadline) -> Result<Zk, Unavailable> {
         self.timeout_at(by.at, self.usable()).await.unwrap_or_else(|_| Err(self.not_in_time(by)))
     }
@@ -112,7 +112,7 @@ impl Link {
         }
     }
 
-    /// Commits once. A write that was not sent counts as [`Written::Lost`]: nothing was changed, and the caller reads
+    /// Commits once. A write that was not sent counts as [`Written::Rejected`]: nothing was changed, and the caller reads
     /// again, which waits for the session.
     pub(super) async fn commit(&self, by: Deadline, ops: Vec<Op>) -> Result<Written, Error> {
         let zk = self.usable_by(by).await?;
@@ -121,7 +121,7 @@ impl Link {
             Ok(Outcome::Unknown) | Err(_) => Ok(Written::Unknown),
             Ok(Outcome::Rejected(rejection)) => match rejection.reason {
                 Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotSent => {
-                    Ok(Written::Lost)
+                    Ok(Written::Rejected)
                 }
                 reason @ (Reason::NotEmpty
                 | Reason::NoAuth

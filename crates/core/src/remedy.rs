@@ -1,0 +1,106 @@
+//! The classes of errors, and what the caller of a failed call can do.
+//!
+//! The classes are defined in one place, so that a library call, the exit code of a command and the status of an HTTP
+//! answer agree.
+
+/// What the caller of a failed call can do.
+///
+/// Callers match on it, and every error has one of these answers: so it stays exhaustive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Remedy {
+    /// Make the same call again later. Nothing has to be changed, and repeating the call is safe even if its first
+    /// copy was or will be applied.
+    Retry,
+    /// Read the state, and then decide: the outcome is unknown, and repeating the call may do the same thing twice.
+    ReadBack,
+    /// Change the arguments, or the state that they conflict with. The same call fails again until then.
+    FixInput,
+    /// Stop: the caller can do nothing that makes the call succeed. A human may have to act.
+    GiveUp,
+}
+
+/// The class of an error: what went wrong, without the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// An argument is malformed or out of bounds. Nothing was sent.
+    Invalid,
+    /// The job, group or schedule does not exist.
+    NotFound,
+    /// The stored state does not allow the call. Nothing was changed.
+    Conflict,
+    /// Other clients changed the same record repeatedly during the call.
+    Contended,
+    /// The namespace holds the maximum number of something. Nothing was changed.
+    Overloaded,
+    /// ZooKeeper did not serve the request in time, or not at the moment.
+    Unavailable,
+    /// The client was closed, or the namespace cannot be used: another client or namespace is needed.
+    Closed,
+    /// ZooKeeper refused the request.
+    Refused,
+    /// A stored record cannot be read: it is corrupt, or a newer build wrote it.
+    Unreadable,
+    /// A change was sent and no reply came in time: it may or may not have been applied.
+    Unknown,
+    /// The state that the caller waited for was not reached in time.
+    TimedOut,
+    /// The job, the attempt or the node has ended without success.
+    Failed,
+}
+
+impl ErrorClass {
+    /// Returns what the caller of such a call can usually do. An error may know better: ask the error.
+    #[must_use]
+    pub const fn remedy(self) -> Remedy {
+        match self {
+            Self::Contended | Self::Overloaded | Self::Unavailable | Self::Unknown | Self::TimedOut => {
+                Remedy::Retry
+            }
+            Self::Invalid | Self::NotFound | Self::Conflict => Remedy::FixInput,
+            Self::Closed | Self::Refused | Self::Unreadable | Self::Failed => Remedy::GiveUp,
+        }
+    }
+}
+
+/// Defines `remedy` and `is_retryable` of error types that have a method `class`.
+///
+/// With `@retryable` it defines only `is_retryable`, for a type with its own `remedy`; with `@invalid` it defines all
+/// three for errors of arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! impl_remedy {
+    (@retryable $($error:ty),+ $(,)?) => {$(
+        impl $error {
+            /// Whether the same call may succeed later, and repeating it is safe. Nothing has to be changed.
+            #[must_use]
+            pub fn is_retryable(&self) -> bool {
+                self.remedy() == $crate::remedy::Remedy::Retry
+            }
+        }
+    )+};
+    (@invalid $($error:ty),+ $(,)?) => {
+        $(
+            impl $error {
+                /// Returns the class of all errors of arguments: `Invalid`.
+                #[must_use]
+                pub fn class(&self) -> $crate::remedy::ErrorClass {
+                    $crate::remedy::ErrorClass::Invalid
+                }
+            }
+        )+
+        $crate::impl_remedy!($($error),+);
+    };
+    ($($error:ty),+ $(,)?) => {
+        $(
+            impl $error {
+                /// Returns what the caller can do.
+                #[must_use]
+                pub fn remedy(&self) -> $crate::remedy::Remedy {
+                    self.class().remedy()
+                }
+            }
+        )+
+        $crate::impl_remedy!(@retryable $($error),+);
+    };
+}

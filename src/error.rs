@@ -1,0 +1,27 @@
+//! What went wrong, and what the caller of a failed call can do.
+//!
+//! Every error of the library has three methods. `class` says what went wrong, in a word. `remedy` says what the caller
+//! can do: make the same call again, read the state first, change the input, or give up. `is_retryable` is true for the
+//! first of these. The errors of single values, such as [`NameError`](crate::NameError), do not have them: their input
+//! must be changed.
+//!
+//! ```no_run
+//! use bellwether::client::SubmitError;
+//! use bellwether::{Client, Job, Remedy};
+//!
+//! # async fn run(client: Client) -> Result<(), SubmitError> {
+//! let job = Job::new("sum", &[1, 2, 3])?.id("sum-1");
+//! while let Err(error) = client.submit(job.clone()).await {
+//!     match error.remedy() {
+//!         // The job has an id, so repeating its submission is safe, even after a lost reply.
+//!         Remedy::Retry => tracing::warn!("submitting again: {}", bellwether::error::chain(&error)),
+//!         Remedy::ReadBack | Remedy::FixInput | Remedy::GiveUp => return Err(error),
+//!     }
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! No error prints its source: print the whole chain, for example with [`chain`].
+
+pub use bellwether_core::chain::chain;
+pub use bellwether_core::remedy::{ErrorClass, Remedy};
