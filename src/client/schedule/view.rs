@@ -26,7 +26,7 @@ use bellwether_core::name::{JobId, Kind, ScheduleId, Tag};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
 
-use crate::schedule::{Passed, When, instant, tick_id};
+use crate::schedule::{Passed, When, tick_id};
 
 /// A schedule as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

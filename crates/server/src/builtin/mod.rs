@@ -24,7 +24,6 @@ use serde::Deserialize;
 use bellwether::handler::{self, HandlerError, Handlers, with_state};
 
 /// Returns all built-in kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
-#[must_use]
 pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
     let sleep =
         handler::job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await });
