@@ -1,6 +1,6 @@
 //! Reads groups and their open members.
 //!
-//! A group is read in several requests, in the order that [`Sight`] relies on. Memory is bounded by one chunk's names.
+//! A group is read in several requests, in the order that [`GroupState`] relies on. Memory is bounded by one chunk's names.
 //!
 //! **The worker of an open member** is not in the member's record: the record names the worker of the *last closed*
 //! attempt, because an assignment does not change the record. So this module either reads the possible assignments of
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
 use bellwether_core::job::{Assignment, JobRecord, JobState};
-use bellwether_core::machine::group_joiner::{Cursor, Look, MemberLocation, REST, Rest, Sight};
+use bellwether_core::machine::group_joiner::{Cursor, GroupState, Look, MemberLocation, OpenMember, REST};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
@@ -36,26 +36,26 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
         Ok(record) => record,
         Err(error) => return Ok(Look::Unreadable(error.to_string())),
     };
-    let mut sight = Sight::new(record, node.version);
-    if matches!(sight.record.stage, Stage::Done { .. }) {
-        return Ok(Look::There(Box::new(sight)));
+    let mut state = GroupState::new(record, node.version);
+    if matches!(state.record.stage, Stage::Done { .. }) {
+        return Ok(Look::There(Box::new(state)));
     }
     let names = zk.children(path::group(group)).await?.unwrap_or_default();
     for (mark, end) in names.iter().filter_map(|name| path::parse_mark(name)) {
         match mark {
-            Mark::Parent => sight.parent = Some(end),
-            Mark::Join => sight.join = Some(end),
-            Mark::Finish => sight.finish = Some(end),
+            Mark::Parent => state.parent = Some(end),
+            Mark::Join => state.join = Some(end),
+            Mark::Finish => state.finish = Some(end),
             Mark::Member(_) => {}
         }
     }
     let chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
-    sight.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
-    sight.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
-    if Sight::wants_numbers(&sight.record, sight.ended) {
-        number(zk, group, &chunks, &mut sight).await?;
+    state.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
+    state.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
+    if GroupState::wants_numbers(&state.record, state.ended) {
+        number(zk, group, &chunks, &mut state).await?;
     }
-    Ok(Look::There(Box::new(sight)))
+    Ok(Look::There(Box::new(state)))
 }
 
 /// Counts the children of these znodes.
@@ -71,8 +71,13 @@ async fn count(zk: &dyn Requests, paths: impl Iterator<Item = String>) -> ReadRe
 
 /// Counts members by their numbers. Places are listed first: a member that ends in between is in both lists and is
 /// counted once.
-async fn number(zk: &dyn Requests, group: &GroupId, chunks: &[u32], sight: &mut Sight) -> ReadResult<()> {
-    let total = sight.record.total.unwrap_or(0);
+async fn number(
+    zk: &dyn Requests,
+    group: &GroupId,
+    chunks: &[u32],
+    state: &mut GroupState,
+) -> ReadResult<()> {
+    let total = state.record.total.unwrap_or(0);
     let (mut members, mut places, mut marks, mut below) = (0, 0, 0, 0);
     for chunk in chunks {
         let Members { open, ended } = members_of(zk, group, *chunk).await?;
@@ -81,11 +86,11 @@ async fn number(zk: &dyn Requests, group: &GroupId, chunks: &[u32], sight: &mut 
         marks += ended.len();
         below += ended.range(..total).count();
         let failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded);
-        sight.failed = sight.failed.or(failed.map(|(number, _)| number));
+        state.failed = state.failed.or(failed.map(|(number, _)| number));
     }
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    (sight.open, sight.ended, sight.below) = (count(places), count(marks), Some(count(below)));
-    sight.members = sight.record.closed.then_some(count(members));
+    (state.open, state.ended, state.below) = (count(places), count(marks), Some(count(below)));
+    state.members = state.record.closed.then_some(count(members));
     Ok(())
 }
 
@@ -120,7 +125,7 @@ pub async fn rest(
     zk: &dyn Requests,
     group: &GroupId,
     from: Cursor,
-) -> ReadResult<(Vec<Rest>, Option<Cursor>)> {
+) -> ReadResult<(Vec<OpenMember>, Option<Cursor>)> {
     let record = zk.get(path::group(group)).await?;
     let record = record.and_then(|node| wire::decode::<GroupRecord>(&node.data).ok());
     // Without a record there are no members to end.
@@ -146,7 +151,7 @@ pub async fn rest(
 
 /// Finds the locations of these jobs. A job that moves in the meantime has the location `Nowhere`; the next pass finds
 /// it.
-async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
+async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember>> {
     let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
     let nodes = zk.get_many(paths.collect()).await?;
     let mut nodes = nodes.into_iter();
@@ -158,7 +163,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
         } else {
             MemberLocation::Nowhere
         };
-        rest.push(Rest { job, record: stored(record), location });
+        rest.push(OpenMember { job, record: stored(record), location });
     }
     let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, minute(rest)?)));
     let delayed = delayed.collect::<Vec<_>>();
@@ -197,7 +202,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<Rest>> {
 }
 
 /// The minute of a job that may be delayed.
-fn minute(rest: &Rest) -> Option<u64> {
+fn minute(rest: &OpenMember) -> Option<u64> {
     match (&rest.location, &rest.record) {
         (MemberLocation::Nowhere, Stored::Value(record, _)) => match record.state {
             JobState::Open { not_before } => not_before.map(|at| at.minute()),
@@ -207,7 +212,7 @@ fn minute(rest: &Rest) -> Option<u64> {
     }
 }
 
-fn sought(rest: &Rest) -> bool {
+fn sought(rest: &OpenMember) -> bool {
     rest.location == MemberLocation::Nowhere
         && matches!(&rest.record, Stored::Value(record, _) if !record.is_terminal())
 }

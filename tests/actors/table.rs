@@ -11,8 +11,8 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot delivers it, or the actor itself"),
     ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended delivers it"),
     ("status_reporter", "Tell.Report", "StatusReporterMsg::Report delivers it"),
-    ("status_reporter", "Beat.Begun", "StatusReporterMsg::Begun delivers it"),
-    ("status_reporter", "Beat.Asked", "StatusReporterMsg::Said delivers it"),
+    ("status_reporter", "Beat.Started", "StatusReporterMsg::Started delivers it"),
+    ("status_reporter", "Beat.Requested", "StatusReporterMsg::Said delivers it"),
     ("status_reporter", "Beat.Finished", "StatusReporterMsg::Report delivers it"),
     ("status_reporter", "Beat.Hold", "Tell.Hold delivers it"),
     ("status_reporter", "Beat.Resume", "Tell.Resume delivers it"),
@@ -72,10 +72,10 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     (
         "taken",
         &[
-            ("lease_watcher", &["Tick", "Looked", "Judged", "Committed"]),
+            ("lease_watcher", &["Tick", "AssignmentsRead", "CasesRead", "Committed"]),
             ("assigner", &["Event.Hangs"]),
             ("status_reporter", &["Beat.Over"]),
-            ("worker_wing", &["TakenForHung", "Said"]),
+            ("worker_wing", &["TakenForHung", "RegistrationUpdated"]),
         ],
     ),
     (

@@ -97,8 +97,8 @@ kinds!(worker::executor_pool::Event {
     Wake,
 });
 kinds!(worker::status_reporter::beats::Event {
-    Begun,
-    Asked,
+    Started,
+    Requested,
     Finished,
     Over,
     Committed,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stand};
+use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stamp};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -36,7 +36,7 @@ pub struct LeaseWatcher {
 }
 
 /// The result of reading an assignment: its state and its lease, or `None` if it is absent or unreadable.
-type Looked = (AssignmentKey, Option<(Stand, Duration)>);
+type ReadAssignment = (AssignmentKey, Option<(Stamp, Duration)>);
 
 /// Messages to the lease watcher.
 pub enum LeaseWatcherMsg {
@@ -51,9 +51,9 @@ pub enum LeaseWatcherMsg {
     /// The jobs in a worker's inbox.
     Listed(WorkerId, ReadResult<Vec<JobId>>),
     /// The assignments that were read, or the keys whose read was not answered.
-    Looked(Result<Vec<Looked>, Vec<AssignmentKey>>),
+    AssignmentsRead(Result<Vec<ReadAssignment>, Vec<AssignmentKey>>),
     /// The assignments and records that were read, or the keys whose read was not answered.
-    Judged(Result<Vec<Case>, Vec<AssignmentKey>>),
+    CasesRead(Result<Vec<Case>, Vec<AssignmentKey>>),
     /// The outcome of a revocation.
     Committed(Batch<Revocation>, Outcome<()>),
     /// The periodic listing is due.
@@ -66,8 +66,8 @@ kinds!(LeaseWatcherMsg {
     Feed => Feed,
     Inboxes,
     Listed,
-    Looked,
-    Judged,
+    AssignmentsRead,
+    CasesRead,
     Committed,
     Sweep,
 });
@@ -127,9 +127,9 @@ impl Concern for LeaseWatcher {
             LeaseWatcherMsg::Inboxes(Err(error)) | LeaseWatcherMsg::Listed(_, Err(error)) => {
                 return tracing::debug!(error = %chain(&error), "cannot list the inboxes");
             }
-            LeaseWatcherMsg::Looked(Ok(looked)) => Event::Looked(looked),
-            LeaseWatcherMsg::Judged(Ok(cases)) => Event::Judged(cases),
-            LeaseWatcherMsg::Looked(Err(keys)) | LeaseWatcherMsg::Judged(Err(keys)) => {
+            LeaseWatcherMsg::AssignmentsRead(Ok(read)) => Event::AssignmentsRead(read),
+            LeaseWatcherMsg::CasesRead(Ok(cases)) => Event::CasesRead(cases),
+            LeaseWatcherMsg::AssignmentsRead(Err(keys)) | LeaseWatcherMsg::CasesRead(Err(keys)) => {
                 Event::ReadFailed(keys)
             }
             LeaseWatcherMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
@@ -161,20 +161,20 @@ impl LeaseWatcher {
                         names.map(|names| names.iter().flatten().filter_map(job).collect()),
                     )
                 }),
-                Effect::Look(keys) => {
+                Effect::ReadAssignments(keys) => {
                     let paths = keys.iter().map(|(worker, job)| path::assignment(*worker, job));
                     cx.get_many(paths.collect(), |nodes| {
-                        LeaseWatcherMsg::Looked(match nodes {
-                            Ok(nodes) => Ok(keys.into_iter().zip(nodes.iter().map(stand)).collect()),
+                        LeaseWatcherMsg::AssignmentsRead(match nodes {
+                            Ok(nodes) => Ok(keys.into_iter().zip(nodes.iter().map(stamp)).collect()),
                             Err(_) => Err(keys),
                         })
                     });
                 }
-                Effect::Judge(keys) => {
+                Effect::ReadCases(keys) => {
                     let of =
                         |(worker, job): &AssignmentKey| [path::assignment(*worker, job), path::record(job)];
                     cx.get_many(keys.iter().flat_map(of).collect(), |nodes| {
-                        LeaseWatcherMsg::Judged(match nodes {
+                        LeaseWatcherMsg::CasesRead(match nodes {
                             Ok(nodes) => Ok(cases(keys, nodes)),
                             Err(_) => Err(keys),
                         })
@@ -201,11 +201,11 @@ impl LeaseWatcher {
     }
 }
 
-fn stand(node: &Option<Node>) -> Option<(Stand, Duration)> {
+fn stamp(node: &Option<Node>) -> Option<(Stamp, Duration)> {
     let node = node.as_ref()?;
     // The worker quarantines a job whose assignment cannot be read.
     let assignment = wire::decode::<Assignment>(&node.data).ok()?;
-    Some((Stand { created: node.created, version: node.version }, assignment.lease))
+    Some((Stamp { created: node.created, version: node.version }, assignment.lease))
 }
 
 /// Pairs each key with its two nodes, which are in the order of the request.

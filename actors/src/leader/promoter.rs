@@ -80,7 +80,7 @@ impl Concern for Promoter {
                 return cx.sweep(Key::Sweep, SWEEP, PromoterMsg::Sweep);
             }
             PromoterMsg::Tick => Event::Tick,
-            PromoterMsg::Feed(Feed::Watching) => Event::Anew,
+            PromoterMsg::Feed(Feed::Watching) => Event::Refresh,
             PromoterMsg::Feed(Feed::Changes(changes)) => {
                 for change in changes {
                     let path::Place::DelayedEntry(minute, job) = change.place else { continue };

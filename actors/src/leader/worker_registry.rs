@@ -6,7 +6,9 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::worker_registry::membership::{self, Membership};
-use bellwether_core::machine::worker_registry::recovery::{self, Fate, Item, Orphan, Recovery, Stored};
+use bellwether_core::machine::worker_registry::recovery::{
+    self, Item, Orphan, OrphanOutcome, Recovery, Stored,
+};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
@@ -227,18 +229,18 @@ fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
 }
 
 fn note(item: &Item) {
-    match &item.fate {
-        Fate::Closed { kind, closed } => {
+    match &item.outcome {
+        OrphanOutcome::Closed { kind, closed } => {
             let (outcome, dead) = (closed.how.as_str(), closed.dead);
             tracing::info!(job = %item.job, %kind, outcome, dead, "recovered a job of a lost worker");
             counter!(metric::ORPHANED_JOBS_RECOVERED).increment(1);
             kind_metrics::count_closed(kind, *closed);
         }
-        Fate::Quarantined(why) => {
+        OrphanOutcome::Quarantined(why) => {
             tracing::error!(job = %item.job, why, "the job is quarantined: its record or assignment cannot be read");
             counter!(metric::ZNODES_QUARANTINED).increment(1);
         }
-        Fate::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
+        OrphanOutcome::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::{self, CANCEL_GRACE, Effect, Ended, Event};
-use bellwether_core::machine::worker::status_reporter::beats::{self, Begun};
+use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAttempt};
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::JobId;
@@ -69,7 +69,7 @@ kinds!(ExecutorPoolMsg { Tell => Event, Ended, Slot, Count });
 /// Messages of the executor pool to its neighbours.
 pub enum Tell {
     /// To the reporter: these attempts start.
-    Begun(Vec<(Begun, Arc<Pulse>)>),
+    Started(Vec<(StartedAttempt, Arc<Pulse>)>),
     /// To the reporter: these attempts have ended.
     Report(Vec<Finished>),
     /// To the reporter's beats.
@@ -189,10 +189,10 @@ impl ExecutorPool {
             self.pulses.insert(job.clone(), Arc::clone(&pulse));
             let auto = record.policy.auto_renew.unwrap_or_else(|| self.runs.auto_renews(&record.kind));
             let (job, assignment) = (job.clone(), assignment.clone());
-            (Begun { job, assignment, version: *version, auto }, pulse)
+            (StartedAttempt { job, assignment, version: *version, auto }, pulse)
         });
         let begun = begun.collect();
-        cx.tell(Tell::Begun(begun));
+        cx.tell(Tell::Started(begun));
     }
 
     /// Carries out an effect. Returns the event that follows from it immediately, if any.

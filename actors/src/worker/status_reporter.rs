@@ -11,7 +11,7 @@ use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::worker::Finished;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
-use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, Begun};
+use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, StartedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter::{Close, Effect, Event, Reporter, Settled};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
@@ -50,7 +50,7 @@ pub struct StatusReporter {
 /// Messages to the status reporter.
 pub enum StatusReporterMsg {
     /// From the executor: these attempts start.
-    Begun(Vec<(Begun, Arc<Pulse>)>),
+    Started(Vec<(StartedAttempt, Arc<Pulse>)>),
     /// From handlers: the pulses of these attempts are not empty.
     Said(Vec<Word>),
     /// From the executor: these attempts have ended.
@@ -61,7 +61,7 @@ pub enum StatusReporterMsg {
     Beat(beats::Event),
 }
 
-kinds!(StatusReporterMsg { Begun, Said, Report, Tell => Event, Beat => beats::Event });
+kinds!(StatusReporterMsg { Started, Said, Report, Tell => Event, Beat => beats::Event });
 
 /// Messages of the status reporter to its neighbours.
 pub enum Tell {
@@ -91,7 +91,7 @@ impl Concern for StatusReporter {
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: StatusReporterMsg) {
         match msg {
-            StatusReporterMsg::Begun(begun) => self.begin(cx, begun),
+            StatusReporterMsg::Started(begun) => self.begin(cx, begun),
             StatusReporterMsg::Said(words) => words.into_iter().for_each(|word| self.said(cx, word)),
             StatusReporterMsg::Report(finished) => self.report(cx, finished),
             StatusReporterMsg::Tell(event) => {
@@ -120,15 +120,15 @@ impl Concern for StatusReporter {
 impl StatusReporter {
     /// Registers the pulses of new attempts. A handler may report before this message arrives; its notification is then
     /// about an unknown attempt and is ignored. The cell does not notify again until it is emptied, so it is read here.
-    fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(Begun, Arc<Pulse>)>) {
-        let word = |begun: &Begun| (begun.job.clone(), begun.assignment.attempt);
+    fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(StartedAttempt, Arc<Pulse>)>) {
+        let word = |begun: &StartedAttempt| (begun.job.clone(), begun.assignment.attempt);
         let words: Vec<Word> = begun.iter().map(|(begun, _)| word(begun)).collect();
-        let begin = |(begun, pulse): (Begun, Arc<Pulse>)| {
+        let begin = |(begun, pulse): (StartedAttempt, Arc<Pulse>)| {
             self.pulses.begin(word(&begun), pulse);
             begun
         };
         let begun = begun.into_iter().map(begin).collect();
-        self.beat(cx, beats::Event::Begun(begun));
+        self.beat(cx, beats::Event::Started(begun));
         words.into_iter().for_each(|word| self.said(cx, word));
     }
 
@@ -137,7 +137,7 @@ impl StatusReporter {
         let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
         let (job, attempt) = word;
         if renew.is_some() || progress.is_some() {
-            self.beat(cx, beats::Event::Asked { job, attempt, renew, progress });
+            self.beat(cx, beats::Event::Requested { job, attempt, renew, progress });
         }
     }
 
@@ -308,8 +308,8 @@ mod tests {
 
     fn begun(pulse: &Arc<Pulse>) -> StatusReporterMsg {
         let assignment = Assignment::new(1, 0, WallMillis(0));
-        let begun = Begun { job: word().0, assignment, version: 0, auto: false };
-        StatusReporterMsg::Begun(vec![(begun, Arc::clone(pulse))])
+        let begun = StartedAttempt { job: word().0, assignment, version: 0, auto: false };
+        StatusReporterMsg::Started(vec![(begun, Arc::clone(pulse))])
     }
 
     /// The executor's message and the handler's notification come from different threads.

@@ -87,7 +87,7 @@ pub enum WorkerWingMsg {
     /// From the executor pool: the number of usable slots.
     Usable(u64, u32),
     /// The outcome of updating the registration.
-    Said(u64, Outcome<()>),
+    RegistrationUpdated(u64, Outcome<()>),
     /// From the inbox watcher: the inbox does not exist.
     InboxGone(u64),
     /// From the watch on the registration.
@@ -106,7 +106,7 @@ kinds!(WorkerWingMsg {
     Idle,
     TakenForHung,
     Usable,
-    Said,
+    RegistrationUpdated,
     InboxGone,
     Feed => Feed,
     Look,
@@ -177,12 +177,14 @@ impl Concern for WorkerWing {
             WorkerWingMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
             WorkerWingMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(node)),
             WorkerWingMsg::Idle(term) if term == self.term => Event::Idle,
-            WorkerWingMsg::TakenForHung(term) if term == self.term => Event::Anew,
+            WorkerWingMsg::TakenForHung(term) if term == self.term => Event::Refresh,
             WorkerWingMsg::Usable(term, slots) if term == self.term => {
                 self.info.slots = slots;
-                Event::Anew
+                Event::Refresh
             }
-            WorkerWingMsg::Said(term, outcome) if term == self.term => Event::Said(outcome),
+            WorkerWingMsg::RegistrationUpdated(term, outcome) if term == self.term => {
+                Event::RegistrationUpdated(outcome)
+            }
             WorkerWingMsg::InboxGone(term) if term == self.term => Event::InboxGone,
             // From an incarnation that has ended.
             WorkerWingMsg::Committed(..)
@@ -190,7 +192,7 @@ impl Concern for WorkerWing {
             | WorkerWingMsg::Idle(_)
             | WorkerWingMsg::TakenForHung(_)
             | WorkerWingMsg::Usable(..)
-            | WorkerWingMsg::Said(..)
+            | WorkerWingMsg::RegistrationUpdated(..)
             | WorkerWingMsg::InboxGone(_) => return,
             // The registration may have changed before the watch was set.
             WorkerWingMsg::Feed(Feed::Watching) => Event::Look,
@@ -269,11 +271,13 @@ impl WorkerWing {
             Effect::MarkDraining(version) => {
                 self.commit(cx, txn::mark_draining(self.id, &self.info, version));
             }
-            Effect::Say(version) => {
+            Effect::UpdateRegistration(version) => {
                 if self.session.is_some() {
                     let op = Op::Set { path: path::worker(self.id), data: encode(&self.info), version };
                     let term = self.term;
-                    cx.commit(vec![op], move |_, outcome| Some(WorkerWingMsg::Said(term, outcome)));
+                    cx.commit(vec![op], move |_, outcome| {
+                        Some(WorkerWingMsg::RegistrationUpdated(term, outcome))
+                    });
                 }
             }
             Effect::Drain(until) => cx.tell(Tell::Executor(ToExecutor::Drain(until))),

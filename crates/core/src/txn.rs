@@ -11,7 +11,7 @@
 //! | [`submit`] | the record's absence | read the record: has our token ⇒ ours; absent ⇒ send again; other token ⇒ duplicate |
 //! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; deleted ⇒ list the inbox |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; newer ⇒ zombie, drop the result |
-//! | [`take_back`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
+//! | [`reclaim`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
 //! | [`shun`] | nothing: part of a close, information for operators | – |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide again |
@@ -51,9 +51,9 @@ use crate::worker::{PauseRecord, WorkerInfo};
 mod batch;
 mod claim;
 mod group;
+mod reclaim;
 mod schedule;
 mod subject;
-mod take_back;
 
 pub use batch::{Batch, Locus};
 pub use claim::{Claim, ClaimStep};
@@ -61,11 +61,11 @@ pub use group::{
     advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
     rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
 };
+pub use reclaim::reclaim;
 pub use schedule::{
     add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick, trigger,
 };
 pub use subject::Subject;
-pub use take_back::take_back;
 
 /// How long a znode lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -68,7 +68,7 @@ impl Hosting for ExecutorPool {
     ) -> Result<(), ActorProcessingErr> {
         use executor_pool::Tell;
         match told {
-            Tell::Begun(begun) => send(&links.reporter, StatusReporterMsg::Begun(begun)),
+            Tell::Started(begun) => send(&links.reporter, StatusReporterMsg::Started(begun)),
             Tell::Report(finished) => send(&links.reporter, StatusReporterMsg::Report(finished)),
             Tell::Beat(event) => send(&links.reporter, StatusReporterMsg::Beat(event)),
             Tell::Closed(jobs) => send_later(&links.inbox, InboxWatcherMsg::Closed(jobs)),

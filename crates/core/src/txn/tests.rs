@@ -25,8 +25,7 @@ fn open() -> JobRecord {
 fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
     let (job, worker) = (JobId::new("a").unwrap(), WorkerId::new(Uuid::from_u128(7)));
     let assignment = Assignment { cancel, ..Assignment::new(5, 1, WallMillis(1)) };
-    let (closed, mut ops) =
-        take_back(&job, worker, (&assignment, 4), (open(), 3), Ending::Released, &[], NOW);
+    let (closed, mut ops) = reclaim(&job, worker, (&assignment, 4), (open(), 3), Ending::Released, &[], NOW);
     assert_eq!(ops[1], Op::Delete { path: path::assignment(worker, &job), version: Some(4) });
     let Op::Set { path, data, version: 3 } = ops.remove(0) else { panic!("{ops:?}") };
     assert_eq!(path, path::record(&job));

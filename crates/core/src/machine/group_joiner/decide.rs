@@ -1,6 +1,6 @@
 //! Decides the next step of a group from one look.
 
-use super::Sight;
+use super::GroupState;
 use crate::group::{End, GroupRecord, Stage, Stop};
 use crate::job::JobRecord;
 use crate::name::{GroupId, JobId, NameError};
@@ -22,82 +22,87 @@ pub(super) enum Step {
 /// Decides the next step. `condemned`: the group in which this one is nested was stopped.
 pub(super) fn decide(
     id: &GroupId,
-    sight: &Sight,
+    state: &GroupState,
     condemned: bool,
     now: WallMillis,
 ) -> Result<Step, NameError> {
-    let record = &sight.record;
+    let record = &state.record;
     match record.stage {
-        Stage::Open => open(id, sight, condemned, now),
-        Stage::Joining if sight.join.is_none() => Ok(rest(record, sight)),
-        Stage::Finishing if sight.finish.is_none() => Ok(rest(record, sight)),
-        Stage::Joining | Stage::Finishing => advance(id, sight, record.clone(), now),
+        Stage::Open => open(id, state, condemned, now),
+        Stage::Joining if state.join.is_none() => Ok(rest(record, state)),
+        Stage::Finishing if state.finish.is_none() => Ok(rest(record, state)),
+        Stage::Joining | Stage::Finishing => advance(id, state, record.clone(), now),
         Stage::Done { .. } => Ok(Step::Over),
     }
 }
 
-fn open(id: &GroupId, sight: &Sight, condemned: bool, now: WallMillis) -> Result<Step, NameError> {
-    let record = &sight.record;
+fn open(id: &GroupId, state: &GroupState, condemned: bool, now: WallMillis) -> Result<Step, NameError> {
+    let record = &state.record;
     if record.stopped.is_some() {
-        return advance(id, sight, record.clone(), now);
+        return advance(id, state, record.clone(), now);
     }
-    if let Some(stop) = stop(sight, condemned) {
+    if let Some(stop) = stop(state, condemned) {
         let stopped = GroupRecord { stopped: Some(stop), closed: true, ..record.clone() };
-        return match advance(id, sight, stopped.clone(), now)? {
+        return match advance(id, state, stopped.clone(), now)? {
             step @ Step::Set(..) => Ok(step),
             // It cannot advance yet: from now on it admits no members, and its open members are ended.
             Step::Wait(_) | Step::EndRest | Step::Over => Ok(Step::Set(Box::new(stopped), None)),
         };
     }
-    if record.parent.is_some() && sight.parent.is_none() {
+    if record.parent.is_some() && state.parent.is_none() {
         // The parent may submit more members.
         return Ok(Step::Wait(None));
     }
     let set = |record| Ok(Step::Set(Box::new(record), None));
     // The parent has ended, so there are no further members: the group is closed first, then the members are counted.
     let last = record.parent.is_some();
-    match (record.total, sight.members) {
+    match (record.total, state.members) {
         (None, Some(members)) => set(GroupRecord { total: Some(members), ..record.clone() }),
         (Some(total), Some(members)) if members < total => {
             set(GroupRecord { total: Some(members), ..record.clone() })
         }
-        (Some(total), _) if sight.is_complete(total) => advance(id, sight, record.clone(), now),
+        (Some(total), _) if state.is_complete(total) => advance(id, state, record.clone(), now),
         (None, None) if last => set(GroupRecord { closed: true, ..record.clone() }),
         (None, None) => Ok(Step::Wait(None)),
-        (Some(total), None) if last && sight.ended.saturating_add(sight.open) < total => {
+        (Some(total), None) if last && state.ended.saturating_add(state.open) < total => {
             set(GroupRecord { closed: true, ..record.clone() })
         }
         (Some(total), _) => {
-            let left = total.saturating_sub(sight.below.unwrap_or(sight.ended)).max(1);
+            let left = total.saturating_sub(state.below.unwrap_or(state.ended)).max(1);
             // Members may be missing; this shows when all existing ones have ended.
-            Ok(Step::Wait(Some(if last { left.min(sight.open.max(1)) } else { left })))
+            Ok(Step::Wait(Some(if last { left.min(state.open.max(1)) } else { left })))
         }
     }
 }
 
-fn stop(sight: &Sight, condemned: bool) -> Option<Stop> {
-    match (sight.parent, sight.failed) {
+fn stop(state: &GroupState, condemned: bool) -> Option<Stop> {
+    match (state.parent, state.failed) {
         (Some(End::Cancelled | End::Dead), _) => Some(Stop::Parent),
-        (_, Some(member)) if sight.record.fail_fast => Some(Stop::Member(member)),
+        (_, Some(member)) if state.record.fail_fast => Some(Stop::Member(member)),
         (_, _) => condemned.then_some(Stop::Outer),
     }
 }
 
 /// Advances to the next stage. A stopped group is not done while one of its members is open.
-fn advance(id: &GroupId, sight: &Sight, record: GroupRecord, now: WallMillis) -> Result<Step, NameError> {
+fn advance(
+    id: &GroupId,
+    state: &GroupState,
+    record: GroupRecord,
+    now: WallMillis,
+) -> Result<Step, NameError> {
     let next = GroupRecord { stage: record.next_stage(now), ..record };
     match next.stage {
         // The finished job runs after the parent's own end, and the last stage reports that end to the parent's group.
-        Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && sight.parent.is_none() => {
-            return Ok(rest(&next, sight));
+        Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && state.parent.is_none() => {
+            return Ok(rest(&next, state));
         }
-        Stage::Done { .. } if next.stopped.is_some() && sight.open > 0 => return Ok(Step::EndRest),
+        Stage::Done { .. } if next.stopped.is_some() && state.open > 0 => return Ok(Step::EndRest),
         Stage::Open | Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
     }
     let job = next.stage_job(id, now)?;
     Ok(Step::Set(Box::new(next), job.map(Box::new)))
 }
 
-fn rest(record: &GroupRecord, sight: &Sight) -> Step {
-    if record.stopped.is_some() && sight.open > 0 { Step::EndRest } else { Step::Wait(None) }
+fn rest(record: &GroupRecord, state: &GroupState) -> Step {
+    if record.stopped.is_some() && state.open > 0 { Step::EndRest } else { Step::Wait(None) }
 }

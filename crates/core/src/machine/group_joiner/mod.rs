@@ -20,13 +20,13 @@
 //! stopped group at a time.
 
 mod decide;
-mod rest;
-mod sight;
+mod group_state;
+mod open_members;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use rest::{Cursor, MemberLocation, Rest};
-pub use sight::{Look, Sight};
+pub use group_state::{GroupState, Look};
+pub use open_members::{Cursor, MemberLocation, OpenMember};
 
 use crate::group::{End, GroupRecord, Mark};
 use crate::name::{GroupId, JobId};
@@ -34,7 +34,7 @@ use crate::outcome::Outcome;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Op};
 use decide::{Step, decide};
-use rest::Pass;
+use open_members::Pass;
 
 /// Groups with a request in flight: each has one at a time, and a look is a sequence of a few requests.
 pub const BUSY: usize = 8;
@@ -62,7 +62,7 @@ pub enum Event {
     /// The outcome of a transaction that advances the group.
     Committed(GroupId, Outcome<()>),
     /// Open members of a stopped group, and the position to continue from; `Err` means no answer.
-    Found(GroupId, Result<(Vec<Rest>, Option<Cursor>), ()>),
+    Found(GroupId, Result<(Vec<OpenMember>, Option<Cursor>), ()>),
     /// The outcome of their cancellation.
     Cancelled(GroupId, Batch<JobId>, Outcome<()>),
     /// The session is usable (again), or the sweep is due: look at every group that is not done.
@@ -252,8 +252,8 @@ impl GroupJoiner {
         let condemned = self.condemned.contains(&group);
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         tracked.doing = Doing::Nothing;
-        let sight = match look {
-            Look::There(sight) => sight,
+        let state = match look {
+            Look::There(state) => state,
             Look::Absent => {
                 return self.forget(&group);
             }
@@ -263,8 +263,8 @@ impl GroupJoiner {
                 return self.wake(group);
             }
         };
-        tracked.fail_fast = sight.record.fail_fast;
-        match decide(&group, &sight, condemned, now) {
+        tracked.fail_fast = state.record.fail_fast;
+        match decide(&group, &state, condemned, now) {
             Ok(Step::Wait(left)) => self.wait(group, left),
             Ok(Step::Over) => {
                 tracked.doing = Doing::Over;
@@ -273,13 +273,13 @@ impl GroupJoiner {
             }
             Ok(Step::Set(next, job)) => {
                 let mut ops =
-                    txn::advance(self.epoch, &group, sight.version, &next, job.as_deref(), sight.parent);
+                    txn::advance(self.epoch, &group, state.version, &next, job.as_deref(), state.parent);
                 ops.retain(|op| !tracked.gone.iter().any(|gone| gone == op.path()));
                 tracked.doing = Doing::Committing(next, ops.clone());
                 out.push(Effect::Commit(group, ops));
             }
             // The open members were already asked to end: wait until all of them have ended.
-            Ok(Step::EndRest) if tracked.swept => self.wait(group, Some(sight.open)),
+            Ok(Step::EndRest) if tracked.swept => self.wait(group, Some(state.open)),
             Ok(Step::EndRest) => {
                 tracked.swept = true;
                 let pass = Pass::default();
@@ -334,7 +334,7 @@ impl GroupJoiner {
         &mut self,
         now: WallMillis,
         group: GroupId,
-        found: Result<(Vec<Rest>, Option<Cursor>), ()>,
+        found: Result<(Vec<OpenMember>, Option<Cursor>), ()>,
         out: &mut Vec<Effect>,
     ) {
         let Some(tracked) = self.groups.get_mut(&group) else { return };

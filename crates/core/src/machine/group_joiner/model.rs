@@ -90,7 +90,7 @@ fn join() -> JobId {
 
 /// A pending request of a leader: a look in one of its phases, or another answer.
 enum Due {
-    Look(Box<Sight>, u32),
+    Look(Box<GroupState>, u32),
     Looked(Look),
     Sent(Effect),
     Answer(Event),
@@ -114,13 +114,13 @@ impl Leader {
                 Effect::Look(_) => match tree.record() {
                     None => self.due.push(Due::Looked(Look::Absent)),
                     Some((record, version)) => {
-                        let mut sight = Sight::new(record, version);
+                        let mut state = GroupState::new(record, version);
                         for name in tree.0.children(&path::group(&id())) {
                             if let Some((Mark::Join, end)) = path::parse_mark(&name) {
-                                sight.join = Some(end);
+                                state.join = Some(end);
                             }
                         }
-                        self.due.push(Due::Look(Box::new(sight), 0));
+                        self.due.push(Due::Look(Box::new(state), 0));
                     }
                 },
                 Effect::Advanced(..) | Effect::Stuck(..) | Effect::FencedOut => {}
@@ -266,17 +266,17 @@ impl World {
         let which = self.dice.below(self.leaders[at].due.len());
         let due = self.leaders[at].due.remove(which);
         let next = match due {
-            Due::Look(mut sight, 0) => {
-                sight.open = u32::try_from(self.tree.places().len()).unwrap();
-                Due::Look(sight, 1)
+            Due::Look(mut state, 0) => {
+                state.open = u32::try_from(self.tree.places().len()).unwrap();
+                Due::Look(state, 1)
             }
-            Due::Look(mut sight, _) => {
+            Due::Look(mut state, _) => {
                 let marks = self.tree.marks();
-                sight.ended = u32::try_from(marks.len()).unwrap();
-                sight.below = Some(sight.ended);
+                state.ended = u32::try_from(marks.len()).unwrap();
+                state.below = Some(state.ended);
                 let failed = marks.into_iter().find(|(_, end)| *end != End::Succeeded);
-                sight.failed = failed.map(|(number, _)| number).filter(|_| sight.record.fail_fast);
-                Due::Looked(Look::There(sight))
+                state.failed = failed.map(|(number, _)| number).filter(|_| state.record.fail_fast);
+                Due::Looked(Look::There(state))
             }
             Due::Looked(_) if !honest && self.dice.one_in(10) => {
                 Due::Answer(Event::Looked(id(), Look::NotAnswered))
@@ -295,7 +295,7 @@ impl World {
                 let rest = self.tree.places().into_iter().map(|number| {
                     let (record, version) = self.tree.job(&member(number)).unwrap();
                     let location = MemberLocation::Waits(EntryLocation::Queued);
-                    Rest { job: member(number), record: Stored::Value(record, version), location }
+                    OpenMember { job: member(number), record: Stored::Value(record, version), location }
                 });
                 Due::Answer(Event::Found(group, Ok((rest.collect(), None))))
             }

@@ -34,19 +34,19 @@ fn sub_jobs() -> GroupRecord {
     GroupRecord { parent: Some(parent), ..record() }
 }
 
-fn sight(record: GroupRecord) -> Sight {
-    Sight::new(record, 5)
+fn state(record: GroupRecord) -> GroupState {
+    GroupState::new(record, 5)
 }
 
 /// Returns the machine with this group seen, and the effects of a look with this result.
-fn looked(sight: Sight) -> (GroupJoiner, Vec<Effect>) {
+fn looked(state: GroupState) -> (GroupJoiner, Vec<Effect>) {
     let mut joiner = GroupJoiner::new(7);
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Resync, &mut out);
     joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);
     assert_eq!(out, [Effect::Look(id())]);
     out.clear();
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(sight))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(state))), &mut out);
     (joiner, out)
 }
 
@@ -68,7 +68,8 @@ fn committed(out: &[Effect]) -> Vec<String> {
 /// S7
 #[test]
 fn a_complete_sealed_group_gets_its_join_in_one_transaction() {
-    let complete = Sight { ended: 2, below: Some(2), ..sight(GroupRecord { total: Some(2), ..record() }) };
+    let complete =
+        GroupState { ended: 2, below: Some(2), ..state(GroupRecord { total: Some(2), ..record() }) };
     let (_, out) = looked(complete);
     let join = JobId::new("sum.join:@g").unwrap();
     assert_eq!(
@@ -85,25 +86,25 @@ fn a_complete_sealed_group_gets_its_join_in_one_transaction() {
 /// S7: a member that was deleted by an operator and submitted again has a mark of each life.
 #[test]
 fn marks_are_counted_by_member_and_not_by_number_of_marks() {
-    let twice = Sight { ended: 2, below: Some(1), ..sight(GroupRecord { total: Some(2), ..record() }) };
+    let twice = GroupState { ended: 2, below: Some(1), ..state(GroupRecord { total: Some(2), ..record() }) };
     assert_eq!(looked(twice).1, []);
     let open =
-        Sight { ended: 2, below: Some(2), open: 1, ..sight(GroupRecord { total: Some(2), ..record() }) };
+        GroupState { ended: 2, below: Some(2), open: 1, ..state(GroupRecord { total: Some(2), ..record() }) };
     assert_eq!(looked(open).1, []);
 }
 
 #[test]
 fn a_stopped_group_without_a_join_admits_no_further_members() {
     let plain = GroupRecord { fail_fast: true, join: false, ..record() };
-    let (mut joiner, out) = looked(Sight { ended: 1, open: 1, failed: Some(0), ..sight(plain) });
+    let (mut joiner, out) = looked(GroupState { ended: 1, open: 1, failed: Some(0), ..state(plain) });
     assert_eq!(committed(&out).len(), 2);
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
     let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
     assert_eq!((stopped.stage, stopped.stopped, stopped.closed), (Stage::Open, Some(Stop::Member(0)), true));
-    let (_, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped.clone()) });
+    let (_, out) = looked(GroupState { ended: 1, open: 1, ..state(stopped.clone()) });
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
-    let (_, out) = looked(Sight { ended: 2, ..sight(stopped.clone()) });
+    let (_, out) = looked(GroupState { ended: 2, ..state(stopped.clone()) });
     assert_eq!(committed(&out).len(), 2, "done");
 }
 
@@ -111,8 +112,8 @@ fn a_stopped_group_without_a_join_admits_no_further_members() {
 #[test]
 fn a_group_without_a_total_or_with_members_left_waits() {
     for waits in [
-        Sight { ended: 2, ..sight(record()) },
-        Sight { ended: 1, ..sight(GroupRecord { total: Some(2), ..record() }) },
+        GroupState { ended: 2, ..state(record()) },
+        GroupState { ended: 1, ..state(GroupRecord { total: Some(2), ..record() }) },
     ] {
         assert_eq!(looked(waits).1, []);
     }
@@ -120,7 +121,8 @@ fn a_group_without_a_total_or_with_members_left_waits() {
 
 #[test]
 fn the_next_look_follows_when_the_open_members_have_ended() {
-    let (mut joiner, _) = looked(Sight { ended: 1, ..sight(GroupRecord { total: Some(4), ..record() }) });
+    let (mut joiner, _) =
+        looked(GroupState { ended: 1, ..state(GroupRecord { total: Some(4), ..record() }) });
     let mut out = Vec::new();
     for number in 0..3 {
         assert_eq!(out, [], "{number}");
@@ -131,11 +133,12 @@ fn the_next_look_follows_when_the_open_members_have_ended() {
 
 #[test]
 fn ends_during_a_look_cause_another_look() {
-    let (mut joiner, _) = looked(Sight { ended: 0, ..sight(GroupRecord { total: Some(1), ..record() }) });
+    let (mut joiner, _) =
+        looked(GroupState { ended: 0, ..state(GroupRecord { total: Some(1), ..record() }) });
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Changed(id()), &mut out);
     joiner.handle(NOW, Event::Ended(id(), Mark::Member(0), End::Succeeded), &mut out);
-    let before = sight(GroupRecord { total: Some(1), ..record() });
+    let before = state(GroupRecord { total: Some(1), ..record() });
     out.clear();
     joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(before))), &mut out);
     assert_eq!(out, [Effect::Look(id())]);
@@ -143,11 +146,11 @@ fn ends_during_a_look_cause_another_look() {
 
 #[test]
 fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
-    let failed = Sight {
+    let failed = GroupState {
         ended: 1,
         open: 4,
         failed: Some(3),
-        ..sight(GroupRecord { total: Some(9), fail_fast: true, ..record() })
+        ..state(GroupRecord { total: Some(9), fail_fast: true, ..record() })
     };
     let (mut joiner, out) = looked(failed.clone());
     assert_eq!(committed(&out).len(), 4);
@@ -157,7 +160,7 @@ fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
     assert_eq!((stopped.stage, stopped.stopped), (Stage::Joining, Some(Stop::Member(3))));
     let stopped = stopped.clone();
     out.clear();
-    let joining = Sight { record: stopped, version: 6, ..failed };
+    let joining = GroupState { record: stopped, version: 6, ..failed };
     joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(joining))), &mut out);
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
 }
@@ -165,7 +168,7 @@ fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
 #[test]
 fn open_members_of_a_stopped_group_are_cancelled_with_the_epoch_check() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
-    let (mut joiner, out) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let (mut joiner, out) = looked(GroupState { ended: 1, open: 1, ..state(stopped) });
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
     let member = Membership { group: id(), role: Role::Member(1), counted: true };
     let job = JobRecord {
@@ -173,7 +176,7 @@ fn open_members_of_a_stopped_group_are_cancelled_with_the_epoch_check() {
         ..JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW)
     };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest = Rest {
+    let rest = OpenMember {
         job: name.clone(),
         record: Stored::Value(job, 0),
         location: MemberLocation::Waits(EntryLocation::Queued),
@@ -194,12 +197,12 @@ fn open_members_of_a_stopped_group_are_cancelled_with_the_epoch_check() {
 #[test]
 fn a_waiting_parent_whose_sub_jobs_group_an_operator_deleted_ends_its_own_place() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
-    let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let (mut joiner, _) = looked(GroupState { ended: 1, open: 1, ..state(stopped) });
     let member = Membership { group: id(), role: Role::Member(1), counted: true };
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
     let job = JobRecord { membership: Some(member), spawned: true, ..job };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest = Rest {
+    let rest = OpenMember {
         job: name.clone(),
         record: Stored::Value(job, 0),
         location: MemberLocation::Waits(EntryLocation::Queued),
@@ -219,9 +222,9 @@ fn a_waiting_parent_whose_sub_jobs_group_an_operator_deleted_ends_its_own_place(
 
 #[test]
 fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded() {
-    let (_, out) = looked(Sight { ended: 2, ..sight(sub_jobs()) });
+    let (_, out) = looked(GroupState { ended: 2, ..state(sub_jobs()) });
     assert_eq!(out, [], "the parent may submit more");
-    let ended = Sight { parent: Some(End::Succeeded), ended: 2, ..sight(sub_jobs()) };
+    let ended = GroupState { parent: Some(End::Succeeded), ended: 2, ..state(sub_jobs()) };
     let (mut joiner, out) = looked(ended.clone());
     assert_eq!(committed(&out).len(), 2, "the group admits no further members");
     let mut out = Vec::new();
@@ -229,23 +232,23 @@ fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded(
     let [Effect::Advanced(_, closed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
     assert!(closed.closed && closed.total.is_none());
     let closed = closed.clone();
-    let (mut joiner, _) = looked(Sight { record: closed, members: Some(2), ..ended.clone() });
+    let (mut joiner, _) = looked(GroupState { record: closed, members: Some(2), ..ended.clone() });
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
     let [Effect::Advanced(_, sealed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(sealed.total, Some(2));
-    let (_, out) = looked(Sight { record: sealed.clone(), members: Some(2), ..ended });
+    let (_, out) = looked(GroupState { record: sealed.clone(), members: Some(2), ..ended });
     assert_eq!(committed(&out).len(), 4, "the join is created");
 }
 
 #[test]
 fn the_last_stage_ends_the_parents_place_in_its_own_group() {
     let finishing = GroupRecord { stage: Stage::Finishing, total: Some(0), ..sub_jobs() };
-    let over = Sight {
+    let over = GroupState {
         parent: Some(End::Succeeded),
         join: Some(End::Succeeded),
         finish: Some(End::Dead),
-        ..sight(finishing)
+        ..state(finishing)
     };
     let outer = GroupId::new("outer").unwrap();
     assert_eq!(
@@ -259,7 +262,7 @@ fn the_last_stage_ends_the_parents_place_in_its_own_group() {
 
 #[test]
 fn a_parent_that_failed_stops_its_sub_jobs() {
-    let failed = Sight { parent: Some(End::Dead), open: 3, ..sight(sub_jobs()) };
+    let failed = GroupState { parent: Some(End::Dead), open: 3, ..state(sub_jobs()) };
     let (mut joiner, out) = looked(failed);
     assert_eq!(committed(&out).len(), 4);
     let mut out = Vec::new();
@@ -271,9 +274,9 @@ fn a_parent_that_failed_stops_its_sub_jobs() {
 #[test]
 fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
-    let (_, out) = looked(Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped.clone()) });
+    let (_, out) = looked(GroupState { join: Some(End::Succeeded), open: 1, ..state(stopped.clone()) });
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
-    let (_, out) = looked(Sight { join: Some(End::Succeeded), ..sight(stopped) });
+    let (_, out) = looked(GroupState { join: Some(End::Succeeded), ..state(stopped) });
     assert_eq!(committed(&out).len(), 2);
 }
 
@@ -281,7 +284,7 @@ fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
 #[test]
 fn the_last_end_of_a_stopped_group_during_a_look_causes_another_look() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
-    let runs = Sight { join: Some(End::Succeeded), open: 1, ..sight(stopped) };
+    let runs = GroupState { join: Some(End::Succeeded), open: 1, ..state(stopped) };
     let look = || Event::Looked(id(), Look::There(Box::new(runs.clone())));
     let (mut joiner, _) = looked(runs.clone());
     let mut out = Vec::new();
@@ -296,7 +299,7 @@ fn the_last_end_of_a_stopped_group_during_a_look_causes_another_look() {
 
 #[test]
 fn any_outcome_of_a_transaction_is_followed_by_another_look() {
-    let complete = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let complete = || GroupState { below: Some(0), ..state(GroupRecord { total: Some(0), ..record() }) };
     let stale = |at| Outcome::Rejected(Rejection { at, reason: Reason::BadVersion });
     let (mut joiner, _) = looked(complete());
     let mut out = Vec::new();
@@ -316,7 +319,7 @@ fn any_outcome_of_a_transaction_is_followed_by_another_look() {
 
 #[test]
 fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
-    let empty = || Sight { below: Some(0), ..sight(GroupRecord { total: Some(0), ..record() }) };
+    let empty = || GroupState { below: Some(0), ..state(GroupRecord { total: Some(0), ..record() }) };
     let complete = || Look::There(Box::new(empty()));
     let (mut joiner, _) = looked(empty());
     let taken = || Outcome::Rejected(Rejection { at: 2, reason: Reason::NodeExists });
@@ -336,7 +339,7 @@ fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
 #[test]
 fn a_parent_without_a_place_does_not_block_its_sub_jobs_group() {
     let joining = GroupRecord { stage: Stage::Finishing, ..sub_jobs() };
-    let over = Sight { parent: Some(End::Succeeded), finish: Some(End::Succeeded), ..sight(joining) };
+    let over = GroupState { parent: Some(End::Succeeded), finish: Some(End::Succeeded), ..state(joining) };
     let (mut joiner, out) = looked(over.clone());
     assert_eq!(committed(&out).len(), 4);
     let mut out = Vec::new();
@@ -350,25 +353,26 @@ fn a_parent_without_a_place_does_not_block_its_sub_jobs_group() {
 #[test]
 fn an_ended_member_with_open_sub_jobs_stops_their_group() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
-    let (mut joiner, _) = looked(Sight { ended: 1, open: 1, ..sight(stopped) });
+    let (mut joiner, _) = looked(GroupState { ended: 1, open: 1, ..state(stopped) });
     let member = Membership { group: id(), role: Role::Member(1), counted: true };
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
     let job = JobRecord { membership: Some(member), spawned: true, ..job }.cancel(NOW);
     let name = JobId::new("sum:g:1").unwrap();
     let nested = GroupId::of_sub_jobs(&name, &job);
-    let rest = Rest { job: name.clone(), record: Stored::Value(job, 0), location: MemberLocation::Nowhere };
+    let rest =
+        OpenMember { job: name.clone(), record: Stored::Value(job, 0), location: MemberLocation::Nowhere };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     assert!(out.contains(&Effect::Look(nested.clone())), "{out:?}");
     out.clear();
-    let inner = Sight { parent: Some(End::Succeeded), open: 1, ..sight(sub_jobs()) };
+    let inner = GroupState { parent: Some(End::Succeeded), open: 1, ..state(sub_jobs()) };
     joiner.handle(NOW, Event::Looked(nested, Look::There(Box::new(inner))), &mut out);
     assert_eq!(committed(&out).len(), 4, "{out:?}");
 }
 
 #[test]
 fn a_done_group_causes_no_further_look() {
-    let (mut joiner, out) = looked(sight(GroupRecord { stage: Stage::Done { at: NOW }, ..record() }));
+    let (mut joiner, out) = looked(state(GroupRecord { stage: Stage::Done { at: NOW }, ..record() }));
     assert_eq!((out.len(), joiner.open()), (0, 0));
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Resync, &mut out);

@@ -8,9 +8,9 @@
 //! A note is deleted together with a check that its record is absent, so that a job resubmitted under the same id
 //! keeps its note.
 //!
-//! **One list per round.** Every [`SHARED`] rounds it is the list of the notes or of the delayed minutes, in turn; in the
-//! other rounds it is the list of a bucket of lanes. So notes are checked about every 80
-//! seconds, and each bucket of lanes about every 25 minutes. That list is the only memory used.
+//! **One list per round.** Every [`SHARED`] rounds it is the list of the notes or of the delayed minutes, in turn; in
+//! the other rounds it is the list of a bucket of lanes. So notes are checked about every 80 seconds, and each bucket
+//! of lanes about every 25 minutes. That list is the only memory used.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -42,8 +42,8 @@
 //! per second, as many as one leader assigns.
 //!
 //! Limits: the machine holds one bucket's list ([`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with
-//! their times) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of lanes of a
-//! bucket, delayed minutes or notes.
+//! their times) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of
+//! lanes of a bucket, delayed minutes or notes.
 
 mod bucket;
 mod bucket_scan;

@@ -38,7 +38,7 @@ pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(R
         return None;
     }
     let (assigned, read) = ((&assignment, assignment_version), (record, version));
-    let (record, mut ops) = txn::take_back(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
+    let (record, mut ops) = txn::reclaim(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
     ops.push(txn::shun(worker));
     let closed = ClosedAttempt::of(&record);
     Some((Revocation { worker, job, kind: record.kind, attempt: assignment.attempt, closed }, ops))

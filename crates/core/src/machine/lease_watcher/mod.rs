@@ -6,13 +6,13 @@
 //! a change. Watches and lists only say which assignments to read, and a new leader restarts every lease.
 //!
 //! ```text
-//!            after LOOK_AFTER        read                lease + LEASE_MARGIN          unchanged
-//!  Unlooked ──────────────────▶ Looking ──▶ Standing ────────────────────────▶ Judging ───────────▶ Closing ──▶ removed
-//!     ▲                            │           │  ▲                               │                    │
-//!     └── a change was reported ◀──┴───────────┘  └──── a changed one was read ◀──┘  renewed: Unlooked ◀─┘
+//!          after READ_AFTER         read          lease + LEASE_MARGIN              unchanged
+//!  Unread ──────────────────▶ Reading ──▶ Held ──────────────────────▶ ReadingCase ───────────▶ Closing ──▶ removed
+//!     ▲                          │          │  ▲                            │                      │
+//!     └── a change was reported ◀┴──────────┘  └─── a changed one was read ◀┘    renewed: Unread ◀─┘
 //! ```
 //!
-//! An attempt that ends within [`LOOK_AFTER`], as most do, costs no read.
+//! An attempt that ends within [`READ_AFTER`], as most do, costs no read.
 //!
 //! | outcome of a revocation | meaning |
 //! | --- | --- |
@@ -20,9 +20,9 @@
 //! | rejected at the assignment or the record | renewed, flagged or closed concurrently: read again |
 //! | rejected at the turn or the group's part | an operator changed that part: close immediately without it |
 //! | rejected at the epoch | the term is over |
-//! | not sent, or no reply | judge again once the session is back: a closed attempt has no assignment any longer |
+//! | not sent, or no reply | read again once the session is back: a closed attempt has no assignment any longer |
 //!
-//! The multi deletes the assignment at the version that was judged, so a concurrent renewal wins. It also sets the
+//! The multi deletes the assignment at the version that was read, so a concurrent renewal wins. It also sets the
 //! record, so the result of the hung run never commits (S9). If a revocation is applied after its read-back found
 //! nothing, the record's version rejects the second one.
 //!
@@ -50,7 +50,7 @@ use crate::txn::{self, Batch, Locus};
 pub use close::Revocation;
 
 /// Delay from the first sight of an assignment to its first read: no lease is shorter.
-pub const LOOK_AFTER: Duration = crate::budget::MIN_LEASE;
+pub const READ_AFTER: Duration = crate::budget::MIN_LEASE;
 
 /// Added to each lease. The worker's own clock starts later, when it reads its inbox, and the worker still needs
 /// the handler's grace period and a transaction. The worker knows the outcome of the attempt better, so it should
@@ -65,7 +65,7 @@ pub type AssignmentKey = (WorkerId, JobId);
 
 /// Identifies one state of a znode: while it is the same, the znode was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Stand {
+pub struct Stamp {
     /// The transaction that created it.
     pub created: i64,
     /// Its version.
@@ -83,10 +83,10 @@ pub enum Event {
     Gone(AssignmentKey),
     /// The workers that have an inbox were listed.
     Inboxes(Vec<WorkerId>),
-    /// Assignments were read: the stand and the lease of each; `None` is absent or unreadable.
-    Looked(Vec<(AssignmentKey, Option<(Stand, Duration)>)>),
+    /// Assignments were read: the stamp and the lease of each; `None` is absent or unreadable.
+    AssignmentsRead(Vec<(AssignmentKey, Option<(Stamp, Duration)>)>),
     /// Assignments with an expired lease were read.
-    Judged(Vec<Case>),
+    CasesRead(Vec<Case>),
     /// A read of these assignments was not answered.
     ReadFailed(Vec<AssignmentKey>),
     /// The outcome of a batch.
@@ -119,9 +119,9 @@ pub enum Effect {
     /// List the inbox of this worker.
     List(WorkerId),
     /// Read these assignments, at most [`MAX_READ_BATCH`].
-    Look(Vec<AssignmentKey>),
+    ReadAssignments(Vec<AssignmentKey>),
     /// Read these assignments and their records, at most [`CASES`].
-    Judge(Vec<AssignmentKey>),
+    ReadCases(Vec<AssignmentKey>),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Revocation>),
     /// An attempt was revoked.
@@ -135,7 +135,7 @@ pub enum Effect {
 pub struct LeaseWatcher {
     epoch: i32,
     entries: BTreeMap<AssignmentKey, Entry>,
-    /// Assignments that need a first read or a judgement, by time.
+    /// Assignments that need a first read or a read of the record, by time.
     due: BTreeSet<(Millis, AssignmentKey)>,
     /// Parts of each close that an operator already deleted or created, learned from rejections.
     gone: BTreeMap<AssignmentKey, Vec<String>>,
@@ -146,24 +146,24 @@ pub struct LeaseWatcher {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Entry {
-    Unlooked { due: Millis },
-    Looking(Asked),
-    Standing(Watched),
-    Judging(Watched, Asked),
+    Unread { due: Millis },
+    Reading(Reply),
+    Held(Watched),
+    ReadingCase(Watched, Reply),
     Closing(Watched),
 }
 
 /// An assignment that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Watched {
-    stand: Stand,
+    stamp: Stamp,
     over: Millis,
 }
 
 /// A read in flight, and whether its assignment has changed since the read was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Asked {
-    Fresh,
+enum Reply {
+    Current,
     Outdated,
 }
 
@@ -188,25 +188,25 @@ impl LeaseWatcher {
             Event::Changed(key) => self.changed(key, now),
             Event::Seen(key) => {
                 if !self.entries.contains_key(&key) {
-                    self.unlooked(key, now);
+                    self.schedule_read(key, now);
                 }
             }
             Event::Gone(key) => self.forget(&key),
             Event::Inboxes(workers) => out.extend(workers.into_iter().map(Effect::List)),
-            Event::Looked(stands) => {
+            Event::AssignmentsRead(stamps) => {
                 self.reading = false;
-                for (key, stand) in stands {
-                    self.looked(key, stand, now);
+                for (key, stamp) in stamps {
+                    self.assignment_read(key, stamp, now);
                 }
             }
-            Event::Judged(cases) => {
+            Event::CasesRead(cases) => {
                 self.reading = false;
-                self.judged(cases, now, wall, out);
+                self.case_read(cases, now, wall, out);
             }
             Event::ReadFailed(keys) => {
                 self.reading = false;
                 self.acting = false;
-                keys.into_iter().for_each(|key| self.unread(key, now));
+                keys.into_iter().for_each(|key| self.read_failed(key, now));
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, now, out),
             Event::Tick => {}
@@ -236,29 +236,29 @@ impl LeaseWatcher {
         self.entries.is_empty()
     }
 
-    fn unlooked(&mut self, key: AssignmentKey, now: Millis) {
-        let due = now + LOOK_AFTER;
-        self.put(key, Entry::Unlooked { due });
+    fn schedule_read(&mut self, key: AssignmentKey, now: Millis) {
+        let due = now + READ_AFTER;
+        self.put(key, Entry::Unread { due });
     }
 
     /// Replaces an entry and updates `due`.
     fn put(&mut self, key: AssignmentKey, entry: Entry) {
         self.forget_due(&key);
         match entry {
-            Entry::Unlooked { due } | Entry::Standing(Watched { over: due, .. }) => {
+            Entry::Unread { due } | Entry::Held(Watched { over: due, .. }) => {
                 self.due.insert((due, key.clone()));
             }
-            Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_) => {}
+            Entry::Reading(_) | Entry::ReadingCase(..) | Entry::Closing(_) => {}
         }
         self.entries.insert(key, entry);
     }
 
     fn forget_due(&mut self, key: &AssignmentKey) {
         match self.entries.get(key) {
-            Some(Entry::Unlooked { due } | Entry::Standing(Watched { over: due, .. })) => {
+            Some(Entry::Unread { due } | Entry::Held(Watched { over: due, .. })) => {
                 self.due.remove(&(*due, key.clone()));
             }
-            Some(Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_)) | None => {}
+            Some(Entry::Reading(_) | Entry::ReadingCase(..) | Entry::Closing(_)) | None => {}
         }
     }
 
@@ -270,64 +270,64 @@ impl LeaseWatcher {
 
     fn changed(&mut self, key: AssignmentKey, now: Millis) {
         match self.entries.get_mut(&key) {
-            Some(Entry::Looking(asked) | Entry::Judging(_, asked)) => *asked = Asked::Outdated,
+            Some(Entry::Reading(reply) | Entry::ReadingCase(_, reply)) => *reply = Reply::Outdated,
             // The version in the multi decides.
             Some(Entry::Closing(_)) => {}
             // The read stays due at the same time.
-            Some(Entry::Unlooked { .. }) => {}
-            Some(Entry::Standing(_)) | None => self.unlooked(key, now),
+            Some(Entry::Unread { .. }) => {}
+            Some(Entry::Held(_)) | None => self.schedule_read(key, now),
         }
     }
 
-    fn looked(&mut self, key: AssignmentKey, stand: Option<(Stand, Duration)>, now: Millis) {
-        match (self.entries.get(&key), stand) {
-            (Some(Entry::Looking(Asked::Outdated)), _) => self.unlooked(key, now),
-            (Some(Entry::Looking(Asked::Fresh)), Some((stand, lease))) => {
-                self.put(key, Entry::Standing(Watched { stand, over: now + lease + LEASE_MARGIN }));
+    fn assignment_read(&mut self, key: AssignmentKey, stamp: Option<(Stamp, Duration)>, now: Millis) {
+        match (self.entries.get(&key), stamp) {
+            (Some(Entry::Reading(Reply::Outdated)), _) => self.schedule_read(key, now),
+            (Some(Entry::Reading(Reply::Current)), Some((stamp, lease))) => {
+                self.put(key, Entry::Held(Watched { stamp, over: now + lease + LEASE_MARGIN }));
             }
-            (Some(Entry::Looking(Asked::Fresh)), None) => self.forget(&key),
+            (Some(Entry::Reading(Reply::Current)), None) => self.forget(&key),
             // The assignment was deleted, or deleted and created again, during the read.
             (
-                Some(Entry::Unlooked { .. } | Entry::Standing(_) | Entry::Judging(..) | Entry::Closing(_))
+                Some(Entry::Unread { .. } | Entry::Held(_) | Entry::ReadingCase(..) | Entry::Closing(_))
                 | None,
                 _,
             ) => {}
         }
     }
 
-    fn unread(&mut self, key: AssignmentKey, now: Millis) {
+    fn read_failed(&mut self, key: AssignmentKey, now: Millis) {
         match self.entries.get(&key) {
-            Some(Entry::Looking(_) | Entry::Judging(_, Asked::Outdated)) => self.unlooked(key, now),
-            // Keep the due time: if the next read shows the same stand, the assignment has not changed in between.
-            Some(Entry::Judging(watched, Asked::Fresh)) => {
+            Some(Entry::Reading(_) | Entry::ReadingCase(_, Reply::Outdated)) => self.schedule_read(key, now),
+            // Keep the due time: if the next read shows the same stamp, the assignment has not changed in between.
+            Some(Entry::ReadingCase(watched, Reply::Current)) => {
                 let watched = *watched;
-                self.put(key, Entry::Standing(watched));
+                self.put(key, Entry::Held(watched));
             }
-            Some(Entry::Unlooked { .. } | Entry::Standing(_) | Entry::Closing(_)) | None => {}
+            Some(Entry::Unread { .. } | Entry::Held(_) | Entry::Closing(_)) | None => {}
         }
     }
 
-    fn judged(&mut self, cases: Vec<Case>, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
+    fn case_read(&mut self, cases: Vec<Case>, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for case in cases {
             let key = case.key.clone();
             let watched = match self.entries.get(&key) {
-                Some(Entry::Judging(watched, Asked::Fresh)) => *watched,
-                Some(Entry::Judging(_, Asked::Outdated)) => {
-                    self.unlooked(key, now);
+                Some(Entry::ReadingCase(watched, Reply::Current)) => *watched,
+                Some(Entry::ReadingCase(_, Reply::Outdated)) => {
+                    self.schedule_read(key, now);
                     continue;
                 }
-                Some(Entry::Unlooked { .. } | Entry::Looking(_) | Entry::Standing(_) | Entry::Closing(_))
+                Some(Entry::Unread { .. } | Entry::Reading(_) | Entry::Held(_) | Entry::Closing(_))
                 | None => continue,
             };
             let Stored::Value(assignment, version) = &case.assignment else {
                 self.forget(&key);
                 continue;
             };
-            let stand = Stand { created: case.created, version: *version };
-            if stand != watched.stand {
+            let stamp = Stamp { created: case.created, version: *version };
+            if stamp != watched.stamp {
                 let over = now + assignment.lease + LEASE_MARGIN;
-                self.put(key, Entry::Standing(Watched { stand, over }));
+                self.put(key, Entry::Held(Watched { stamp, over }));
                 continue;
             }
             let gone = self.gone.get(&key).map_or(&[][..], Vec::as_slice);
@@ -338,7 +338,7 @@ impl LeaseWatcher {
             self.put(key.clone(), Entry::Closing(watched));
             // A revocation that does not fit stays due.
             if batch.push(revocation, ops).is_err() {
-                self.put(key, Entry::Standing(watched));
+                self.put(key, Entry::Held(watched));
             }
         }
         self.commit(batch, out);
@@ -385,9 +385,9 @@ impl LeaseWatcher {
                             // expired.
                             Some(gone) => {
                                 self.gone.entry(key.clone()).or_default().push(gone);
-                                self.put(key, Entry::Standing(watched));
+                                self.put(key, Entry::Held(watched));
                             }
-                            None => self.unlooked(key, now),
+                            None => self.schedule_read(key, now),
                         }
                     }
                     self.commit(batch, out);
@@ -414,7 +414,7 @@ impl LeaseWatcher {
         for key in batch.keys().map(Revocation::key) {
             if let Some(Entry::Closing(watched)) = self.entries.get(&key) {
                 let watched = *watched;
-                self.put(key, Entry::Standing(watched));
+                self.put(key, Entry::Held(watched));
             }
         }
     }
@@ -423,30 +423,31 @@ impl LeaseWatcher {
         if !self.acting || self.reading || self.committing {
             return;
         }
-        let (mut look, mut judge) = (Vec::new(), Vec::new());
+        let (mut assignments, mut cases) = (Vec::new(), Vec::new());
         for (_, key) in self.due.iter().take_while(|(due, _)| *due <= now) {
             match self.entries.get(key) {
-                Some(Entry::Standing(_)) if judge.len() < CASES => judge.push(key.clone()),
-                Some(Entry::Unlooked { .. }) if look.len() < MAX_READ_BATCH => look.push(key.clone()),
+                Some(Entry::Held(_)) if cases.len() < CASES => cases.push(key.clone()),
+                Some(Entry::Unread { .. }) if assignments.len() < MAX_READ_BATCH => {
+                    assignments.push(key.clone())
+                }
                 // The next read includes it.
-                Some(Entry::Standing(_) | Entry::Unlooked { .. }) => break,
-                Some(Entry::Looking(_) | Entry::Judging(..) | Entry::Closing(_)) | None => {}
+                Some(Entry::Held(_) | Entry::Unread { .. }) => break,
+                Some(Entry::Reading(_) | Entry::ReadingCase(..) | Entry::Closing(_)) | None => {}
             }
         }
         // One read at a time; expired leases have waited longer, so they come first.
-        if !judge.is_empty() {
-            for key in &judge {
-                if let Some(Entry::Standing(watched)) = self.entries.get(key) {
-                    let judging = Entry::Judging(*watched, Asked::Fresh);
-                    self.put(key.clone(), judging);
+        if !cases.is_empty() {
+            for key in &cases {
+                if let Some(Entry::Held(watched)) = self.entries.get(key) {
+                    self.put(key.clone(), Entry::ReadingCase(*watched, Reply::Current));
                 }
             }
             self.reading = true;
-            out.push(Effect::Judge(judge));
-        } else if !look.is_empty() {
-            look.iter().for_each(|key| self.put(key.clone(), Entry::Looking(Asked::Fresh)));
+            out.push(Effect::ReadCases(cases));
+        } else if !assignments.is_empty() {
+            assignments.iter().for_each(|key| self.put(key.clone(), Entry::Reading(Reply::Current)));
             self.reading = true;
-            out.push(Effect::Look(look));
+            out.push(Effect::ReadAssignments(assignments));
         }
     }
 }

@@ -26,8 +26,8 @@ fn assignment() -> Assignment {
     Assignment { lease: LEASE, ..Assignment::new(1, 3, WALL) }
 }
 
-fn stand(version: i32) -> Stand {
-    Stand { created: 40, version }
+fn stamp(version: i32) -> Stamp {
+    Stamp { created: 40, version }
 }
 
 fn case(n: u32, version: i32) -> Case {
@@ -67,22 +67,22 @@ impl Leader {
     fn standing() -> Self {
         let mut leader = Self::new();
         assert_eq!(leader.on(Event::Changed(key(1))), []);
-        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
-        assert_eq!(leader.on(Event::Looked(vec![(key(1), Some((stand(0), LEASE)))])), []);
+        assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
+        assert_eq!(leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(0), LEASE)))])), []);
         leader
     }
 
-    /// A leader that judges one assignment with an expired lease.
-    fn judging() -> Self {
+    /// A leader that reads the case of one expired lease.
+    fn with_expired_lease() -> Self {
         let mut leader = Self::standing();
-        assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
+        assert_eq!(leader.after(LEASE + LEASE_MARGIN), [Effect::ReadCases(vec![key(1)])]);
         leader
     }
 
     /// A leader that is closing one attempt.
     fn closing() -> (Self, Batch<Revocation>) {
-        let mut leader = Self::judging();
-        let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
+        let mut leader = Self::with_expired_lease();
+        let batch = committed(leader.on(Event::CasesRead(vec![case(1, 0)])));
         (leader, batch)
     }
 }
@@ -111,8 +111,8 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let mut leader = Leader::standing();
     let almost = LEASE + LEASE_MARGIN - Duration::from_millis(1);
     assert_eq!(leader.after(almost), [], "the lease has not expired yet");
-    assert_eq!(leader.after(Duration::from_millis(1)), [Effect::Judge(vec![key(1)])]);
-    let batch = committed(leader.on(Event::Judged(vec![case(1, 0)])));
+    assert_eq!(leader.after(Duration::from_millis(1)), [Effect::ReadCases(vec![key(1)])]);
+    let batch = committed(leader.on(Event::CasesRead(vec![case(1, 0)])));
     let ops: Vec<Op> = batch.ops().cloned().collect();
     let (worker, job) = key(1);
     let (closed, next) =
@@ -132,41 +132,41 @@ fn a_sign_of_life_restarts_the_lease() {
     let mut leader = Leader::standing();
     leader.after(LEASE);
     leader.on(Event::Changed(key(1)));
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
-    leader.on(Event::Looked(vec![(key(1), Some((stand(1), LEASE)))]));
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
+    leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(1), LEASE)))]));
     assert_eq!(leader.after(LEASE), [], "the old lease would have expired");
-    assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
+    assert_eq!(leader.after(LEASE_MARGIN), [Effect::ReadCases(vec![key(1)])]);
 }
 
 /// A change without a watch event, as after a reconnection.
 #[test]
 fn a_sign_of_life_without_a_watch_event_is_seen_before_the_close() {
-    for another in [stand(1), Stand { created: 50, version: 0 }] {
-        let mut leader = Leader::judging();
+    for another in [stamp(1), Stamp { created: 50, version: 0 }] {
+        let mut leader = Leader::with_expired_lease();
         let renewed = Case { created: another.created, ..case(1, another.version) };
-        assert_eq!(leader.on(Event::Judged(vec![renewed])), []);
+        assert_eq!(leader.on(Event::CasesRead(vec![renewed])), []);
         assert_eq!(leader.after(LEASE), []);
-        assert_eq!(leader.after(LEASE_MARGIN), [Effect::Judge(vec![key(1)])]);
+        assert_eq!(leader.after(LEASE_MARGIN), [Effect::ReadCases(vec![key(1)])]);
     }
 }
 
 #[test]
 fn a_sign_of_life_during_a_read_causes_another_read() {
-    let mut leader = Leader::judging();
+    let mut leader = Leader::with_expired_lease();
     leader.on(Event::Changed(key(1)));
-    assert_eq!(leader.on(Event::Judged(vec![case(1, 0)])), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+    assert_eq!(leader.on(Event::CasesRead(vec![case(1, 0)])), []);
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
     leader.on(Event::Changed(key(1)));
-    assert_eq!(leader.on(Event::Looked(vec![(key(1), Some((stand(0), LEASE)))])), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
+    assert_eq!(leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(0), LEASE)))])), []);
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
 }
 
 #[test]
 fn a_revocation_overtaken_by_a_renewal_is_rejected_and_the_lease_restarts() {
     let (mut leader, batch) = Leader::closing();
     assert_eq!(leader.on(Event::Committed(batch, rejected(2, Reason::BadVersion))), []);
-    assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])]);
-    leader.on(Event::Looked(vec![(key(1), Some((stand(1), LEASE)))]));
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
+    leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(1), LEASE)))]));
     assert_eq!(leader.after(LEASE), []);
 }
 
@@ -174,10 +174,10 @@ fn a_revocation_overtaken_by_a_renewal_is_rejected_and_the_lease_restarts() {
 fn a_concurrently_closed_attempt_does_not_block_the_others() {
     let mut leader = Leader::new();
     (1..=3).for_each(|n| drop(leader.on(Event::Changed(key(n)))));
-    leader.after(LOOK_AFTER);
-    leader.on(Event::Looked((1..=3).map(|n| (key(n), Some((stand(0), LEASE)))).collect()));
+    leader.after(READ_AFTER);
+    leader.on(Event::AssignmentsRead((1..=3).map(|n| (key(n), Some((stamp(0), LEASE)))).collect()));
     leader.after(LEASE + LEASE_MARGIN);
-    let batch = committed(leader.on(Event::Judged((1..=3).map(|n| case(n, 0)).collect())));
+    let batch = committed(leader.on(Event::CasesRead((1..=3).map(|n| case(n, 0)).collect())));
     // The fence, then four operations per revocation.
     let rest = committed(leader.on(Event::Committed(batch, rejected(1 + 4, Reason::BadVersion))));
     assert_eq!(rest.keys().map(|r| r.job.as_str()).collect::<Vec<_>>(), ["job-1", "job-3"]);
@@ -187,24 +187,24 @@ fn a_concurrently_closed_attempt_does_not_block_the_others() {
 
 /// A lost reply.
 #[test]
-fn a_revocation_without_a_reply_is_judged_again_once_the_session_is_back() {
+fn a_revocation_without_a_reply_is_read_again_once_the_session_is_back() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
         let (mut leader, batch) = Leader::closing();
         assert_eq!(leader.on(Event::Committed(batch, outcome.clone())), []);
         assert_eq!(leader.after(LEASE), [], "nothing is sent while the session is disturbed");
         let out = leader.on(Event::Resync);
-        assert_eq!(out, [Effect::ListInboxes, Effect::Judge(vec![key(1)])]);
+        assert_eq!(out, [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
         let applied = Case { assignment: Stored::Absent, created: 0, ..case(1, 0) };
-        assert_eq!(leader.on(Event::Judged(vec![applied])), []);
+        assert_eq!(leader.on(Event::CasesRead(vec![applied])), []);
         assert!(leader.machine.is_empty(), "the revocation was applied");
     }
 }
 
 #[test]
 fn a_read_without_an_answer_is_sent_again_once_the_session_is_back() {
-    let mut leader = Leader::judging();
+    let mut leader = Leader::with_expired_lease();
     assert_eq!(leader.on(Event::ReadFailed(vec![key(1)])), []);
-    assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::Judge(vec![key(1)])]);
+    assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn a_claim_by_another_ends_the_term() {
 /// S12
 #[test]
 fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
-    let mut leader = Leader::judging();
+    let mut leader = Leader::with_expired_lease();
     let flagged = Assignment { cancel: true, ..assignment() };
     let case = Case { assignment: Stored::Value(flagged, 0), ..case(1, 0) };
-    let batch = committed(leader.on(Event::Judged(vec![case])));
+    let batch = committed(leader.on(Event::CasesRead(vec![case])));
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     let closed = ClosedAttempt { how: AttemptEndKind::Cancelled, dead: false };
     assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
@@ -228,7 +228,7 @@ fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
 
 #[test]
 fn the_last_allowed_loss_makes_the_job_dead_and_keeps_its_progress() {
-    let mut leader = Leader::judging();
+    let mut leader = Leader::with_expired_lease();
     let said = crate::job::Progress::default().with_checkpoint(*b"7").unwrap();
     let left = Assignment { progress: Some(said.clone()), ..assignment() };
     let policy = crate::job::Policy { max_losses: 1, ..Default::default() };
@@ -237,7 +237,7 @@ fn the_last_allowed_loss_makes_the_job_dead_and_keeps_its_progress() {
         record: Stored::Value(JobRecord { policy, ..record() }, 5),
         ..case(1, 0)
     };
-    let batch = committed(leader.on(Event::Judged(vec![case])));
+    let batch = committed(leader.on(Event::CasesRead(vec![case])));
     let set = batch.ops().find_map(|op| match op {
         Op::Set { data, .. } => crate::wire::decode::<JobRecord>(data).ok(),
         Op::Check { .. } | Op::Create { .. } | Op::Delete { .. } => None,
@@ -261,16 +261,16 @@ fn last_loss() -> Case {
 /// job at a hung worker.
 #[test]
 fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
-    let mut leader = Leader::judging();
-    let mut batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+    let mut leader = Leader::with_expired_lease();
+    let mut batch = committed(leader.on(Event::CasesRead(vec![last_loss()])));
     let mut gone = Vec::new();
     for left in (0..4).rev() {
         let at = batch.ops().position(Op::is_part_of_end).unwrap();
         gone.push(batch.ops().nth(at).unwrap().path().to_owned());
         let reason = if left == 0 { Reason::NodeExists } else { Reason::NoNode };
         let out = leader.on(Event::Committed(batch, rejected(at, reason)));
-        assert_eq!(out, [Effect::Judge(vec![key(1)])], "the lease is still expired");
-        batch = committed(leader.on(Event::Judged(vec![last_loss()])));
+        assert_eq!(out, [Effect::ReadCases(vec![key(1)])], "the lease is still expired");
+        batch = committed(leader.on(Event::CasesRead(vec![last_loss()])));
     }
     let (_, job) = key(1);
     let Stored::Value(record, _) = last_loss().record else { unreachable!() };
@@ -299,11 +299,15 @@ fn an_unreadable_or_stale_assignment_is_left_to_its_worker() {
         Case { record: Stored::Value(JobRecord { attempts: 1, ..record() }, 5), ..case(1, 0) },
     ];
     for odd in odd {
-        let mut leader = Leader::judging();
-        assert_eq!(leader.on(Event::Judged(vec![odd])), []);
+        let mut leader = Leader::with_expired_lease();
+        assert_eq!(leader.on(Event::CasesRead(vec![odd])), []);
         assert_eq!(leader.after(LEASE * 9), []);
         leader.on(Event::Seen(key(1)));
-        assert_eq!(leader.after(LOOK_AFTER), [Effect::Look(vec![key(1)])], "the next sweep reads it again");
+        assert_eq!(
+            leader.after(READ_AFTER),
+            [Effect::ReadAssignments(vec![key(1)])],
+            "the next sweep reads it again"
+        );
     }
 }
 
@@ -313,8 +317,8 @@ fn a_new_leader_restarts_every_lease() {
     leader.now = Millis(1_000_000);
     assert_eq!(leader.on(Event::Inboxes(vec![key(1).0])), [Effect::List(key(1).0)]);
     assert_eq!(leader.on(Event::Seen(key(1))), []);
-    leader.after(LOOK_AFTER);
-    leader.on(Event::Looked(vec![(key(1), Some((stand(9), LEASE)))]));
+    leader.after(READ_AFTER);
+    leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(9), LEASE)))]));
     assert_eq!(leader.after(LEASE), []);
 }
 
@@ -322,12 +326,13 @@ fn a_new_leader_restarts_every_lease() {
 fn reads_are_bounded_and_one_at_a_time() {
     let mut leader = Leader::new();
     (0..250).for_each(|n| drop(leader.on(Event::Changed(key(n)))));
-    let first = leader.after(LOOK_AFTER);
-    assert!(matches!(&first[..], [Effect::Look(keys)] if keys.len() == MAX_READ_BATCH));
-    assert_eq!(leader.after(LOOK_AFTER), []);
-    let Some(Effect::Look(keys)) = first.into_iter().next() else { unreachable!() };
-    let out = leader.on(Event::Looked(keys.into_iter().map(|p| (p, Some((stand(0), LEASE)))).collect()));
-    assert!(matches!(&out[..], [Effect::Look(keys)] if keys.len() == MAX_READ_BATCH));
+    let first = leader.after(READ_AFTER);
+    assert!(matches!(&first[..], [Effect::ReadAssignments(keys)] if keys.len() == MAX_READ_BATCH));
+    assert_eq!(leader.after(READ_AFTER), []);
+    let Some(Effect::ReadAssignments(keys)) = first.into_iter().next() else { unreachable!() };
+    let out =
+        leader.on(Event::AssignmentsRead(keys.into_iter().map(|p| (p, Some((stamp(0), LEASE)))).collect()));
+    assert!(matches!(&out[..], [Effect::ReadAssignments(keys)] if keys.len() == MAX_READ_BATCH));
 }
 
 #[derive(Debug, Clone)]
@@ -371,13 +376,13 @@ proptest! {
                 }
                 Step::Resync => leader.on(Event::Resync),
                 Step::Answer | Step::Lose => match (asked.pop(), step) {
-                    (Some(Effect::Look(keys) | Effect::Judge(keys)), Step::Lose) => {
+                    (Some(Effect::ReadAssignments(keys) | Effect::ReadCases(keys)), Step::Lose) => {
                         leader.on(Event::ReadFailed(keys))
                     }
-                    (Some(Effect::Look(_)), _) => {
-                        leader.on(Event::Looked(vec![(key(1), Some((stand(version), LEASE)))]))
+                    (Some(Effect::ReadAssignments(_)), _) => {
+                        leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(version), LEASE)))]))
                     }
-                    (Some(Effect::Judge(_)), _) => leader.on(Event::Judged(vec![case(1, version)])),
+                    (Some(Effect::ReadCases(_)), _) => leader.on(Event::CasesRead(vec![case(1, version)])),
                     (Some(Effect::Commit(batch)), Step::Lose) => {
                         leader.on(Event::Committed(batch, Outcome::Unknown))
                     }
@@ -393,7 +398,7 @@ proptest! {
                 },
             };
             asked.extend(out.into_iter().filter(|effect| {
-                matches!(effect, Effect::Look(_) | Effect::Judge(_) | Effect::Commit(_))
+                matches!(effect, Effect::ReadAssignments(_) | Effect::ReadCases(_) | Effect::Commit(_))
             }));
             prop_assert!(asked.len() <= 1, "one request at a time");
         }

@@ -51,7 +51,7 @@ pub enum Event {
     Tick,
     /// A new watch is set, and events were lost: known entries may have been deleted or replaced. List and read
     /// everything again.
-    Anew,
+    Refresh,
     /// Periodic list of everything: a watch event may have been lost.
     Resync,
 }
@@ -146,7 +146,7 @@ impl Promoter {
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Tick => {}
-            Event::Anew => {
+            Event::Refresh => {
                 self.entries.clear();
                 self.unread.clear();
                 self.due.clear();

@@ -97,7 +97,7 @@ fn an_entry_that_may_have_been_recreated_unseen_is_read_again() {
     bench.waiting("a", NOW.0 + 1);
     bench.waiting("b", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
-    assert_eq!(bench.at(NOW, Event::Anew), [Effect::ListMinutes]);
+    assert_eq!(bench.at(NOW, Event::Refresh), [Effect::ListMinutes]);
     assert_eq!(bench.at(NOW, Event::Seen(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
     assert_eq!(bench.at(due, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))])), []);
     assert_eq!((bench.0.next_due(), bench.0.len()), (Some(WallMillis(NOW.0 + 700)), 1));
@@ -109,7 +109,7 @@ fn a_promotion_rejected_after_a_new_watch_restores_no_old_entry() {
     bench.waiting("a", NOW.0 + 1);
     let due = WallMillis(NOW.0 + 1);
     let sent = batch(&bench.at(due, Event::Tick));
-    bench.at(due, Event::Anew);
+    bench.at(due, Event::Refresh);
     let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
     assert_eq!(bench.at(due, Event::Committed(sent, not_sent)), []);
     assert!(bench.0.is_empty());

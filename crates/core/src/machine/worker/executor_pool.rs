@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!            slot                    handler ended, or was aborted
-//!  Waiting ────────▶ Running(wish) ────────────────────────────────▶ Reported ──closed──▶ forgotten
+//!  Waiting ────────▶ Running(reason) ──────────────────────────────▶ Reported ──closed──▶ forgotten
 //!     └── cancelled or handed back before it ran ───────────────────────▲
 //! ```
 //!
-//! | wish to stop | the handler succeeded | the handler failed or was aborted |
+//! | reason to stop | the handler succeeded | the handler failed or was aborted |
 //! | --- | --- | --- |
 //! | none | succeeded | failed; released if it lapsed |
 //! | cancel flag | succeeded: a finished run wins | cancelled |
@@ -27,7 +27,7 @@
 //! An attempt is not started if its job has expired when the slot is granted: the leader assigned it in time, but it
 //! arrived late.
 //!
-//! A wish to stop first signals the handler; after the grace period the attempt is aborted. While disconnected, no
+//! A stop first signals the handler; after the grace period the attempt is aborted. While disconnected, no
 //! attempt starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
 //! attempts may continue until the drain's deadline.
 //!
@@ -149,14 +149,14 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Waiting(Box<Start>),
-    Running(Box<Start>, Wish),
+    Running(Box<Start>, StopReason),
     /// The reporter has the attempt.
     Reported,
 }
 
 /// Why a running attempt must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Wish {
+enum StopReason {
     None,
     Cancel,
     Release,
@@ -213,7 +213,7 @@ impl ExecutorPool {
     /// Returns the number of running attempts that were not closed by another process.
     #[must_use]
     pub fn attending(&self) -> usize {
-        let closed = |phase: &&Phase| matches!(phase, Phase::Running(_, Wish::Zombie));
+        let closed = |phase: &&Phase| matches!(phase, Phase::Running(_, StopReason::Zombie));
         self.running - self.jobs.values().filter(closed).count()
     }
 
@@ -283,7 +283,7 @@ impl ExecutorPool {
         };
         out.push(Effect::Launch(start.clone()));
         self.running += 1;
-        self.jobs.insert(start.job.clone(), Phase::Running(start, Wish::None));
+        self.jobs.insert(start.job.clone(), Phase::Running(start, StopReason::None));
     }
 
     /// Takes out the first waiting attempt that may start, and ends expired ones before it.
@@ -305,28 +305,33 @@ impl ExecutorPool {
         if !self.runs(&ended.job, ended.attempt) {
             return;
         }
-        let Some(Phase::Running(start, wish)) = self.jobs.remove(&ended.job) else { return };
+        let Some(Phase::Running(start, reason)) = self.jobs.remove(&ended.job) else { return };
         self.running -= 1;
-        let ending = match (wish, ended.how) {
-            (Wish::Zombie, _) => {
+        let ending = match (reason, ended.how) {
+            (StopReason::Zombie, _) => {
                 out.extend([Effect::DroppedZombie(ended.job.clone()), Effect::Closed(ended.job)]);
                 return self.idle(out);
             }
-            (Wish::None | Wish::Cancel | Wish::Release | Wish::Expire, Run::Succeeded(result)) => {
-                Ending::Succeeded(result)
-            }
             (
-                Wish::Cancel,
+                StopReason::None | StopReason::Cancel | StopReason::Release | StopReason::Expire,
+                Run::Succeeded(result),
+            ) => Ending::Succeeded(result),
+            (
+                StopReason::Cancel,
                 Run::Failed(_) | Run::Invalid(_) | Run::Deferred(_) | Run::Aborted | Run::Lapsed,
             ) => Ending::Cancelled,
-            (Wish::None | Wish::Release | Wish::Expire, Run::Invalid(why)) => Ending::Invalid(why),
-            (Wish::None | Wish::Release | Wish::Expire, Run::Deferred(wait)) => Ending::Deferred(wait),
-            (Wish::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
-            (Wish::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
+            (StopReason::None | StopReason::Release | StopReason::Expire, Run::Invalid(why)) => {
+                Ending::Invalid(why)
+            }
+            (StopReason::None | StopReason::Release | StopReason::Expire, Run::Deferred(wait)) => {
+                Ending::Deferred(wait)
+            }
+            (StopReason::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
+            (StopReason::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
             // If the session is still alive, the attempt was stopped without a failure.
-            (Wish::None, Run::Lapsed) => Ending::Released,
-            (Wish::None, Run::Failed(error)) => Ending::Failed(error),
-            (Wish::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
+            (StopReason::None, Run::Lapsed) => Ending::Released,
+            (StopReason::None, Run::Failed(error)) => Ending::Failed(error),
+            (StopReason::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
         };
         self.report(*start, ending, Some(ended.ran), out);
     }
@@ -349,11 +354,11 @@ impl ExecutorPool {
                 (start.assignment, start.assignment_version) = (assignment, version);
                 self.end_waiting(job, Ending::Cancelled, out);
             }
-            Some(Phase::Running(start, wish)) if start.assignment.attempt == attempt => {
+            Some(Phase::Running(start, reason)) if start.assignment.attempt == attempt => {
                 (start.assignment, start.assignment_version) = (assignment, version);
-                if matches!(wish, Wish::None | Wish::Release | Wish::Expire) {
-                    let signalled = *wish != Wish::None;
-                    *wish = Wish::Cancel;
+                if matches!(reason, StopReason::None | StopReason::Release | StopReason::Expire) {
+                    let signalled = *reason != StopReason::None;
+                    *reason = StopReason::Cancel;
                     if !signalled {
                         out.push(Effect::Signal(job.clone(), attempt));
                     }
@@ -376,8 +381,8 @@ impl ExecutorPool {
 
     fn lapsed(&mut self, job: &JobId, attempt: u32, out: &mut Vec<Effect>) {
         match self.jobs.get_mut(job) {
-            Some(Phase::Running(start, wish @ Wish::None)) if start.assignment.attempt == attempt => {
-                *wish = Wish::Expire;
+            Some(Phase::Running(start, reason @ StopReason::None)) if start.assignment.attempt == attempt => {
+                *reason = StopReason::Expire;
                 out.push(Effect::Signal(job.clone(), attempt));
             }
             // It is stopping or has ended; a waiting attempt was handed back before.
@@ -393,11 +398,11 @@ impl ExecutorPool {
                 out.push(Effect::Closed(job));
                 self.idle(out);
             }
-            Some(Phase::Running(start, wish)) if start.assignment.attempt == attempt => {
-                if *wish == Wish::None {
+            Some(Phase::Running(start, reason)) if start.assignment.attempt == attempt => {
+                if *reason == StopReason::None {
                     out.push(Effect::Signal(job, attempt));
                 }
-                *wish = Wish::Zombie;
+                *reason = StopReason::Zombie;
             }
             // The reporter detects this and reports it.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
@@ -423,8 +428,8 @@ impl ExecutorPool {
 
     fn release_running(&mut self, out: &mut Vec<Effect>) {
         for (job, phase) in &mut self.jobs {
-            if let Phase::Running(start, wish @ Wish::None) = phase {
-                *wish = Wish::Release;
+            if let Phase::Running(start, reason @ StopReason::None) = phase {
+                *reason = StopReason::Release;
                 out.push(Effect::Signal(job.clone(), start.assignment.attempt));
             }
         }

@@ -65,7 +65,7 @@ fn reported(effects: &[Effect]) -> Option<&Ending> {
 }
 
 #[test]
-fn the_ending_depends_on_the_handlers_outcome_and_the_wish_to_stop() {
+fn the_ending_depends_on_the_handlers_outcome_and_the_reason_to_stop() {
     let (cancel, lapsed) = (cancel(0, 1, 3), Event::Lapsed(job(0), 1));
     let (invalid, later) = (Run::Invalid("x".into()), Run::Deferred(Duration::from_secs(9)));
     let success = Ending::Succeeded(result());
@@ -98,15 +98,15 @@ fn the_ending_depends_on_the_handlers_outcome_and_the_wish_to_stop() {
         (Some(Event::Zombie(job(0), 1)), Run::Succeeded(result()), None),
         (Some(Event::Zombie(job(0), 1)), failure, None),
     ];
-    for (wish, how, ending) in table {
+    for (stop, how, ending) in table {
         let mut machine = running();
-        if let Some(wish) = wish.clone() {
-            let effects = handle(&mut machine, wish);
+        if let Some(stop) = stop.clone() {
+            let effects = handle(&mut machine, stop);
             assert!(effects.contains(&Effect::Signal(job(0), 1)), "{effects:?}");
             assert_eq!(handle(&mut machine, Event::GraceOver(job(0), 1)), [Effect::Abort(job(0), 1)]);
         }
         let effects = handle(&mut machine, ended(0, how.clone()));
-        assert_eq!(reported(&effects), ending.as_ref(), "{wish:?} and {how:?}");
+        assert_eq!(reported(&effects), ending.as_ref(), "{stop:?} and {how:?}");
         assert_eq!(effects.contains(&Effect::DroppedZombie(job(0))), ending.is_none());
     }
 }

@@ -42,7 +42,7 @@ mod state;
 
 pub use event::{Drained, Effect, Ephemeral, Event, Stage};
 
-use state::{Check, Children, Drain, Draining, Say, State, Step, Then};
+use state::{Check, Children, Drain, Draining, State, Step, Then, Update};
 
 /// Maximum restarts within [`RESTART_WINDOW`]; more indicate a fault that a restart does not fix.
 pub const MAX_RESTARTS: usize = 5;
@@ -62,7 +62,7 @@ pub struct WorkerWing {
     state: State,
     /// Requested before the incarnation was serving.
     drain: Option<Drain>,
-    say: Say,
+    update: Update,
     restarts: VecDeque<Millis>,
     grace: Duration,
 }
@@ -71,7 +71,7 @@ impl WorkerWing {
     /// Creates the machine, which waits for a session. A drain by an operator has the grace period `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
-        Self { state: State::Away, drain: None, say: Say::Nothing, restarts: VecDeque::new(), grace }
+        Self { state: State::Away, drain: None, update: Update::Nothing, restarts: VecDeque::new(), grace }
     }
 
     /// Returns the stage of the incarnation.
@@ -109,8 +109,8 @@ impl WorkerWing {
             },
             Event::Idle => self.idle(out),
             Event::Drain(grace) => self.drain(now, grace, out),
-            Event::Anew => self.anew(),
-            Event::Said(outcome) => self.said(now, &outcome, out),
+            Event::Refresh => self.refresh(),
+            Event::RegistrationUpdated(outcome) => self.registration_updated(now, &outcome, out),
             Event::Look => match self.state {
                 State::Serving { check: Check::Seen, .. } => out.push(Effect::Read),
                 // A read is in flight or will be sent for another reason.
@@ -123,21 +123,21 @@ impl WorkerWing {
             },
             Event::Wake => self.wake(now, out),
         }
-        self.say(out);
+        self.update(out);
     }
 
-    fn anew(&mut self) {
-        self.say = match self.say {
-            Say::Nothing | Say::Wanted => Say::Wanted,
-            Say::Sent(version) | Say::SentBefore(version) => Say::SentBefore(version),
+    fn refresh(&mut self) {
+        self.update = match self.update {
+            Update::Nothing | Update::Wanted => Update::Wanted,
+            Update::Sent(version) | Update::SentBefore(version) => Update::SentBefore(version),
         }
     }
 
-    fn say(&mut self, out: &mut Vec<Effect>) {
+    fn update(&mut self, out: &mut Vec<Effect>) {
         // A new registration contains the current offer, and a leaving worker offers nothing.
-        if let (State::Serving { version, check: Check::Seen }, Say::Wanted) = (self.state, self.say) {
-            self.say = Say::Sent(version);
-            out.push(Effect::Say(version));
+        if let (State::Serving { version, check: Check::Seen }, Update::Wanted) = (self.state, self.update) {
+            self.update = Update::Sent(version);
+            out.push(Effect::UpdateRegistration(version));
         }
     }
 
@@ -154,7 +154,7 @@ impl WorkerWing {
     }
 
     fn register_anew(&mut self, out: &mut Vec<Effect>) {
-        (self.state, self.say) = (State::Registering(Step::Sent), Say::Nothing);
+        (self.state, self.update) = (State::Registering(Step::Sent), Update::Nothing);
         out.extend([Effect::Renew, Effect::Register]);
     }
 
@@ -177,7 +177,7 @@ impl WorkerWing {
                 out.push(Effect::Read);
                 // The worker never sees an assignment that was made and revoked while it was disconnected. A leader
                 // that considers it hung waits for a new write of the registration.
-                self.anew();
+                self.refresh();
             }
             State::Draining { step, .. } => {
                 if let Draining::Marking(_, children) = step {

@@ -62,23 +62,23 @@ fn a_registration_whose_reply_is_lost_is_read_back() {
 
 #[test]
 fn a_changed_offer_is_written_once_and_again_after_an_unknown_outcome() {
-    let said = |outcome| Event::Said(outcome);
+    let said = |outcome| Event::RegistrationUpdated(outcome);
     play(&[
-        (Event::Anew, &[]),
+        (Event::Refresh, &[]),
         (Event::Connected, REGISTER),
-        (Event::Anew, &[]),
-        (applied(), &[Effect::Start, Effect::Say(0)]),
-        (Event::Anew, &[]),
-        (said(Outcome::Applied(())), &[Effect::Say(1)]),
+        (Event::Refresh, &[]),
+        (applied(), &[Effect::Start, Effect::UpdateRegistration(0)]),
+        (Event::Refresh, &[]),
+        (said(Outcome::Applied(())), &[Effect::UpdateRegistration(1)]),
         (said(Outcome::Applied(())), &[]),
-        (Event::Anew, &[Effect::Say(2)]),
+        (Event::Refresh, &[Effect::UpdateRegistration(2)]),
         (Event::Disconnected, &[Effect::Hold]),
         (said(Outcome::Unknown), &[]),
         (Event::Reconnected, &[Effect::Read]),
-        (ours(3, false), &[Effect::Resume, Effect::Say(3)]),
+        (ours(3, false), &[Effect::Resume, Effect::UpdateRegistration(3)]),
         (said(Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })), &[]),
         (Event::Wake, &[Effect::Read]),
-        (ours(4, false), &[Effect::Resume, Effect::Say(4)]),
+        (ours(4, false), &[Effect::Resume, Effect::UpdateRegistration(4)]),
         (Event::Drain(GRACE), &[Effect::MarkDraining(4)]),
         (said(Outcome::Applied(())), &[]),
         (rejected(Reason::BadVersion), &[Effect::Read]),
@@ -120,8 +120,8 @@ fn writing_the_offer_does_not_erase_an_operators_mark() {
     play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
-        (Event::Anew, &[Effect::Say(0)]),
-        (Event::Said(Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })), &[]),
+        (Event::Refresh, &[Effect::UpdateRegistration(0)]),
+        (Event::RegistrationUpdated(Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })), &[]),
         (Event::Wake, &[Effect::Read]),
         (ours(1, true), &[Effect::Resume, Effect::Drain(UNTIL), Effect::Relist]),
     ]);
@@ -132,12 +132,12 @@ fn a_read_before_the_answer_to_an_offer_counts_its_version_once() {
     play(&[
         (Event::Connected, REGISTER),
         (applied(), &[Effect::Start]),
-        (Event::Anew, &[Effect::Say(0)]),
+        (Event::Refresh, &[Effect::UpdateRegistration(0)]),
         (Event::Look, &[Effect::Read]),
         (ours(1, false), &[]),
-        (Event::Said(Outcome::Applied(())), &[]),
+        (Event::RegistrationUpdated(Outcome::Applied(())), &[]),
         // Not at the version of a mark that an operator may have set since then.
-        (Event::Anew, &[Effect::Say(1)]),
+        (Event::Refresh, &[Effect::UpdateRegistration(1)]),
     ]);
 }
 
@@ -185,7 +185,7 @@ fn after_a_reconnection_children_resume_only_after_the_ephemeral_was_read() {
     ];
     let and = |last| [serving, &[last]].concat();
     // L8: a leader may consider the worker hung because of an assignment that the worker never saw.
-    play(&and((ours(0, false), &[Effect::Resume, Effect::Say(0)])));
+    play(&and((ours(0, false), &[Effect::Resume, Effect::UpdateRegistration(0)])));
     let anew = [Effect::Stop, Effect::Renew, Effect::Register];
     play(&and((Event::Read(Some(Ephemeral::Absent)), &anew)));
     play(&and((Event::Read(Some(Ephemeral::Foreign)), &anew)));
@@ -347,9 +347,9 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(ours(1, true)),
         1 => Just(Event::ChildDied),
         1 => Just(Event::Idle),
-        1 => Just(Event::Anew),
-        1 => Just(Event::Said(Outcome::Applied(()))),
-        1 => Just(Event::Said(Outcome::Unknown)),
+        1 => Just(Event::Refresh),
+        1 => Just(Event::RegistrationUpdated(Outcome::Applied(()))),
+        1 => Just(Event::RegistrationUpdated(Outcome::Unknown)),
         1 => Just(Event::Drain(GRACE)),
         2 => Just(Event::Look),
         2 => Just(Event::Wake),
@@ -383,7 +383,7 @@ proptest! {
                     | Effect::Hold
                     | Effect::Resume
                     | Effect::MarkDraining(_)
-                    | Effect::Say(_)
+                    | Effect::UpdateRegistration(_)
                     | Effect::Drain(_)
                     | Effect::Relist
                     | Effect::Retire

@@ -104,7 +104,7 @@ impl Hosting for ExecutorPool {
         let reporter = |msg| (Route::ExecutorToReporter, address.reporter(msg));
         let inbox = |msg| (Route::ExecutorToInbox, address.inbox(msg));
         let (route, msg) = match tell {
-            Tell::Begun(begun) => reporter(StatusReporterMsg::Begun(begun)),
+            Tell::Started(begun) => reporter(StatusReporterMsg::Started(begun)),
             Tell::Report(finished) => reporter(StatusReporterMsg::Report(finished)),
             Tell::Beat(event) => reporter(StatusReporterMsg::Beat(event)),
             Tell::Closed(jobs) => inbox(InboxWatcherMsg::Closed(jobs)),

@@ -155,7 +155,7 @@ impl Attempts {
             | Sent::HandBack(..)
             | Sent::Write(_)
             | Sent::Beat(_)
-            | Sent::Say(_)
+            | Sent::UpdateRegistration(_)
             | Sent::Retire(_) => self.commit(state, Author::Worker, stage::session(n), &sent.ops()),
             Sent::List | Sent::Read(_) | Sent::ReadBack(_) | Sent::ReadAssignments(_) | Sent::Look => {
                 Outcome::Applied(())

@@ -12,7 +12,7 @@ use bellwether_core::machine::assigner::{self, Assigner, Strategy};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
 use bellwether_core::machine::lease_watcher::{
-    self, LEASE_MARGIN, LOOK_AFTER, LeaseWatcher, Revocation, Stand,
+    self, LEASE_MARGIN, LeaseWatcher, READ_AFTER, Revocation, Stamp,
 };
 use bellwether_core::machine::worker_registry::membership::{self, Membership};
 use bellwether_core::machine::worker_registry::recovery::{self, Item, Orphan, Recovery, Stored};
@@ -164,7 +164,7 @@ impl Leader {
         let seen = held.into_iter().map(lease_watcher::Event::Seen);
         let heard: Vec<_> = seen.chain([lease_watcher::Event::Resync]).collect();
         heard.into_iter().for_each(|event| self.hear(zk, Heard::LeaseWatcher(event)));
-        for wait in [LOOK_AFTER, DEFAULT_LEASE + LEASE_MARGIN] {
+        for wait in [READ_AFTER, DEFAULT_LEASE + LEASE_MARGIN] {
             if let Some((now, _)) = self.wing.as_mut().and_then(|wing| wing.leases.as_mut()) {
                 *now = *now + wait;
             }
@@ -361,22 +361,24 @@ impl Leader {
     fn leases(&mut self, zk: &ZooKeeper, effect: lease_watcher::Effect, todo: &mut VecDeque<Heard>) {
         use lease_watcher::{Effect, Event};
         match effect {
-            Effect::Look(keys) => {
+            Effect::ReadAssignments(keys) => {
                 let look = |(worker, job): lease_watcher::AssignmentKey| {
-                    let stands = zk.value::<Assignment>(&path::assignment(worker, &job));
-                    let stand = stands.map(|(it, version)| (Stand { created: 1, version }, it.lease));
-                    ((worker, job), stand)
+                    let stamps = zk.value::<Assignment>(&path::assignment(worker, &job));
+                    let stamp = stamps.map(|(it, version)| (Stamp { created: 1, version }, it.lease));
+                    ((worker, job), stamp)
                 };
-                todo.push_back(Heard::LeaseWatcher(Event::Looked(keys.into_iter().map(look).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::AssignmentsRead(
+                    keys.into_iter().map(look).collect(),
+                )));
             }
-            Effect::Judge(keys) => {
+            Effect::ReadCases(keys) => {
                 let judge = |(worker, job): lease_watcher::AssignmentKey| lease_watcher::Case {
                     created: 1,
                     assignment: stored(zk, &path::assignment(worker, &job)),
                     record: stored(zk, &path::record(&job)),
                     key: (worker, job),
                 };
-                todo.push_back(Heard::LeaseWatcher(Event::Judged(keys.into_iter().map(judge).collect())));
+                todo.push_back(Heard::LeaseWatcher(Event::CasesRead(keys.into_iter().map(judge).collect())));
             }
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {

@@ -179,7 +179,7 @@ impl Worker {
     pub(crate) fn renew(&mut self, deeds: &mut Vec<Deed>) {
         let Running { job, attempt, .. } = self.run.clone().expect("a handler runs");
         self.now = self.now + DEFAULT_LEASE / 3;
-        let asked = beats::Event::Asked { job, attempt, renew: Some(DEFAULT_LEASE), progress: None };
+        let asked = beats::Event::Requested { job, attempt, renew: Some(DEFAULT_LEASE), progress: None };
         self.hear(Heard::Beats(asked), deeds);
     }
 
@@ -197,7 +197,7 @@ impl Worker {
                     let mut effects = Vec::new();
                     match &event {
                         executor_pool::Event::Start(starts) => {
-                            todo.push_back(Heard::Beats(beats::Event::Begun(
+                            todo.push_back(Heard::Beats(beats::Event::Started(
                                 starts.iter().map(begun).collect(),
                             )));
                         }

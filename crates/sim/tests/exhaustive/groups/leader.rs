@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
-use bellwether_core::machine::group_joiner::{Effect, Event, GroupJoiner, Look, MemberLocation, Rest, Sight};
+use bellwether_core::machine::group_joiner::{
+    Effect, Event, GroupJoiner, GroupState, Look, MemberLocation, OpenMember,
+};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
@@ -54,7 +56,7 @@ enum Moment {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Looking {
     group: GroupId,
-    sight: Sight,
+    state: GroupState,
     moment: Moment,
     open: BTreeSet<u32>,
 }
@@ -151,7 +153,7 @@ impl Leader {
         if look.read(zk) {
             self.looks.push_front(look);
         } else {
-            self.hear(zk, Event::Looked(look.group, Look::There(Box::new(look.sight))));
+            self.hear(zk, Event::Looked(look.group, Look::There(Box::new(look.state))));
         }
     }
 
@@ -174,11 +176,11 @@ impl Leader {
                 let Some((record, version)) = zk.value::<GroupRecord>(&path::group(&group)) else {
                     return Some(Event::Looked(group, Look::Absent));
                 };
-                let sight = Sight::new(record, version);
-                if matches!(sight.record.stage, Stage::Done { .. }) {
-                    return Some(Event::Looked(group, Look::There(Box::new(sight))));
+                let state = GroupState::new(record, version);
+                if matches!(state.record.stage, Stage::Done { .. }) {
+                    return Some(Event::Looked(group, Look::There(Box::new(state))));
                 }
-                self.looks.push_back(Looking { group, sight, moment: Moment::Places, open: BTreeSet::new() });
+                self.looks.push_back(Looking { group, state, moment: Moment::Places, open: BTreeSet::new() });
                 None
             }
             Effect::Commit(group, ops) => self.send(Write::Advance(group, ops)),
@@ -214,35 +216,35 @@ impl Leader {
 impl Looking {
     /// Runs the next read. Returns whether there is more to read.
     fn read(&mut self, zk: &ZooKeeper) -> bool {
-        let Self { group, sight, moment, open: by_number } = self;
+        let Self { group, state, moment, open: by_number } = self;
         match moment {
             Moment::Places => {
                 for (name, _) in zk.names(&path::group(group)) {
                     match path::parse_mark(name) {
-                        Some((Mark::Parent, end)) => sight.parent = Some(end),
-                        Some((Mark::Join, end)) => sight.join = Some(end),
-                        Some((Mark::Finish, end)) => sight.finish = Some(end),
+                        Some((Mark::Parent, end)) => state.parent = Some(end),
+                        Some((Mark::Join, end)) => state.join = Some(end),
+                        Some((Mark::Finish, end)) => state.finish = Some(end),
                         Some((Mark::Member(_), _)) | None => {}
                     }
                 }
-                sight.open = count(open(zk, group).len());
+                state.open = count(open(zk, group).len());
                 *moment = Moment::Marks;
                 true
             }
             Moment::Marks => {
-                sight.ended = count(ended(zk, group).len());
+                state.ended = count(ended(zk, group).len());
                 *by_number = open(zk, group);
                 *moment = Moment::Numbers;
-                Sight::wants_numbers(&sight.record, sight.ended)
+                GroupState::wants_numbers(&state.record, state.ended)
             }
             Moment::Numbers => {
                 let ended = ended(zk, group);
                 let open = by_number.iter().filter(|number| !ended.contains_key(number)).count();
-                let total = sight.record.total.unwrap_or(0);
-                sight.members = sight.record.closed.then_some(count(open + ended.len()));
-                sight.below = Some(count(ended.range(..total).count()));
-                (sight.open, sight.ended) = (count(by_number.len()), count(ended.len()));
-                sight.failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded).map(|(n, _)| n);
+                let total = state.record.total.unwrap_or(0);
+                state.members = state.record.closed.then_some(count(open + ended.len()));
+                state.below = Some(count(ended.range(..total).count()));
+                (state.open, state.ended) = (count(by_number.len()), count(ended.len()));
+                state.failed = ended.into_iter().find(|(_, end)| *end != End::Succeeded).map(|(n, _)| n);
                 false
             }
         }
@@ -263,7 +265,7 @@ pub(crate) fn ended(zk: &ZooKeeper, group: &GroupId) -> BTreeMap<u32, End> {
     zk.names(&marks).filter_map(|(name, _)| path::parse_member_mark(name)).collect()
 }
 
-fn rest(zk: &ZooKeeper, job: JobId) -> Rest {
+fn rest(zk: &ZooKeeper, job: JobId) -> OpenMember {
     let record = zk.value(&path::record(&job));
     let record = record.map_or(Stored::Absent, |(record, version)| Stored::Value(record, version));
     let location = match zk.value(&path::assignment(worker(), &job)) {
@@ -271,5 +273,5 @@ fn rest(zk: &ZooKeeper, job: JobId) -> Rest {
         Some((assignment, version)) => MemberLocation::Assigned(worker(), assignment, version),
         None => MemberLocation::Nowhere,
     };
-    Rest { job, record, location }
+    OpenMember { job, record, location }
 }

@@ -47,7 +47,7 @@ impl Requeue {
         let Start { job, assignment, assignment_version, record, version, asked: _ } = &self.start;
         let assigned = (assignment, *assignment_version);
         let read = (record.clone(), *version);
-        txn::take_back(job, worker, assigned, read, Ending::Released, &self.gone, wall).1
+        txn::reclaim(job, worker, assigned, read, Ending::Released, &self.gone, wall).1
     }
 
     /// Returns the hand-back to send after this answer to these [`ops`](Self::ops), if any: pass it to the machine.

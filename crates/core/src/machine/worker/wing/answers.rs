@@ -1,21 +1,21 @@
 //! Answers to writes and reads of the ephemeral: implements the table of the [parent module](super). An answer that no
 //! state waits for has no effect.
 
-use super::state::{Check, Children, Draining, Say, State, Step, Then};
+use super::state::{Check, Children, Draining, State, Step, Then, Update};
 use super::{Drained, Effect, Ephemeral, RETRY, WorkerWing};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
 
 impl WorkerWing {
-    pub(super) fn said(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
-        let sent = match self.say {
-            Say::Sent(version) | Say::SentBefore(version) => Some(version),
-            Say::Nothing | Say::Wanted => None,
+    pub(super) fn registration_updated(&mut self, now: Millis, outcome: &Outcome<()>, out: &mut Vec<Effect>) {
+        let sent = match self.update {
+            Update::Sent(version) | Update::SentBefore(version) => Some(version),
+            Update::Nothing | Update::Wanted => None,
         };
         let applied = sent.filter(|_| *outcome == Outcome::Applied(()));
-        self.say = match (applied, self.say) {
-            (Some(_), Say::Sent(_)) => Say::Nothing,
-            (_, Say::Nothing | Say::Wanted | Say::Sent(_) | Say::SentBefore(_)) => Say::Wanted,
+        self.update = match (applied, self.update) {
+            (Some(_), Update::Sent(_)) => Update::Nothing,
+            (_, Update::Nothing | Update::Wanted | Update::Sent(_) | Update::SentBefore(_)) => Update::Wanted,
         };
         match (&mut self.state, applied) {
             // A read may have seen this write already. Then `sent + 1` must not be added again: the next version may be

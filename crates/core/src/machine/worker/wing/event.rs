@@ -29,9 +29,9 @@ pub enum Event {
     /// Let running attempts finish within this time, hand back the rest, then leave.
     Drain(Duration),
     /// Write the registration again: the number of usable slots has changed, or a leader considers the worker hung.
-    Anew,
-    /// The outcome of an [`Effect::Say`].
-    Said(Outcome<()>),
+    Refresh,
+    /// The outcome of an [`Effect::UpdateRegistration`].
+    RegistrationUpdated(Outcome<()>),
     /// The ephemeral may have changed.
     Look,
     /// The time of an [`Effect::WakeAt`] has come.
@@ -75,8 +75,8 @@ pub enum Effect {
     Resume,
     /// Set `draining` in the ephemeral at this version.
     MarkDraining(i32),
-    /// Write the current offer into the ephemeral at this version: [`Event::Said`] follows.
-    Say(i32),
+    /// Write the current offer into the ephemeral at this version: [`Event::RegistrationUpdated`] follows.
+    UpdateRegistration(i32),
     /// Start the executor's drain with this deadline.
     Drain(Millis),
     /// Make the inbox watcher list the whole inbox.

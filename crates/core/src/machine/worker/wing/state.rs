@@ -59,7 +59,7 @@ pub(super) enum Then {
 
 /// State of the write of the worker's offer into its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Say {
+pub(super) enum Update {
     Nothing,
     Wanted,
     /// Written at this version of the registration.

@@ -94,12 +94,12 @@ pub struct Item {
     /// The job.
     pub job: JobId,
     /// The effect of the batch on the job.
-    pub fate: Fate,
+    pub outcome: OrphanOutcome,
 }
 
 /// The result for an orphan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Fate {
+pub enum OrphanOutcome {
     /// Its attempt is closed: as lost; as cancelled if a cancel was requested; as handed back if the assignment does
     /// not match the record.
     Closed {
@@ -319,23 +319,23 @@ fn decide(
     let quarantine = |why: String| {
         // After a rejection the note may already exist.
         let ops = if again { drop_assignment() } else { txn::quarantine(&job, worker, &why) };
-        (Fate::Quarantined(why), ops)
+        (OrphanOutcome::Quarantined(why), ops)
     };
-    let (fate, ops) = match (assignment, record) {
+    let (outcome, ops) = match (assignment, record) {
         (Stored::Absent, _) => return None,
-        (_, Stored::Absent) => (Fate::Stale, drop_assignment()),
+        (_, Stored::Absent) => (OrphanOutcome::Stale, drop_assignment()),
         (_, Stored::Unreadable(why)) => quarantine(format!("record: {why}")),
-        (_, Stored::Value(record, _)) if record.is_terminal() => (Fate::Stale, drop_assignment()),
+        (_, Stored::Value(record, _)) if record.is_terminal() => (OrphanOutcome::Stale, drop_assignment()),
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
             // An assignment that does not match the record is handed back without a loss, as its worker would do.
             let ending = if assignment.agrees(&record) { Ending::Lost } else { Ending::Released };
             let (assigned, read) = ((&assignment, assignment_version), (record, version));
-            let (record, ops) = txn::take_back(&job, worker, assigned, read, ending, gone, wall);
-            (Fate::Closed { closed: ClosedAttempt::of(&record), kind: record.kind }, ops)
+            let (record, ops) = txn::reclaim(&job, worker, assigned, read, ending, gone, wall);
+            (OrphanOutcome::Closed { closed: ClosedAttempt::of(&record), kind: record.kind }, ops)
         }
     };
-    Some((Item { job, fate }, ops))
+    Some((Item { job, outcome }, ops))
 }
 
 #[cfg(test)]

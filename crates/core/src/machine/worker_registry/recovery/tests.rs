@@ -89,7 +89,10 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
     let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: false };
     assert_eq!(
         after[0],
-        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
+        Effect::Closed(Item {
+            job: job("a"),
+            outcome: OrphanOutcome::Closed { kind: record().kind, closed }
+        })
     );
     assert_eq!(after[1], Effect::List(worker()));
 }
@@ -122,7 +125,10 @@ fn a_poison_job_is_dead_after_its_last_loss() {
     let closed = ClosedAttempt { how: AttemptEndKind::Lost, dead: true };
     assert_eq!(
         after[0],
-        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
+        Effect::Closed(Item {
+            job: job("a"),
+            outcome: OrphanOutcome::Closed { kind: record().kind, closed }
+        })
     );
 }
 
@@ -174,7 +180,10 @@ fn an_assignment_with_a_wrong_attempt_is_handed_back_without_a_loss() {
     let closed = ClosedAttempt { how: AttemptEndKind::Released, dead: false };
     assert_eq!(
         after[0],
-        Effect::Closed(Item { job: job("a"), fate: Fate::Closed { kind: record().kind, closed } })
+        Effect::Closed(Item {
+            job: job("a"),
+            outcome: OrphanOutcome::Closed { kind: record().kind, closed }
+        })
     );
 }
 

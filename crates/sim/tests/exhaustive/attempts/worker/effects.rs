@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::{self, Ended, Run};
-use bellwether_core::machine::worker::status_reporter::beats::{self, Begun};
+use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter;
 use bellwether_core::machine::worker::wing::{self, Stage};
 use bellwether_core::machine::worker::{Start, inbox_watcher};
@@ -21,9 +21,9 @@ impl Worker {
         use wing::Effect;
         match effect {
             Effect::Read => self.send(Sent::Look, todo),
-            Effect::Say(version) => {
+            Effect::UpdateRegistration(version) => {
                 let (path, data) = (path::worker(self.id), wire::encode(&kit::info(1)));
-                self.send(Sent::Say(vec![Op::Set { path, data, version }]), todo);
+                self.send(Sent::UpdateRegistration(vec![Op::Set { path, data, version }]), todo);
             }
             Effect::Hold => todo.extend(HOLD),
             Effect::Resume => {
@@ -180,8 +180,8 @@ impl Worker {
     }
 }
 
-pub(super) fn begun(start: &Start) -> Begun {
-    Begun {
+pub(super) fn begun(start: &Start) -> StartedAttempt {
+    StartedAttempt {
         job: start.job.clone(),
         assignment: start.assignment.clone(),
         version: start.assignment_version,

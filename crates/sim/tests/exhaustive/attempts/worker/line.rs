@@ -32,7 +32,7 @@ pub(crate) enum Sent {
     /// A read of its registration.
     Look,
     /// An update of its registration.
-    Say(Vec<Op>),
+    UpdateRegistration(Vec<Op>),
     Retire(Vec<Op>),
 }
 
@@ -42,7 +42,9 @@ impl Sent {
         match self {
             Self::Close(batch) => batch.ops().cloned().collect(),
             Self::Beat(batch) => batch.ops().cloned().collect(),
-            Self::HandBack(_, ops) | Self::Write(ops) | Self::Say(ops) | Self::Retire(ops) => ops.clone(),
+            Self::HandBack(_, ops) | Self::Write(ops) | Self::UpdateRegistration(ops) | Self::Retire(ops) => {
+                ops.clone()
+            }
             // A container is created by a separate write that no other request depends on.
             Self::List
             | Self::Read(_)
@@ -63,7 +65,7 @@ impl Sent {
             Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
             Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
             Self::Look => Heard::Life(wing::Event::Read(None)),
-            Self::Say(_) => Heard::Life(wing::Event::Said(unknown)),
+            Self::UpdateRegistration(_) => Heard::Life(wing::Event::RegistrationUpdated(unknown)),
             Self::Retire(_) => Heard::Life(wing::Event::Committed(unknown)),
             Self::List | Self::HandBack(..) | Self::Write(_) => return None,
         })
@@ -112,7 +114,7 @@ impl Worker {
                 });
                 Heard::Life(wing::Event::Read(Some(found)))
             }
-            Sent::Say(_) => Heard::Life(wing::Event::Said(outcome)),
+            Sent::UpdateRegistration(_) => Heard::Life(wing::Event::RegistrationUpdated(outcome)),
             Sent::Retire(_) => Heard::Life(wing::Event::Committed(outcome)),
             Sent::HandBack(requeue, ops) => {
                 Heard::InboxWatcher(inbox_watcher::Event::Refused(requeue.answered(&ops, &outcome)?))
@@ -155,7 +157,9 @@ impl Worker {
                     Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
                 }
                 Heard::Life(wing::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
-                Heard::Life(wing::Event::Said(_)) => Sent::Say(Vec::new()).unanswered(Outcome::Unknown),
+                Heard::Life(wing::Event::RegistrationUpdated(_)) => {
+                    Sent::UpdateRegistration(Vec::new()).unanswered(Outcome::Unknown)
+                }
                 Heard::Life(wing::Event::Committed(_)) => {
                     Sent::Retire(Vec::new()).unanswered(Outcome::Unknown)
                 }

@@ -53,7 +53,7 @@ enum Clock {
 
 /// The lease time to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Told {
+pub(super) enum LeaseNotice {
     Third,
     Lapsed,
 }
@@ -105,15 +105,15 @@ impl Lease {
         }
     }
 
-    pub(super) fn told(&mut self) -> Told {
+    pub(super) fn next_notice(&mut self) -> LeaseNotice {
         match self.clock {
             Clock::Nothing { .. } => {
                 self.clock = Clock::Third;
-                Told::Third
+                LeaseNotice::Third
             }
             Clock::Third | Clock::Lapsed => {
                 self.clock = Clock::Lapsed;
-                Told::Lapsed
+                LeaseNotice::Lapsed
             }
         }
     }

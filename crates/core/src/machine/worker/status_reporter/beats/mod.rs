@@ -46,7 +46,7 @@ use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
 use crate::txn::{Batch, Locus, Op};
 use crate::{path, wire};
-use lease::{Lease, Phase, Told};
+use lease::{Lease, LeaseNotice, Phase};
 
 /// Minimum interval between two writes of an attempt's progress: users look at most once a second.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -61,9 +61,9 @@ pub const RETRY: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// These attempts were handed to the executor.
-    Begun(Vec<Begun>),
+    Started(Vec<StartedAttempt>),
     /// A handler requests a write.
-    Asked {
+    Requested {
         /// The job.
         job: JobId,
         /// The attempt number.
@@ -93,7 +93,7 @@ pub enum Event {
 
 /// An attempt that begins.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Begun {
+pub struct StartedAttempt {
     /// The job.
     pub job: JobId,
     /// Its assignment.
@@ -201,8 +201,8 @@ impl Beats {
     /// Handles one event.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Begun(begun) => begun.into_iter().for_each(|begun| self.begun(begun, now, out)),
-            Event::Asked { job, attempt, renew, progress } => {
+            Event::Started(begun) => begun.into_iter().for_each(|begun| self.begun(begun, now, out)),
+            Event::Requested { job, attempt, renew, progress } => {
                 self.change(&job, attempt, |lease| lease.ask(renew, progress, now));
             }
             Event::Finished(finished) => self.finished(*finished, out),
@@ -233,8 +233,8 @@ impl Beats {
         self.arm(out);
     }
 
-    fn begun(&mut self, begun: Begun, now: Millis, out: &mut Vec<Effect>) {
-        let Begun { job, assignment, version, auto } = begun;
+    fn begun(&mut self, begun: StartedAttempt, now: Millis, out: &mut Vec<Effect>) {
+        let StartedAttempt { job, assignment, version, auto } = begun;
         let lease = Lease::new(assignment, version, auto, now);
         out.push(Effect::Until(job.clone(), lease.attempt(), lease.until()));
         self.forget(&job);
@@ -386,9 +386,9 @@ impl Beats {
                 self.alarms.remove(&(at, job));
                 continue;
             };
-            match self.change(&job, attempt, Lease::told) {
-                Some(Told::Third) => out.push(Effect::Third(job, attempt)),
-                Some(Told::Lapsed) => out.push(Effect::Lapsed(job, attempt)),
+            match self.change(&job, attempt, Lease::next_notice) {
+                Some(LeaseNotice::Third) => out.push(Effect::Third(job, attempt)),
+                Some(LeaseNotice::Lapsed) => out.push(Effect::Lapsed(job, attempt)),
                 None => {}
             }
         }

@@ -23,7 +23,7 @@ impl Worker {
     fn running(jobs: std::ops::Range<usize>, auto: bool) -> Self {
         let mut worker = Self::new();
         let begun = jobs.map(|n| begun(n, auto)).collect();
-        worker.on(Event::Begun(begun));
+        worker.on(Event::Started(begun));
         worker
     }
 
@@ -41,17 +41,17 @@ impl Worker {
     }
 
     fn says(&mut self, n: usize, what: &str) -> Vec<Effect> {
-        self.on(Event::Asked { job: job(n), attempt: 1, renew: None, progress: Some(said(what)) })
+        self.on(Event::Requested { job: job(n), attempt: 1, renew: None, progress: Some(said(what)) })
     }
 
     fn asks(&mut self, n: usize, lease: Duration) -> Vec<Effect> {
-        self.on(Event::Asked { job: job(n), attempt: 1, renew: Some(lease), progress: None })
+        self.on(Event::Requested { job: job(n), attempt: 1, renew: Some(lease), progress: None })
     }
 }
 
-fn begun(n: usize, auto: bool) -> Begun {
+fn begun(n: usize, auto: bool) -> StartedAttempt {
     let assignment = Assignment { lease: LEASE, ..assignment(1) };
-    Begun { job: job(n), assignment, version: 0, auto }
+    StartedAttempt { job: job(n), assignment, version: 0, auto }
 }
 
 fn said(what: &str) -> Progress {
@@ -297,7 +297,7 @@ fn answers_for_an_earlier_attempt_are_dropped() {
     let batch = sent(worker.after(THIRD));
     worker.on(Event::Over(job(0), 1));
     let again = Assignment { attempt: 2, ..begun(0, true).assignment };
-    worker.on(Event::Begun(vec![Begun { assignment: again, ..begun(0, true) }]));
+    worker.on(Event::Started(vec![StartedAttempt { assignment: again, ..begun(0, true) }]));
     assert_eq!(worker.on(Event::Committed(batch, Outcome::Applied(()))), []);
     assert_eq!(worker.on(Event::Over(job(0), 1)), []);
     assert_eq!(worker.machine.len(), 1);
@@ -310,7 +310,7 @@ fn the_timer_is_armed_only_for_the_earliest_time() {
     for n in 0..1_000 {
         worker.now = Millis(n as u64);
         let mut out = Vec::new();
-        worker.machine.handle(worker.now, Event::Begun(vec![begun(n, true)]), &mut out);
+        worker.machine.handle(worker.now, Event::Started(vec![begun(n, true)]), &mut out);
         armed += out.iter().filter(|effect| matches!(effect, Effect::WakeAt(_))).count();
         worker.on(finished(n));
     }

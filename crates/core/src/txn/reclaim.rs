@@ -11,7 +11,7 @@ use crate::time::WallMillis;
 /// Fenced by both versions, so that a concurrent renewal or cancel wins. The [`gone`](super::gone_part) parts of the
 /// job's end are left out. Returns the record as the transaction writes it, and the transaction.
 #[must_use]
-pub fn take_back(
+pub fn reclaim(
     job: &JobId,
     worker: WorkerId,
     (assignment, assignment_version): (&Assignment, i32),

@@ -12,14 +12,14 @@ pub enum Look {
     /// The look was not answered.
     NotAnswered,
     /// The group.
-    There(Box<Sight>),
+    There(Box<GroupState>),
 }
 
 /// The state of a group. The reads have an order: first the record, so that a decision committed at its version is
 /// fenced against later changes; then the marks of the other jobs; then the places; then the marks of the members. A
 /// member that ends in the meantime is counted twice, but never missed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Sight {
+pub struct GroupState {
     /// The record.
     pub record: GroupRecord,
     /// Its version.
@@ -43,7 +43,7 @@ pub struct Sight {
     pub below: Option<u32>,
 }
 
-impl Sight {
+impl GroupState {
     /// Creates the state of a group without members.
     #[must_use]
     pub fn new(record: GroupRecord, version: i32) -> Self {

@@ -29,7 +29,7 @@ pub struct Cursor {
 
 /// A member that has a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Rest {
+pub struct OpenMember {
     /// The job.
     pub job: JobId,
     /// Its record.
@@ -64,7 +64,12 @@ pub(super) struct Pass {
 impl Pass {
     /// Handles members that were found; more may follow from `next` on. Returns the groups of sub-jobs that they wait
     /// for.
-    pub(super) fn found(&mut self, rest: Vec<Rest>, next: Option<Cursor>, at: WallMillis) -> Vec<GroupId> {
+    pub(super) fn found(
+        &mut self,
+        rest: Vec<OpenMember>,
+        next: Option<Cursor>,
+        at: WallMillis,
+    ) -> Vec<GroupId> {
         self.next = next;
         self.ended.clear();
         let mut nested = Vec::new();
@@ -132,7 +137,7 @@ enum Cancel {
     Missed,
 }
 
-impl Rest {
+impl OpenMember {
     fn cancel(self, at: WallMillis) -> Cancel {
         let Self { job, record, location } = self;
         let (record, version) = match record {
