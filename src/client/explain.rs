@@ -9,9 +9,6 @@ use std::fmt;
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::json;
 
 use super::Client;
 use super::cluster::Cluster;
@@ -337,51 +334,4 @@ impl fmt::Display for Why {
 
 fn names(tags: &[Tag]) -> String {
     tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// `id`, `state`, `why`, `sentence`, and the values in the sentence.
-impl Serialize for Explanation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let at = |at: &WallMillis| rfc3339(*at);
-        let details = match &self.why {
-            Why::UnknownKind { kind } => json!({ "kind": kind }),
-            Why::Tags { kind, tags, missing } => json!({ "kind": kind, "tags": tags, "missing": missing }),
-            Why::Paused { kind, pause } => {
-                json!({ "kind": kind, "by": pause.by, "since": pause.since.as_ref().map(at) })
-            }
-            Why::Draining { workers } => json!({ "workers": workers }),
-            Why::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
-            Why::Shunned { workers } => {
-                let shunned = workers.iter().map(
-                    |(worker, node, until)| json!({ "worker": worker, "node": node, "until": at(until) }),
-                );
-                json!({ "workers": shunned.collect::<Vec<_>>() })
-            }
-            Why::NotBefore { at: not_before } => json!({ "not_before": at(not_before) }),
-            Why::Backoff { until, failures, error } => {
-                json!({ "until": at(until), "failures": failures, "error": error })
-            }
-            Why::Overdue { at: expired } => json!({ "expired_at": at(expired) }),
-            Why::Behind { lane, job, status } => json!({ "lane": lane, "behind": job, "status": status }),
-            Why::Running { worker, node, attempt, since, cancel_requested } => json!({
-                "worker": worker, "node": node, "attempt": attempt, "since": since.as_ref().map(at),
-                "cancel_requested": cancel_requested,
-            }),
-            Why::WorkerLost { worker } => json!({ "worker": worker }),
-            Why::Quarantined { note } => json!({ "note": note }),
-            Why::Over { at: ended, error } => {
-                json!({ "finished_at": ended.as_ref().map(at), "error": error })
-            }
-            Why::NoLeader | Why::NoTurn | Why::Assignment | Why::Nowhere => json!({}),
-        };
-        let mut document = serializer.serialize_map(None)?;
-        document.serialize_entry("id", &self.id)?;
-        document.serialize_entry("state", &self.state)?;
-        document.serialize_entry("why", self.why.as_str())?;
-        document.serialize_entry("sentence", &self.why.to_string())?;
-        for (name, value) in details.as_object().into_iter().flatten() {
-            document.serialize_entry(name, value)?;
-        }
-        document.end()
-    }
 }

@@ -110,11 +110,7 @@ struct Explained {
 
 impl Explained {
     async fn why(&self, job: &JobId) -> Why {
-        let explanation = self.client.explain(job).await.unwrap();
-        let document = serde_json::to_value(&explanation).unwrap();
-        assert_eq!(document["why"], explanation.why.as_str());
-        assert_eq!(document["sentence"], explanation.why.to_string());
-        explanation.why
+        self.client.explain(job).await.unwrap().why
     }
 }
 

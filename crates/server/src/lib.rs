@@ -8,12 +8,13 @@
 //! | [`http`] | the HTTP gateway |
 //! | [`builtin`] | the job kinds that every `bellwether node` can run |
 //! | [`metrics`] | the Prometheus exporter |
-//! | [`bench`] | the benchmark behind `bellwether bench` |
+//! | [`mod@bench`] | the benchmark behind `bellwether bench` |
 #![forbid(unsafe_code)]
 
 pub mod bench;
 pub mod builtin;
 mod cli;
+mod document;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;

@@ -20,7 +20,6 @@ mod hub;
 use std::sync::{Arc, PoisonError, Weak};
 
 use bellwether_core::name::{JobId, Kind, WorkerId};
-use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
@@ -35,7 +34,7 @@ pub const RING: usize = 4_096;
 pub const MAX_PENDING: usize = 16_384;
 
 /// A job changed its state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The job.
     pub job: JobId,

@@ -13,14 +13,11 @@ use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
 use bellwether_zk::Node;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 
 use super::super::Client;
 use super::super::error::Error;
 use super::super::list::PARENTS_AT_ONCE;
 use super::super::page::{CursorError, MAX_PAGE};
-use super::super::timestamp::rfc3339;
 use super::decode;
 use super::view::{GroupStage, GroupView};
 
@@ -51,22 +48,6 @@ pub struct GroupSaid {
     pub created_at: WallMillis,
     /// When it was done, by the leader's clock.
     pub done_at: Option<WallMillis>,
-}
-
-/// A document; times are RFC 3339 in UTC.
-impl Serialize for GroupSummary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let said = self.said.as_ref();
-        let mut document = serializer.serialize_struct("GroupSummary", 7)?;
-        document.serialize_field("id", self.id.as_str())?;
-        document.serialize_field("kind", &said.map(|said| &said.kind))?;
-        document.serialize_field("stage", said.map_or("unreadable", |said| said.stage.as_str()))?;
-        document.serialize_field("total", &said.and_then(|said| said.total))?;
-        document.serialize_field("parent", &said.and_then(|said| said.parent.as_ref()))?;
-        document.serialize_field("created_at", &said.map(|said| rfc3339(said.created_at)))?;
-        document.serialize_field("done_at", &said.and_then(|said| said.done_at).map(rfc3339))?;
-        document.end()
-    }
 }
 
 /// A page of groups.

@@ -90,7 +90,12 @@ impl Cluster {
         let name = leader.node.to_string();
         self.kill(&name)?;
         let killed = Instant::now();
-        self.told(bar, format!("kill -9 of {name} (leader and worker) after {at} jobs; started again after the takeover"));
+        self.told(
+            bar,
+            format!(
+                "kill -9 of {name} (leader and worker) after {at} jobs; started again after the takeover"
+            ),
+        );
         let next = self.leader_after(leader.epoch).await?;
         let took = killed.elapsed();
         self.term(&next, format!("took over {:.2} s after the kill", took.as_secs_f64()));
