@@ -47,7 +47,7 @@ mod tests {
     ];
 
     #[test]
-    fn any_payload_of_a_stock_kind_is_accepted_or_fails_the_attempt() {
+    fn any_payload_of_a_built_in_kind_is_accepted_or_fails_the_attempt() {
         Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "builtin").exercise(
             MUTANTS,
             &JSON,

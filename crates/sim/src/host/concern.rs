@@ -12,7 +12,7 @@ use bellwether_keeper::proto::{EventKind, Request, WatchedEvent};
 use super::context::{Context, Out};
 use super::{Msg, requests};
 use crate::zk::Zk;
-use crate::zk::ask;
+use crate::zk::protocol;
 
 /// How this host connects a concern to its neighbours.
 pub(crate) trait Hosting: Concern {
@@ -137,7 +137,7 @@ impl<C: Hosting> Hosted<C> {
                     let stamp = self.stamps.watch(key);
                     let mail = move |msg| C::mail(address, Mail::stamped(stamp.clone(), msg));
                     let told = mail.clone();
-                    let there = move |answer| exists(ask::found(answer)).map_or(Msg::Nothing, told);
+                    let there = move |answer| exists(protocol::found(answer)).map_or(Msg::Nothing, told);
                     let changed = move || mail(changed);
                     cx.out.push(Out::Glance { zk, path, there: Box::new(there), changed: Box::new(changed) });
                 }
@@ -174,26 +174,30 @@ fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, address: C::Address, ask: A
         zk: Zk,
         address: C::Address,
         request: Request,
-        decode: fn(ask::Answer) -> A,
+        decode: fn(protocol::Answer) -> A,
         then: Answer<A, C::Msg>,
     ) {
         cx.ask(zk, request, move |answered| answer::<C>(address, then(decode(answered))));
     }
     match ask {
         Ask::Commit(commit) => {
-            let request = ask::commit(commit.ops());
+            let request = protocol::commit(commit.ops());
             cx.ask(zk, request, move |answered| {
-                answer::<C>(address, commit.answered(ask::written(answered)))
+                answer::<C>(address, commit.answered(protocol::written(answered)))
             });
         }
         Ask::Container(path, then) => {
-            read::<C, _>(cx, zk, address, ask::create_container(path), ask::written, then);
+            read::<C, _>(cx, zk, address, protocol::create_container(path), protocol::written, then);
         }
-        Ask::Get(path, then) => read::<C, _>(cx, zk, address, ask::get(path), ask::got, then),
-        Ask::Children(path, then) => read::<C, _>(cx, zk, address, ask::children(path), ask::listed, then),
-        Ask::GetMany(paths, then) => read::<C, _>(cx, zk, address, ask::get_many(paths), ask::got_many, then),
+        Ask::Get(path, then) => read::<C, _>(cx, zk, address, protocol::get(path), protocol::got, then),
+        Ask::Children(path, then) => {
+            read::<C, _>(cx, zk, address, protocol::children(path), protocol::listed, then)
+        }
+        Ask::GetMany(paths, then) => {
+            read::<C, _>(cx, zk, address, protocol::get_many(paths), protocol::got_many, then)
+        }
         Ask::ChildrenMany(paths, then) => {
-            read::<C, _>(cx, zk, address, ask::children_many(paths), ask::listed_many, then);
+            read::<C, _>(cx, zk, address, protocol::children_many(paths), protocol::listed_many, then);
         }
     }
 }

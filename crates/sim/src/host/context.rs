@@ -12,9 +12,9 @@ use super::Msg;
 use crate::history::{EventKind, Leading};
 use crate::runtime::Task;
 use crate::workload::Env;
-use crate::zk::ask::{self, Answer};
 use crate::zk::library::Changed;
 use crate::zk::library::{Heard, Then};
+use crate::zk::protocol::{self, Answer};
 use crate::zk::{Published, View, Zk};
 
 /// One output.
@@ -165,7 +165,7 @@ impl Context<'_> {
         set: impl FnOnce(bool) -> Msg + 'static,
         heard: impl Fn(&WatchedEvent) -> Msg + 'static,
     ) {
-        let set: Then<Msg> = Box::new(|answer| set(ask::answered(answer).is_ok()));
+        let set: Then<Msg> = Box::new(|answer| set(protocol::answered(answer).is_ok()));
         self.out.push(Out::Watch { zk, path: path.to_owned(), set, heard: Box::new(heard) });
     }
 }

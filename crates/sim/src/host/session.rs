@@ -16,7 +16,7 @@ use bellwether_actors::{Concern, Mail};
 use super::Msg;
 use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Out, Route};
-use crate::zk::ask::{self, Answer};
+use crate::zk::protocol::{self, Answer};
 use crate::zk::{Published, Zk};
 
 /// The concern, with the types that this host passes through it.
@@ -123,7 +123,8 @@ impl Hosting for Supervisor {
             }
             Tell::Heartbeat(generation) => {
                 // The round trip is used only as a metric.
-                let round_trip = |answer: Answer| ask::answered(answer).is_ok().then_some(Duration::ZERO);
+                let round_trip =
+                    |answer: Answer| protocol::answered(answer).is_ok().then_some(Duration::ZERO);
                 let then = move |answer| to(life, SessionMsg::Answered(generation, round_trip(answer)));
                 cx.out.push(Out::Heartbeat { zk: zk(), then: Box::new(then) });
             }

@@ -15,7 +15,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::{Shared, Want};
 use crate::zk::Zk;
-use crate::zk::ask::{self, Answer};
+use crate::zk::protocol::{self, Answer};
 
 /// One session of a process. It does not become a handle to a later session.
 pub(super) struct Session {
@@ -42,27 +42,27 @@ async fn received(answer: oneshot::Receiver<Answer>) -> Answer {
 
 impl Requests for Session {
     fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>> {
-        self.ask(ask::commit(&ops), ask::written)
+        self.ask(protocol::commit(&ops), protocol::written)
     }
 
     fn create_container(&self, path: String) -> Reply<Outcome<()>> {
-        self.ask(ask::create_container(path), ask::written)
+        self.ask(protocol::create_container(path), protocol::written)
     }
 
     fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>> {
-        self.ask(ask::create_sequential(prefix, data), ask::created)
+        self.ask(protocol::create_sequential(prefix, data), protocol::created)
     }
 
     fn sync(&self, path: String) -> Reply<ReadResult<()>> {
-        self.ask(Request::Sync { path }, ask::answered)
+        self.ask(Request::Sync { path }, protocol::answered)
     }
 
     fn get(&self, path: String) -> Reply<ReadResult<Option<Node>>> {
-        self.ask(ask::get(path), ask::got)
+        self.ask(protocol::get(path), protocol::got)
     }
 
     fn children(&self, path: String) -> Reply<ReadResult<Option<Vec<String>>>> {
-        self.ask(ask::children(path), ask::listed)
+        self.ask(protocol::children(path), protocol::listed)
     }
 
     fn get_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Node>>>> {
@@ -70,14 +70,14 @@ impl Requests for Session {
         if paths.is_empty() {
             return Box::pin(ready(Ok(Vec::new())));
         }
-        self.ask(ask::get_many(paths), ask::got_many)
+        self.ask(protocol::get_many(paths), protocol::got_many)
     }
 
     fn children_many(&self, paths: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>> {
         if paths.is_empty() {
             return Box::pin(ready(Ok(Vec::new())));
         }
-        self.ask(ask::children_many(paths), ask::listed_many)
+        self.ask(protocol::children_many(paths), protocol::listed_many)
     }
 }
 
@@ -93,29 +93,31 @@ impl Port for Session {
     }
 
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
-        self.ask(ask::commit(transaction.ops()), ask::written)
+        self.ask(protocol::commit(transaction.ops()), protocol::written)
     }
 
     fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>> {
         if !self.is_connected() {
-            return Box::pin(ready(ask::answered(Answer::NotSent).map(|()| unreachable!("it was not sent"))));
+            return Box::pin(ready(
+                protocol::answered(Answer::NotSent).map(|()| unreachable!("it was not sent")),
+            ));
         }
         let ((set, answered), (changes, heard)) = (oneshot::channel(), mpsc::unbounded());
         self.shared.want(Want::Watch { zk: self.zk, path, set, changes });
         Box::pin(async move {
-            ask::answered(received(answered).await)?;
+            protocol::answered(received(answered).await)?;
             Ok(Box::new(Changes(heard)) as Box<dyn Watch>)
         })
     }
 
     fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
         if !self.is_connected() {
-            return Box::pin(ready(ask::got(Answer::NotSent).map(|_| None)));
+            return Box::pin(ready(protocol::got(Answer::NotSent).map(|_| None)));
         }
         let ((answer, answered), (changed, change)) = (oneshot::channel(), oneshot::channel());
         self.shared.want(Want::Glance { zk: self.zk, path, answer, changed });
         Box::pin(async move {
-            let node = ask::got(received(answered).await)?;
+            let node = protocol::got(received(answered).await)?;
             // The sender is dropped when the session ends.
             let glance: Glance = Box::pin(change.map(|_| ()));
             Ok(node.map(|node| (node, glance)))

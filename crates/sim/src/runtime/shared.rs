@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 
 use super::lock;
 use crate::host::context::WALL_MS;
-use crate::zk::ask::Answer;
+use crate::zk::protocol::Answer;
 use crate::zk::{Published, View, Zk};
 
 /// A request of a task to the world, recorded during a poll.

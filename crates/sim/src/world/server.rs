@@ -17,8 +17,8 @@ use bellwether_keeper::store::{Change, Snapshot};
 use super::Up;
 use crate::history::{EventKind, TxnOp};
 use crate::host::context::WALL_MS;
-use crate::zk::ask;
 use crate::zk::library::Conn;
+use crate::zk::protocol;
 
 pub(super) struct Server {
     config: Config,
@@ -90,7 +90,7 @@ impl Server {
         });
         let parts = top.chain(buckets.map(empty)).chain(retention);
         let ops: Vec<_> = parts.chain(schedules).chain([layout]).collect();
-        take(self.handle(0, conn, Up::Request(1, ask::commit(&ops))));
+        take(self.handle(0, conn, Up::Request(1, protocol::commit(&ops))));
         take(self.handle(0, conn, Up::Request(2, Request::CloseSession)));
         history
     }

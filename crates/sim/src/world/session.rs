@@ -19,8 +19,8 @@ use super::supervisor::Followed;
 use super::{Down, Incoming, Peer, Up, World};
 use crate::host::{Msg, Route, session};
 use crate::zk::Zk;
-use crate::zk::ask::{self, Answer};
 use crate::zk::library::{Changed, Conn, Heard, Library, State, Then};
+use crate::zk::protocol::{self, Answer};
 
 /// The connection attempts of one process.
 #[derive(Debug, Default)]
@@ -178,7 +178,7 @@ impl World {
         let (peer, now_us) = (&mut self.peers[at], self.now_us);
         let generation = peer.library.view.generation;
         let xid = peer.library.sending(now_us, Some(Box::new(move |_| Msg::Opened(generation))));
-        self.send_up(conn, Up::Request(xid, ask::get(bellwether_core::path::LAYOUT.to_owned())));
+        self.send_up(conn, Up::Request(xid, protocol::get(bellwether_core::path::LAYOUT.to_owned())));
     }
 
     pub(super) fn opened(&mut self, at: usize, generation: u64) {
@@ -197,7 +197,7 @@ impl World {
         if let Some(conn) = serves(&self.peers[at].library, zk) {
             self.put_peer(self.now_us + self.timeout_us() * 2 / 5, at, Incoming::Silence(conn));
         }
-        self.ask(at, zk, ask::exists("/".to_owned(), false), then);
+        self.ask(at, zk, protocol::exists("/".to_owned(), false), then);
     }
 
     pub(super) fn silence(&mut self, at: usize, conn: Conn) {
@@ -317,7 +317,7 @@ impl World {
             set(answer)
         };
         let xid = library.sending(now_us, Some(Box::new(then)));
-        self.send_up(conn, Up::Request(xid, ask::watch(path)));
+        self.send_up(conn, Up::Request(xid, protocol::watch(path)));
     }
 
     pub(super) fn peek(&mut self, at: usize, zk: Zk, path: String, then: Then<Msg>, changed: Changed) {
@@ -333,7 +333,7 @@ impl World {
             then(answer)
         };
         let xid = library.sending(now_us, Some(Box::new(then)));
-        self.send_up(conn, Up::Request(xid, ask::get_and_watch(path)));
+        self.send_up(conn, Up::Request(xid, protocol::get_and_watch(path)));
     }
 
     pub(super) fn glance(
@@ -352,7 +352,7 @@ impl World {
         };
         library.glance(path.clone(), changed);
         let xid = library.sending(now_us, Some(there));
-        self.send_up(conn, Up::Request(xid, ask::exists(path, true)));
+        self.send_up(conn, Up::Request(xid, protocol::exists(path, true)));
     }
 }
 

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use bellwether_keeper::proto::{Reply, Request, WatchedEvent};
 use futures::channel::oneshot;
 
-use super::ask::Answer;
+use super::protocol::Answer;
 use super::{View, Zk};
 
 /// The number of a connection; never reused.

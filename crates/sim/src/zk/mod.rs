@@ -1,13 +1,13 @@
 //! `bellwether-zk` in virtual time, as the actors use it.
 //!
-//! * [`ask`]: the methods of a session. A request is sent when its method is called, or is rejected immediately if the
-//!   session is known not to be connected. The result is an [`Outcome`](bellwether_core::outcome::Outcome), or the
-//!   reply to a read.
+//! * [`protocol`]: the requests of a session's methods, and the [`Outcome`](bellwether_core::outcome::Outcome) or the
+//!   value of each reply. A request is sent when its method is called, or is rejected immediately if the session is
+//!   known not to be connected.
 //! * [`library`]: the client library: connections, requests in flight, watches, the end of a session as its client sees
 //!   it.
 
-pub(crate) mod ask;
 pub(crate) mod library;
+pub(crate) mod protocol;
 
 /// A handle to a session. It does not become a handle to a later session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

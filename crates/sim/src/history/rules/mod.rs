@@ -9,32 +9,32 @@ mod accepted;
 mod attempts;
 mod bounded_calls;
 mod cancelled;
-mod certain;
 mod clean_end;
 mod cut_off;
 mod drained_soon;
 mod draining;
 mod due_ticks;
 mod epochs;
+mod failed_submissions;
 mod fenced;
 #[cfg(test)]
 mod fixture;
+mod group_progress;
 mod ids;
 mod join_runs;
-mod joined;
 mod joins;
 mod lane_order;
 mod lane_runs;
 mod leader_soon;
 mod leases;
 mod no_idling;
+mod no_sweep_waits;
 mod one_end;
 mod one_leader;
 mod paused;
 mod pauses;
 mod payloads;
 mod places;
-mod prompt;
 mod recovered_soon;
 mod removals;
 mod runs;
@@ -80,7 +80,11 @@ fn new<P: Predicate + Default + 'static>() -> Box<dyn Predicate> {
 /// All rules.
 pub const RULES: &[Rule] = &[
     rule("S1", "an acknowledged job has a record until its retention is over", new::<accepted::Accepted>),
-    rule("S1", "a submission answered as failed creates no job", new::<certain::Certain>),
+    rule(
+        "S1",
+        "a submission answered as failed creates no job",
+        new::<failed_submissions::FailedSubmissions>,
+    ),
     rule(
         "S1",
         "an open job is in one place and has its turn; a terminal job has neither",
@@ -114,7 +118,7 @@ pub const RULES: &[Rule] = &[
     rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job that can run ends", new::<settled::Settled>),
-    rule("L3", "every group that can advance does", new::<joined::Joined>),
+    rule("L3", "every group that can advance does", new::<group_progress::GroupProgress>),
     rule("L4", "each due tick is handled", new::<due_ticks::DueTicks>),
     rule("L5", "a pause ends before the trust ends", new::<pauses::Pauses>),
     rule("L6", "resources are released", new::<clean_end::CleanEnd>),
@@ -125,5 +129,5 @@ pub const RULES: &[Rule] = &[
         new::<no_idling::NoIdling>,
     ),
     rule("L9", "a draining worker leaves", new::<drained_soon::DrainedSoon>),
-    rule("L10", "without faults, no job waits for a sweep", new::<prompt::Prompt>),
+    rule("L10", "without faults, no job waits for a sweep", new::<no_sweep_waits::NoSweepWaits>),
 ];

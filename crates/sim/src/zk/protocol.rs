@@ -1,4 +1,4 @@
-//! The methods of a session: converts core's operations to requests, and replies to outcomes.
+//! Converts core's operations to requests, and replies to outcomes.
 
 use std::sync::Arc;
 

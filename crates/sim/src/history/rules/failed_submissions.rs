@@ -12,7 +12,7 @@ use crate::history::event::{Answer, Call, EventKind};
 use crate::history::truth::Spot;
 
 #[derive(Default)]
-pub(super) struct Certain {
+pub(super) struct FailedSubmissions {
     submitted: BTreeMap<JobId, Submitted>,
 }
 
@@ -22,7 +22,7 @@ struct Submitted {
     failed: bool,
 }
 
-impl Predicate for Certain {
+impl Predicate for FailedSubmissions {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
             if let (Spot::Record(job), None) = (&change.spot, &change.before)

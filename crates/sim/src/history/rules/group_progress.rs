@@ -18,12 +18,12 @@ use crate::history::truth::Spot;
 const LATE: u64 = 30_000;
 
 #[derive(Default)]
-pub(super) struct Joined {
+pub(super) struct GroupProgress {
     /// When each group last changed.
     since: BTreeMap<GroupId, u64>,
 }
 
-impl Predicate for Joined {
+impl Predicate for GroupProgress {
     fn observe(&mut self, step: &Step<'_>, world: &World, _: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
             let group = match &change.spot {

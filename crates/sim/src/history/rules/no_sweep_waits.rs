@@ -29,7 +29,7 @@ const EVERY: u64 = 1_000;
 type Run = (WorkerId, JobId, u32, u32);
 
 #[derive(Default)]
-pub(super) struct Prompt {
+pub(super) struct NoSweepWaits {
     next: u64,
     /// Time of the last change that may lose a hint.
     quiet_since: u64,
@@ -49,7 +49,7 @@ pub(super) struct Prompt {
     could_be_written: Waiting<(Run, u8)>,
 }
 
-impl Predicate for Prompt {
+impl Predicate for NoSweepWaits {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         match step.event {
             EventKind::Leadership { node, state, epoch, .. } => {
@@ -96,7 +96,7 @@ impl Predicate for Prompt {
     }
 }
 
-impl Prompt {
+impl NoSweepWaits {
     fn look(&mut self, world: &World, found: &mut Found<'_>) {
         let healed = world.healed.filter(|_| world.is_led());
         let Some(healed) = healed else {
