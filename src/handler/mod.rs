@@ -70,6 +70,9 @@ pub type Registered = worker::Registered<JobContext>;
 /// The validated handlers of a node, one per kind.
 pub type Registry = worker::Registry<JobContext>;
 
+/// Runs before an invalid job is closed: see [`Handlers::on_invalid`].
+pub type OnInvalid = worker::OnInvalid<JobContext>;
+
 /// The handlers of a node, one per kind.
 ///
 /// A kind that is malformed or has two handlers is reported by [`Handlers::build`], which a node calls when it
@@ -282,6 +285,7 @@ impl Handlers {
 
 /// The argument of a finished handler: see [`Handlers::finished`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finished {
     /// The job whose sub-jobs have ended.
     pub parent: JobView,

@@ -82,13 +82,13 @@ pub struct ScheduleRecordView {
     pub last_passed: Option<Passed>,
 }
 
-impl From<ScheduleRecord> for ScheduleRecordView {
-    fn from(record: ScheduleRecord) -> Self {
+impl ScheduleRecordView {
+    fn new(record: ScheduleRecord) -> Self {
         let calendar = record.spec.when.calendar().ok();
         let next = calendar.and_then(|calendar| record.next(&calendar));
         let template = record.spec.template;
         Self {
-            when: record.spec.when.into(),
+            when: When::of(record.spec.when),
             misfire: record.spec.misfire,
             grace: record.spec.grace,
             overlap: record.spec.overlap,
@@ -104,7 +104,7 @@ impl From<ScheduleRecord> for ScheduleRecordView {
             ticked: record.ticked,
             passed_over: record.passed_over,
             last_tick: record.last_tick.map(Into::into),
-            last_passed: record.last_passed.map(Into::into),
+            last_passed: record.last_passed.map(Passed::of),
         }
     }
 }
@@ -115,7 +115,7 @@ impl ScheduleView {
     }
 
     pub(super) fn of(id: ScheduleId, record: Result<ScheduleRecord, WireError>) -> Self {
-        Self { id, record: record.map(ScheduleRecordView::from) }
+        Self { id, record: record.map(ScheduleRecordView::new) }
     }
 
     /// Returns its [next tick](ScheduleRecordView::next); `None` also if its record cannot be read.
