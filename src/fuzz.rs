@@ -10,7 +10,6 @@ use bellwether_core::name::JobId;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_zk::ConnectString;
-use serde::de::IgnoredAny;
 
 use crate::client::{Job, JobView};
 
@@ -44,7 +43,7 @@ pub fn job(bytes: &[u8]) {
     shown(id, record);
 }
 
-/// A stored record from any writer: its document is valid JSON.
+/// A stored record from any writer: a client shows it, and describes its state in one line.
 pub fn document(bytes: &[u8]) {
     let id = JobId::new("fuzzed").expect("a name");
     match wire::decode::<JobRecord>(bytes) {
@@ -58,8 +57,8 @@ fn shown(id: JobId, record: JobRecord) {
 }
 
 fn readable(view: &JobView) {
-    let document = serde_json::to_string_pretty(view).expect("a view serializes");
-    serde_json::from_str::<IgnoredAny>(&document).unwrap_or_else(|error| panic!("{error}: {document}"));
+    assert!(view.status().starts_with(view.state.as_str()), "{}", view.status());
+    assert_eq!(view.waiting_for().is_some(), view.waiting.is_some());
 }
 
 #[cfg(test)]
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn any_stored_record_is_shown_as_json() {
+    fn any_stored_record_is_shown() {
         exercise("document", &JSON, super::document);
     }
 }

@@ -15,7 +15,6 @@ use crate::{JobId, ScheduleId};
 
 /// When a schedule ticks. Instants have a resolution of a millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum When {
     /// At the local times in a zone that match an expression.
     Cron {

@@ -10,9 +10,6 @@ use std::time::SystemTime;
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::json;
 
 use super::Client;
 use super::cluster::Cluster;
@@ -354,51 +351,4 @@ impl fmt::Display for Cause {
 
 fn names(tags: &[Tag]) -> String {
     tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// `id`, `state`, `why`, `sentence`, and the values in the sentence.
-impl Serialize for Explanation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let at = |at: &SystemTime| rfc3339(*at);
-        let details = match &self.cause {
-            Cause::UnknownKind { kind } => json!({ "kind": kind }),
-            Cause::Tags { kind, tags, missing } => json!({ "kind": kind, "tags": tags, "missing": missing }),
-            Cause::Paused { kind, pause } => {
-                json!({ "kind": kind, "by": pause.by, "since": pause.since.as_ref().map(at) })
-            }
-            Cause::Draining { workers } => json!({ "workers": workers }),
-            Cause::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
-            Cause::Shunned { workers } => {
-                let shunned = workers.iter().map(
-                    |Shunned { worker, node, until }| json!({ "worker": worker, "node": node, "until": at(until) }),
-                );
-                json!({ "workers": shunned.collect::<Vec<_>>() })
-            }
-            Cause::NotBefore { at: not_before } => json!({ "not_before": at(not_before) }),
-            Cause::Backoff { until, failures, error } => {
-                json!({ "until": at(until), "failures": failures, "error": error })
-            }
-            Cause::Overdue { at: expired } => json!({ "expired_at": at(expired) }),
-            Cause::Behind { lane, job, status } => json!({ "lane": lane, "behind": job, "status": status }),
-            Cause::Running { worker, node, attempt, since, cancel_requested } => json!({
-                "worker": worker, "node": node, "attempt": attempt, "since": since.as_ref().map(at),
-                "cancel_requested": cancel_requested,
-            }),
-            Cause::WorkerLost { worker } => json!({ "worker": worker }),
-            Cause::Quarantined { note } => json!({ "note": note }),
-            Cause::Over { at: ended, error } => {
-                json!({ "finished_at": ended.as_ref().map(at), "error": error })
-            }
-            Cause::NoLeader | Cause::NoTurn | Cause::Assignment | Cause::Nowhere => json!({}),
-        };
-        let mut document = serializer.serialize_map(None)?;
-        document.serialize_entry("id", &self.id)?;
-        document.serialize_entry("state", &self.state)?;
-        document.serialize_entry("why", self.cause.as_str())?;
-        document.serialize_entry("sentence", &self.cause.to_string())?;
-        for (name, value) in details.as_object().into_iter().flatten() {
-            document.serialize_entry(name, value)?;
-        }
-        document.end()
-    }
 }

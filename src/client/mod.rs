@@ -23,7 +23,6 @@
 mod cluster;
 mod control;
 mod depths;
-mod document;
 mod error;
 mod events;
 mod explain;

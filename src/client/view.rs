@@ -7,9 +7,11 @@ use bellwether_core::job::{JobRecord, JobState, Payload, Progress, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
+use serde::{Deserialize, Serialize};
 
 /// The state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Waits for a worker.
     Queued,

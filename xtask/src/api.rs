@@ -51,6 +51,7 @@ const EXHAUSTIVE: [(&[&str], &str); 5] = [
             "Retention",
             "Scheme",
             "Strategy",
+            "When",
         ],
         "settings that callers write, and that the stored form, the nodes and the simulator match completely",
     ),

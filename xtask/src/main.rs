@@ -148,6 +148,7 @@ fn ci() -> Result<(), Failure> {
     book::run()?;
     let shipped = package::release()?;
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
+    cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
     compat::run(&[words.as_slice(), &[keeper.into()]].concat())?;

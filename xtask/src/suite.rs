@@ -33,6 +33,9 @@ const ON_A_SERVER: [&str; 5] =
 /// Their tests that choose a server themselves and ignore [`SERVER`].
 const OF_ITS_OWN: [&str; 3] = ["actors", "otel", "testing"];
 
+/// The test programs. Cargo runs the tests of the documentation by themselves.
+const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
+
 /// Arguments that restrict cargo to some tests.
 const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
@@ -62,21 +65,28 @@ pub(crate) fn run(
         test.args(["--workspace", TESTING]);
     }
     if !chosen {
-        cargo::run(cargo().args(["test", "--no-run", "--workspace", TESTING]))?;
+        // Without the examples as programs: `tests/examples.rs` runs them as modules, and clippy checks their `main`.
+        cargo::run(cargo().args(["test", "--no-run", "--workspace", TESTING]).args(PROGRAMS))?;
         if env::var_os(COMMAND).is_none() {
             test.env(COMMAND, shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?);
         }
         if let Some(shipped) = shipped {
             test.env(BINARY, shipped);
         }
-        if server == Server::Zookeeper {
-            test.args(on_a_server()?.iter().flat_map(|name| ["--test", name.as_str()]));
-        }
+        match server {
+            Server::Keeper => test.args(PROGRAMS),
+            Server::Zookeeper => test.args(on_a_server()?.iter().flat_map(|name| ["--test", name.as_str()])),
+        };
     }
     if !binary_arguments.is_empty() {
         test.arg("--").args(binary_arguments);
     }
-    cargo::run(&mut test)
+    let tested = cargo::run(&mut test);
+    if chosen || server == Server::Zookeeper || (tested.is_err() && !has(cargo_arguments, "--no-fail-fast")) {
+        return tested;
+    }
+    let documented = cargo::run(cargo().args(["test", "--doc", "--workspace", TESTING]));
+    tested.and(documented)
 }
 
 /// Whether an option is present, as a separate word or with its value.

@@ -8,11 +8,12 @@
 //! | [`http`] | the HTTP gateway |
 //! | [`stock`] | the job kinds that every `bellwether node` can run |
 //! | [`metrics`] | the Prometheus exporter |
-//! | [`bench`] | the benchmark behind `bellwether bench` |
+//! | [`mod@bench`] | the benchmark behind `bellwether bench` |
 #![forbid(unsafe_code)]
 
 pub mod bench;
 mod cli;
+mod document;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;

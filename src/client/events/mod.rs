@@ -20,7 +20,6 @@ mod hub;
 use std::sync::{Arc, PoisonError, Weak};
 
 use bellwether_core::name::{JobId, Kind, WorkerId};
-use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
@@ -35,7 +34,7 @@ pub const EVENT_BUFFER: usize = 4_096;
 pub const EVENT_BACKLOG: usize = 16_384;
 
 /// A job changed its state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
     /// The job.

@@ -13,14 +13,11 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path::{self, Bucket};
 use bellwether_zk::Node;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 
 use super::super::Client;
 use super::super::error::Error;
 use super::super::list::PARENTS_AT_ONCE;
 use super::super::page::{CursorError, MAX_PAGE};
-use super::super::timestamp::rfc3339;
 use super::decode;
 use super::view::{GroupStage, GroupView};
 
@@ -53,22 +50,6 @@ pub struct GroupRecordView {
     pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
     pub done_at: Option<SystemTime>,
-}
-
-/// A document; times are RFC 3339 in UTC.
-impl Serialize for GroupSummary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let record = self.record.as_ref();
-        let mut document = serializer.serialize_struct("GroupSummary", 7)?;
-        document.serialize_field("id", self.id.as_str())?;
-        document.serialize_field("kind", &record.map(|record| &record.kind))?;
-        document.serialize_field("stage", record.map_or("unreadable", |record| record.stage.as_str()))?;
-        document.serialize_field("total", &record.and_then(|record| record.total))?;
-        document.serialize_field("parent", &record.and_then(|record| record.parent.as_ref()))?;
-        document.serialize_field("created_at", &record.map(|record| rfc3339(record.created_at)))?;
-        document.serialize_field("done_at", &record.and_then(|record| record.done_at).map(rfc3339))?;
-        document.end()
-    }
 }
 
 /// A page of groups.

@@ -9,14 +9,11 @@ use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::group::{Members as Numbers, members_of};
 use bellwether_zk::{Node, ReadResult};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
 use super::super::runtime::Zk;
 use super::super::session::Deadline;
-use super::super::timestamp::rfc3339;
 use super::decode;
 
 /// The stage of a group's life.
@@ -155,31 +152,6 @@ impl GroupView {
                 End::Dead => self.dead += 1,
             }
         }
-    }
-}
-
-/// A document for the command line and for HTTP; times are RFC 3339 in UTC.
-impl Serialize for GroupView {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("GroupView", 17)?;
-        document.serialize_field("id", self.id.as_str())?;
-        document.serialize_field("kind", &self.kind)?;
-        document.serialize_field("stage", self.stage.as_str())?;
-        document.serialize_field("status", &self.status())?;
-        document.serialize_field("total", &self.total)?;
-        document.serialize_field("open", &self.open)?;
-        document.serialize_field("succeeded", &self.succeeded)?;
-        document.serialize_field("cancelled", &self.cancelled)?;
-        document.serialize_field("dead", &self.dead)?;
-        document.serialize_field("missing", &self.missing())?;
-        document.serialize_field("fail_fast", &self.fail_fast)?;
-        document.serialize_field("stopped", &self.stopped)?;
-        document.serialize_field("parent", &self.parent)?;
-        document.serialize_field("join", &self.join)?;
-        document.serialize_field("finish", &self.finish)?;
-        document.serialize_field("created_at", &rfc3339(self.created_at))?;
-        document.serialize_field("done_at", &self.done_at.map(rfc3339))?;
-        document.end()
     }
 }
 

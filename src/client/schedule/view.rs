@@ -1,35 +1,12 @@
-//! The view of a schedule, and its JSON document, shared by the command line and HTTP.
-//!
-//! | field | meaning |
-//! | --- | --- |
-//! | `id` | its name |
-//! | `state` | `ticking`, `paused`, or `over` after the last tick |
-//! | `when` | `{"cron", "zone"}`, `{"every_ms", "anchor"}` or `{"once"}` |
-//! | `misfire` | `"skip"`, `"once"` or `{"catch_up": {"at_most", "within_ms"}}` |
-//! | `grace_ms`, `overlap` | how late a tick may be; `"allow"`, `"forbid"` or `"queue"` |
-//! | `kind`, `priority`, `tags`, `expires_after_ms` | of the submitted jobs |
-//! | `spec_version` | 1, and one more for each replacement |
-//! | `paused` | whether it is paused |
-//! | `next` | its next tick, or null |
-//! | `cursor` | every tick up to here is decided |
-//! | `ticked`, `passed_over` | how many ticks submitted a job, and how many did not |
-//! | `last_tick`, `last_job` | the last tick that submitted a job, and that job's id; or null |
-//! | `last_passed` | the last ticks that did not: `{"why", "from", "through", "count"}`, or null |
-//! | `created_at` | when it was added |
-//! | `error` | why its record cannot be read, or null; the other fields are null then |
-//!
-//! Instants are RFC 3339 in UTC.
+//! A schedule as a client sees it.
 
 use std::time::{Duration, SystemTime};
 
 use bellwether_core::name::{JobId, Kind, ScheduleId, Tag};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
-use bellwether_core::time::as_millis;
 use bellwether_core::wire::{self, WireError};
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
-use crate::schedule::{Passed, When, instant, tick_id};
+use crate::schedule::{Passed, When, tick_id};
 
 /// A schedule as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,68 +117,5 @@ impl ScheduleView {
             Ok(record) if record.next.is_none() => "over",
             Ok(_) => "ticking",
         }
-    }
-}
-
-impl Serialize for ScheduleView {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let document = match &self.record {
-            Ok(record) => self.document(record),
-            Err(error) => json!({ "id": self.id.as_str(), "error": error.to_string() }),
-        };
-        document.serialize(serializer)
-    }
-}
-
-impl ScheduleView {
-    fn document(&self, record: &ScheduleRecordView) -> Value {
-        let when = match &record.when {
-            When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
-            When::Every { interval, anchor } => {
-                json!({ "every_ms": as_millis(*interval), "anchor": instant(*anchor) })
-            }
-            When::Once(at) => json!({ "once": instant(*at) }),
-        };
-        let misfire = match record.misfire {
-            Misfire::Skip => json!("skip"),
-            Misfire::Once => json!("once"),
-            Misfire::CatchUp { at_most, within } => {
-                json!({ "catch_up": { "at_most": at_most, "within_ms": as_millis(within) } })
-            }
-        };
-        let overlap = match record.overlap {
-            Overlap::Allow => "allow",
-            Overlap::Forbid => "forbid",
-            Overlap::Queue => "queue",
-        };
-        let last_passed = record.last_passed.map(|passed| {
-            json!({
-                "why": passed.why.as_str(), "from": instant(passed.from),
-                "through": instant(passed.through), "count": passed.count,
-            })
-        });
-        json!({
-            "id": self.id.as_str(),
-            "state": self.state(),
-            "when": when,
-            "misfire": misfire,
-            "grace_ms": as_millis(record.grace),
-            "overlap": overlap,
-            "kind": record.kind.as_str(),
-            "priority": record.priority,
-            "tags": record.tags.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "expires_after_ms": record.expires_after.map(as_millis),
-            "spec_version": record.spec_version,
-            "paused": record.paused,
-            "next": record.next.map(instant),
-            "cursor": instant(record.cursor),
-            "ticked": record.ticked,
-            "passed_over": record.passed_over,
-            "last_tick": record.last_tick.map(instant),
-            "last_job": self.last_job().map(|job| job.to_string()),
-            "last_passed": last_passed,
-            "created_at": instant(record.created_at),
-            "error": null,
-        })
     }
 }

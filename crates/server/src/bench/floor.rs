@@ -20,10 +20,16 @@ const WINDOW: usize = 8;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes of a new record, a queue entry, an assignment and a record with its result, of a job whose payload is a number.
-const RECORD: [u8; 60] = [0; 60];
-const ENTRY: [u8; 16] = [0; 16];
-const ASSIGNMENT: [u8; 14] = [0; 14];
-const DONE: [u8; 110] = [0; 110];
+const RECORD: [u8; 89] = [0; 89];
+const ENTRY: [u8; 30] = [0; 30];
+const ASSIGNMENT: [u8; 25] = [0; 25];
+const DONE: [u8; 147] = [0; 147];
+
+/// Parents of records and of queue entries, as in a namespace.
+const BUCKETS: u128 = 256;
+
+/// The parent of assignments, whose name is as long as a worker's.
+const INBOX: &str = "/assignments/00000000-0000-0000-0000-000000000000";
 
 /// Bytes of a serial write: about those of a record.
 const SERIAL: [u8; 200] = [0; 200];
@@ -33,8 +39,12 @@ const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls
 /// Jobs per second of bare transactions in this namespace, which must not exist.
 pub(super) async fn throughput(namespace: &ConnectString, jobs: usize) -> Result<f64, String> {
     let client = connect(namespace).await?;
-    for path in ["/epoch", "/records", "/queue", "/inbox"] {
-        client.create(path, &[], &PERSISTENT).await.map_err(text)?;
+    for path in ["/epoch", "/jobs", "/queue", INBOX] {
+        client.mkdir(path, &PERSISTENT).await.map_err(text)?;
+    }
+    for bucket in 0..BUCKETS {
+        client.mkdir(&format!("/jobs/{bucket:02x}"), &PERSISTENT).await.map_err(text)?;
+        client.mkdir(&format!("/queue/{bucket:02x}"), &PERSISTENT).await.map_err(text)?;
     }
     let ids = (0..jobs).map(|_| Uuid::now_v7()).collect::<Vec<_>>();
     let started = Instant::now();
@@ -60,24 +70,30 @@ pub(super) async fn serial_writes(namespace: &ConnectString, count: usize) -> Re
 async fn life(client: &Client, jobs: &[Uuid]) -> Result<(), MultiWriteError> {
     let mut submit = client.new_multi_writer();
     for job in jobs {
-        submit.add_create(&format!("/records/{job}"), &RECORD, &PERSISTENT)?;
-        submit.add_create(&format!("/queue/{job}"), &ENTRY, &PERSISTENT)?;
+        submit.add_create(&below("/jobs", job), &RECORD, &PERSISTENT)?;
+        submit.add_create(&below("/queue", job), &ENTRY, &PERSISTENT)?;
     }
     submit.commit().await?;
     let mut assign = client.new_multi_writer();
     assign.add_check_version("/epoch", 0)?;
     for job in jobs {
-        assign.add_delete(&format!("/queue/{job}"), None)?;
-        assign.add_create(&format!("/inbox/{job}"), &ASSIGNMENT, &PERSISTENT)?;
+        assign.add_delete(&below("/queue", job), None)?;
+        assign.add_create(&format!("{INBOX}/{job}"), &ASSIGNMENT, &PERSISTENT)?;
     }
     assign.commit().await?;
     let mut complete = client.new_multi_writer();
     for job in jobs {
-        complete.add_set_data(&format!("/records/{job}"), &DONE, Some(0))?;
-        complete.add_delete(&format!("/inbox/{job}"), None)?;
+        complete.add_set_data(&below("/jobs", job), &DONE, Some(0))?;
+        complete.add_delete(&format!("{INBOX}/{job}"), None)?;
     }
     complete.commit().await?;
     Ok(())
+}
+
+/// The path of a job's znode in one of the buckets.
+fn below(parent: &str, job: &Uuid) -> String {
+    let bucket = job.as_u128() % BUCKETS;
+    format!("{parent}/{bucket:02x}/{job}")
 }
 
 /// Connects, and creates the chroot.

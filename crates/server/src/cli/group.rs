@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Told};
 use super::output::{Format, Output};
+use crate::document::GroupDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
@@ -53,9 +54,9 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     }
     client.close().await;
     match (output.format, &views[..]) {
-        (Format::Json, [view]) if ids.len() == 1 => output.json(view)?,
+        (Format::Json, [view]) if ids.len() == 1 => output.json(&GroupDocument::from(view))?,
         (Format::Json, []) if ids.len() == 1 => {}
-        (Format::Json, views) => output.json(views)?,
+        (Format::Json, views) => output.json(&views.iter().map(GroupDocument::from).collect::<Vec<_>>())?,
         (Format::Table, []) => {}
         (Format::Table, views) => {
             let header =

@@ -3,11 +3,12 @@
 use bellwether::Kind;
 use bellwether::client::{KindView, rfc3339};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
+use crate::document::KindDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {
@@ -102,20 +103,12 @@ async fn list(global: &Global, output: Output) -> Result<(), Failure> {
     let kinds = client.kinds().await?;
     client.close().await;
     match output.format {
-        Format::Json => output.json(&kinds.iter().map(document).collect::<Vec<_>>()),
+        Format::Json => output.json(&kinds.iter().map(KindDocument::from).collect::<Vec<_>>()),
         Format::Table => {
             let header = ["KIND", "WORKERS", "ASSIGNED", "PAUSED"];
             output.rows(header, kinds.iter().map(row).collect())
         }
     }
-}
-
-fn document(kind: &KindView) -> Value {
-    let paused = kind.paused.as_ref();
-    json!({
-        "kind": kind.kind, "workers": kind.workers, "slots": kind.slots, "assigned": kind.assigned,
-        "paused": paused.map(|pause| json!({ "by": pause.by, "since": pause.since.map(rfc3339) })),
-    })
 }
 
 fn row(kind: &KindView) -> [String; 4] {

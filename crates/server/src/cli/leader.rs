@@ -2,11 +2,11 @@
 
 use bellwether::client::rfc3339;
 use clap::Subcommand;
-use serde_json::json;
 
 use super::Global;
 use super::exit::{Failure, Kind};
 use super::output::{Format, Output};
+use crate::document::LeaderDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leader {
@@ -24,14 +24,11 @@ pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Res
     let Some(leader) = leader else {
         return Err(Failure::new(Kind::NotFound, "there is no leader, and this namespace never had one"));
     };
-    let (session, since) = (format!("{:#x}", leader.session), rfc3339(leader.since));
     match output.format {
-        Format::Json => output.json(&json!({
-            "node": leader.node, "epoch": leader.epoch, "session": session, "since": since,
-            "standing": leader.standing,
-        }))?,
+        Format::Json => output.json(&LeaderDocument::from(&leader))?,
         Format::Table => {
             let standing = if leader.standing { "leading" } else { "left" };
+            let (session, since) = (format!("{:#x}", leader.session), rfc3339(leader.since));
             let row =
                 [leader.node.to_string(), leader.epoch.to_string(), standing.to_owned(), since, session];
             output.rows(["NODE", "EPOCH", "STATE", "SINCE", "SESSION"], vec![row])?;

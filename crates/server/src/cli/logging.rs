@@ -41,7 +41,9 @@ pub(crate) fn start(
         EnvFilter::new(match (global.quiet, global.verbose, runs_on(command)) {
             (true, _, true) => "error,zookeeper_client=off",
             (true, _, false) => "off",
-            (false, 0, false) => "warn,bellwether_actors::session=off,zookeeper_client=off",
+            (false, 0, false) => {
+                "warn,bellwether_actors::session=off,bellwether::node::exposure=off,zookeeper_client=off"
+            }
             (false, 0, true) | (false, 1, false) => "info,zookeeper_client=off",
             (false, 1, true) | (false, 2, false) => "debug",
             (false, 2.., true) | (false, 3.., false) => "trace",

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use bellwether::Retention as Setting;
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, input};
+use crate::document::RetentionDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Retention {
     /// Show how long records are kept.
     ///
-    /// JSON: an object with succeeded_s, cancelled_s and dead_s, in seconds, and records; or null if no retention is
+    /// JSON: an object with succeeded_ms, cancelled_ms, dead_ms and records; or null if no retention is
     /// set, so that nothing is removed.
     Show,
     /// Set how long records are kept: 60s to 3650d after the job's end. Values that are not given do not change.
@@ -56,14 +56,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
     };
     client.close().await;
     match output.format {
-        Format::Json => output.json(&setting.map(|setting| {
-            json!({
-                "succeeded_s": setting.succeeded.as_secs_f64(),
-                "cancelled_s": setting.cancelled.as_secs_f64(),
-                "dead_s": setting.dead.as_secs_f64(),
-                "records": setting.records,
-            })
-        })),
+        Format::Json => output.json(&setting.map(RetentionDocument::from)),
         Format::Table => {
             let header = ["JOBS", "KEPT FOR"];
             output.rows(header, setting.as_ref().map_or_else(unset, rows))

@@ -4,7 +4,8 @@
 //! gateways can serve one namespace, and each can answer for the requests of the others.
 //!
 //! ```no_run
-//! use bellwether::{Client, http::Gateway};
+//! use bellwether::Client;
+//! use bellwether_server::http::Gateway;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("zk1:2181,zk2:2181/bellwether/prod").await?;

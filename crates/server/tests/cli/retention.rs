@@ -17,8 +17,7 @@ fn retention_is_shown_and_set_within_its_bounds() {
         assert!(table.contains(row), "{table}");
     }
     let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];
-    let wanted =
-        json!({ "succeeded_s": 86400.0, "cancelled_s": 604800.0, "dead_s": 7776000.0, "records": 1000 });
+    let wanted = json!({ "succeeded_ms": 86_400_000, "cancelled_ms": 604_800_000, "dead_ms": 7_776_000_000_u64, "records": 1000 });
     assert_eq!(run_in(&to, &set).exits(0).json(), wanted);
     assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).exits(0).json(), wanted);
 

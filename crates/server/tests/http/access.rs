@@ -91,7 +91,7 @@ async fn every_wrong_token_is_refused_with_the_same_detail() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_other_sites_are_refused_by_origin_and_host() {
     let stage = Stage::new("http-origin").await;
-    let foreign = Ask::post("/v1/client?first=1&second=2", "").header("origin: http://evil.example");
+    let foreign = Ask::post("/v1/jobs", r#"{"kind": "sum"}"#).header("origin: http://evil.example");
     foreign.of(stage.address()).await.problem(403, "foreign-origin", "another site");
     let mut rebound = Ask::get("/v1/jobs");
     rebound = rebound.host("evil.example:8080");

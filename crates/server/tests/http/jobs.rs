@@ -33,19 +33,6 @@ async fn a_job_is_submitted_waited_for_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_request_of_the_first_prototype_still_adds_two_numbers() {
-    let stage = Stage::new("http-demo").await;
-    let node = stage.node().await;
-    let made = stage.post("/v1/client?first=1&second=2", "").await.is(201);
-    let id = made.json()["id"].as_str().unwrap().to_owned();
-    let over = stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200).json();
-    assert_eq!(over["result"], 3);
-    stage.post("/v1/client?first=1", "").await.problem(400, "invalid", "missing field `second`");
-    stage.post("/v1/client?first=1&second=x", "").await.problem(400, "invalid", "second: invalid digit");
-    node.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_times_out_returns_the_current_job() {
     let stage = Stage::new("http-wait").await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);

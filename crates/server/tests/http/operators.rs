@@ -130,7 +130,7 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
         (r#"{"id": "a", "cron": "* * * * *", "zone": "Mars/Base", "job": {"kind": "sum"}}"#, "zone"),
         (r#"{"id": "a", "every_ms": 1, "job": {"kind": "sum"}}"#, "interval"),
         (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "s m"}}"#, "job: kind has ' ' at byte 1"),
-        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "sum", "id": "x"}}"#, "no id of its own"),
+        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "sum", "id": "x"}}"#, "must not set its id"),
         (r#"{"id": "a", "once": "soon", "job": {"kind": "sum"}}"#, "once is not an instant"),
     ] {
         stage.post("/v1/schedules", body).await.problem(400, "invalid", said);

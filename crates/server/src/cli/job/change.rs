@@ -9,24 +9,31 @@ use super::super::Global;
 use super::super::exit::{Failure, Kind, Told};
 use super::super::output::Output;
 use super::{documents, is_json, not_found};
+use crate::document::JobDocument;
 
 /// How many jobs are changed concurrently.
 const AT_ONCE: usize = 32;
 
 /// The outcome for a job, and the current job if it could be read.
 #[derive(Serialize)]
-struct Changed<'a> {
+struct Changed {
     outcome: &'static str,
     #[serde(flatten)]
-    now: Now<'a>,
+    now: Now,
 }
 
 /// Has the job's id in either case.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Now<'a> {
-    Read(Box<JobView>),
-    Unread { id: &'a JobId },
+enum Now {
+    Read(Box<JobDocument>),
+    Unread { id: String },
+}
+
+impl Now {
+    fn of(id: &JobId, view: Option<&JobView>) -> Self {
+        view.map_or_else(|| Self::Unread { id: id.to_string() }, |view| Self::Read(Box::new(view.into())))
+    }
 }
 
 /// The outcome as a word for scripts, and the failure if there is one.
@@ -95,23 +102,21 @@ async fn change(
                 if view.is_none() && read {
                     wrong.push(not_found(id));
                 }
-                changed.push(Changed {
-                    outcome: done.outcome,
-                    now: view.map_or(Now::Unread { id }, |view| Now::Read(Box::new(view))),
-                });
+                changed.push((id, done.outcome, view));
             }
             Err(error) => wrong.push(error.told()),
         }
     }
     if is_json(output) {
+        let changed = changed
+            .iter()
+            .map(|(id, outcome, view)| Changed { outcome, now: Now::of(id, view.as_ref()) })
+            .collect::<Vec<_>>();
         documents(output, ids.len() == 1, &changed)?;
     } else if !changed.is_empty() {
-        let rows = changed.iter().map(|changed| {
-            let (id, state) = match &changed.now {
-                Now::Read(view) => (&view.id, view.state.as_str()),
-                Now::Unread { id } => (*id, "unknown"),
-            };
-            [id.to_string(), changed.outcome.replace('_', " "), state.to_owned()]
+        let rows = changed.iter().map(|(id, outcome, view)| {
+            let state = view.as_ref().map_or("unknown", |view| view.state.as_str());
+            [id.to_string(), outcome.replace('_', " "), state.to_owned()]
         });
         output.rows(["ID", "OUTCOME", "STATE"], rows.collect())?;
     }

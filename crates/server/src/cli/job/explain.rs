@@ -6,6 +6,7 @@ use super::super::Global;
 use super::super::exit::{Failure, Told};
 use super::super::output::Output;
 use super::{documents, is_json};
+use crate::document::ExplanationDocument;
 
 pub(super) async fn run(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     let client = global.reader().await?;
@@ -18,7 +19,11 @@ pub(super) async fn run(global: &Global, output: Output, ids: &[JobId]) -> Resul
     }
     client.close().await;
     if is_json(output) {
-        documents(output, ids.len() == 1, &explained)?;
+        documents(
+            output,
+            ids.len() == 1,
+            &explained.iter().map(ExplanationDocument::from).collect::<Vec<_>>(),
+        )?;
     } else if !explained.is_empty() {
         let rows = explained.iter().map(|of| [of.id.to_string(), of.state.to_string(), of.cause.to_string()]);
         output.rows(["ID", "STATE", "WHY"], rows.collect())?;

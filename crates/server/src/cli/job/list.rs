@@ -10,6 +10,7 @@ use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::Output;
 use super::{is_json, table};
+use crate::document::JobDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -68,7 +69,7 @@ async fn print_json(output: Output, listing: &mut Listing, limit: usize) -> Resu
         && let Some(view) = listing.next().await?
     {
         output.text(if printed == 0 { "[" } else { "," })?;
-        output.json(&view)?;
+        output.json(&JobDocument::from(&view))?;
         printed += 1;
     }
     output.text(if printed == 0 { "[]" } else { "]" })

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, Told};
 use super::output::{Format, Output, short};
+use crate::document::JobDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
@@ -97,6 +98,11 @@ pub(crate) fn fuzzed(command: Job) {
         | Job::Purge(_)
         | Job::List(_) => {}
     }
+}
+
+/// Prints jobs as documents.
+fn jobs(output: Output, one: bool, views: &[JobView]) -> Result<(), Failure> {
+    documents(output, one, &views.iter().map(JobDocument::from).collect::<Vec<_>>())
 }
 
 /// Prints an object if one job was requested, otherwise an array.

@@ -6,7 +6,7 @@ use bellwether::{Client, JobId, JobView};
 use super::super::Global;
 use super::super::exit::{Failure, Kind, Told};
 use super::super::output::Output;
-use super::{documents, ended, is_json, not_found, table};
+use super::{ended, is_json, jobs, not_found, table};
 
 pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     let client = global.reader().await?;
@@ -21,7 +21,7 @@ pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Resu
         }
     }
     if is_json(output) {
-        documents(output, ids.len() == 1, &views)?;
+        jobs(output, ids.len() == 1, &views)?;
     } else {
         for (at, view) in views.iter().enumerate() {
             if at > 0 {
@@ -38,7 +38,7 @@ pub(super) async fn wait(global: &Global, output: Output, ids: &[JobId]) -> Resu
     let (views, wrong) = wait_all(global, &client, ids).await;
     client.close().await;
     if is_json(output) {
-        documents(output, ids.len() == 1, &views)?;
+        jobs(output, ids.len() == 1, &views)?;
     } else if !views.is_empty() {
         table(output, &views)?;
     }

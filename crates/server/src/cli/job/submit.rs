@@ -15,6 +15,7 @@ use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
+use crate::document::JobDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -114,7 +115,7 @@ struct Submitted {
     duplicate: bool,
     accepted: &'static str,
     #[serde(flatten)]
-    view: JobView,
+    job: JobDocument,
 }
 
 pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Result<(), Failure> {
@@ -152,7 +153,11 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
         Ok(views) if is_json(output) => {
             let submitted = views.into_iter().map(|view| {
                 let accepted = accepted(&view.id);
-                Submitted { duplicate: accepted.is_duplicate(), accepted: accepted.as_str(), view }
+                Submitted {
+                    duplicate: accepted.is_duplicate(),
+                    accepted: accepted.as_str(),
+                    job: (&view).into(),
+                }
             });
             documents(output, submit.count.is_none(), &submitted.collect::<Vec<_>>())?;
         }

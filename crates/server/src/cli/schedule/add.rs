@@ -11,6 +11,7 @@ use serde_json::json;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
+use crate::document::ScheduleDocument;
 
 /// When the schedule ticks. Exactly one of these is required.
 #[derive(Debug, Args)]
@@ -131,7 +132,7 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
         Format::Json => {
             // The schedule is added, even if it cannot be read afterwards.
             let mut document = match view {
-                Ok(view) => serde_json::to_value(view).unwrap_or_default(),
+                Ok(view) => serde_json::to_value(ScheduleDocument::from(&view)).unwrap_or_default(),
                 Err(_) => json!({ "id": add.schedule.as_str() }),
             };
             document["added"] = json!(added);

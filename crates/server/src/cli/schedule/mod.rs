@@ -14,6 +14,7 @@ use serde_json::json;
 use super::Global;
 use super::exit::{Failure, Told};
 use super::output::{Format, Output};
+use crate::document::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace_ms, overlap, kind, priority, tags, \
@@ -77,7 +78,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
             let views = client.schedules().list().await?;
             client.close().await;
             match output.format {
-                Format::Json => output.json(&views),
+                Format::Json => output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>()),
                 Format::Table => table(output, &views),
             }
         }
@@ -121,8 +122,10 @@ async fn each(
     client.close().await;
     match (output.format, &views[..]) {
         (_, []) => {}
-        (Format::Json, [view]) if ids.len() == 1 => output.json(view)?,
-        (Format::Json, views) => output.json(views)?,
+        (Format::Json, [view]) if ids.len() == 1 => output.json(&ScheduleDocument::from(view))?,
+        (Format::Json, views) => {
+            output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>())?
+        }
         (Format::Table, views) => table(output, views)?,
     }
     Failure::all(wrong)

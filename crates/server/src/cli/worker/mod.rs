@@ -3,13 +3,12 @@
 mod drain;
 
 use bellwether::client::WorkerView;
-use bellwether::client::rfc3339;
 use clap::Subcommand;
-use serde_json::{Value, json};
 
 use crate::cli::Global;
 use crate::cli::exit::Failure;
 use crate::cli::output::{Format, Output};
+use crate::document::WorkerDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Worker {
@@ -38,23 +37,11 @@ async fn list(global: &Global, output: Output) -> Result<(), Failure> {
     let workers = client.workers().await?;
     client.close().await;
     match output.format {
-        Format::Json => output.json(&workers.iter().map(document).collect::<Vec<_>>()),
+        Format::Json => output.json(&workers.iter().map(WorkerDocument::from).collect::<Vec<_>>()),
         Format::Table => {
             let header = ["ID", "NODE", "STATE", "ASSIGNED", "TAGS", "KINDS"];
             output.rows(header, workers.iter().map(row).collect())
         }
-    }
-}
-
-fn document(worker: &WorkerView) -> Value {
-    let id = worker.id.to_string();
-    match &worker.info {
-        Ok(info) => json!({
-            "id": id, "node": info.node, "host": info.host, "kinds": info.kinds, "tags": info.tags,
-            "slots": info.slots, "assigned": worker.assigned, "draining": info.draining,
-            "shunned_until": worker.shunned_until.map(rfc3339), "started_at": rfc3339(info.started_at), "error": null,
-        }),
-        Err(error) => json!({ "id": id, "assigned": worker.assigned, "error": error.to_string() }),
     }
 }
 

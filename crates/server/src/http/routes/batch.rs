@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
-use super::document::Submitted;
 use super::submit::NewJob;
+use super::submitted::Submitted;
 use crate::http::extract::{Bounded, Json, Traced};
 use crate::http::front::Told;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY};

@@ -6,107 +6,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::kinds::KindDocument;
+use crate::document::{KindDocument, LeaderDocument, WorkerDocument};
 use crate::http::extract::WorkerName;
 use crate::http::front::Told;
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Depths, DrainedWorker, LeaderView, SnapshotOptions, WorkerView, rfc3339};
-
-/// A live worker. Fields of its registration are null if it cannot be read.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Worker)]
-pub(super) struct WorkerDocument {
-    /// Id of this incarnation of its node's worker.
-    id: String,
-    /// Its node.
-    #[schema(required)]
-    node: Option<String>,
-    /// The host of its node.
-    #[schema(required)]
-    host: Option<String>,
-    /// The kinds for which it has handlers.
-    kinds: Vec<String>,
-    /// Its tags.
-    tags: Vec<String>,
-    /// Number of jobs that it runs at the same time.
-    #[schema(required)]
-    slots: Option<u32>,
-    /// Number of jobs that are assigned to it.
-    assigned: usize,
-    /// Whether it takes no new jobs.
-    #[schema(required)]
-    draining: Option<bool>,
-    /// Until when the leader assigns nothing to it, because a job was taken from it.
-    #[schema(required, format = DateTime)]
-    shunned_until: Option<String>,
-    /// When it started, by its own clock.
-    #[schema(required, format = DateTime)]
-    started_at: Option<String>,
-    /// Why its registration cannot be read.
-    #[schema(required)]
-    error: Option<String>,
-}
-
-impl From<WorkerView> for WorkerDocument {
-    fn from(WorkerView { id, info, assigned, shunned_until, .. }: WorkerView) -> Self {
-        let (id, shunned_until) = (id.to_string(), shunned_until.map(rfc3339));
-        match info {
-            Ok(info) => Self {
-                id,
-                node: Some(info.node.to_string()),
-                host: Some(info.host),
-                kinds: info.kinds.iter().map(ToString::to_string).collect(),
-                tags: info.tags.iter().map(ToString::to_string).collect(),
-                slots: Some(info.slots),
-                assigned,
-                draining: Some(info.draining),
-                shunned_until,
-                started_at: Some(rfc3339(info.started_at)),
-                error: None,
-            },
-            Err(error) => Self {
-                id,
-                node: None,
-                host: None,
-                kinds: Vec::new(),
-                tags: Vec::new(),
-                slots: None,
-                assigned,
-                draining: None,
-                shunned_until,
-                started_at: None,
-                error: Some(error.to_string()),
-            },
-        }
-    }
-}
-
-/// The node that claimed the current epoch.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Leader)]
-pub(super) struct LeaderDocument {
-    /// The node.
-    node: String,
-    /// The epoch: the fencing token of the leader's writes.
-    epoch: i32,
-    /// The ZooKeeper session of the leader.
-    #[schema(example = "0x100000000000001")]
-    session: String,
-    /// When the epoch was claimed, by the leader's clock.
-    #[schema(format = DateTime)]
-    since: String,
-    /// Whether the leader is still a candidate. If not, there is no leader now.
-    standing: bool,
-}
-
-impl From<LeaderView> for LeaderDocument {
-    fn from(LeaderView { node, epoch, session, since, standing, .. }: LeaderView) -> Self {
-        let (session, since) = (format!("{session:#x}"), rfc3339(since));
-        Self { node: node.to_string(), epoch, session, since, standing }
-    }
-}
+use bellwether::client::{Depths, DrainedWorker, SnapshotOptions};
 
 /// Number of jobs by state.
 #[derive(Serialize, ToSchema)]
@@ -152,7 +58,7 @@ pub(super) struct ClusterDocument {
     )
 )]
 pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<WorkerDocument>>, Problem> {
-    Ok(Answer(app.client.workers().await?.into_iter().map(Into::into).collect()))
+    Ok(Answer(app.client.workers().await?.iter().map(Into::into).collect()))
 }
 
 /// The outcome of a change.
@@ -210,7 +116,7 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     let leader = app.client.leader().await?;
     let leader = leader
         .ok_or_else(|| Fault::NotFound.because("there is no leader, and this namespace never had one"))?;
-    Ok(Answer(leader.into()))
+    Ok(Answer((&leader).into()))
 }
 
 /// Show leader, workers, kinds and the number of jobs.
@@ -230,9 +136,9 @@ pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<Cluste
     let (assigned, orphaned) = (snapshot.assigned(), snapshot.orphaned);
     let delayed_exact = snapshot.further_minutes == 0;
     Ok(Answer(ClusterDocument {
-        leader: snapshot.leader.map(Into::into),
-        workers: snapshot.workers.into_iter().map(Into::into).collect(),
-        kinds: snapshot.kinds.into_iter().map(Into::into).collect(),
+        leader: snapshot.leader.as_ref().map(Into::into),
+        workers: snapshot.workers.iter().map(Into::into).collect(),
+        kinds: snapshot.kinds.iter().map(Into::into).collect(),
         jobs: Jobs { stored, queued, delayed, delayed_exact, assigned, orphaned, quarantined },
     }))
 }

@@ -16,9 +16,9 @@ use metrics::{counter, gauge};
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::document::StateName;
+use crate::document::EventDocument;
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::{Endless, Phase};
@@ -46,30 +46,6 @@ pub(super) struct Which {
     kind: Option<String>,
 }
 
-/// The data of an event `job`.
-#[derive(ToSchema)]
-#[schema(as = Event)]
-#[expect(dead_code, reason = "describes what another type writes")]
-pub(super) struct EventDocument {
-    /// The job's id.
-    job: String,
-    /// Kind of the job; null if its record cannot be read.
-    #[schema(required)]
-    kind: Option<String>,
-    /// State of the job.
-    state: StateName,
-    /// The worker of the job, while it runs.
-    #[schema(required)]
-    worker: Option<String>,
-    /// The current attempt, or the last closed one; 0 before the first.
-    attempt: u32,
-    /// 1, plus one for each time the job was opened again.
-    generation: u32,
-    /// The last error, unless the job succeeded.
-    #[schema(required)]
-    error: Option<String>,
-}
-
 struct Filter {
     job: Option<JobId>,
     kind: Option<Kind>,
@@ -84,9 +60,11 @@ impl Filter {
     /// Appends the text of the event, unless it is filtered out.
     fn write(&self, text: &mut String, heard: Notification) {
         let (name, data) = match heard {
-            Notification::Event(event) if self.lets(&event) => {
-                ("job", serde_json::to_string(&*event).expect("an event has string keys only"))
-            }
+            Notification::Event(event) if self.lets(&event) => (
+                "job",
+                serde_json::to_string(&EventDocument::from(&*event))
+                    .expect("a struct of texts and numbers is JSON"),
+            ),
             Notification::Event(_) => return,
             Notification::Missed(events) => ("missed", format!("{{\"events\":{events}}}")),
             // A gap, or a notification of a later version of the library: the follower must list the jobs.

@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::batch::{BatchAnswer, One};
-use super::document::Submitted;
 use super::submit::NewJob;
+use super::submitted::Submitted;
 use super::wait::{HowLong, within};
+use crate::document::{GroupDocument, GroupSummaryDocument};
 use crate::http::extract::{Asked, Bounded, GroupName, Json, Traced};
 use crate::http::front::Told;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
 use crate::http::state::App;
-use bellwether::client::{Group, GroupCursor, GroupStage, GroupSummary, GroupView, GroupWaitError, MAX_PAGE};
+use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, MAX_PAGE};
 
 /// A group to create.
 #[derive(Deserialize, ToSchema)]
@@ -63,55 +64,6 @@ impl Bounded for NewMembers {
     const MAX_BYTES: usize = MAX_BATCH_BODY;
 }
 
-/// A group.
-#[derive(ToSchema)]
-#[schema(as = Group)]
-#[expect(dead_code, reason = "describes what another type writes")]
-pub(super) struct GroupDocument {
-    /// The group's id.
-    id: String,
-    /// Kind of the members.
-    kind: String,
-    /// `open`, `joining`, `finishing` or `done`.
-    stage: String,
-    /// Stage, and what the group waits for, in one line.
-    status: String,
-    /// Number of members, once it is set.
-    #[schema(required)]
-    total: Option<u32>,
-    /// Open members.
-    open: u32,
-    /// Members that succeeded.
-    succeeded: u32,
-    /// Members that were cancelled.
-    cancelled: u32,
-    /// Members that are dead.
-    dead: u32,
-    /// Members that have not been submitted yet.
-    #[schema(required)]
-    missing: Option<u32>,
-    /// Whether the first member that ends without success ends the group.
-    fail_fast: bool,
-    /// Why the group did not wait for all members.
-    #[schema(required)]
-    stopped: Option<String>,
-    /// The parent job, if the members are its sub-jobs.
-    #[schema(required)]
-    parent: Option<String>,
-    /// Id of the join, once it exists.
-    #[schema(required)]
-    join: Option<String>,
-    /// Id of the parent's finished job, once it exists.
-    #[schema(required)]
-    finish: Option<String>,
-    /// When the group was created.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// When the group was done.
-    #[schema(required, format = DateTime)]
-    done_at: Option<String>,
-}
-
 /// Create a group, or set its total.
 ///
 /// Creating the same group again changes nothing. The total is set once, with the group or later.
@@ -144,7 +96,7 @@ pub(super) async fn make_group(
     let view = group.view().await?;
     let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
     let told = Told(format!("group {}", view.id));
-    let mut answer = (location, Answer(view)).into_response();
+    let mut answer = (location, Answer(GroupDocument::from(&view))).into_response();
     answer.extensions_mut().insert(told);
     Ok(answer)
 }
@@ -189,39 +141,12 @@ impl From<StageName> for GroupStage {
     }
 }
 
-/// A group without the counts of its members. Fields of its record are null if it cannot be read.
-#[derive(ToSchema)]
-#[schema(as = GroupSummary)]
-#[expect(dead_code, reason = "describes what another type writes")]
-pub(super) struct SummaryDocument {
-    /// The group's id.
-    id: String,
-    /// Kind of the members.
-    #[schema(required)]
-    kind: Option<String>,
-    /// `open`, `joining`, `finishing`, `done`, or `unreadable`.
-    stage: String,
-    /// Number of members, once it is set.
-    #[schema(required)]
-    total: Option<u32>,
-    /// The parent job, if the members are its sub-jobs.
-    #[schema(required)]
-    parent: Option<String>,
-    /// When the group was created.
-    #[schema(required, format = DateTime)]
-    created_at: Option<String>,
-    /// When the group was done.
-    #[schema(required, format = DateTime)]
-    done_at: Option<String>,
-}
-
 /// A page of groups, and the start of the next page.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GroupPage)]
 pub(super) struct GroupsPage {
     /// The groups, in no particular order.
-    #[schema(value_type = Vec<SummaryDocument>)]
-    groups: Vec<GroupSummary>,
+    groups: Vec<GroupSummaryDocument>,
     /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
     #[schema(required)]
     next: Option<String>,
@@ -250,7 +175,10 @@ pub(super) async fn list_groups(
     }
     let after = which.after.map(|after| after.parse::<GroupCursor>()).transpose()?;
     let page = app.client.list_groups(which.stage.map(Into::into), after.as_ref(), limit).await?;
-    Ok(Answer(GroupsPage { groups: page.groups, next: page.next.map(|next| next.to_string()) }))
+    Ok(Answer(GroupsPage {
+        groups: page.groups.iter().map(Into::into).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
 }
 
 /// Show a group with the counts of its members.
@@ -266,9 +194,10 @@ pub(super) async fn list_groups(
 pub(super) async fn show_group(
     State(app): State<App>,
     GroupName(id): GroupName,
-) -> Result<Answer<GroupView>, Problem> {
+) -> Result<Answer<GroupDocument>, Problem> {
     let view = app.client.get_group(&id).await?;
-    Ok(Answer(view.ok_or(GroupError::Absent { group: id })?))
+    let view = view.ok_or(GroupError::Absent { group: id })?;
+    Ok(Answer((&view).into()))
 }
 
 /// Wait until a group is done.
@@ -300,13 +229,13 @@ pub(super) async fn wait_for_group(
         }
     };
     match waited {
-        Ok(view) => Ok(Answer(view).into_response()),
+        Ok(view) => Ok(Answer(GroupDocument::from(&view)).into_response()),
         Err(GroupWaitError::TimedOut { last: Some(view), .. }) => {
-            Ok((StatusCode::ACCEPTED, Answer(*view)).into_response())
+            Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&*view))).into_response())
         }
         Err(GroupWaitError::TimedOut { last: None, .. }) => {
             let view = app.client.get_group(&id).await?.ok_or(GroupError::Absent { group: id })?;
-            Ok((StatusCode::ACCEPTED, Answer(view)).into_response())
+            Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&view))).into_response())
         }
         Err(error) => Err(error.into()),
     }

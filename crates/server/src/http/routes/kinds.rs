@@ -7,48 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::document::KindDocument;
 use crate::http::extract::KindName;
 use crate::http::front::{Caller, Told};
 use crate::http::problem::Problem;
 use crate::http::state::App;
-use bellwether::client::{KindView, Paused, rfc3339};
-
-/// A kind that a worker serves, or that is paused.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Kind)]
-pub(super) struct KindDocument {
-    /// Name of the kind.
-    kind: String,
-    /// The live workers that have a handler for it.
-    workers: Vec<String>,
-    /// Slots of these workers, for all their kinds together.
-    slots: usize,
-    /// Number of these slots that hold a job.
-    assigned: usize,
-    /// The pause, or null.
-    #[schema(required)]
-    paused: Option<PausedDocument>,
-}
-
-/// A pause.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Paused)]
-pub(super) struct PausedDocument {
-    /// Note on who paused the kind and why.
-    #[schema(required)]
-    by: Option<String>,
-    /// When, by the clock of that client.
-    #[schema(required, format = DateTime)]
-    since: Option<String>,
-}
-
-impl From<KindView> for KindDocument {
-    fn from(KindView { kind, workers, slots, assigned, paused, .. }: KindView) -> Self {
-        let paused = paused.map(|Paused { by, since, .. }| PausedDocument { by, since: since.map(rfc3339) });
-        let workers = workers.iter().map(ToString::to_string).collect();
-        Self { kind: kind.to_string(), workers, slots, assigned, paused }
-    }
-}
 
 /// The outcome of a change.
 #[derive(Serialize, ToSchema)]
@@ -78,7 +41,7 @@ impl IntoResponse for KindChanged {
     )
 )]
 pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<KindDocument>>, Problem> {
-    Ok(Answer(app.client.kinds().await?.into_iter().map(Into::into).collect()))
+    Ok(Answer(app.client.kinds().await?.iter().map(Into::into).collect()))
 }
 
 /// Pause a kind.

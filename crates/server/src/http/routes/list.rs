@@ -6,11 +6,11 @@ use bellwether::Kind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::document::{JobDocument, StateName};
+use crate::document::{JobDocument, StateName};
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Cursor, Filter, JobView, MAX_PAGE};
+use bellwether::client::{Cursor, Filter, MAX_PAGE};
 
 /// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]
@@ -34,8 +34,7 @@ pub(super) struct Which {
 #[derive(Serialize, ToSchema)]
 pub(super) struct JobPage {
     /// The jobs, in no particular order.
-    #[schema(value_type = Vec<JobDocument>)]
-    jobs: Vec<JobView>,
+    jobs: Vec<JobDocument>,
     /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
     #[schema(required)]
     next: Option<String>,
@@ -66,5 +65,8 @@ pub(super) async fn list_jobs(
     let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
     let filter = Filter::default().state(which.state.map(Into::into)).kind(kind);
     let page = app.client.list_page(&filter, after.as_ref(), limit).await?;
-    Ok(Answer(JobPage { jobs: page.jobs, next: page.next.map(|next| next.to_string()) }))
+    Ok(Answer(JobPage {
+        jobs: page.jobs.iter().map(Into::into).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
 }

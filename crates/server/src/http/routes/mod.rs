@@ -3,8 +3,6 @@
 mod batch;
 mod change;
 mod cluster;
-mod demo;
-mod document;
 mod events;
 mod groups;
 mod health;
@@ -15,6 +13,7 @@ mod retention;
 mod schedules;
 mod show;
 mod submit;
+mod submitted;
 mod wait;
 
 use axum::Router;
@@ -91,7 +90,6 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(cluster::show_cluster))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
-        .routes(routes!(demo::submit_sum))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::scrape))

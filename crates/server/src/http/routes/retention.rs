@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
+use crate::document::RetentionDocument;
 use crate::http::extract::{Bounded, Json};
 use crate::http::front::Told;
 use crate::http::limits::MAX_BODY;
@@ -24,32 +25,6 @@ use bellwether::client::{Ended, Purge, Purged};
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
 const PURGE_WITHIN: Duration = Duration::from_secs(15);
-
-/// How long records of ended jobs are kept.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Retention)]
-pub(super) struct RetentionDocument {
-    /// Retention of succeeded jobs, in milliseconds.
-    succeeded_ms: u64,
-    /// Retention of cancelled jobs, in milliseconds.
-    cancelled_ms: u64,
-    /// Retention of dead jobs, in milliseconds.
-    dead_ms: u64,
-    /// Maximum number of records of ended jobs; above it the oldest are removed first.
-    records: u32,
-}
-
-impl From<Retention> for RetentionDocument {
-    fn from(Retention { succeeded, cancelled, dead, records }: Retention) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            succeeded_ms: millis(succeeded),
-            cancelled_ms: millis(cancelled),
-            dead_ms: millis(dead),
-            records,
-        }
-    }
-}
 
 /// A change of the retention. Values that are not given do not change.
 #[derive(Deserialize, ToSchema)]

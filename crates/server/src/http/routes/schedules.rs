@@ -11,8 +11,9 @@ use bellwether::schedule::{Misfire, Overlap};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::document::Submitted;
 use super::submit::{NewJob, accepted, instant};
+use super::submitted::Submitted;
+use crate::document::ScheduleDocument;
 use crate::http::extract::{Bounded, Json, ScheduleName};
 use crate::http::front::Told;
 use crate::http::limits::MAX_BODY;
@@ -135,57 +136,8 @@ impl NewSchedule {
     }
 }
 
-/// A schedule. All fields except `id` and `error` are missing if its record cannot be read.
-#[derive(ToSchema)]
-#[schema(as = Schedule)]
-#[expect(dead_code, reason = "describes what another type writes")]
-pub(super) struct ScheduleDocument {
-    /// Name of the schedule.
-    id: String,
-    /// `ticking`, `paused`, or `over` if there is no further tick.
-    state: Option<String>,
-    /// `{cron, zone}`, `{every_ms, anchor}` or `{once}`.
-    when: Option<serde_json::Value>,
-    /// `skip`, `once` or `{catch_up: {at_most, within_ms}}`.
-    misfire: Option<serde_json::Value>,
-    /// How late a tick may be without being missed.
-    grace_ms: Option<u64>,
-    /// `allow`, `forbid` or `queue`.
-    overlap: Option<String>,
-    /// Kind of its jobs.
-    kind: Option<String>,
-    /// Priority of its jobs.
-    priority: Option<u8>,
-    /// Tags of its jobs.
-    tags: Option<Vec<String>>,
-    /// Expiry of its jobs, counted from the tick.
-    expires_after_ms: Option<u64>,
-    /// 1, plus one for each replacement.
-    spec_version: Option<u32>,
-    /// Whether the schedule is paused.
-    paused: Option<bool>,
-    /// The next tick.
-    next: Option<String>,
-    /// The instant up to which all ticks are decided.
-    cursor: Option<String>,
-    /// Number of ticks that got a job.
-    ticked: Option<u64>,
-    /// Number of ticks that were skipped.
-    passed_over: Option<u64>,
-    /// The last tick that got a job.
-    last_tick: Option<String>,
-    /// The job of that tick.
-    last_job: Option<String>,
-    /// The last skipped ticks: `{why, from, through, count}`.
-    last_passed: Option<serde_json::Value>,
-    /// When the schedule was added.
-    created_at: Option<String>,
-    /// Why the record cannot be read.
-    error: Option<String>,
-}
-
-fn told(what: String, status: StatusCode, schedule: impl serde::Serialize) -> Response {
-    let mut answer = (status, Answer(schedule)).into_response();
+fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
+    let mut answer = (status, Answer(ScheduleDocument::from(schedule))).into_response();
     answer.extensions_mut().insert(Told(what));
     answer
 }
@@ -199,8 +151,9 @@ fn told(what: String, status: StatusCode, schedule: impl serde::Serialize) -> Re
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleView>>, Problem> {
-    Ok(Answer(app.client.schedules().list().await?))
+pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleDocument>>, Problem> {
+    let schedules = app.client.schedules().list().await?;
+    Ok(Answer(schedules.iter().map(Into::into).collect()))
 }
 
 /// Add a schedule.
@@ -230,7 +183,7 @@ pub(super) async fn add_schedule(
         Added::Same => (StatusCode::OK, "existed"),
         Added::Replaced => (StatusCode::OK, "replaced"),
     };
-    Ok(told(format!("schedule {id} {done}"), status, schedules.get(&id).await?))
+    Ok(told(format!("schedule {id} {done}"), status, &schedules.get(&id).await?))
 }
 
 /// Show a schedule.
@@ -246,8 +199,8 @@ pub(super) async fn add_schedule(
 pub(super) async fn show_schedule(
     State(app): State<App>,
     ScheduleName(id): ScheduleName,
-) -> Result<Answer<ScheduleView>, Problem> {
-    Ok(Answer(app.client.schedules().get(&id).await?))
+) -> Result<Answer<ScheduleDocument>, Problem> {
+    Ok(Answer((&app.client.schedules().get(&id).await?).into()))
 }
 
 /// Remove a schedule.
@@ -288,7 +241,7 @@ pub(super) async fn pause_schedule(
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
     let view = app.client.schedules().pause(&id).await?;
-    Ok(told(format!("schedule {id} paused"), StatusCode::OK, view))
+    Ok(told(format!("schedule {id} paused"), StatusCode::OK, &view))
 }
 
 /// Resume a schedule, with the first tick after now.
@@ -306,7 +259,7 @@ pub(super) async fn resume_schedule(
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
     let view = app.client.schedules().resume(&id).await?;
-    Ok(told(format!("schedule {id} resumed"), StatusCode::OK, view))
+    Ok(told(format!("schedule {id} resumed"), StatusCode::OK, &view))
 }
 
 /// Submit the job of a schedule now, in addition to its ticks.

@@ -2,13 +2,12 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use utoipa::ToSchema;
 
-use super::document::{JobDocument, StateName};
+use crate::document::{ExplanationDocument, JobDocument};
 use crate::http::extract::Id;
 use crate::http::problem::Problem;
 use crate::http::state::App;
-use bellwether::client::{Error, Explanation, JobView};
+use bellwether::client::Error;
 
 /// Show a job.
 #[utoipa::path(
@@ -20,25 +19,9 @@ use bellwether::client::{Error, Explanation, JobView};
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn show_job(State(app): State<App>, Id(id): Id) -> Result<Answer<JobView>, Problem> {
-    Ok(Answer(app.client.get(&id).await?.ok_or(Error::NotFound(id))?))
-}
-
-/// Why a job does not run. Further fields depend on the word, such as `kind` and `missing` for `tags`, or `until` for
-/// `backoff`.
-#[derive(ToSchema)]
-#[schema(as = Explanation)]
-#[expect(dead_code, reason = "describes what another type writes")]
-pub(super) struct ExplanationDocument {
-    /// The job's id.
-    id: String,
-    /// State of the job.
-    state: StateName,
-    /// The reason as a word.
-    #[schema(example = "busy")]
-    why: String,
-    /// The reason as a sentence.
-    sentence: String,
+pub(super) async fn show_job(State(app): State<App>, Id(id): Id) -> Result<Answer<JobDocument>, Problem> {
+    let job = app.client.get(&id).await?.ok_or(Error::NotFound(id))?;
+    Ok(Answer((&job).into()))
 }
 
 /// Explain why a job does not run.
@@ -51,6 +34,9 @@ pub(super) struct ExplanationDocument {
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn explain_job(State(app): State<App>, Id(id): Id) -> Result<Answer<Explanation>, Problem> {
-    Ok(Answer(app.client.explain(&id).await?))
+pub(super) async fn explain_job(
+    State(app): State<App>,
+    Id(id): Id,
+) -> Result<Answer<ExplanationDocument>, Problem> {
+    Ok(Answer((&app.client.explain(&id).await?).into()))
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 use utoipa::ToSchema;
 
-use super::document::Submitted;
+use super::submitted::Submitted;
 use crate::http::extract::{Bounded, Json, Traced, shallow};
 use crate::http::front::Told;
 use crate::http::limits::MAX_BODY;

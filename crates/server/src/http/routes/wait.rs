@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::sync::SemaphorePermit;
 use utoipa::IntoParams;
 
-use super::document::JobDocument;
+use crate::document::JobDocument;
 use crate::http::extract::{Asked, Id};
 use crate::http::limits::{DEFAULT_WAIT, MAX_WAIT};
 use crate::http::problem::{Fault, Problem};
@@ -77,14 +77,14 @@ pub(super) async fn wait_for_job(
         }
     };
     match waited {
-        Ok(view) => Ok(Answer(view).into_response()),
+        Ok(view) => Ok(Answer(JobDocument::from(&view)).into_response()),
         Err(WaitError::TimedOut { last: Some(view), .. }) => {
-            Ok((StatusCode::ACCEPTED, Answer(*view)).into_response())
+            Ok((StatusCode::ACCEPTED, Answer(JobDocument::from(&*view))).into_response())
         }
         Err(WaitError::TimedOut { last: None, .. }) => {
             let view = app.client.get(&id).await?.ok_or(Error::NotFound(id))?;
             let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
-            Ok((status, Answer(view)).into_response())
+            Ok((status, Answer(JobDocument::from(&view))).into_response())
         }
         Err(error) => Err(error.into()),
     }

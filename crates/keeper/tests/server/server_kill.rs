@@ -2,8 +2,6 @@
 //!
 //! The server is this test binary, started with an environment variable to run as a server until it is killed.
 
-#![cfg(all(unix, feature = "server"))]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +11,7 @@ use bellwether_keeper::server::{Keeper, Storage};
 use zookeeper_client::{Acls, Client, CreateMode, Stat};
 
 const SERVE: &str = "KEEPER_SERVE";
-const TEST: &str = "znodes_acknowledged_by_a_killed_server_exist_with_their_stat";
+const TEST: &str = "server_kill::znodes_acknowledged_by_a_killed_server_exist_with_their_stat";
 const READY: &str = "listening on ";
 const CLIENTS: usize = 4;
 const ROUNDS: usize = 3;

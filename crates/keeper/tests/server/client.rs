@@ -1,13 +1,11 @@
 //! Tests with a widely used client library.
 
-mod wire;
-
 use std::time::Duration;
 
 use bellwether_keeper::server::{Keeper, Storage};
 use zookeeper_client::{Acls, AddWatchMode, Client, CreateMode, Error, EventType, SessionState};
 
-use self::wire::*;
+use crate::wire::*;
 
 async fn connect(keeper: &Keeper) -> Client {
     Client::connector()

@@ -1,7 +1,5 @@
 //! Only durable writes are acknowledged, and a server that cannot commit stops.
 
-mod wire;
-
 use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +8,7 @@ use std::time::Duration;
 use bellwether_keeper::server::{Keeper, StopReason};
 use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store, StoreError};
 
-use self::wire::*;
+use crate::wire::*;
 
 /// A store whose disk becomes full or stalls.
 struct Failing {

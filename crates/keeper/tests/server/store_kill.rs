@@ -2,8 +2,6 @@
 //!
 //! The child is this test binary, started with an environment variable to commit until it is killed.
 
-#![cfg(all(unix, feature = "server"))]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -107,7 +105,7 @@ fn batches_acknowledged_by_a_killed_process_are_stored() {
     let mut total = 0;
     for round in 0..ROUNDS {
         let mut committer =
-            Committer::start("batches_acknowledged_by_a_killed_process_are_stored", dir.path());
+            Committer::start("store_kill::batches_acknowledged_by_a_killed_process_are_stored", dir.path());
         let begin = committer.acknowledged().expect("the child has started");
         assert_eq!(begin, total, "round {round} continues after the previous one");
         let enough = begin + fastrand::i64(1..80);
@@ -144,7 +142,7 @@ fn a_directory_is_locked_while_another_process_uses_it_and_unlocked_after_its_ki
         commit_until_killed(Path::new(&dir));
     }
     let dir = tempfile::tempdir().unwrap();
-    let test = "a_directory_is_locked_while_another_process_uses_it_and_unlocked_after_its_kill";
+    let test = "store_kill::a_directory_is_locked_while_another_process_uses_it_and_unlocked_after_its_kill";
     let mut committer = Committer::start(test, dir.path());
     committer.acknowledged().expect("the child has started");
     let error = Disk::open(dir.path()).unwrap_err();

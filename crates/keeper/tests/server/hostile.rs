@@ -1,13 +1,11 @@
 //! Bytes that no client sends: the connection ends, the server does not.
 
-mod wire;
-
 use std::time::{Duration, Instant};
 
 use bellwether_keeper::server::limits::FRAME_BYTES;
 use bellwether_keeper::server::{Keeper, Limits};
 
-use self::wire::*;
+use crate::wire::*;
 
 const MARSHALLING_ERROR: i32 = -5;
 const UNIMPLEMENTED: i32 = -6;

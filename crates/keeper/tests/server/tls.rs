@@ -1,9 +1,5 @@
 //! Tests with TLS.
 
-#![cfg(feature = "tls")]
-
-mod wire;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use self::wire::*;
+use crate::wire::*;
 
 fn file(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests/certificates", name].iter().collect()

@@ -1,14 +1,12 @@
 //! Visibility and order of replies while a batch is being committed.
 
-mod wire;
-
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bellwether_keeper::server::{Keeper, StopReason};
 use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store, StoreError};
 
-use self::wire::*;
+use crate::wire::*;
 
 /// A store whose commits are controlled by the test.
 struct Held {

@@ -1,16 +1,12 @@
 //! Tests of the `testing` feature.
 
-#![cfg(feature = "testing")]
-
-mod wire;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
 use bellwether_keeper::model::Entry;
 use bellwether_keeper::server::{Keeper, Logged, Storage};
 
-use self::wire::*;
+use crate::wire::*;
 
 #[tokio::test]
 async fn a_session_can_be_expired_immediately() {

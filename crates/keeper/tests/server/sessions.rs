@@ -1,13 +1,11 @@
 //! Sessions outlive connections and servers, and expire after their timeout.
 
-mod wire;
-
 use std::time::{Duration, Instant};
 
 use bellwether_keeper::model::Config;
 use bellwether_keeper::server::{Keeper, StartError, Storage};
 
-use self::wire::*;
+use crate::wire::*;
 
 const NO_NODE: i32 = -101;
 

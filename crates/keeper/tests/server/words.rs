@@ -1,11 +1,9 @@
 //! Four-letter words, as parsed by kazoo, exporters and scripts.
 
-mod wire;
-
 use bellwether_keeper::model::Compat;
 use bellwether_keeper::server::{Keeper, Storage};
 
-use self::wire::*;
+use crate::wire::*;
 
 fn value<'a>(text: &'a str, key: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(key));

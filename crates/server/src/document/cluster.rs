@@ -1,0 +1,134 @@
+//! Workers, the leader, and kinds.
+
+use bellwether::client::{KindView, LeaderView, Paused, WorkerView, rfc3339};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::names;
+
+/// A live worker. Fields of its registration are null if it cannot be read.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Worker)]
+pub(crate) struct WorkerDocument {
+    /// Id of this incarnation of its node's worker.
+    id: String,
+    /// Its node.
+    #[schema(required)]
+    node: Option<String>,
+    /// The host of its node.
+    #[schema(required)]
+    host: Option<String>,
+    /// The kinds for which it has handlers.
+    kinds: Vec<String>,
+    /// Its tags.
+    tags: Vec<String>,
+    /// Number of jobs that it runs at the same time.
+    #[schema(required)]
+    slots: Option<u32>,
+    /// Number of jobs that are assigned to it.
+    assigned: usize,
+    /// Whether it takes no new jobs.
+    #[schema(required)]
+    draining: Option<bool>,
+    /// Until when the leader assigns nothing to it, because a job was taken from it.
+    #[schema(required, format = DateTime)]
+    shunned_until: Option<String>,
+    /// When it started, by its own clock.
+    #[schema(required, format = DateTime)]
+    started_at: Option<String>,
+    /// Why its registration cannot be read.
+    #[schema(required)]
+    error: Option<String>,
+}
+
+impl From<&WorkerView> for WorkerDocument {
+    fn from(worker: &WorkerView) -> Self {
+        let info = worker.info.as_ref();
+        let known = info.ok();
+        Self {
+            id: worker.id.to_string(),
+            node: known.map(|info| info.node.to_string()),
+            host: known.map(|info| info.host.clone()),
+            kinds: known.map(|info| names(&info.kinds)).unwrap_or_default(),
+            tags: known.map(|info| names(&info.tags)).unwrap_or_default(),
+            slots: known.map(|info| info.slots),
+            assigned: worker.assigned,
+            draining: known.map(|info| info.draining),
+            shunned_until: worker.shunned_until.map(rfc3339),
+            started_at: known.map(|info| rfc3339(info.started_at)),
+            error: info.err().map(ToString::to_string),
+        }
+    }
+}
+
+/// The node that claimed the current epoch.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Leader)]
+pub(crate) struct LeaderDocument {
+    /// The node.
+    node: String,
+    /// The epoch: the fencing token of the leader's writes.
+    epoch: i32,
+    /// The ZooKeeper session of the leader.
+    #[schema(example = "0x100000000000001")]
+    session: String,
+    /// When the epoch was claimed, by the leader's clock.
+    #[schema(format = DateTime)]
+    since: String,
+    /// Whether the leader is still a candidate. If not, there is no leader now.
+    standing: bool,
+}
+
+impl From<&LeaderView> for LeaderDocument {
+    fn from(leader: &LeaderView) -> Self {
+        Self {
+            node: leader.node.to_string(),
+            epoch: leader.epoch,
+            session: format!("{:#x}", leader.session),
+            since: rfc3339(leader.since),
+            standing: leader.standing,
+        }
+    }
+}
+
+/// A kind that a worker serves, or that is paused.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Kind)]
+pub(crate) struct KindDocument {
+    /// Name of the kind.
+    kind: String,
+    /// The live workers that have a handler for it.
+    workers: Vec<String>,
+    /// Slots of these workers, for all their kinds together.
+    slots: usize,
+    /// Number of these slots that hold a job.
+    assigned: usize,
+    /// The pause, or null.
+    #[schema(required)]
+    paused: Option<PausedDocument>,
+}
+
+/// A pause.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Paused)]
+pub(crate) struct PausedDocument {
+    /// Note on who paused the kind and why.
+    #[schema(required)]
+    by: Option<String>,
+    /// When, by the clock of that client.
+    #[schema(required, format = DateTime)]
+    since: Option<String>,
+}
+
+impl From<&KindView> for KindDocument {
+    fn from(view: &KindView) -> Self {
+        let pause = |pause: &Paused| PausedDocument { by: pause.by.clone(), since: pause.since.map(rfc3339) };
+        Self {
+            kind: view.kind.to_string(),
+            workers: names(&view.workers),
+            slots: view.slots,
+            assigned: view.assigned,
+            paused: view.paused.as_ref().map(pause),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A schedule.
+
+use bellwether::client::ScheduleView;
+use bellwether::schedule::{Misfire, Overlap, When, instant};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{millis, names};
+
+/// A schedule. All fields except `id` and `error` are null if its record cannot be read.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = Schedule)]
+pub(crate) struct ScheduleDocument {
+    /// Name of the schedule.
+    id: String,
+    /// `ticking`, `paused`, or `over` if there is no further tick.
+    #[schema(required)]
+    state: Option<String>,
+    /// `{cron, zone}`, `{every_ms, anchor}` or `{once}`.
+    #[schema(required)]
+    when: Option<Value>,
+    /// `skip`, `once` or `{catch_up: {at_most, within_ms}}`.
+    #[schema(required)]
+    misfire: Option<Value>,
+    /// How late a tick may be without being missed.
+    #[schema(required)]
+    grace_ms: Option<u64>,
+    /// `allow`, `forbid` or `queue`.
+    #[schema(required)]
+    overlap: Option<String>,
+    /// Kind of its jobs.
+    #[schema(required)]
+    kind: Option<String>,
+    /// Priority of its jobs.
+    #[schema(required)]
+    priority: Option<u8>,
+    /// Tags of its jobs.
+    #[schema(required)]
+    tags: Option<Vec<String>>,
+    /// Expiry of its jobs, counted from the tick.
+    #[schema(required)]
+    expires_after_ms: Option<u64>,
+    /// 1, plus one for each replacement.
+    #[schema(required)]
+    spec_version: Option<u32>,
+    /// Whether the schedule is paused.
+    #[schema(required)]
+    paused: Option<bool>,
+    /// The next tick.
+    #[schema(required)]
+    next: Option<String>,
+    /// The instant up to which all ticks are decided.
+    #[schema(required)]
+    cursor: Option<String>,
+    /// Number of ticks that got a job.
+    #[schema(required)]
+    ticked: Option<u64>,
+    /// Number of ticks that were skipped.
+    #[schema(required)]
+    passed_over: Option<u64>,
+    /// The last tick that got a job.
+    #[schema(required)]
+    last_tick: Option<String>,
+    /// The job of that tick.
+    #[schema(required)]
+    last_job: Option<String>,
+    /// The last skipped ticks: `{why, from, through, count}`.
+    #[schema(required)]
+    last_passed: Option<Value>,
+    /// When the schedule was added.
+    #[schema(required)]
+    created_at: Option<String>,
+    /// Why the record cannot be read.
+    #[schema(required)]
+    error: Option<String>,
+}
+
+impl From<&ScheduleView> for ScheduleDocument {
+    fn from(view: &ScheduleView) -> Self {
+        let id = view.id.to_string();
+        let record = match &view.record {
+            Ok(record) => record,
+            Err(error) => return Self { id, error: Some(error.to_string()), ..Self::default() },
+        };
+        Self {
+            id,
+            state: Some(view.state().to_owned()),
+            when: Some(when(&record.when)),
+            misfire: Some(misfire(record.misfire)),
+            grace_ms: Some(millis(record.grace)),
+            overlap: Some(overlap(record.overlap).to_owned()),
+            kind: Some(record.kind.to_string()),
+            priority: Some(record.priority),
+            tags: Some(names(&record.tags)),
+            expires_after_ms: record.expires_after.map(millis),
+            spec_version: Some(record.spec_version),
+            paused: Some(record.paused),
+            next: record.next.map(instant),
+            cursor: Some(instant(record.cursor)),
+            ticked: Some(record.ticked),
+            passed_over: Some(record.passed_over),
+            last_tick: record.last_tick.map(instant),
+            last_job: view.last_job().map(|job| job.to_string()),
+            last_passed: record.last_passed.map(|passed| {
+                let (from, through) = (instant(passed.from), instant(passed.through));
+                json!({ "why": passed.why.as_str(), "from": from, "through": through, "count": passed.count })
+            }),
+            created_at: Some(instant(record.created_at)),
+            error: None,
+        }
+    }
+}
+
+fn when(when: &When) -> Value {
+    match when {
+        When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
+        When::Every { interval, anchor } => {
+            json!({ "every_ms": millis(*interval), "anchor": instant(*anchor) })
+        }
+        When::Once(at) => json!({ "once": instant(*at) }),
+    }
+}
+
+fn misfire(misfire: Misfire) -> Value {
+    match misfire {
+        Misfire::Skip => json!("skip"),
+        Misfire::Once => json!("once"),
+        Misfire::CatchUp { at_most, within } => {
+            json!({ "catch_up": { "at_most": at_most, "within_ms": millis(within) } })
+        }
+    }
+}
+
+const fn overlap(overlap: Overlap) -> &'static str {
+    match overlap {
+        Overlap::Allow => "allow",
+        Overlap::Forbid => "forbid",
+        Overlap::Queue => "queue",
+    }
+}

@@ -1,0 +1,29 @@
+//! The answer to an accepted submission.
+
+use bellwether::client::{Accepted, JobHandle};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An accepted submission.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Submitted {
+    /// The job's id, given or generated.
+    pub(super) id: String,
+    /// Whether a job with this id already existed, so that none was created.
+    pub(super) duplicate: bool,
+    /// How the submission was accepted: `new`, `same` (the job already existed), `other` (another job has the id, and
+    /// `if_exists` is `ignore`), `again` (the job had ended and is open again).
+    pub(super) accepted: &'static str,
+}
+
+impl Submitted {
+    pub(super) fn of<K>(job: &JobHandle<K>) -> Self {
+        let accepted = match job.accepted() {
+            Accepted::New => "new",
+            Accepted::Same => "same",
+            Accepted::Other => "other",
+            Accepted::Again(_) => "again",
+        };
+        Self { id: job.id().to_string(), duplicate: job.is_duplicate(), accepted }
+    }
+}
