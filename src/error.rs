@@ -1,8 +1,8 @@
-//! What went wrong, and what the caller of a failed call can do.
+//! The classes of errors, and the remedies for them.
 //!
-//! Every error of the library has three methods. `class` says what went wrong, in a word. `remedy` says what the caller
-//! can do: make the same call again, read the state first, change the input, or give up. `is_retryable` is true for the
-//! first of these. The errors of single values, such as [`NameError`](crate::NameError), do not have them: their input
+//! Every error of the library has three methods: `class` returns the type of the failure; `remedy` returns the reaction:
+//! make the same call again, read the state first, change the input, or give up; `is_retryable` is true for the first of
+//! these. The errors of single values, such as [`NameError`](crate::NameError), do not have them: their input
 //! must be changed.
 //!
 //! ```no_run
@@ -24,4 +24,8 @@
 //! No error prints its source: print the whole chain, for example with [`chain`].
 
 pub use bellwether_core::chain::chain;
+pub use bellwether_core::outcome::{Reason, Rejection};
 pub use bellwether_core::remedy::{ErrorClass, Remedy};
+/// Why a stored record cannot be read.
+pub use bellwether_core::wire::WireError as RecordError;
+pub use bellwether_zk::NamespaceError;

@@ -35,8 +35,10 @@ mod session_timeout;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use bellwether_core::job::{ContentType, Payload};
-pub use bellwether_core::name::{GroupId, JobId, Kind, NameError, NodeId, ScheduleId, Tag, WorkerId};
+pub use bellwether_core::job::{
+    ContentType, ContentTypeError, Payload, PayloadError, PolicyError, PriorityError, Progress, ProgressError,
+};
+pub use bellwether_core::name::{GroupId, JobId, Kind, Lane, NameError, NodeId, ScheduleId, Tag, WorkerId};
 pub use bellwether_core::retention::{Retention, RetentionError};
 pub use bellwether_core::trace::{TraceContext, TraceContextError};
 /// The `tracing` target of the spans of a job's life, all of level DEBUG: submit, assign, run, report.

@@ -13,7 +13,7 @@ pub use bellwether_core::budget::MAX_SLOTS;
 pub use bellwether_core::machine::assigner::Strategy as AssignmentStrategy;
 pub use bellwether_core::machine::election::campaign::Strategy as ElectionStrategy;
 pub use bellwether_host::node::NodeError;
-pub use bellwether_host::worker::Drained;
+pub use bellwether_host::worker::{Drained, WorkerConfigError};
 
 pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};

@@ -15,7 +15,6 @@ use crate::{JobId, ScheduleId};
 
 /// When a schedule ticks. Instants have a resolution of a millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum When {
     /// At the local times in a zone that match an expression.
     Cron {
@@ -41,7 +40,7 @@ impl When {
     /// # Errors
     /// [`SpecError`] if the expression or the zone is invalid, or no day matches the expression.
     pub fn cron(expression: &str, zone: &str) -> Result<Self, SpecError> {
-        core::When::cron(expression, zone).map(Self::from)
+        core::When::cron(expression, zone).map(Self::of)
     }
 
     /// Returns the ticks of an interval that is anchored at the Unix epoch.
@@ -49,7 +48,7 @@ impl When {
     /// # Errors
     /// [`SpecError`] if the interval is outside its bounds.
     pub fn every(interval: Duration) -> Result<Self, SpecError> {
-        core::When::every(interval).map(Self::from)
+        core::When::every(interval).map(Self::of)
     }
 
     /// Returns at most `count` next ticks after an instant.
@@ -62,6 +61,14 @@ impl When {
         Ok(calendar.ticks_after(stored(after)).take(count).map(SystemTime::from).collect())
     }
 
+    pub(crate) fn of(when: core::When) -> Self {
+        match when {
+            core::When::Cron { expression, zone } => Self::Cron { expression, zone },
+            core::When::Every { interval, anchor } => Self::Every { interval, anchor: anchor.into() },
+            core::When::Once(at) => Self::Once(at.into()),
+        }
+    }
+
     fn stored(&self) -> core::When {
         match self {
             Self::Cron { expression, zone } => {
@@ -71,16 +78,6 @@ impl When {
                 core::When::Every { interval: *interval, anchor: stored(*anchor) }
             }
             Self::Once(at) => core::When::Once(stored(*at)),
-        }
-    }
-}
-
-impl From<core::When> for When {
-    fn from(when: core::When) -> Self {
-        match when {
-            core::When::Cron { expression, zone } => Self::Cron { expression, zone },
-            core::When::Every { interval, anchor } => Self::Every { interval, anchor: anchor.into() },
-            core::When::Once(at) => Self::Once(at.into()),
         }
     }
 }
@@ -106,8 +103,8 @@ pub struct Passed {
     pub count: u32,
 }
 
-impl From<core::Passed> for Passed {
-    fn from(core::Passed { why, ticks }: core::Passed) -> Self {
+impl Passed {
+    pub(crate) fn of(core::Passed { why, ticks }: core::Passed) -> Self {
         Self { why, from: ticks.from.into(), through: ticks.through.into(), count: ticks.count }
     }
 }

@@ -56,12 +56,12 @@ pub struct WorkerInfo {
     pub tags: Vec<Tag>,
     /// When it registered, by its clock.
     pub started_at: SystemTime,
-    /// Whether it takes no more jobs and leaves.
+    /// Whether it drains: it gets no further jobs.
     pub draining: bool,
 }
 
-impl From<Registration> for WorkerInfo {
-    fn from(info: Registration) -> Self {
+impl WorkerInfo {
+    fn new(info: Registration) -> Self {
         Self {
             node: info.node,
             host: info.host,
@@ -74,7 +74,7 @@ impl From<Registration> for WorkerInfo {
     }
 }
 
-/// A live worker with its registration as it is stored.
+/// A live worker with its stored registration.
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) id: WorkerId,
@@ -84,10 +84,10 @@ pub(super) struct Registered {
     shunned_until: Option<WallMillis>,
 }
 
-impl From<Registered> for WorkerView {
-    fn from(worker: Registered) -> Self {
+impl WorkerView {
+    pub(super) fn new(worker: Registered) -> Self {
         let Registered { id, info, assigned, ended, shunned_until } = worker;
-        let (info, shunned_until) = (info.map(WorkerInfo::from), shunned_until.map(SystemTime::from));
+        let (info, shunned_until) = (info.map(WorkerInfo::new), shunned_until.map(SystemTime::from));
         Self { id, info, assigned, ended, shunned_until }
     }
 }
@@ -130,7 +130,7 @@ impl Client {
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
         let workers = self.0.session.read(self.by(), |zk| workers(zk.clone(), self.0.session.wall())).await?;
-        Ok(workers.into_iter().map(WorkerView::from).collect())
+        Ok(workers.into_iter().map(WorkerView::new).collect())
     }
 
     /// Asks a worker to drain. It gets no further jobs from the moment this returns, finishes running jobs within its

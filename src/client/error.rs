@@ -1,7 +1,7 @@
 //! Errors of the client.
 //!
-//! Each error has a [`class`](Error::class), which says what went wrong, and a [`remedy`](Error::remedy), which says
-//! what the caller can do.
+//! Each error has a [`class`](Error::class), the type of the failure, and a [`remedy`](Error::remedy), the reaction
+//! that is left to the caller.
 
 use std::fmt;
 use std::time::Duration;

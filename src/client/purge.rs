@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
+use bellwether_core::group::End;
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
@@ -35,6 +36,16 @@ pub enum Ended {
     /// It is dead: it reached the limit of failures or losses, expired, or could never succeed.
     #[default]
     Dead,
+}
+
+impl Ended {
+    pub(super) fn of(end: End) -> Self {
+        match end {
+            End::Succeeded => Self::Succeeded,
+            End::Cancelled => Self::Cancelled,
+            End::Dead => Self::Dead,
+        }
+    }
 }
 
 /// Selects the records to purge. Default: those of dead jobs. Jobs that have not ended cannot be purged: cancel them

@@ -38,20 +38,23 @@
 
 mod builder;
 mod commit;
+mod state;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_core::machine::election::leadership::LeadershipState as State;
 use bellwether_core::path;
 use bellwether_host::election::{ActiveTerm, Election as Actor};
 use bellwether_host::session::Session;
 
 pub use bellwether_core::machine::election::campaign::Strategy;
-pub use bellwether_core::machine::election::leadership::{Inactive, LeadershipState, Policy, Term};
+pub use bellwether_core::machine::election::leadership::{Inactive, Policy, Term};
 pub use bellwether_core::txn::{Lifetime, Op};
 pub use builder::{Builder, StartError};
 pub use commit::CommitError;
+pub use state::LeadershipState;
 pub use watch::Watch;
 
 /// How long [`Election::close`] waits for each of its two actors. The session actor waits up to 2 s of it for
@@ -97,7 +100,7 @@ impl Election {
     /// Returns a snapshot of this node's leadership. To make a decision, use [`Election::is_leader`].
     #[must_use]
     pub fn leadership(&self) -> LeadershipState {
-        self.0.actor.leadership().borrow().clone().map(|active| active.term)
+        LeadershipState::of(&self.0.actor.leadership().borrow())
     }
 
     /// Returns a stream of changes of [`Election::leadership`].
@@ -118,8 +121,8 @@ impl Election {
     pub fn fence(&self) -> Option<Fence> {
         let leadership = self.0.actor.leadership();
         let version = match &*leadership.borrow() {
-            LeadershipState::Active(ActiveTerm { term, .. }) => term.epoch(),
-            LeadershipState::Paused { .. } | LeadershipState::Inactive(_) => return None,
+            State::Active(ActiveTerm { term, .. }) => term.epoch(),
+            State::Paused { .. } | State::Inactive(_) => return None,
         };
         let root = self.0.chroot.trim_end_matches('/');
         Some(Fence { path: format!("{root}{}", path::EPOCH), version })

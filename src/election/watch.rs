@@ -1,13 +1,15 @@
 //! Watching changes of leadership.
 
-use bellwether_core::machine::election::leadership::LeadershipState;
+use bellwether_core::machine::election::leadership::LeadershipState as State;
 use bellwether_host::election::ActiveTerm;
 use tokio::sync::watch;
+
+use super::LeadershipState;
 
 /// Watches a node's leadership. Of changes in quick succession only the last is seen.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    states: watch::Receiver<LeadershipState<ActiveTerm>>,
+    states: watch::Receiver<State<ActiveTerm>>,
     seen: Option<Seen>,
 }
 
@@ -19,7 +21,7 @@ fn seen(state: &LeadershipState) -> Seen {
 }
 
 impl Watch {
-    pub(super) fn new(states: watch::Receiver<LeadershipState<ActiveTerm>>) -> Self {
+    pub(super) fn new(states: watch::Receiver<State<ActiveTerm>>) -> Self {
         Self { states, seen: None }
     }
 
@@ -55,7 +57,7 @@ impl Watch {
     }
 
     fn now(&mut self) -> LeadershipState {
-        self.states.borrow_and_update().clone().map(|active| active.term)
+        LeadershipState::of(&self.states.borrow_and_update())
     }
 
     /// Pending forever when the election is closed.

@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Missing(Missing),
     /// ZooKeeper is installed but does not start.
     Start(StartError),
+    /// Types in the public API have no public name.
+    Api(Vec<String>),
     /// Links of the documentation lead nowhere.
     Links(Vec<String>),
     /// A mutation survived, or could not be run.
@@ -41,6 +43,7 @@ impl Failure {
             | Self::Misplaced(_)
             | Self::Missing(_)
             | Self::Start(_)
+            | Self::Api(_)
             | Self::Links(_)
             | Self::Mutate(_)
             | Self::Ended(_) => ExitCode::FAILURE,
@@ -62,6 +65,7 @@ impl fmt::Display for Failure {
             Self::Start(error @ (StartError::Exited { .. } | StartError::NotReady { .. })) => {
                 write!(f, "{error}")
             }
+            Self::Api(leaks) => write!(f, "the API of bellwether is not closed:\n  {}", leaks.join("\n  ")),
             Self::Links(links) => write!(f, "broken links:\n  {}", links.join("\n  ")),
             Self::Mutate(trouble) => write!(f, "{trouble}"),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),

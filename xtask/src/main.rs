@@ -1,5 +1,6 @@
 //! Developer tasks: `cargo xtask --help`.
 
+mod api;
 mod book;
 mod cargo;
 mod compat;
@@ -65,6 +66,8 @@ enum Task {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
     },
+    /// Check that every type in the public API of the library has a public name. Uses unstable output of rustdoc.
+    Api,
     /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
     Dashboards,
     /// Remove each fence of the product in turn, and show which layers of tests detect it. Takes hours.
@@ -124,6 +127,7 @@ fn run(task: Task) -> Result<(), Failure> {
             compat::run(&arguments)
         }
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
+        Task::Api => api::run(),
         Task::Dashboards => {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
         }

@@ -16,6 +16,7 @@ use crate::budget;
 
 /// Why a string is not a valid name. The text contains the field, the bound and the invalid character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NameError {
     /// The name has no characters.
     #[error("{field} is empty: give 1 to {max} characters of [A-Za-z0-9._-]", max = budget::MAX_NAME_BYTES)]

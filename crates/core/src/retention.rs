@@ -38,6 +38,7 @@ impl Default for Retention {
 
 /// A setting is outside its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RetentionError {
     /// A time is too short or too long.
     #[error(
@@ -80,6 +81,7 @@ impl Retention {
     }
 
     /// How long the record of a job with this verdict is kept.
+    #[doc(hidden)]
     #[must_use]
     pub fn of(&self, verdict: &Verdict) -> Duration {
         let set = match verdict {
@@ -91,6 +93,7 @@ impl Retention {
     }
 
     /// As [`Retention::of`], for a job of a group with this end.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_end(&self, end: End) -> Duration {
         let set = match end {

@@ -24,6 +24,7 @@ pub struct TraceContext {
 
 /// Why a text or bytes are not a trace context.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceContextError {
     /// The text has another form.
     #[error(

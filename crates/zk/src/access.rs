@@ -58,6 +58,7 @@ struct Login {
 
 /// Why a login is invalid. The password is never part of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AccessError {
     /// The user name is invalid.
     #[error("the ZooKeeper user {given:?} {MUST_BE_A_USER}")]

@@ -32,6 +32,7 @@ impl fmt::Debug for Tls {
 
 /// Why TLS cannot be used. The content of the files is never part of the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read, or has other content.
     #[error("cannot read {what} from {path}: {reason}", path = .path.display())]

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::Client;
 use super::super::error::Error;
+use super::super::purge::Ended;
 use super::decode;
 use super::view::numbers;
 
@@ -40,7 +41,7 @@ pub enum MemberEnd {
     /// It has not ended. Only a group that was stopped continues without it.
     Open,
     /// Its record was removed or cannot be read. Contains the end in its mark, if there is one.
-    Unreadable(Option<End>),
+    Unreadable(Option<Ended>),
 }
 
 impl Member {
@@ -152,7 +153,7 @@ impl Members {
         self.numbers.drain(..page.len());
         self.page.extend(page.into_iter().zip(ids).zip(nodes).map(|(((number, end), id), node)| {
             let record = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
-            Member { number, id, end: record.map_or(MemberEnd::Unreadable(end), ended) }
+            Member { number, id, end: record.map_or(MemberEnd::Unreadable(end.map(Ended::of)), ended) }
         }));
         Ok(())
     }

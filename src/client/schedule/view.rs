@@ -1,24 +1,4 @@
-//! The view of a schedule, and its JSON document, shared by the command line and HTTP.
-//!
-//! | field | meaning |
-//! | --- | --- |
-//! | `id` | its name |
-//! | `state` | `ticking`, `paused`, or `over` after the last tick |
-//! | `when` | `{"cron", "zone"}`, `{"every_ms", "anchor"}` or `{"once"}` |
-//! | `misfire` | `"skip"`, `"once"` or `{"catch_up": {"at_most", "within_ms"}}` |
-//! | `grace_ms`, `overlap` | how late a tick may be; `"allow"`, `"forbid"` or `"queue"` |
-//! | `kind`, `priority`, `tags`, `expires_after_ms` | of the submitted jobs |
-//! | `spec_version` | 1, and one more for each replacement |
-//! | `paused` | whether it is paused |
-//! | `next` | its next tick, or null |
-//! | `cursor` | every tick up to here is decided |
-//! | `ticked`, `passed_over` | how many ticks submitted a job, and how many did not |
-//! | `last_tick`, `last_job` | the last tick that submitted a job, and that job's id; or null |
-//! | `last_passed` | the last ticks that did not: `{"why", "from", "through", "count"}`, or null |
-//! | `created_at` | when it was added |
-//! | `error` | why its record cannot be read, or null; the other fields are null then |
-//!
-//! Instants are RFC 3339 in UTC.
+//! A schedule as a client sees it.
 
 use std::time::{Duration, SystemTime};
 
@@ -79,13 +59,13 @@ pub struct ScheduleRecordView {
     pub last_passed: Option<Passed>,
 }
 
-impl From<ScheduleRecord> for ScheduleRecordView {
-    fn from(record: ScheduleRecord) -> Self {
+impl ScheduleRecordView {
+    fn new(record: ScheduleRecord) -> Self {
         let calendar = record.spec.when.calendar().ok();
         let next = calendar.and_then(|calendar| record.next(&calendar));
         let template = record.spec.template;
         Self {
-            when: record.spec.when.into(),
+            when: When::of(record.spec.when),
             misfire: record.spec.misfire,
             grace: record.spec.grace,
             overlap: record.spec.overlap,
@@ -101,7 +81,7 @@ impl From<ScheduleRecord> for ScheduleRecordView {
             ticked: record.ticked,
             passed_over: record.passed_over,
             last_tick: record.last_tick.map(Into::into),
-            last_passed: record.last_passed.map(Into::into),
+            last_passed: record.last_passed.map(Passed::of),
         }
     }
 }
@@ -112,7 +92,7 @@ impl ScheduleView {
     }
 
     pub(super) fn of(id: ScheduleId, record: Result<ScheduleRecord, WireError>) -> Self {
-        Self { id, record: record.map(ScheduleRecordView::from) }
+        Self { id, record: record.map(ScheduleRecordView::new) }
     }
 
     /// Returns its [next tick](ScheduleRecordView::next); `None` also if its record cannot be read.

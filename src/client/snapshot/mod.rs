@@ -143,7 +143,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         at: at.into(),
         leader,
         kinds: served(&workers, &paused),
-        workers: workers.into_iter().map(WorkerView::from).collect(),
+        workers: workers.into_iter().map(WorkerView::new).collect(),
         depths: counts.depths,
         further_minutes: counts.further_minutes,
         orphaned: orphaned.into_iter().flatten().map(|inbox| inbox.children).sum(),

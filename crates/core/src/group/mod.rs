@@ -111,6 +111,7 @@ impl GroupId {
     /// The group of the sub-jobs of a job. There is one per generation and per submission: an id that is used again
     /// after its record was removed has another submission token. The id contains the parent's id and generation, or
     /// is a hash of them.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_sub_jobs(parent: &JobId, record: &JobRecord) -> Self {
         // The last bits of a UUIDv7 are random; 32 of them distinguish the submissions of one id.

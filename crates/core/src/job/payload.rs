@@ -53,6 +53,7 @@ pub struct Payload {
 /// The bytes exceed the budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{len} bytes: at most {max} are allowed inline; store larger data elsewhere and submit its address", max = MAX_PAYLOAD_BYTES)]
+#[non_exhaustive]
 pub struct PayloadError {
     /// The number of bytes.
     pub len: usize,

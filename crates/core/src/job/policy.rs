@@ -40,6 +40,7 @@ impl Default for Policy {
 /// A limit is outside its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {allowed}, not {given}")]
+#[non_exhaustive]
 pub struct PolicyError {
     /// The field.
     pub field: &'static str,

@@ -15,6 +15,7 @@ pub struct Progress {
 
 /// A progress report that exceeds a bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProgressError {
     /// More than 100 percent.
     #[error("percent must be 0 to 100, not {0}")]

@@ -29,6 +29,7 @@ use crate::name::Lane;
 
 /// Why a schedule is invalid. The text contains the field, the bound and a way to proceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// The expression has too few or too many fields.
     #[error(

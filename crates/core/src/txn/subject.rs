@@ -36,6 +36,7 @@ pub enum Subject {
 
 impl Op {
     /// The subject of this operation.
+    #[doc(hidden)]
     #[must_use]
     pub fn subject(&self) -> Subject {
         let path = self.path();

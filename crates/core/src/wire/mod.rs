@@ -38,6 +38,7 @@ pub const LAYOUT_VERSION: u16 = 4;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// They do not start with the magic bytes.
     #[error("not a Bellwether record")]

@@ -28,13 +28,13 @@ pub(crate) struct ExplanationDocument {
 
 impl From<&Explanation> for ExplanationDocument {
     fn from(explanation: &Explanation) -> Self {
-        let why = &explanation.cause;
+        let cause = &explanation.cause;
         Self {
             id: explanation.id.to_string(),
             state: explanation.state.into(),
-            why: why.as_str().to_owned(),
-            sentence: why.to_string(),
-            details: match details(why) {
+            why: cause.as_str().to_owned(),
+            sentence: cause.to_string(),
+            details: match details(cause) {
                 Value::Object(details) => details,
                 _ => Map::new(),
             },
@@ -43,8 +43,8 @@ impl From<&Explanation> for ExplanationDocument {
 }
 
 /// The values of a reason, as an object.
-fn details(why: &Cause) -> Value {
-    match why {
+fn details(cause: &Cause) -> Value {
+    match cause {
         Cause::UnknownKind { kind } => json!({ "kind": kind.as_str() }),
         Cause::Tags { kind, tags, missing } => {
             json!({ "kind": kind.as_str(), "tags": names(tags), "missing": names(missing) })
@@ -75,7 +75,8 @@ fn details(why: &Cause) -> Value {
         Cause::WorkerLost { worker } => json!({ "worker": worker.to_string() }),
         Cause::Quarantined { note } => json!({ "note": note }),
         Cause::Over { at, error } => json!({ "finished_at": at.map(rfc3339), "error": error }),
-        // Without values, or of a later version of the library.
+        Cause::NoLeader | Cause::NoTurn | Cause::Assignment | Cause::Nowhere => json!({}),
+        // A cause of a later version of the library: the sentence has its values.
         _ => json!({}),
     }
 }

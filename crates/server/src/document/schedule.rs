@@ -103,9 +103,8 @@ impl From<&ScheduleView> for ScheduleDocument {
             last_tick: record.last_tick.map(instant),
             last_job: view.last_job().map(|job| job.to_string()),
             last_passed: record.last_passed.map(|passed| {
-                let (why, from, through) =
-                    (passed.why.as_str(), instant(passed.from), instant(passed.through));
-                json!({ "why": why, "from": from, "through": through, "count": passed.count })
+                let (from, through) = (instant(passed.from), instant(passed.through));
+                json!({ "why": passed.why.as_str(), "from": from, "through": through, "count": passed.count })
             }),
             created_at: Some(instant(record.created_at)),
             error: None,
@@ -120,8 +119,6 @@ fn when(when: &When) -> Value {
             json!({ "every_ms": millis(*interval), "anchor": instant(*anchor) })
         }
         When::Once(at) => json!({ "once": instant(*at) }),
-        // A form of a later version of the library.
-        other => json!({ "other": other.to_string() }),
     }
 }
 
