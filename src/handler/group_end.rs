@@ -11,6 +11,7 @@ use crate::client::{Client, GroupView, JobView, Members};
 
 /// The argument of a finished handler: see [`handler::finished`](super::finished).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finished {
     /// The job whose sub-jobs have ended.
     pub parent: JobView,
