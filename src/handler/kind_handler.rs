@@ -48,6 +48,19 @@ impl KindHandler {
         self
     }
 
+    /// Limits how many jobs of the kind run at the same time on this node: at least 1. By default they may use all slots.
+    ///
+    /// Further jobs of the kind wait on the node, and other kinds are not delayed by them: they start as soon as a slot
+    /// is free. The leader does not know the limit, so each waiting job uses one of the slots that the node offers, until
+    /// it starts or, after a third of its lease, goes to another node. The limit is not a limit of the cluster.
+    ///
+    /// A blocking handler that was abandoned (its attempt was cancelled, timed out or lost its lease) counts until it
+    /// returns.
+    pub fn concurrency(mut self, jobs: u32) -> Self {
+        self.registered.concurrency = Some(jobs);
+        self
+    }
+
     /// Sets a function that runs before a job of the kind is closed as dead because its handler reported that it can
     /// never succeed ([`HandlerError::invalid`](super::HandlerError::invalid)). It receives the reason. Without it the
     /// job is only logged.

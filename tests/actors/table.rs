@@ -10,6 +10,7 @@ use crate::situations::SITUATIONS;
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot delivers it, or the actor itself"),
     ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended delivers it"),
+    ("executor_pool", "Tell.Abandoned", "the actor itself counts"),
     ("status_reporter", "Tell.Report", "StatusReporterMsg::Report delivers it"),
     ("status_reporter", "Beat.Started", "StatusReporterMsg::Started delivers it"),
     ("status_reporter", "Beat.Requested", "StatusReporterMsg::Said delivers it"),

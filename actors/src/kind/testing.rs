@@ -94,6 +94,7 @@ kinds!(worker::executor_pool::Event {
     Hold,
     Resume,
     Drain,
+    Abandoned,
     Wake,
 });
 kinds!(worker::status_reporter::beats::Event {

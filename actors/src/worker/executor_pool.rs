@@ -1,6 +1,6 @@
 //! The executor pool: runs attempts in slots, as the [`executor_pool::ExecutorPool`] machine decides.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bellwether_core::machine::worker::executor_pool::{self, CANCEL_GRACE, Effect
 use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAttempt};
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
-use bellwether_core::name::JobId;
+use bellwether_core::name::{JobId, Kind};
 use metrics::{counter, gauge};
 
 use super::pulse::Pulse;
@@ -37,6 +37,8 @@ pub struct Args {
     pub slots: u32,
     /// The slots that the worker's registration offers.
     pub usable: u32,
+    /// The concurrency limits of the kinds that may not use all slots.
+    pub limits: BTreeMap<Kind, u32>,
 }
 
 /// Runs the attempts of one incarnation.
@@ -48,7 +50,9 @@ pub struct ExecutorPool {
     pulses: HashMap<JobId, Arc<Pulse>>,
     /// The number of slots held by runs without an open attempt, as last reported to the wing.
     stuck: u32,
-    /// Whether the timer for counting stuck slots is set.
+    /// The number of abandoned handlers, as last reported to the machine.
+    abandoned: BTreeMap<Kind, u32>,
+    /// Whether the timer for counting stuck slots and abandoned handlers is set.
     counting: bool,
 }
 
@@ -101,17 +105,19 @@ impl Concern for ExecutorPool {
     type Key = Key;
     type Tell = Tell;
 
-    fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable }: Args) -> Self {
+    fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable, limits }: Args) -> Self {
         gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
         let stuck = slots.saturating_sub(usable);
         let mut pool = Self {
             runs,
             slots,
-            machine: executor_pool::ExecutorPool::new(),
+            machine: executor_pool::ExecutorPool::with_limits(limits),
             pulses: HashMap::new(),
             stuck,
+            abandoned: BTreeMap::new(),
             counting: false,
         };
+        pool.count_abandoned(cx);
         pool.count_later(cx);
         pool
     }
@@ -136,16 +142,19 @@ impl Concern for ExecutorPool {
                     | Event::Hold
                     | Event::Resume
                     | Event::Drain(_)
+                    | Event::Abandoned(_)
                     | Event::Wake => {}
                 }
                 event
             }
             ExecutorPoolMsg::Ended(ended) => {
                 ended.iter().for_each(|Ended { job, .. }| self.runs.forget(job));
+                self.count_abandoned(cx);
                 Event::Ended(ended)
             }
             ExecutorPoolMsg::Slot => Event::SlotGranted(cx.wall),
             ExecutorPoolMsg::Count => {
+                self.count_abandoned(cx);
                 self.recount(cx);
                 return self.count_later(cx);
             }
@@ -253,9 +262,19 @@ impl ExecutorPool {
     /// Sets the timer for counting. The count waits because a run returns its slot shortly before or after its end is
     /// processed.
     fn count_later(&mut self, cx: &mut Context<'_, Self>) {
-        if !self.counting && (self.stuck > 0 || self.stuck_now() > 0) {
+        let abandoned = self.stuck > 0 || !self.abandoned.is_empty();
+        if !self.counting && (abandoned || self.stuck_now() > 0) {
             self.counting = true;
             cx.after(Key::Count, COUNT_AFTER, ExecutorPoolMsg::Count);
+        }
+    }
+
+    /// Counts the handlers that were abandoned and still run. Jobs of kinds with a limit wait for them.
+    fn count_abandoned(&mut self, cx: &mut Context<'_, Self>) {
+        let abandoned = self.runs.abandoned();
+        if abandoned != self.abandoned {
+            self.abandoned.clone_from(&abandoned);
+            self.feed(cx, Event::Abandoned(abandoned));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The port through which the executor pool runs handlers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bellwether_core::job::Progress;
@@ -20,6 +21,10 @@ pub trait Runs: Send {
 
     /// Whether the leases of this kind's attempts are renewed automatically. A job's own setting takes precedence.
     fn auto_renews(&self, kind: &Kind) -> bool;
+
+    /// The number of abandoned handlers of each kind with a concurrency limit: their runs have ended, in this or an earlier
+    /// incarnation, but their code still runs.
+    fn abandoned(&mut self) -> BTreeMap<Kind, u32>;
 
     /// Grants a slot and returns `true`, or returns `false` and sends
     /// [`ExecutorPoolMsg::Slot`](super::executor_pool::ExecutorPoolMsg::Slot) when it has granted one.

@@ -29,6 +29,7 @@ use crate::clock;
 use crate::host::{self, Hosted, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
+use runs::Abandoned;
 use wing::{DrainCallers, WingLinks};
 
 #[cfg(feature = "testing")]
@@ -85,7 +86,8 @@ impl Worker {
             free_slots: Box::new(free_slots),
         };
         let callers = DrainCallers::default();
-        let links = WingLinks { config, publish, slots, callers: callers.clone(), children: None };
+        let (abandoned, waiting) = (Abandoned::default(), callers.clone());
+        let links = WingLinks { config, publish, slots, abandoned, callers: waiting, children: None };
         let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
         session.subscribe(actor.clone(), |event| host::session(event, WorkerWingMsg::Session));
         Ok(Self { actor, status, callers })

@@ -4,8 +4,8 @@
 //! is aborted, together with the resources of its handler, such as a process group. A blocking handler cannot be
 //! aborted: it keeps its slot until it returns.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bellwether_actors::worker::executor_pool::{ExecutorPool, ExecutorPoolMsg};
 use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
@@ -48,6 +48,7 @@ pub(super) struct HandlerRuns {
     notify: Notify,
     to: UnboundedSender<Happened>,
     runs: HashMap<JobId, Running>,
+    abandoned: Abandoned,
     granted: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     waiter: Option<Owned>,
 }
@@ -56,6 +57,39 @@ struct Running {
     _task: Owned,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
+    limited: Option<Limited>,
+}
+
+/// The slot of a run whose kind has a concurrency limit.
+#[derive(Debug)]
+struct Limited {
+    kind: Kind,
+    slot: Weak<OwnedSemaphorePermit>,
+}
+
+/// The slots of runs that have ended, of kinds with a concurrency limit, while code of the runs still owns the slots. They
+/// belong to the process, as the slots do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Abandoned(Arc<Mutex<Vec<Limited>>>);
+
+impl Abandoned {
+    fn lock(&self) -> MutexGuard<'_, Vec<Limited>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, run: Option<Running>) {
+        self.lock().extend(run.and_then(|run| run.limited));
+    }
+
+    fn count(&self) -> BTreeMap<Kind, u32> {
+        let mut left = self.lock();
+        left.retain(|run| run.slot.strong_count() > 0);
+        let mut count = BTreeMap::new();
+        for run in &*left {
+            *count.entry(run.kind.clone()).or_default() += 1;
+        }
+        count
+    }
 }
 
 impl HandlerRuns {
@@ -64,12 +98,13 @@ impl HandlerRuns {
         worker: WorkerId,
         handlers: Registry,
         slots: Arc<Semaphore>,
+        abandoned: Abandoned,
         trust: Trust,
         notify: Notify,
         to: UnboundedSender<Happened>,
     ) -> Self {
         let (runs, granted, waiter) = (HashMap::new(), Arc::default(), None);
-        Self { worker, handlers, slots, trust, notify, to, runs, granted, waiter }
+        Self { worker, handlers, slots, trust, notify, to, runs, abandoned, granted, waiter }
     }
 
     fn grant(&self, permit: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
@@ -85,6 +120,10 @@ impl Runs for HandlerRuns {
 
     fn auto_renews(&self, kind: &Kind) -> bool {
         self.handlers.registered(kind).is_some_and(|registered| registered.auto_renew)
+    }
+
+    fn abandoned(&mut self) -> BTreeMap<Kind, u32> {
+        self.abandoned.count()
     }
 
     fn want_slot(&mut self) -> bool {
@@ -114,7 +153,7 @@ impl Runs for HandlerRuns {
 
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run> {
         let slot = self.grant(None).expect("the machine launches only in a granted slot");
-        let Some(Registered { handler, on_invalid, .. }) =
+        let Some(Registered { handler, on_invalid, concurrency, .. }) =
             self.handlers.registered(&start.record.kind).cloned()
         else {
             return Err(Run::Failed(format!("no handler for kind {}", start.record.kind)));
@@ -141,10 +180,12 @@ impl Runs for HandlerRuns {
             pulse,
             slot: Slot::of(&slot),
         };
+        let limited =
+            concurrency.map(|_| Limited { kind: context.kind.clone(), slot: Arc::downgrade(&slot) });
         let guard = Guard::new(&context, span.clone(), self.to.clone());
         let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));
         let _stop_on_drop = stop.clone().drop_guard();
-        self.runs.insert(start.job, Running { _task: task, stop, _stop_on_drop });
+        self.runs.insert(start.job, Running { _task: task, stop, _stop_on_drop, limited });
         Ok(())
     }
 
@@ -158,11 +199,17 @@ impl Runs for HandlerRuns {
 
     fn abort(&mut self, job: &JobId) {
         // The guard of the run sends its end.
-        self.runs.remove(job);
+        self.abandoned.add(self.runs.remove(job));
     }
 
     fn forget(&mut self, job: &JobId) {
-        self.runs.remove(job);
+        self.abandoned.add(self.runs.remove(job));
+    }
+}
+
+impl Drop for HandlerRuns {
+    fn drop(&mut self) {
+        self.runs.drain().for_each(|(_, run)| self.abandoned.add(Some(run)));
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::links::{ExecutorLinks, InboxLinks, Later, ReporterLinks};
-use super::runs::{self, HandlerRuns};
+use super::runs::{self, Abandoned, HandlerRuns};
 use super::{WorkerConfig, WorkerStatus};
 use crate::host::{self, Hosted, Hosting, Ref, send};
 use crate::spawn::spawn;
@@ -55,6 +55,7 @@ pub(crate) struct WingLinks {
     pub(super) publish: watch::Sender<WorkerStatus>,
     /// The slots outlive incarnations: a blocking handler keeps its permit until it returns.
     pub(super) slots: Arc<Semaphore>,
+    pub(super) abandoned: Abandoned,
     pub(super) callers: DrainCallers,
     pub(super) children: Option<Children>,
 }
@@ -167,7 +168,9 @@ impl WingLinks {
         });
         let (to, happened) = unbounded_channel();
         let (handlers, permits) = (self.config.handlers.clone(), Arc::clone(&self.slots));
-        let runs = Box::new(HandlerRuns::new(worker, handlers, permits, zk.trust(), notify, to));
+        let (limits, abandoned) = (handlers.concurrency(), self.abandoned.clone());
+        let runs = HandlerRuns::new(worker, handlers, permits, abandoned, zk.trust(), notify, to);
+        let runs = Box::new(runs);
         let args = host::Args {
             zk: None,
             links: ExecutorLinks {
@@ -176,7 +179,7 @@ impl WingLinks {
                 reporter: reporter.clone(),
                 wing: me.clone(),
             },
-            args: executor_pool::Args { runs, slots: self.config.slots, usable },
+            args: executor_pool::Args { runs, slots: self.config.slots, usable, limits },
         };
         let executor = started(&executor, spawn(Hosted::new(), args, Some(wing.clone())).await?);
         let links = InboxLinks { term, executor: executor.clone(), wing: me.clone() };

@@ -24,6 +24,10 @@
 //! effect of this machine, because the next job of the lane may start, and two jobs of a lane must not run at the same
 //! time (S6). It ends as released, or as cancelled if a cancel was requested.
 //!
+//! A kind may have a concurrency limit. An attempt whose kind has reached its limit keeps its place in the queue, and
+//! attempts of other kinds behind it start before it. Abandoned handlers count, because their code still runs. The leader
+//! does not know the limits: such an attempt uses one of the worker's offered slots until it starts or is handed back.
+//!
 //! An attempt is not started if its job has expired when the slot is granted: the leader assigned it in time, but it
 //! arrived late.
 //!
@@ -40,7 +44,7 @@ use std::time::Duration;
 
 use super::{Connectivity, Finished, Start};
 use crate::job::{Assignment, Ending, Payload};
-use crate::name::JobId;
+use crate::name::{JobId, Kind};
 use crate::time::{Millis, WallMillis};
 
 /// Time from the signal to the abort: long enough for an async handler to clean up, short enough that a cancel takes
@@ -85,6 +89,9 @@ pub enum Event {
     Resume,
     /// Let running attempts finish until this time, hand back the rest.
     Drain(Millis),
+    /// The number of abandoned handlers of each kind with a concurrency limit: their runs have ended, in this or an earlier
+    /// incarnation, but their code still runs.
+    Abandoned(BTreeMap<Kind, u32>),
     /// The time of an [`Effect::WakeAt`] has come.
     Wake,
 }
@@ -179,6 +186,11 @@ pub struct ExecutorPool {
     jobs: BTreeMap<JobId, Phase>,
     waiting: VecDeque<JobId>,
     running: usize,
+    /// The concurrency limits. A kind without a limit may use all slots.
+    limits: BTreeMap<Kind, u32>,
+    /// The running attempts of the kinds with a limit.
+    running_of: BTreeMap<Kind, u32>,
+    abandoned: BTreeMap<Kind, u32>,
     slot: Slot,
     connectivity: Connectivity,
     drain: Option<Millis>,
@@ -191,13 +203,22 @@ impl Default for ExecutorPool {
 }
 
 impl ExecutorPool {
-    /// Creates the machine without jobs.
+    /// Creates the machine without jobs and without concurrency limits.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_limits(BTreeMap::new())
+    }
+
+    /// Creates the machine without jobs, with the concurrency limits of some kinds.
+    #[must_use]
+    pub fn with_limits(limits: BTreeMap<Kind, u32>) -> Self {
         Self {
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
             running: 0,
+            limits,
+            running_of: BTreeMap::new(),
+            abandoned: BTreeMap::new(),
             slot: Slot::Unasked,
             connectivity: Connectivity::Up,
             drain: None,
@@ -243,6 +264,7 @@ impl ExecutorPool {
             Event::Hold => self.connectivity = Connectivity::Down,
             Event::Resume => self.connectivity = Connectivity::Up,
             Event::Drain(until) => self.drain(until, out),
+            Event::Abandoned(abandoned) => self.abandoned = abandoned,
             Event::Wake => {}
         }
         if self.drain.is_some_and(|until| until <= now) {
@@ -268,8 +290,12 @@ impl ExecutorPool {
     }
 
     fn want_slot(&mut self, out: &mut Vec<Effect>) {
-        let wanted = self.connectivity == Connectivity::Up && !self.waiting.is_empty();
-        if wanted && self.slot == Slot::Unasked {
+        let may_start = |job| match self.jobs.get(job) {
+            Some(Phase::Waiting(start)) => self.is_below_limit(&start.record.kind),
+            Some(Phase::Running(..) | Phase::Reported) | None => false,
+        };
+        let wanted = self.connectivity == Connectivity::Up && self.slot == Slot::Unasked;
+        if wanted && self.waiting.iter().any(may_start) {
             self.slot = Slot::Asked;
             out.push(Effect::WantSlot);
         }
@@ -283,7 +309,17 @@ impl ExecutorPool {
         };
         out.push(Effect::Launch(start.clone()));
         self.running += 1;
+        if self.limits.contains_key(&start.record.kind) {
+            *self.running_of.entry(start.record.kind.clone()).or_default() += 1;
+        }
         self.jobs.insert(start.job.clone(), Phase::Running(start, StopReason::None));
+    }
+
+    /// Whether another attempt of the kind may start.
+    fn is_below_limit(&self, kind: &Kind) -> bool {
+        let Some(limit) = self.limits.get(kind) else { return true };
+        let count = |of: &BTreeMap<Kind, u32>| of.get(kind).copied().unwrap_or(0);
+        count(&self.running_of).saturating_add(count(&self.abandoned)) < *limit
     }
 
     /// Takes out the first waiting attempt that may start, and ends expired ones before it.
@@ -291,9 +327,20 @@ impl ExecutorPool {
         if self.connectivity == Connectivity::Down {
             return None;
         }
-        while let Some(job) = self.waiting.pop_front() {
+        let mut at = 0;
+        while let Some(job) = self.waiting.get(at) {
+            let Some(Phase::Waiting(start)) = self.jobs.get(job) else {
+                self.waiting.remove(at);
+                continue;
+            };
+            let overdue = start.record.is_overdue(wall);
+            if !overdue && !self.is_below_limit(&start.record.kind) {
+                at += 1;
+                continue;
+            }
+            let job = self.waiting.remove(at)?;
             let Some(Phase::Waiting(start)) = self.jobs.remove(&job) else { continue };
-            if !start.record.is_overdue(wall) {
+            if !overdue {
                 return Some(start);
             }
             self.report(*start, Ending::Overdue, None, out);
@@ -307,6 +354,9 @@ impl ExecutorPool {
         }
         let Some(Phase::Running(start, reason)) = self.jobs.remove(&ended.job) else { return };
         self.running -= 1;
+        if let Some(running) = self.running_of.get_mut(&start.record.kind) {
+            *running -= 1;
+        }
         let ending = match (reason, ended.how) {
             (StopReason::Zombie, _) => {
                 out.extend([Effect::DroppedZombie(ended.job.clone()), Effect::Closed(ended.job)]);

@@ -203,6 +203,86 @@ fn a_drain_is_over_when_every_attempt_is_closed() {
     assert_eq!(effects, [Effect::Closed(job(0)), Effect::Idle]);
 }
 
+/// Creates the start of job `n` of a kind.
+fn of_kind(n: usize, kind: &str) -> Start {
+    let mut start = start(n);
+    start.record.kind = Kind::new(kind).unwrap();
+    start
+}
+
+fn limited(kind: &str, limit: u32) -> ExecutorPool {
+    ExecutorPool::with_limits(BTreeMap::from([(Kind::new(kind).unwrap(), limit)]))
+}
+
+/// Grants slots until the machine returns one or requests none, and returns the launched jobs.
+fn grant_all(machine: &mut ExecutorPool, mut effects: Vec<Effect>) -> Vec<JobId> {
+    let mut launched = Vec::new();
+    while effects.contains(&Effect::WantSlot) {
+        effects = handle(machine, Event::SlotGranted(WallMillis(0)));
+        launched.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::Launch(start) => Some(start.job.clone()),
+            _ => None,
+        }));
+    }
+    launched
+}
+
+#[test]
+fn a_kind_runs_no_more_jobs_than_its_limit_and_delays_no_other_kind() {
+    let mut machine = limited("scarce", 2);
+    let starts = (0..4).map(|n| of_kind(n, "scarce")).chain([of_kind(4, "sum"), of_kind(5, "sum")]);
+    let effects = handle(&mut machine, Event::Start(starts.collect()));
+    assert_eq!(grant_all(&mut machine, effects), [0, 1, 4, 5].map(job), "the limit, then the other kind");
+    let effects = handle(&mut machine, ended(4, Run::Succeeded(result())));
+    assert!(!effects.contains(&Effect::WantSlot), "the end of another kind frees no place: {effects:?}");
+    let effects = handle(&mut machine, ended(1, Run::Failed("x".into())));
+    assert_eq!(grant_all(&mut machine, effects), [job(2)], "in the order of assignment");
+    let effects = handle(&mut machine, ended(0, Run::Aborted));
+    assert_eq!(grant_all(&mut machine, effects), [job(3)]);
+    assert_eq!(machine.running(), 3);
+}
+
+#[test]
+fn a_job_that_waits_for_its_kinds_limit_is_cancelled_expires_and_is_handed_back_like_any_other() {
+    let mut machine = limited("scarce", 1);
+    let mut expiring = of_kind(3, "scarce");
+    expiring.record.expires_at = Some(WallMillis(5));
+    let starts = vec![of_kind(0, "scarce"), of_kind(1, "scarce"), of_kind(2, "scarce"), expiring];
+    let effects = handle(&mut machine, Event::Start(starts));
+    assert_eq!(grant_all(&mut machine, effects), [job(0)]);
+    assert_eq!(reported(&handle(&mut machine, cancel(1, 1, 1))), Some(&Ending::Cancelled));
+    let effects = handle(&mut machine, Event::Third(job(2), 1));
+    assert_eq!(reported(&effects), Some(&Ending::Released), "another worker may run it");
+    let effects = handle(&mut machine, Event::Start(vec![of_kind(4, "sum")]));
+    assert_eq!(effects, [Effect::WantSlot]);
+    let effects = handle(&mut machine, Event::SlotGranted(WallMillis(6)));
+    assert_eq!(reported(&effects), Some(&Ending::Overdue), "the limit does not hide that a job has expired");
+    assert!(matches!(effects.last(), Some(Effect::Launch(start)) if start.job == job(4)), "{effects:?}");
+}
+
+#[test]
+fn an_abandoned_handler_counts_until_its_code_returns() {
+    let scarce = Kind::new("scarce").unwrap();
+    let mut machine = limited("scarce", 1);
+    let effects = handle(&mut machine, Event::Start(vec![of_kind(0, "scarce"), of_kind(1, "scarce")]));
+    assert_eq!(grant_all(&mut machine, effects), [job(0)]);
+    assert_eq!(handle(&mut machine, Event::Abandoned(BTreeMap::from([(scarce, 1)]))), []);
+    let effects = handle(&mut machine, ended(0, Run::Aborted));
+    assert_eq!(grant_all(&mut machine, effects), [], "its code still runs");
+    let effects = handle(&mut machine, Event::Abandoned(BTreeMap::new()));
+    assert_eq!(grant_all(&mut machine, effects), [job(1)]);
+}
+
+#[test]
+fn a_slot_that_no_waiting_job_may_use_is_returned() {
+    let mut machine = limited("scarce", 1);
+    let effects = handle(&mut machine, Event::Start(vec![of_kind(0, "scarce"), of_kind(1, "sum")]));
+    assert_eq!(effects, [Effect::WantSlot]);
+    handle(&mut machine, Event::Abandoned(BTreeMap::from([(Kind::new("scarce").unwrap(), 1)])));
+    handle(&mut machine, cancel(1, 1, 1));
+    assert_eq!(handle(&mut machine, Event::SlotGranted(WallMillis(0))), [Effect::ReturnSlot]);
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Start(usize),
@@ -244,8 +324,12 @@ proptest! {
     /// A job is here at most once: between its start and its close it is launched at most once and reported at most
     /// once. At most one slot request is open, and every granted slot is used or returned.
     #[test]
-    fn a_job_is_launched_and_reported_at_most_once_per_life(steps in prop::collection::vec(steps(), 0..120)) {
-        let mut machine = ExecutorPool::new();
+    fn a_job_is_launched_and_reported_at_most_once_per_life(
+        steps in prop::collection::vec(steps(), 0..120),
+        limit in prop::option::of(1..4_u32),
+    ) {
+        // All jobs are of one kind.
+        let mut machine = limit.map_or_else(ExecutorPool::new, |limit| limited("sum", limit));
         let (mut launched, mut reports) = ([0; 5], [0; 5]);
         let (mut asked, mut running) = (0, 0);
         let number = |id: &JobId| id.as_str()["job-".len()..].parse::<usize>().unwrap();
@@ -294,6 +378,7 @@ proptest! {
             prop_assert!(asked <= 1);
             prop_assert!(launched.iter().chain(&reports).all(|times| *times <= 1), "{:?} {:?}", launched, reports);
             prop_assert_eq!(machine.running(), running);
+            prop_assert!(limit.is_none_or(|limit| running <= limit as usize));
         }
     }
 }

@@ -111,7 +111,7 @@ impl Links {
     fn start_children(&mut self, cx: &mut Context<'_>, address: Address, usable: u32) {
         let Address { zk, worker, .. } = address;
         let runs = self.runs.slots().port();
-        let args = executor_pool::Args { runs, slots: self.offer.slots, usable };
+        let args = executor_pool::Args { runs, slots: self.offer.slots, usable, limits: BTreeMap::new() };
         self.children = Some(Children {
             address,
             reporter: Hosted::start(cx, Some(zk), address, worker),

@@ -1,7 +1,7 @@
 //! The executor pool's port to the runs of its process. Slots are granted immediately; orders are carried out by the
 //! process after the pool has handled its message.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
@@ -97,6 +97,11 @@ impl Runs for Port {
 
     fn auto_renews(&self, _: &Kind) -> bool {
         false
+    }
+
+    fn abandoned(&mut self) -> BTreeMap<Kind, u32> {
+        // No kind of the simulation has a concurrency limit.
+        BTreeMap::new()
     }
 
     fn want_slot(&mut self) -> bool {
