@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, ConnectError, MAX_WATCHED, Retried, SubmitError, Unavailable};
-use bellwether::{Client, Job, SessionTimeoutError, State};
+use bellwether::client::{Cancelled, ConnectError, IfExists, MAX_WATCHED, Retried, SubmitError, Unavailable};
+use bellwether::{Client, Job, Remedy, SessionTimeoutError, State};
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
 use bellwether_core::wire::decode;
@@ -167,6 +167,24 @@ async fn a_submission_not_sent_in_time_is_reported_and_never_sent() {
 }
 
 #[tokio::test]
+async fn a_submission_that_might_run_twice_when_repeated_is_to_be_read_back() {
+    let to = namespace("unknown-twice");
+    client(&to).await.close().await;
+    let plain = || Job::new("sum", &1).unwrap();
+    for job in [plain(), plain().id("again").if_exists(IfExists::Again)] {
+        let proxy = Proxy::to(&to);
+        let client = Client::builder(proxy.connect_string()).deadline(Duration::from_secs(1));
+        let client = client.connect().await.unwrap();
+        // Connected, so that the next request is the write.
+        client.submit(plain()).await.unwrap();
+        proxy.stall(Direction::ToClient);
+        let error = client.submit(job).await.unwrap_err();
+        assert!(matches!(error, SubmitError::Unknown { .. }), "{error:?}");
+        assert_eq!(error.remedy(), Remedy::ReadBack);
+    }
+}
+
+#[tokio::test]
 async fn a_submission_without_an_answer_in_time_is_unknown_and_can_be_repeated() {
     let to = namespace("unknown");
     // Creates the namespace, which may take longer than the deadline below on a busy machine.
@@ -181,6 +199,7 @@ async fn a_submission_without_an_answer_in_time_is_unknown_and_can_be_repeated()
     let error = client.submit(job.clone()).await.unwrap_err();
     assert!(matches!(error, SubmitError::Unknown { .. }), "{error:?}");
     assert!(error.to_string().contains("submit it again with the same id"), "{error}");
+    assert_eq!(error.remedy(), Remedy::Retry);
     proxy.heal();
     let again = bellwether_testkit::eventually_some("the job is accepted", SOON, async || {
         client.submit(job.clone()).await.ok()
