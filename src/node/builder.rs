@@ -174,7 +174,7 @@ impl NodeBuilder {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
             CandidateConfig { election, strategy: self.assignment }
         });
-        if worker.is_none() && candidate.is_none() {
+        if worker.is_none() && candidate.is_none() && self.schedules.is_empty() {
             return Err(StartError::NoRole);
         }
         let session =

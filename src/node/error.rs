@@ -39,8 +39,8 @@ pub enum StartError {
     /// A setting of the worker is out of bounds.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
-    /// The node has no role.
-    #[error("a node needs a role: give it handlers, or let it be a candidate for leadership")]
+    /// The node has no role and no schedules.
+    #[error("a node needs a role: give it handlers or schedules, or let it be a candidate for leadership")]
     NoRole,
     /// The actor system failed.
     #[error("the node's actors could not be started")]

@@ -145,7 +145,7 @@ impl Node {
         self.roles.contains(&role)
     }
 
-    /// The node of the roles candidate and worker, if it plays one of them.
+    /// The node of the roles candidate and worker, and of the schedules of the file; `None` if there is nothing to do for it.
     fn node(
         self,
         zookeeper: &str,
@@ -153,7 +153,11 @@ impl Node {
         handlers: Option<Handlers>,
     ) -> Result<Option<NodeBuilder>, Failure> {
         let candidate = self.plays(Role::Candidate);
-        if !candidate && handlers.is_none() {
+        let schedules = match &self.config {
+            Some(file) => config::read(file)?.schedules,
+            None => Vec::new(),
+        };
+        if !candidate && handlers.is_none() && schedules.is_empty() {
             return Ok(None);
         }
         let mut builder = bellwether::Node::builder(zookeeper)
@@ -163,10 +167,7 @@ impl Node {
             .election(self.election.into())
             .session_timeout(self.session_timeout)
             .drain_grace(self.drain_grace);
-        if let Some(file) = &self.config {
-            let config = config::read(file)?;
-            builder = config.schedules.into_iter().fold(builder, NodeBuilder::schedule);
-        }
+        builder = schedules.into_iter().fold(builder, NodeBuilder::schedule);
         if let Some(handlers) = handlers {
             builder = self
                 .tag

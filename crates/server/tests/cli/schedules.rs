@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use bellwether::{Client, ScheduleId};
-use bellwether_testkit::{eventually, namespace};
+use bellwether_testkit::{Process, eventually, namespace};
 
 use crate::run::{command, run, run_in};
 
@@ -150,4 +150,21 @@ async fn three_nodes_with_one_file_share_one_schedule_and_an_invalid_file_starts
         .exits(2)
         .says("node.toml:3: unknown field `evry`, expected one of `name`");
     run_in(&to, &["node", "--config", "/no/such/file"]).exits(2).says("cannot read /no/such/file");
+}
+
+#[tokio::test]
+async fn a_process_that_is_only_a_gateway_adds_the_schedules_of_its_file() {
+    let to = namespace("cli-gateway-schedules");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "[[schedule]]\nname = \"beat\"\nevery = \"1h\"\njob = { kind = \"beat\" }\n")
+        .unwrap();
+    let path = file.path().to_str().unwrap();
+    let gateway =
+        ["node", "--zookeeper", &to, "--roles", "gateway", "--http-addr", "127.0.0.1:0", "--config", path];
+    let _gateway = Process::start("the gateway", &mut command(&gateway)).unwrap();
+    let client = Client::connect(&to).await.unwrap();
+    eventually("the schedule exists", SOON, async || {
+        client.schedules().get(&ScheduleId::new("beat").unwrap()).await.is_ok()
+    })
+    .await;
 }

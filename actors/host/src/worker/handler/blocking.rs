@@ -34,7 +34,7 @@ impl RunContext {
     /// slot until it returns, and its result is dropped.
     pub async fn blocking(&self, code: impl FnOnce() -> HandlerResult + Send + 'static) -> HandlerResult {
         let Some(slot) = &self.slot.0 else { return code() };
-        let over = || HandlerError::new("told to stop before it began");
+        let over = || HandlerError::new("the attempt was cancelled before its blocking code began");
         let slot = slot.upgrade().ok_or_else(over)?;
         let (span, cancelled) = (Span::current(), self.cancelled.clone());
         let thread = tokio::task::spawn_blocking(move || {
