@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
-use bellwether_core::job::{Assignment, JobRecord, JobState};
+use bellwether_core::job::{Assignment, Delay, JobRecord};
 use bellwether_core::machine::group_joiner::{Cursor, GroupState, Look, MemberLocation, OpenMember, REST};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
@@ -165,13 +165,13 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember
         };
         rest.push(OpenMember { job, record: stored(record), location });
     }
-    let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, minute(rest)?)));
+    let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, delay(rest)?)));
     let delayed = delayed.collect::<Vec<_>>();
     if !delayed.is_empty() {
-        let paths = delayed.iter().map(|(at, minute)| path::delayed_entry(*minute, &rest[*at].job)).collect();
-        for ((at, minute), node) in delayed.into_iter().zip(zk.get_many(paths).await?) {
+        let paths = delayed.iter().map(|(at, delay)| path::delayed_entry(*delay, &rest[*at].job)).collect();
+        for ((at, delay), node) in delayed.into_iter().zip(zk.get_many(paths).await?) {
             if node.is_some() {
-                rest[at].location = MemberLocation::Waits(EntryLocation::Delayed(minute));
+                rest[at].location = MemberLocation::Waits(EntryLocation::Delayed(delay));
             }
         }
     }
@@ -201,13 +201,10 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember
     Ok(rest)
 }
 
-/// The minute of a job that may be delayed.
-fn minute(rest: &OpenMember) -> Option<u64> {
+/// The delayed entry of a job that may be delayed.
+fn delay(rest: &OpenMember) -> Option<Delay> {
     match (&rest.location, &rest.record) {
-        (MemberLocation::Nowhere, Stored::Value(record, _)) => match record.state {
-            JobState::Open { not_before } => not_before.map(|at| at.minute()),
-            JobState::Terminal { .. } => None,
-        },
+        (MemberLocation::Nowhere, Stored::Value(record, _)) => record.delay(),
         (_, _) => None,
     }
 }

@@ -89,8 +89,8 @@ impl Client {
                     self.cancel_waiting(id, record, found.version, Entry::Queued, by).await?,
                     Cancelled::Cancelled,
                 ),
-                Location::Delayed { minute } => (
-                    self.cancel_waiting(id, record, found.version, Entry::Delayed(minute), by).await?,
+                Location::Delayed(delay) => (
+                    self.cancel_waiting(id, record, found.version, Entry::Delayed(delay), by).await?,
                     Cancelled::Cancelled,
                 ),
                 Location::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {

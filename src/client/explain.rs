@@ -203,7 +203,7 @@ fn cause(
                 assignment.map_or((record.attempts + 1, None, false), assigned);
             Cause::Running { worker, node: view.node.clone(), attempt, since, cancel_requested }
         }
-        Location::Delayed { .. } => match (view.waiting, view.not_before) {
+        Location::Delayed(_) => match (view.waiting, view.not_before) {
             (Some(WaitReason::NotBefore), Some(at)) => Cause::NotBefore { at },
             (_, until) => Cause::Backoff {
                 until: until.unwrap_or(SystemTime::UNIX_EPOCH),

@@ -92,7 +92,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
         Location::Terminal => {}
         Location::Queued => view.waiting = queued,
         Location::Nowhere => view.waiting = Some(WaitReason::Nowhere),
-        Location::Delayed { .. } => {
+        Location::Delayed(_) => {
             view.state = State::Delayed;
             view.not_before = backoff.map(Into::into);
             view.waiting = Some(if untried { WaitReason::NotBefore } else { WaitReason::Backoff });

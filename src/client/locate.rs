@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::{Assignment, JobRecord};
+use bellwether_core::job::{Assignment, Delay, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::wire::{self, WireError};
@@ -34,9 +34,7 @@ pub(super) struct Found {
 pub(super) enum Location {
     Terminal,
     Queued,
-    Delayed {
-        minute: u64,
-    },
+    Delayed(Delay),
     Assigned {
         worker: WorkerId,
         assignment: Result<Assignment, WireError>,
@@ -96,13 +94,13 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
         version: node.version,
     });
     let delayed =
-        get(&zk, open(&found, &jobs), |job, record| Some(path::delayed_entry(record.minute()?, job)));
+        get(&zk, open(&found, &jobs), |job, record| Some(path::delayed_entry(record.delay()?, job)));
     let delayed = delayed.await?;
     for (at, _) in delayed {
         if let Some(Ok(found)) = &mut found[at]
-            && let Some(minute) = found.record.minute()
+            && let Some(delay) = found.record.delay()
         {
-            found.place = Location::Delayed { minute };
+            found.place = Location::Delayed(delay);
         }
     }
     let notes = get(&zk, open(&found, &jobs), |job, _| Some(path::quarantine(job))).await?;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use bellwether::client::{SubmitError, WaitReason};
 use bellwether::{Job, State};
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
+use bellwether_core::job::Delay;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
@@ -30,11 +31,11 @@ async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     let not_before = view.not_before.unwrap();
     assert_eq!(since(not_before), since(at));
     assert_eq!(since(view.expires_at.unwrap()), since(at + MINUTE));
-    let minute = WallMillis::from(not_before).minute();
+    let delay = Delay { minute: WallMillis::from(not_before).minute(), generation: 1, attempt: 1 };
     assert_eq!(view.priority, Some(8));
-    hand.read(path::delayed_entry(minute, job.id())).await;
+    hand.read(path::delayed_entry(delay, job.id())).await;
     client.cancel(job.id()).await.unwrap();
-    assert_eq!(hand.zk.get(path::delayed_entry(minute, job.id())).await, Ok(None));
+    assert_eq!(hand.zk.get(path::delayed_entry(delay, job.id())).await, Ok(None));
     let now = client.submit(sum().run_at(SystemTime::now() - MINUTE)).await.unwrap();
     assert_eq!(client.get(now.id()).await.unwrap().unwrap().state, State::Queued, "not delayed");
 }

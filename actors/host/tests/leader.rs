@@ -259,8 +259,8 @@ async fn a_delayed_job_is_promoted_and_assigned() {
     let attempt = bellwether_core::job::Attempt { number: 1, worker };
     let ending = bellwether_core::job::Ending::Failed("boom".into());
     let (closed, next) = record.close(attempt, ending, bellwether_host::clock::wall(), 0);
-    let minute = closed.entry().not_before.minute();
-    bench.zk.create_container(path::delayed_minute(minute)).await;
+    let delay = closed.delay().expect("a failed job is delayed");
+    bench.zk.create_container(path::delayed_minute(delay.minute)).await;
     applied(&bench.zk, txn::close(&job, worker, node.version, None, &closed, &next)).await;
     let assigned = eventually_some("attempt 2 is assigned", SOON, async || {
         let node = bench.zk.get(path::assignment(worker, &job)).await.expect("an answer")?;

@@ -5,7 +5,6 @@ use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::promoter::{self, DelayedKey, Effect, Event};
 use bellwether_core::machine::worker::Look;
 use bellwether_core::metric;
-use bellwether_core::name::JobId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::port::{ChangeKind, Node, ReadResult};
@@ -46,7 +45,7 @@ pub enum PromoterMsg {
     /// The minutes with entries.
     Minutes(ReadResult<Vec<u64>>),
     /// The entries of a minute.
-    Listed(u64, ReadResult<Vec<JobId>>),
+    Listed(ReadResult<Vec<DelayedKey>>),
     /// The entries that were read, or the keys whose read was not answered.
     Read(Result<Vec<(DelayedKey, Look<QueueEntry>)>, Vec<DelayedKey>>),
     /// The outcome of a promotion.
@@ -80,31 +79,32 @@ impl Concern for Promoter {
                 return cx.sweep(Key::Sweep, SWEEP, PromoterMsg::Sweep);
             }
             PromoterMsg::Tick => Event::Tick,
-            PromoterMsg::Feed(Feed::Watching) => Event::Refresh,
+            PromoterMsg::Feed(Feed::Watching) => Event::Resync,
             PromoterMsg::Feed(Feed::Changes(changes)) => {
                 for change in changes {
-                    let path::Place::DelayedEntry(minute, job) = change.place else { continue };
+                    let path::Place::DelayedEntry(delay, job) = change.place else { continue };
                     self.feed(
                         cx,
                         match change.kind {
-                            ChangeKind::Created | ChangeKind::DataChanged => Event::Created((minute, job)),
-                            ChangeKind::Deleted => Event::Gone((minute, job)),
+                            ChangeKind::Created => Event::Seen((delay, job)),
+                            ChangeKind::DataChanged => Event::Changed((delay, job)),
+                            ChangeKind::Deleted => Event::Gone((delay, job)),
                         },
                     );
                 }
                 return;
             }
             PromoterMsg::Minutes(Ok(minutes)) => Event::Minutes(minutes),
-            PromoterMsg::Listed(minute, Ok(jobs)) => {
-                return jobs.into_iter().for_each(|job| self.feed(cx, Event::Seen((minute, job))));
+            PromoterMsg::Listed(Ok(keys)) => {
+                return keys.into_iter().for_each(|key| self.feed(cx, Event::Seen(key)));
             }
             // The next reconnect or sweep lists again.
-            PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(_, Err(error)) => {
+            PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(Err(error)) => {
                 return tracing::debug!(error = %chain(&error), "cannot list the delayed jobs");
             }
             PromoterMsg::Read(Ok(looks)) => {
                 let unreadable = &mut self.unreadable;
-                let path = |(minute, job): &DelayedKey| path::delayed_entry(*minute, job);
+                let path = |(delay, job): &DelayedKey| path::delayed_entry(*delay, job);
                 let entry = |(key, look)| (unreadable.readable(|| path(&key), look), key);
                 Event::Read(looks.into_iter().map(entry).map(|(entry, key)| (key, entry)).collect())
             }
@@ -131,12 +131,11 @@ impl Promoter {
                 }),
                 Effect::List(minute) => cx.children(path::delayed_minute(minute), move |listed| {
                     PromoterMsg::Listed(
-                        minute,
-                        listed.map(|names| parsed(names, |name| JobId::new(name).ok())),
+                        listed.map(|names| parsed(names, |name| path::parse_delayed(minute, name))),
                     )
                 }),
                 Effect::Read(keys) => {
-                    let paths = keys.iter().map(|(minute, job)| path::delayed_entry(*minute, job));
+                    let paths = keys.iter().map(|(delay, job)| path::delayed_entry(*delay, job));
                     cx.get_many(paths.collect(), move |nodes| {
                         PromoterMsg::Read(match nodes {
                             Ok(nodes) => Ok(keys.into_iter().zip(nodes.iter().map(Node::look)).collect()),

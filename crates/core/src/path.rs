@@ -4,7 +4,7 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::budget::BUCKETS;
-use crate::job::Turn;
+use crate::job::{Delay, Turn};
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 
 mod group;
@@ -133,10 +133,20 @@ pub fn delayed_minute(minute: u64) -> String {
     format!("{DELAYED}/{minute}")
 }
 
-/// A delayed job's entry.
+/// A delayed job's entry. Generation and attempt are part of the name, so that a name always denotes the same attempt.
 #[must_use]
-pub fn delayed_entry(minute: u64, job: &JobId) -> String {
-    format!("{DELAYED}/{minute}/{job}")
+pub fn delayed_entry(delay: Delay, job: &JobId) -> String {
+    let Delay { minute, generation, attempt } = delay;
+    format!("{DELAYED}/{minute}/{generation}.{attempt}-{job}")
+}
+
+/// Parses the name of a delayed entry in a minute. `None` for a foreign name.
+#[must_use]
+pub fn parse_delayed(minute: u64, name: &str) -> Option<(Delay, JobId)> {
+    let (attempt, job) = name.split_once('-')?;
+    let (generation, attempt) = attempt.split_once('.')?;
+    let delay = Delay { minute, generation: number(generation)?, attempt: number(attempt)? };
+    Some((delay, JobId::new(job).ok()?))
 }
 
 /// The parent of the turns of a lane.
@@ -156,9 +166,13 @@ pub fn turn(turn: &Turn, job: &JobId) -> String {
 /// Parses the name of a turn: generation and job. `None` for a foreign name.
 #[must_use]
 pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
-    let (digits, job) = name.split_once('-')?;
-    let generation = digits.parse::<u32>().ok().filter(|generation| generation.to_string() == digits)?;
-    Some((generation, JobId::new(job).ok()?))
+    let (generation, job) = name.split_once('-')?;
+    Some((number(generation)?, JobId::new(job).ok()?))
+}
+
+/// Parses a number as it is written in names: without a sign or leading zeros.
+fn number(digits: &str) -> Option<u32> {
+    digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)
 }
 
 /// Parses the name of a minute under `/delayed`. `None` for a foreign name.
@@ -221,7 +235,7 @@ pub enum Place {
     /// A queue entry.
     QueueEntry(JobId),
     /// A delayed entry.
-    DelayedEntry(u64, JobId),
+    DelayedEntry(Delay, JobId),
     /// A live worker.
     Worker(WorkerId),
     /// A worker's inbox.
@@ -253,9 +267,9 @@ pub fn parse(path: &str) -> Place {
             .ok()
             .filter(|job| format!("{:02x}", Bucket::of(job).0) == bucket)
             .map(Place::QueueEntry),
-        (Some("delayed"), Some(minute), Some(job), None) => parse_minute(minute)
-            .zip(JobId::new(job).ok())
-            .map(|(minute, job)| Place::DelayedEntry(minute, job)),
+        (Some("delayed"), Some(minute), Some(name), None) => parse_minute(minute)
+            .and_then(|minute| parse_delayed(minute, name))
+            .map(|(delay, job)| Place::DelayedEntry(delay, job)),
         (Some("workers"), Some(worker), None, None) => WorkerId::parse(worker).map(Place::Worker),
         (Some("assignments"), Some(worker), None, None) => WorkerId::parse(worker).map(Place::Inbox),
         (Some("assignments"), Some(worker), Some(job), None) => WorkerId::parse(worker)
@@ -283,7 +297,9 @@ mod tests {
         let job = JobId::new("nightly.2026-11-21").unwrap();
         let id = WorkerId::new(Uuid::from_u128(9));
         assert_eq!(parse(&queue_entry(&job)), Place::QueueEntry(job.clone()));
-        assert_eq!(parse(&delayed_entry(29, &job)), Place::DelayedEntry(29, job.clone()));
+        let second = Delay { minute: 29, generation: 1, attempt: 2 };
+        assert_eq!(delayed_entry(second, &job), "/delayed/29/1.2-nightly.2026-11-21");
+        assert_eq!(parse(&delayed_entry(second, &job)), Place::DelayedEntry(second, job.clone()));
         assert_eq!(parse(&worker(id)), Place::Worker(id));
         assert_eq!(parse(&inbox(id)), Place::Inbox(id));
         assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job.clone()));
@@ -296,7 +312,7 @@ mod tests {
     #[test]
     fn foreign_paths_are_other_and_never_panic() {
         for path in
-            ["", "/", "/queue", "/queue/zz/a", "/workers/web-1", "/delayed/x/a", "/queue/00/a/b", "//"]
+            ["", "/", "/queue", "/queue/zz/a", "/workers/web-1", "/delayed/x/1.1-a", "/queue/00/a/b", "//"]
                 .into_iter()
                 .chain([
                     "/lanes/5b/a",
@@ -304,8 +320,12 @@ mod tests {
                     "/lanes/1f/a/01-b",
                     "/lanes/1f/a/b",
                     "/lanes/1f/a/1-b/c",
-                    "/delayed/029/a",
-                    "/delayed/+29/a",
+                    "/delayed/029/1.1-a",
+                    "/delayed/+29/1.1-a",
+                    "/delayed/29/a",
+                    "/delayed/29/1-a",
+                    "/delayed/29/01.1-a",
+                    "/delayed/29/1.1-a/b",
                     "x/queue/1f/a",
                 ])
         {

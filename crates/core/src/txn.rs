@@ -41,7 +41,7 @@
 //! The turn is deleted in the multi that ends the job, so the next job of the lane is assigned after that. None of
 //! this requires a single leader or a fresh list.
 
-use crate::job::{Assignment, JobRecord, Next, QueueEntry, Turn, TurnIndex};
+use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path;
 use crate::time::WallMillis;
@@ -200,16 +200,21 @@ pub fn check_worker(worker: WorkerId, version: i32) -> Op {
 /// ([`path::delayed_minute`] or [`path::lane`]) and sends the submission again.
 #[must_use]
 pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
-    let mut ops = vec![Op::create(path::record(job), encode(record)), wait(job, record)];
+    let mut ops = vec![Op::create(path::record(job), encode(record)), wait(job, record, 0)];
     ops.extend(take_turn(job, record, index));
     ops
 }
 
-/// The entry of an open job that is not assigned: in the queue, or in its minute.
-fn wait(job: &JobId, record: &JobRecord) -> Op {
-    let entry =
-        record.minute().map_or_else(|| path::queue_entry(job), |minute| path::delayed_entry(minute, job));
-    Op::create(entry, encode(&record.entry()))
+/// The entry of an open job that is not assigned, in the queue or in its minute. `version` is that of the record after
+/// the transaction.
+fn wait(job: &JobId, record: &JobRecord, version: i32) -> Op {
+    let place = record.delay().map_or(EntryLocation::Queued, EntryLocation::Delayed);
+    Op::create(place.path(job), encode(&record.entry(version)))
+}
+
+/// The version of a znode after a `Set` of `version`. ZooKeeper wraps around, too.
+fn after(version: i32) -> i32 {
+    version.wrapping_add(1)
 }
 
 fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
@@ -255,20 +260,17 @@ pub fn close(
     ];
     match next {
         Next::Terminal => ops.extend(leave(job, record)),
-        Next::Queue(entry) => ops.push(Op::create(path::queue_entry(job), encode(entry))),
-        Next::Delay(entry) => {
-            let minute = entry.not_before.minute();
-            ops.push(Op::create(path::delayed_entry(minute, job), encode(entry)));
-        }
+        Next::Queue | Next::Delay(_) => ops.push(wait(job, record, after(version))),
     }
     ops
 }
 
-/// Moves a delayed job that is due to the queue.
+/// Moves a delayed job that is due to the queue. Rejected unless this attempt still waits: the name of the entry denotes
+/// it.
 #[must_use]
-pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
+pub fn promote(job: &JobId, delay: Delay, entry: &QueueEntry) -> Vec<Op> {
     let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
-    vec![Op::delete(path::delayed_entry(minute, job)), Op::create(path::queue_entry(job), encode(&queued))]
+    vec![Op::delete(path::delayed_entry(delay, job)), Op::create(path::queue_entry(job), encode(&queued))]
 }
 
 /// Where a waiting job has its entry.
@@ -276,19 +278,27 @@ pub fn promote(job: &JobId, minute: u64, entry: &QueueEntry) -> Vec<Op> {
 pub enum EntryLocation {
     /// In the queue.
     Queued,
-    /// Among the delayed jobs of this minute.
-    Delayed(u64),
+    /// Among the delayed jobs of a minute.
+    Delayed(Delay),
+}
+
+impl EntryLocation {
+    /// The path of the job's entry.
+    #[must_use]
+    pub fn path(self, job: &JobId) -> String {
+        match self {
+            Self::Queued => path::queue_entry(job),
+            Self::Delayed(delay) => path::delayed_entry(delay, job),
+        }
+    }
 }
 
 /// Ends a waiting job, because a client cancelled it or because it has expired; the record states which. Rejected if
 /// the job was assigned, promoted or ended in the meantime: the caller reads it again.
 #[must_use]
 pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: EntryLocation) -> Vec<Op> {
-    let entry = match waiting {
-        EntryLocation::Queued => path::queue_entry(job),
-        EntryLocation::Delayed(minute) => path::delayed_entry(minute, job),
-    };
-    let mut ops = vec![Op::Set { path: path::record(job), data: encode(record), version }, Op::delete(entry)];
+    let set = Op::Set { path: path::record(job), data: encode(record), version };
+    let mut ops = vec![set, Op::delete(waiting.path(job))];
     ops.extend(leave(job, record));
     ops
 }
@@ -305,7 +315,7 @@ pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Ass
 #[must_use]
 pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<Op> {
     let set = Op::Set { path: path::record(job), data: encode(record), version };
-    let mut ops = vec![set, wait(job, record)];
+    let mut ops = vec![set, wait(job, record, after(version))];
     ops.extend(take_turn(job, record, index));
     ops
 }
@@ -314,7 +324,7 @@ pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<
 /// asked for it. Rejected if its note was deleted, its record has changed, or it is queued. Its turn was kept.
 #[must_use]
 pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
-    let entry = QueueEntry { not_before: WallMillis::default(), ..record.entry() };
+    let entry = QueueEntry { not_before: WallMillis::default(), ..record.entry(after(version)) };
     vec![
         Op::delete(path::quarantine(job)),
         Op::Set { path: path::record(job), data: encode(record), version },

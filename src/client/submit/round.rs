@@ -39,7 +39,7 @@ pub(super) struct Room {
 
 impl Room {
     async fn refresh(&self, session: &Session, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
-        let minutes = jobs.iter().filter_map(|job| job.record.minute()).collect();
+        let minutes = jobs.iter().filter_map(|job| Some(job.record.delay()?.minute)).collect();
         let now = session.now();
         let buckets = self.buckets.refresh(zk, now, jobs.iter().map(|job| &job.id));
         try_join(buckets, self.minutes.refresh(zk, now, minutes)).await?;
@@ -49,8 +49,8 @@ impl Room {
     /// Takes the places of a job, or returns why it cannot. A reopened job keeps the place of its record.
     fn take(&self, job: &Submission) -> Result<(), SubmitError> {
         let id = || job.id.clone();
-        if let Some(minute) = job.record.minute() {
-            self.minutes.take(minute).map_err(|full| match full {
+        if let Some(delay) = job.record.delay() {
+            self.minutes.take(delay.minute).map_err(|full| match full {
                 Full::Minute(entries) => SubmitError::MinuteFull { id: id(), entries },
                 Full::Minutes(minutes) => SubmitError::TooManyMinutes { id: id(), minutes },
             })?;
@@ -256,7 +256,7 @@ async fn make_parents(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec
 
 /// Returns the containers that a submission needs.
 fn parents_of(job: &Submission) -> Vec<String> {
-    let minute = job.record.minute().map(path::delayed_minute);
+    let minute = job.record.delay().map(|delay| path::delayed_minute(delay.minute));
     minute.into_iter().chain(job.record.placement.lane.as_ref().map(path::lane)).collect()
 }
 

@@ -54,8 +54,8 @@ async fn a_panic_fails_the_attempt_and_the_worker_lives() {
     let job = stage.given("a", "panic", policy(), worker).await;
     let record = stage.closed(&job).await;
     assert_eq!(record.last_error.as_deref(), Some("panicked: out of cheese"));
-    let JobState::Open { not_before: Some(until) } = record.state else { panic!("{record:?}") };
-    assert!(stage.exists(path::delayed_entry(until.minute(), &job)).await);
+    let delay = record.delay().expect("the job is delayed");
+    assert!(stage.exists(path::delayed_entry(delay, &job)).await);
     let next = stage.given("b", "echo", policy(), worker).await;
     assert!(matches!(verdict(&stage.closed(&next).await), Some(Verdict::Succeeded(_))));
 }

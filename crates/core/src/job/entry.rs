@@ -18,6 +18,8 @@ pub struct QueueEntry {
     pub attempt: u32,
     /// The generation of that attempt.
     pub generation: u32,
+    /// The version of the record while the job waits and while that attempt runs.
+    pub fencing_token: i32,
     /// Where it may run.
     pub placement: Placement,
     /// The earliest time at which it is queued; only used under `/delayed`.
@@ -44,6 +46,7 @@ impl QueueEntry {
             kind,
             attempt,
             generation,
+            fencing_token: 0,
             placement: Placement::default(),
             not_before: WallMillis::default(),
             priority: Priority::default(),
@@ -54,12 +57,30 @@ impl QueueEntry {
         }
     }
 
+    /// The name of the entry while the job is delayed.
+    #[must_use]
+    pub fn delay(&self) -> Delay {
+        Delay { minute: self.not_before.minute(), generation: self.generation, attempt: self.attempt }
+    }
+
     /// Its job's turn in its lane.
     #[must_use]
     pub fn turn(&self) -> Option<Turn> {
         let lane = self.placement.lane.clone()?;
         Some(Turn { lane, generation: self.generation })
     }
+}
+
+/// Names a delayed entry, together with the job's id. A name denotes one attempt of one generation, so a late promotion
+/// of an earlier attempt does not find the entry of a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Delay {
+    /// The minute in which the job is due.
+    pub minute: u64,
+    /// The generation of the attempt that waits.
+    pub generation: u32,
+    /// The number of that attempt.
+    pub attempt: u32,
 }
 
 /// Names a job's turn in a lane, together with the job's id.
@@ -76,11 +97,26 @@ pub struct Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TurnIndex(pub u32);
 
+/// Identifies an attempt of a job. The number alone does not: each generation counts its attempts from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttemptKey {
+    /// The generation of the attempt.
+    pub generation: u32,
+    /// The number of the attempt.
+    pub number: u32,
+    /// The version of the record while the attempt runs.
+    pub fencing_token: i32,
+}
+
 /// A job in a worker's inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Assignment {
     /// The number of the attempt.
     pub attempt: u32,
+    /// The generation of the attempt.
+    pub generation: u32,
+    /// The version of the record while the attempt runs.
+    pub fencing_token: i32,
     /// The leader's epoch when it assigned the job.
     pub epoch: i32,
     /// Whether a client requested a cancel.
@@ -97,11 +133,14 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Creates an assignment with the default lease.
+    /// Creates an assignment with the default lease, for an attempt of a job's first generation: each attempt before it has
+    /// set the record once.
     #[must_use]
     pub fn new(attempt: u32, epoch: i32, assigned_at: WallMillis) -> Self {
         Self {
             attempt,
+            generation: 1,
+            fencing_token: attempt.saturating_sub(1).cast_signed(),
             epoch,
             cancel: false,
             assigned_at,
@@ -115,6 +154,13 @@ impl Assignment {
     /// knowledge of a leader or by a manual change, and is not run.
     #[must_use]
     pub fn agrees(&self, record: &JobRecord) -> bool {
-        self.attempt == record.attempts + 1
+        (self.generation, self.attempt) == (record.generation, record.attempts + 1)
+    }
+
+    /// Identifies its attempt.
+    #[must_use]
+    pub fn key(&self) -> AttemptKey {
+        let Self { generation, attempt, fencing_token, .. } = *self;
+        AttemptKey { generation, number: attempt, fencing_token }
     }
 }

@@ -26,7 +26,7 @@ mod progress;
 mod record;
 
 pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
-pub use entry::{Assignment, QueueEntry, Turn, TurnIndex};
+pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
 pub use membership::{Membership, Role};
 pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
 pub use placement::Placement;

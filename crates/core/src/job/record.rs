@@ -2,7 +2,7 @@
 
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{
-    Assignment, Attempt, AttemptEnd, AttemptEndKind, Ending, Membership, Payload, Placement, Policy,
+    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Membership, Payload, Placement, Policy,
     Priority, Progress, QueueEntry, Turn,
 };
 use crate::name::Kind;
@@ -87,9 +87,9 @@ pub enum Next {
     /// The job is terminal.
     Terminal,
     /// Back to the queue.
-    Queue(QueueEntry),
+    Queue,
     /// To the delayed jobs, until its backoff or its requested delay has passed.
-    Delay(QueueEntry),
+    Delay(Delay),
 }
 
 impl JobRecord {
@@ -125,9 +125,9 @@ impl JobRecord {
         matches!(self.state, JobState::Terminal { .. })
     }
 
-    /// The queue entry of the job while it waits for its next attempt.
+    /// The queue entry of the job while it waits for its next attempt. `version` is that of this record.
     #[must_use]
-    pub fn entry(&self) -> QueueEntry {
+    pub fn entry(&self, version: i32) -> QueueEntry {
         let not_before = match self.state {
             JobState::Open { not_before } => not_before.unwrap_or_default(),
             JobState::Terminal { .. } => WallMillis::default(),
@@ -136,6 +136,7 @@ impl JobRecord {
             kind: self.kind.clone(),
             attempt: self.attempts + 1,
             generation: self.generation,
+            fencing_token: version,
             placement: self.placement.clone(),
             not_before,
             priority: self.priority,
@@ -146,13 +147,11 @@ impl JobRecord {
         }
     }
 
-    /// The minute under `/delayed` that contains its entry while it is delayed.
+    /// The name of its entry while it is delayed.
     #[must_use]
-    pub fn minute(&self) -> Option<u64> {
-        match self.state {
-            JobState::Open { not_before } => not_before.map(WallMillis::minute),
-            JobState::Terminal { .. } => None,
-        }
+    pub fn delay(&self) -> Option<Delay> {
+        let JobState::Open { not_before: Some(at) } = self.state else { return None };
+        Some(Delay { minute: at.minute(), generation: self.generation, attempt: self.attempts + 1 })
     }
 
     /// Its turn in its lane, which exists from the submission, or the retry, to the end.
@@ -224,10 +223,10 @@ impl JobRecord {
                 }
             }
         };
-        let next = match self.state {
-            JobState::Terminal { .. } => Next::Terminal,
-            JobState::Open { not_before: None } => Next::Queue(self.entry()),
-            JobState::Open { not_before: Some(_) } => Next::Delay(self.entry()),
+        let next = match (&self.state, self.delay()) {
+            (JobState::Terminal { .. }, _) => Next::Terminal,
+            (JobState::Open { .. }, None) => Next::Queue,
+            (JobState::Open { .. }, Some(delay)) => Next::Delay(delay),
         };
         (self, next)
     }

@@ -6,8 +6,12 @@ use uuid::Uuid;
 use super::*;
 use crate::job::{Attempt, Ending, Payload, Placement};
 use crate::name::{Kind, Lane};
+use crate::outcome::Outcome;
+use crate::zookeeper::ZooKeeper;
 
 const NOW: WallMillis = WallMillis(120_000);
+
+const DELAY: Delay = Delay { minute: 2, generation: 1, attempt: 2 };
 
 fn job() -> JobId {
     JobId::new("a").unwrap()
@@ -83,12 +87,40 @@ fn a_close_checks_the_record_version_and_deletes_the_assignment() {
     assert_eq!(shape(&closed(Ending::Lost, Some(4))), lost);
     let failed = shape(&closed(Ending::Failed("x".into()), Some(4)));
     assert_eq!(failed[..2], lost[..2]);
-    assert_eq!(failed[2..], ["create /delayed/2/a"]);
+    assert_eq!(failed[2..], ["create /delayed/2/1.3-a"]);
 }
 
 #[test]
-fn a_promotion_deletes_the_delayed_entry() {
-    assert_eq!(shape(&promote(&job(), 2, &record().entry())), ["delete /delayed/2/a", "create /queue/1f/a"]);
+fn a_promotion_deletes_the_delayed_entry_of_its_attempt() {
+    let moved = ["delete /delayed/2/1.2-a", "create /queue/1f/a"];
+    assert_eq!(shape(&promote(&job(), DELAY, &record().entry(1))), moved);
+}
+
+/// S9: the reply to the promotion of the first backoff was lost, and the request arrives after the second failure of the
+/// same minute.
+#[test]
+fn a_late_promotion_does_not_queue_a_later_attempt_early() {
+    let mut zookeeper = ZooKeeper::new();
+    let operator = zookeeper.operator;
+    let failed = |record: &JobRecord, number| {
+        let attempt = Attempt { number, worker: worker() };
+        record.clone().close(attempt, Ending::Failed("x".into()), NOW, 0).0
+    };
+    let first = failed(&JobRecord { attempts: 0, ..record() }, 1);
+    let second = failed(&first, 2);
+    let late = promote(&job(), first.delay().unwrap(), &first.entry(1));
+    assert_eq!(
+        first.delay().unwrap().minute,
+        second.delay().unwrap().minute,
+        "both backoffs end in one minute"
+    );
+    let entry = path::delayed_entry(second.delay().unwrap(), &job());
+    zookeeper.make_parents(&path::queue_entry(&job()));
+    zookeeper.put(&entry, encode(&second.entry(2)), 0);
+    assert!(matches!(zookeeper.commit(operator, &late), Outcome::Rejected(_)));
+    assert!(zookeeper.get(&entry).is_some() && zookeeper.get(&path::queue_entry(&job())).is_none());
+    let due = promote(&job(), second.delay().unwrap(), &second.entry(2));
+    assert_eq!(zookeeper.commit(operator, &due), Outcome::Applied(()));
 }
 
 #[test]
@@ -98,7 +130,7 @@ fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
         ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
     };
     assert_eq!(cancelled(EntryLocation::Queued), ends("/queue/1f/a"));
-    assert_eq!(cancelled(EntryLocation::Delayed(2)), ends("/delayed/2/a"));
+    assert_eq!(cancelled(EntryLocation::Delayed(DELAY)), ends("/delayed/2/1.2-a"));
     let asked = flag_cancel(&job(), worker(), 4, &assignment());
     assert_eq!(shape(&[asked]), ["set /assignments/W/a at 4"]);
 }

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
     use crate::group::{End, Mark};
-    use crate::job::Turn;
+    use crate::job::{Delay, Turn};
     use crate::name::{GroupId, JobId, Lane, ScheduleId};
     use crate::txn;
 
@@ -74,7 +74,7 @@ mod tests {
         for (path, subject) in [
             (path::record(&job), Subject::Record),
             (path::queue_entry(&job), Subject::Entry),
-            (path::delayed_entry(29, &job), Subject::Entry),
+            (path::delayed_entry(Delay { minute: 29, generation: 1, attempt: 2 }, &job), Subject::Entry),
             (path::assignment(worker, &job), Subject::Assignment),
             (path::worker(worker), Subject::Worker(worker)),
             (path::turn(&turn, &job), Subject::Turn),

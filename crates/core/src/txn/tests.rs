@@ -37,7 +37,7 @@ fn requeued(cancel: bool) -> (JobRecord, Vec<Op>) {
 fn a_hand_back_of_the_next_attempt_requeues_the_job() {
     let (record, rest) = requeued(false);
     assert_eq!(record.last.map(|last| (last.attempt.number, last.how)), Some((2, AttemptEndKind::Released)));
-    assert!(matches!(&rest[..], [Op::Create { data, .. }] if *data == encode(&record.entry())), "{rest:?}");
+    assert!(matches!(&rest[..], [Op::Create { data, .. }] if *data == encode(&record.entry(4))), "{rest:?}");
 }
 
 /// S12
@@ -47,6 +47,8 @@ fn a_job_with_a_cancel_flag_is_ended_instead_of_requeued() {
     assert_eq!(record.state, JobState::Terminal { verdict: Verdict::Cancelled, at: NOW });
     assert_eq!(rest, [], "a cancelled job must not be queued");
 }
+
+const DELAY: Delay = Delay { minute: 1, generation: 1, attempt: 2 };
 
 fn laned() -> JobRecord {
     JobRecord {
@@ -87,7 +89,7 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
         ("last failure", last_failure),
         ("cancelled run", close_as(Ending::Cancelled)),
         ("cancelled in the queue", cancelled(EntryLocation::Queued)),
-        ("cancelled in its backoff", cancelled(EntryLocation::Delayed(1))),
+        ("cancelled in its backoff", cancelled(EntryLocation::Delayed(DELAY))),
     ] {
         assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
         assert!(ops.iter().filter(|op| op.leaves_turn()).count() == 1, "{what}");
@@ -99,7 +101,7 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
         ("failure", close_as(Ending::Failed("x".into()))),
         ("loss", close_as(Ending::Lost)),
         ("hand-back", close_as(Ending::Released)),
-        ("promotion", promote(&job, 1, &laned().entry())),
+        ("promotion", promote(&job, DELAY, &laned().entry(0))),
         ("quarantine", quarantine(&job, worker, "x")),
         ("release", release(&job, 3, &laned())),
     ] {
@@ -153,7 +155,7 @@ fn a_job_released_from_quarantine_is_due_now_and_gets_a_new_version() {
     let job = JobId::new("a").unwrap();
     let delayed = JobRecord { state: JobState::Open { not_before: Some(NOW) }, ..open() };
     let ops = release(&job, 3, &delayed);
-    let entry = QueueEntry { not_before: WallMillis::default(), ..delayed.entry() };
+    let entry = QueueEntry { not_before: WallMillis::default(), ..delayed.entry(4) };
     let expected = [
         Op::delete(path::quarantine(&job)),
         Op::Set { path: path::record(&job), data: encode(&delayed), version: 3 },

@@ -33,8 +33,8 @@ const HEADER: usize = 6;
 pub const SCHEMA: u16 = 1;
 
 /// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
-/// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces.
-pub const LAYOUT_VERSION: u16 = 4;
+/// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only.
+pub const LAYOUT_VERSION: u16 = 5;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -76,6 +76,7 @@ fn entry() -> QueueEntry {
         kind: Kind::new("sum").unwrap(),
         attempt: 3,
         generation: 2,
+        fencing_token: 6,
         placement: job().placement,
         not_before: WallMillis(9),
         priority: Priority::HIGHEST,
@@ -153,6 +154,8 @@ fn assignment() -> Assignment {
         lease,
         progress: Some(progress()),
         spawned: true,
+        generation: 2,
+        fencing_token: 6,
         ..Assignment::new(3, 12, WallMillis(77))
     }
 }
@@ -408,6 +411,8 @@ fn a_count_that_could_overflow_is_refused() {
     let entry = |attempt| QueueEntry { attempt, ..entry() };
     assert_eq!(stored(&entry(MAX_COUNT)), Ok(entry(MAX_COUNT)));
     assert!(matches!(stored(&entry(MAX_COUNT + 1)), Err(WireError::Value(_))));
+    let later = Assignment { generation: MAX_COUNT + 1, ..assignment() };
+    assert!(matches!(stored(&later), Err(WireError::Value(_))));
     let assignment = |attempt| Assignment { attempt, ..assignment() };
     assert_eq!(stored(&assignment(MAX_COUNT)), Ok(assignment(MAX_COUNT)));
     assert_eq!(
@@ -428,7 +433,7 @@ fn the_highest_accepted_counts_can_be_incremented() {
         ..job()
     };
     let full = stored(&full).unwrap();
-    let attempt = Attempt { number: full.entry().attempt, worker: WorkerId::new(Uuid::nil()) };
+    let attempt = Attempt { number: full.entry(0).attempt, worker: WorkerId::new(Uuid::nil()) };
     for ending in [Ending::Failed("x".into()), Ending::Lost, Ending::Released] {
         let (closed, _) = full.clone().close(attempt, ending, WallMillis(1), 0);
         assert_eq!(closed.attempts, MAX_COUNT + 1);

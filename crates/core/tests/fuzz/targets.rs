@@ -76,7 +76,7 @@ pub(crate) fn path(bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let spelt = match paths::parse(path) {
         Place::QueueEntry(job) => paths::queue_entry(&job),
-        Place::DelayedEntry(minute, job) => paths::delayed_entry(minute, &job),
+        Place::DelayedEntry(delay, job) => paths::delayed_entry(delay, &job),
         Place::Worker(worker) => paths::worker(worker),
         Place::Inbox(worker) => paths::inbox(worker),
         Place::Assignment(worker, job) => paths::assignment(worker, &job),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bellwether::{Job, JobId, State, WorkerId};
+use bellwether_core::job::Delay;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
@@ -145,7 +146,8 @@ async fn an_unreadable_delayed_entry_is_left_unchanged_until_it_is_repaired() {
         })
         .await;
         let due = stage.job(job.as_str()).await.not_before.unwrap();
-        at.push(path::delayed_entry(WallMillis::from(due).minute(), job));
+        let delay = Delay { minute: WallMillis::from(due).minute(), generation: 1, attempt: 2 };
+        at.push(path::delayed_entry(delay, job));
     }
     // The leader does not read known entries again, so another leader must read them.
     first.kill();

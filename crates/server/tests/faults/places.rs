@@ -8,38 +8,45 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::wire;
 use bellwether_testkit::eventually;
-use bellwether_zk::Zk;
+use bellwether_zk::{Node, Zk};
 
 use crate::stage::{SOON, Stage};
 
-/// The number of minutes of delayed jobs to read, starting with the previous minute. Backoffs in these tests are short.
-const MINUTES: u64 = 3;
-
 /// Returns the places of each job, read with one multi-read for as many jobs as fit into it. Returns `None` if a worker
-/// joined or left in the meantime, because the read may have missed its inbox.
+/// joined or left, or a record changed, in the meantime: the read may have missed an inbox or a delayed entry.
 pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static str>>> {
     let workers = inboxes(zk).await;
-    let minute = bellwether_host::clock::wall().minute() - 1;
-    let per_job = 2 + usize::try_from(MINUTES).unwrap() + workers.len();
+    let per_job = 3 + workers.len();
     let mut places = Vec::new();
     for jobs in jobs.chunks(MAX_READ_BATCH / per_job) {
-        let paths = jobs.iter().flat_map(|job| {
-            let delayed = (minute..minute + MINUTES).map(move |minute| path::delayed_entry(minute, job));
+        let before = zk.get_many(jobs.iter().map(path::record).collect()).await.unwrap();
+        let before = before.into_iter().map(Option::unwrap).collect::<Vec<_>>();
+        let paths = jobs.iter().zip(&before).flat_map(|(job, before)| {
+            let delay = record(before).delay().map(|delay| path::delayed_entry(delay, job));
+            // A path that does not exist stands for a job that is not delayed.
+            let delayed = delay.unwrap_or_else(|| path::delayed_minute(0));
             let assigned = workers.iter().map(move |worker| path::assignment(*worker, job));
-            [path::record(job), path::queue_entry(job)].into_iter().chain(delayed).chain(assigned)
+            [path::record(job), path::queue_entry(job), delayed].into_iter().chain(assigned)
         });
         let nodes = zk.get_many(paths.collect()).await.unwrap();
-        for of_job in nodes.chunks(per_job) {
-            let record = wire::decode::<JobRecord>(&of_job[0].as_ref().unwrap().data).unwrap();
+        for (of_job, before) in nodes.chunks(per_job).zip(before) {
+            let now = of_job[0].as_ref().unwrap();
+            if now.version != before.version {
+                return None;
+            }
             let held = |at: usize, name| of_job[at].is_some().then_some(name);
-            let mut holders = Vec::from_iter(record.is_terminal().then_some("terminal"));
+            let mut holders = Vec::from_iter(record(now).is_terminal().then_some("terminal"));
             holders.extend(held(1, "queue"));
-            holders.extend((2..5).filter_map(|at| held(at, "delayed")));
-            holders.extend((5..per_job).filter_map(|at| held(at, "inbox")));
+            holders.extend(held(2, "delayed"));
+            holders.extend((3..per_job).filter_map(|at| held(at, "inbox")));
             places.push(holders);
         }
     }
     (workers == inboxes(zk).await).then_some(places)
+}
+
+fn record(node: &Node) -> JobRecord {
+    wire::decode(&node.data).unwrap()
 }
 
 async fn inboxes(zk: &Zk) -> BTreeSet<WorkerId> {

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
-use bellwether_core::job::Policy;
-use bellwether_core::name::{Kind, NodeId, WorkerId};
+use bellwether_core::job::{Delay, Policy};
+use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
+use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
+
+use crate::zookeeper::ZooKeeper;
 
 /// The wall-clock time, where it does not matter.
 pub(crate) const WALL: WallMillis = WallMillis(600_000);
@@ -37,6 +40,13 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
         started_at: WallMillis(0),
         draining: false,
     }
+}
+
+/// Returns where the job waits out a backoff.
+pub(crate) fn delayed(zk: &ZooKeeper, job: &JobId) -> Option<Delay> {
+    let minute = path::delayed_minute(MINUTE);
+    let mut entries = zk.names(&minute).filter_map(|(name, _)| path::parse_delayed(MINUTE, name));
+    entries.find_map(|(delay, id)| (id == *job).then_some(delay))
 }
 
 /// Returns a policy with this many failures and losses, and a backoff that stays in [`MINUTE`].

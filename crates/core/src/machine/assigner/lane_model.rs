@@ -10,7 +10,7 @@ use proptest::strategy::Strategy as Generator;
 
 use super::lane_tests::{WALL, info, job, lane, record, worker};
 use super::*;
-use crate::job::{Attempt, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
+use crate::job::{Attempt, Delay, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
 use crate::name::Lane;
 use crate::path::{self, Place};
 use crate::txn::Op;
@@ -82,7 +82,7 @@ impl Server {
             zookeeper.put(&path::worker(worker(n)), wire::encode(&info()), 0);
             zookeeper.make_parents(&path::assignment(worker(n), &job(0)));
         }
-        zookeeper.make_parents(&path::delayed_entry(WALL.minute(), &job(0)));
+        zookeeper.make_parents(&format!("{}/entry", path::delayed_minute(WALL.minute())));
         Self { zookeeper, submitted: 0 }
     }
 
@@ -141,9 +141,9 @@ impl Server {
         queued.collect()
     }
 
-    fn delayed(&self) -> Vec<(u64, JobId, QueueEntry)> {
+    fn delayed(&self) -> Vec<(Delay, JobId, QueueEntry)> {
         let delayed = self.places().filter_map(|(place, node)| match place {
-            Place::DelayedEntry(minute, job) => Some((minute, job, wire::decode(&node.data).unwrap())),
+            Place::DelayedEntry(delay, job) => Some((delay, job, wire::decode(&node.data).unwrap())),
             _ => None,
         });
         delayed.collect()
@@ -291,14 +291,14 @@ impl World {
                 prop_assert!(turn.is_none_or(|there| there != matches!(next, Next::Terminal)));
             }
             Step::Promote(n) => {
-                let Some((minute, job, entry)) = pick(&self.server.delayed(), n) else { return Ok(()) };
-                self.commit(&txn::promote(&job, minute, &entry))?;
+                let Some((delay, job, entry)) = pick(&self.server.delayed(), n) else { return Ok(()) };
+                self.commit(&txn::promote(&job, delay, &entry))?;
             }
             Step::Cancel(n) => {
                 let waiting =
                     self.server.queue().into_iter().map(|(job, _)| (job, txn::EntryLocation::Queued));
                 let delayed = self.server.delayed().into_iter();
-                let delayed = delayed.map(|(minute, job, _)| (job, txn::EntryLocation::Delayed(minute)));
+                let delayed = delayed.map(|(delay, job, _)| (job, txn::EntryLocation::Delayed(delay)));
                 let all = waiting.chain(delayed).collect::<Vec<_>>();
                 let Some((job, waiting)) = pick(&all, n) else { return Ok(()) };
                 let (record, version) = self.server.record(&job);

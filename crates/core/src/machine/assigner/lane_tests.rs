@@ -66,7 +66,7 @@ impl Bench {
     }
 
     fn queue(&mut self, jobs: impl IntoIterator<Item = usize>) -> Vec<Effect> {
-        let entry = record(Some(lane(1))).entry();
+        let entry = record(Some(lane(1))).entry(0);
         self.handle(Event::Queued(jobs.into_iter().map(|n| (job(n), entry.clone())).collect()))
     }
 
@@ -156,7 +156,7 @@ fn an_entry_without_a_listed_turn_is_read_again_once_per_sweep() {
     let mut bench = Bench::new();
     bench.queue([1]);
     assert_eq!(bench.listed(1, []), [Effect::Resolve(vec![job(1)])]);
-    let same = record(Some(lane(1))).entry();
+    let same = record(Some(lane(1))).entry(0);
     assert_eq!(
         bench.handle(Event::Resolved(Some(vec![(job(1), Some(same))]))),
         [],
@@ -167,7 +167,7 @@ fn an_entry_without_a_listed_turn_is_read_again_once_per_sweep() {
     let sent = bench.listed(2, []);
     assert!(sent.contains(&Effect::Resolve(vec![job(1)])), "{sent:?}");
     // The job was retried in the meantime and has another turn.
-    let again = record(Some(lane(1))).reopen().entry();
+    let again = record(Some(lane(1))).reopen().entry(0);
     let asked = bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))])));
     assert_eq!(asked, [Effect::ListLanes { ticket: 3, lanes: vec![lane(1)] }]);
     let lists = Some(vec![vec![(2, job(1))]]);
@@ -252,7 +252,7 @@ fn ten_thousand_jobs_of_one_lane_are_listed_once_and_read_once() {
 fn ten_thousand_lanes_are_listed_ten_at_a_time() {
     const LANES: usize = 10_000;
     let mut bench = Bench::new();
-    let entry = |n: usize| record(Some(Lane::new(format!("lane-{n}")).unwrap())).entry();
+    let entry = |n: usize| record(Some(Lane::new(format!("lane-{n}")).unwrap())).entry(0);
     let mut left = bench.handle(Event::Queued((0..LANES).map(|n| (job(n), entry(n))).collect()));
     let mut lists = 0;
     while let Some(effect) = left.pop() {

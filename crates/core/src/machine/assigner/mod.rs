@@ -280,7 +280,12 @@ impl Assigner {
         for job in left.by_ref() {
             let of_kind = || self.workers.get(&job.worker)?.lease(job.kind());
             let lease = job.waiting.lease.or_else(of_kind).unwrap_or(DEFAULT_LEASE);
-            let assignment = Assignment { lease, ..Assignment::new(job.waiting.attempt, self.epoch, wall) };
+            let assignment = Assignment {
+                generation: job.waiting.generation,
+                fencing_token: job.waiting.fencing_token,
+                lease,
+                ..Assignment::new(job.waiting.attempt, self.epoch, wall)
+            };
             let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
             if let Err((job, _)) = batch.push(job, ops) {
                 self.put_back(job);
@@ -397,7 +402,7 @@ impl Assigner {
             match entry {
                 // The write was not applied.
                 Some(entry)
-                    if entry.attempt == waiting.attempt
+                    if (entry.attempt, entry.generation) == (waiting.attempt, waiting.generation)
                         && entry.turn().as_ref() == waiting.turn.as_deref() =>
                 {
                     self.put_back(Job { id, waiting, worker });

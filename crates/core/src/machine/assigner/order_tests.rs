@@ -296,10 +296,10 @@ fn only_one_list_of_paused_kinds_is_in_flight_at_a_time() {
 fn an_entry_waits_since_its_submission_or_its_start_time() {
     let payload = Payload::json(*b"1").unwrap();
     let record = crate::job::JobRecord::new(kind("sum"), payload, Uuid::nil(), WallMillis(10));
-    assert_eq!(record.entry().submitted_at, WallMillis(10));
+    assert_eq!(record.entry(0).submitted_at, WallMillis(10));
     let delayed = crate::job::JobRecord {
         state: crate::job::JobState::Open { not_before: Some(WallMillis(90)) },
         ..record
     };
-    assert_eq!(delayed.entry().submitted_at, WallMillis(90));
+    assert_eq!(delayed.entry(0).submitted_at, WallMillis(90));
 }

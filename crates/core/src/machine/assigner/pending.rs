@@ -47,6 +47,8 @@ impl Class {
 pub(super) struct PendingJob {
     pub(super) class: Arc<Class>,
     pub(super) attempt: u32,
+    pub(super) generation: u32,
+    pub(super) fencing_token: i32,
     pub(super) affinity: Option<AffinityKey>,
     /// Boxed, because most jobs have no turn.
     pub(super) turn: Option<Box<Turn>>,
@@ -64,16 +66,13 @@ impl PendingJob {
     /// Returns the queue entry that the job was created from.
     pub(super) fn into_entry(self) -> QueueEntry {
         let Class { kind, tags } = Arc::unwrap_or_clone(self.class);
-        let (lane, generation) = match self.turn.map(|turn| *turn) {
-            Some(Turn { lane, generation }) => (Some(lane), generation),
-            // A job without a lane needs no generation.
-            None => (None, 0),
-        };
+        let lane = self.turn.map(|turn| turn.lane);
         let placement = Placement { tags, affinity: self.affinity, lane };
         QueueEntry {
             kind,
             attempt: self.attempt,
-            generation,
+            generation: self.generation,
+            fencing_token: self.fencing_token,
             placement,
             not_before: WallMillis::default(),
             priority: self.priority,
@@ -106,6 +105,8 @@ impl Pending {
             turn,
             class: self.class(Class { kind: entry.kind, tags: entry.placement.tags }),
             attempt: entry.attempt,
+            generation: entry.generation,
+            fencing_token: entry.fencing_token,
             affinity: entry.placement.affinity,
             priority: entry.priority,
             submitted_at: entry.submitted_at,

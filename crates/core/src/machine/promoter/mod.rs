@@ -5,17 +5,16 @@
 //! and loads the new ones within the horizon.
 //!
 //! The due time is compared with this leader's wall clock but was written with another one: the skew shifts the due
-//! time by the same amount and has no other effect. When the reply to a promotion is lost, its entries are forgotten:
-//! once the session is back, all entries are listed and read again, because a known entry may have been deleted and
-//! created again with another attempt. A late promotion finds its entry absent. It cannot find the entry of a later
-//! attempt in the same minute, because ZooKeeper applies the requests of a session in their order or not at all.
+//! time by the same amount and has no other effect. The name of an entry denotes one attempt, so an entry that is known
+//! stays valid, and a late promotion does not find the entry of a later attempt. When the reply to a promotion is lost, its
+//! entries are forgotten: once the session is back, all entries are listed, and those that are still there are read again.
 //!
 //! Limits: [`BATCH`] jobs per batch, one batch and one read in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::MAX_READ_BATCH;
-use crate::job::QueueEntry;
+use crate::job::{Delay, QueueEntry};
 use crate::name::JobId;
 use crate::outcome::Outcome;
 use crate::time::WallMillis;
@@ -27,16 +26,16 @@ pub const HORIZON: u64 = 1;
 /// Jobs per batch.
 pub const BATCH: usize = 100;
 
-/// A delayed entry: its minute and its job.
-pub type DelayedKey = (u64, JobId);
+/// A delayed entry: its name and its job.
+pub type DelayedKey = (Delay, JobId);
 
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A watch reported a new or changed delayed entry: the known one is outdated.
-    Created(DelayedKey),
-    /// A list contained a delayed entry.
+    /// A watch or a list reported a delayed entry.
     Seen(DelayedKey),
+    /// A watch reported that an operator has set an entry: it must be read again.
+    Changed(DelayedKey),
     /// A watch reported that an entry was deleted.
     Gone(DelayedKey),
     /// The minutes with delayed jobs were listed.
@@ -49,10 +48,7 @@ pub enum Event {
     Committed(Batch<DelayedKey>, Outcome<()>),
     /// Time has passed.
     Tick,
-    /// A new watch is set, and events were lost: known entries may have been deleted or replaced. List and read
-    /// everything again.
-    Refresh,
-    /// Periodic list of everything: a watch event may have been lost.
+    /// List everything: a new watch is set, or a watch event may have been lost.
     Resync,
 }
 
@@ -111,18 +107,10 @@ impl Promoter {
     /// Handles one event at the wall time `now`.
     pub fn handle(&mut self, now: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Created(key) => {
-                if key.0 <= now.minute() + HORIZON {
-                    self.forget(&key);
-                    self.unread.insert(key.clone());
-                    self.entries.insert(key, DelayedEntryState::Unread);
-                }
-            }
-            Event::Seen(key) => {
-                if key.0 <= now.minute() + HORIZON && !self.entries.contains_key(&key) {
-                    self.unread.insert(key.clone());
-                    self.entries.insert(key, DelayedEntryState::Unread);
-                }
+            Event::Seen(key) => self.seen(key, now),
+            Event::Changed(key) => {
+                self.forget(&key);
+                self.seen(key, now);
             }
             Event::Gone(key) => self.forget(&key),
             Event::Minutes(minutes) => {
@@ -146,16 +134,7 @@ impl Promoter {
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Tick => {}
-            Event::Refresh => {
-                self.entries.clear();
-                self.unread.clear();
-                self.due.clear();
-                (self.acting, self.minute) = (true, None);
-            }
-            Event::Resync => {
-                self.acting = true;
-                self.minute = None;
-            }
+            Event::Resync => (self.acting, self.minute) = (true, None),
         }
         self.advance(now, out);
     }
@@ -176,6 +155,13 @@ impl Promoter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    fn seen(&mut self, key: DelayedKey, now: WallMillis) {
+        if key.0.minute <= now.minute() + HORIZON && !self.entries.contains_key(&key) {
+            self.unread.insert(key.clone());
+            self.entries.insert(key, DelayedEntryState::Unread);
+        }
     }
 
     fn forget(&mut self, key: &DelayedKey) {
@@ -202,7 +188,7 @@ impl Promoter {
         self.committing = false;
         match outcome {
             Outcome::Applied(()) => self.drop_promoted(batch),
-            // Promoted or not: the list after the resync shows it. The known entry may be outdated.
+            // Promoted or not: the list after the resync shows it.
             Outcome::Unknown => {
                 self.acting = false;
                 self.drop_promoted(batch);
@@ -216,7 +202,7 @@ impl Promoter {
                     Some(Locus::Group { group, .. }) => {
                         // Cancelled, or promoted by a write that seemed lost.
                         let (key, _) = batch.remove(group);
-                        self.drop_one(&key);
+                        self.forget(&key);
                     }
                     Some(Locus::Fence(_)) | None => {
                         self.acting = false;
@@ -231,14 +217,7 @@ impl Promoter {
     }
 
     fn drop_promoted(&mut self, batch: Batch<DelayedKey>) {
-        batch.keys().for_each(|key| self.drop_one(key));
-    }
-
-    /// Forgets a promoted entry. One that was seen again since the promotion was sent is another entry and stays.
-    fn drop_one(&mut self, key: &DelayedKey) {
-        if let Some(DelayedEntryState::Promoting(_)) = self.entries.get(key) {
-            self.entries.remove(key);
-        }
+        batch.keys().for_each(|key| self.forget(key));
     }
 
     fn put_back(&mut self, batch: Batch<DelayedKey>) {
@@ -295,8 +274,8 @@ impl Promoter {
             else {
                 continue;
             };
-            let (minute, job) = &key;
-            let ops = txn::promote(job, *minute, &entry);
+            let (delay, job) = &key;
+            let ops = txn::promote(job, *delay, &entry);
             *state = DelayedEntryState::Promoting(entry);
             if let Err((key, _)) = batch.push(key, ops) {
                 // 100 small entries are far below the budget of a batch; an entry that does not fit stays due.

@@ -7,7 +7,7 @@ use crate::txn::Op;
 const NOW: WallMillis = WallMillis(100 * 60_000 + 500);
 
 fn key(minute: u64, name: &str) -> DelayedKey {
-    (minute, JobId::new(name).unwrap())
+    (Delay { minute, generation: 1, attempt: 2 }, JobId::new(name).unwrap())
 }
 
 fn entry(not_before: u64) -> QueueEntry {
@@ -59,10 +59,7 @@ fn a_job_is_promoted_when_it_is_due_and_not_before() {
     let sent = batch(&bench.at(WallMillis(NOW.0 + 700), Event::Tick));
     let paths = sent.ops().map(Op::path).map(str::to_owned).collect::<Vec<_>>();
     let job = JobId::new("a").unwrap();
-    assert_eq!(
-        paths,
-        ["/epoch".into(), crate::path::delayed_entry(100, &job), crate::path::queue_entry(&job)]
-    );
+    assert_eq!(paths, ["/epoch".to_owned(), "/delayed/100/1.2-a".to_owned(), crate::path::queue_entry(&job)]);
     assert_eq!(sent.ops().next(), Some(&Op::Check { path: "/epoch".into(), version: 7 }));
     assert_eq!(bench.at(NOW, Event::Committed(sent, Outcome::Applied(()))), []);
     assert!(bench.0.is_empty());
@@ -92,39 +89,24 @@ fn after_a_lost_reply_all_entries_are_read_again() {
 }
 
 #[test]
-fn an_entry_that_may_have_been_recreated_unseen_is_read_again() {
+fn known_entries_stay_valid_when_a_new_watch_is_set() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
-    bench.waiting("b", NOW.0 + 1);
-    let due = WallMillis(NOW.0 + 1);
-    assert_eq!(bench.at(NOW, Event::Refresh), [Effect::ListMinutes]);
-    assert_eq!(bench.at(NOW, Event::Seen(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
-    assert_eq!(bench.at(due, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))])), []);
-    assert_eq!((bench.0.next_due(), bench.0.len()), (Some(WallMillis(NOW.0 + 700)), 1));
-}
-
-#[test]
-fn a_promotion_rejected_after_a_new_watch_restores_no_old_entry() {
-    let mut bench = Bench::new();
-    bench.waiting("a", NOW.0 + 1);
-    let due = WallMillis(NOW.0 + 1);
-    let sent = batch(&bench.at(due, Event::Tick));
-    bench.at(due, Event::Refresh);
-    let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
-    assert_eq!(bench.at(due, Event::Committed(sent, not_sent)), []);
+    assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes]);
+    assert_eq!(bench.at(NOW, Event::Seen(key(100, "a"))), []);
+    let sent = batch(&bench.at(WallMillis(NOW.0 + 1), Event::Tick));
+    // Its deletion was not seen.
+    let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
+    assert_eq!(bench.at(NOW, Event::Committed(sent, rejected)), []);
     assert!(bench.0.is_empty());
 }
 
 #[test]
-fn an_entry_recreated_during_its_promotion_is_kept() {
+fn an_entry_that_an_operator_has_set_is_read_again() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 1);
-    let due = WallMillis(NOW.0 + 1);
-    let sent = batch(&bench.at(due, Event::Tick));
-    bench.at(due, Event::Gone(key(100, "a")));
-    assert_eq!(bench.at(due, Event::Created(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
-    bench.at(due, Event::Committed(sent, Outcome::Applied(())));
-    bench.at(due, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))]));
+    assert_eq!(bench.at(NOW, Event::Changed(key(100, "a"))), [Effect::Read(vec![key(100, "a")])]);
+    bench.at(NOW, Event::Read(vec![(key(100, "a"), Some(entry(NOW.0 + 700)))]));
     assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
 }
 

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{BELIEVED, Connectivity, Found, Look, Start};
 use crate::budget::MAX_READ_BATCH;
-use crate::job::Assignment;
+use crate::job::{Assignment, AttemptKey};
 use crate::name::JobId;
 use crate::time::Millis;
 
@@ -122,7 +122,7 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Handed {
-    attempt: u32,
+    attempt: AttemptKey,
     /// Whether the job was assigned again in the meantime, and must be read again after the close.
     assigned_again: bool,
 }
@@ -264,7 +264,7 @@ impl InboxWatcher {
             Some(handed) => recheck(&job, handed, &found, out),
             None => match decide(&job, found, asked) {
                 Some(Effect::Start(start)) => {
-                    let attempt = start.assignment.attempt;
+                    let attempt = start.assignment.key();
                     (entry.handed, entry.came) = (Some(Handed { attempt, assigned_again: false }), false);
                     out.push(Effect::Start(start));
                 }
@@ -333,9 +333,9 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
 }
 
 fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect>) {
-    let attempt = handed.attempt;
+    let attempt = handed.attempt.number;
     match &found.assignment {
-        Look::There(assignment, version) if assignment.attempt == attempt => {
+        Look::There(assignment, version) if assignment.key() == handed.attempt => {
             if assignment.cancel {
                 let (job, assignment) = (job.clone(), assignment.clone());
                 out.push(Effect::Cancel { job, attempt, assignment, version: *version });

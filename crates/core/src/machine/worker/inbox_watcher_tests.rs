@@ -24,6 +24,11 @@ fn there(attempt: u32, record: JobRecord) -> Found {
     Found { assignment: Look::There(assignment(attempt), 4), record: Look::There(record, 5) }
 }
 
+/// An assignment of the second generation, to which the record was set at version 7.
+fn of_generation_2(attempt: u32) -> Assignment {
+    Assignment { generation: 2, fencing_token: 7, ..assignment(attempt) }
+}
+
 fn closed(ending: Ending) -> JobRecord {
     record().close(Attempt { number: 1, worker: worker() }, ending, WallMillis(9), 0).0
 }
@@ -44,7 +49,8 @@ fn the_data_of_a_read_decide() {
     let gone = Found { assignment: Look::Absent, record: Look::There(record(), 5) };
     assert_eq!(first_read(gone), [Effect::Missed(job(0))]);
     assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
-    for disagree in [there(1, closed(Ending::Released)), there(3, record())] {
+    let reopened = record().cancel(WallMillis(9)).reopen();
+    for disagree in [there(1, closed(Ending::Released)), there(3, record()), there(1, reopened)] {
         let effects = first_read(disagree);
         assert!(matches!(&effects[..], [Effect::Requeue(back)] if back.start().version == 5), "{effects:?}");
     }
@@ -112,6 +118,22 @@ fn a_read_sent_before_the_close_starts_no_attempt() {
     assert_eq!(handle(&mut machine, outdated), [Effect::Read(vec![job(0)])], "the job is read again");
 }
 
+/// S9: the worker hung, and the first attempt of the next generation was assigned to it meanwhile.
+#[test]
+fn an_attempt_does_not_adopt_the_assignment_of_a_later_generation() {
+    let mut machine = handed();
+    handle(&mut machine, Event::Changed(vec![job(0)]));
+    let again = record().cancel(WallMillis(9)).reopen();
+    let found = |record| Found { assignment: Look::There(of_generation_2(1), 0), record };
+    let read = Event::Read(vec![(job(0), found(Look::There(again.clone(), 7)))]);
+    assert_eq!(handle(&mut machine, read), [Effect::Zombie(job(0), 1)]);
+    // The new attempt starts once the executor has dropped the old one.
+    assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
+    let effects = handle(&mut machine, Event::Read(vec![(job(0), found(Look::There(again, 7)))]));
+    let [Effect::Start(start)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((start.record.generation, start.version), (2, 7));
+}
+
 #[test]
 fn a_recheck_distinguishes_a_cancel_from_a_zombie() {
     let flagged = Assignment { cancel: true, ..assignment(1) };
@@ -123,6 +145,7 @@ fn a_recheck_distinguishes_a_cancel_from_a_zombie() {
         ),
         (Look::Absent, vec![Effect::Zombie(job(0), 1)]),
         (Look::There(assignment(2), 0), vec![Effect::Zombie(job(0), 1)]),
+        (Look::There(of_generation_2(1), 0), vec![Effect::Zombie(job(0), 1)]),
     ] {
         let mut machine = handed();
         assert_eq!(handle(&mut machine, Event::Changed(vec![job(0)])), [Effect::Read(vec![job(0)])]);

@@ -14,6 +14,7 @@ pub struct QueueEntryV1 {
     kind: String,
     attempt: u32,
     generation: u32,
+    fencing_token: i32,
     placement: PlacementV1,
     not_before: u64,
     priority: u8,
@@ -26,6 +27,8 @@ pub struct QueueEntryV1 {
 #[derive(Serialize, Deserialize)]
 pub struct AssignmentV1 {
     attempt: u32,
+    generation: u32,
+    fencing_token: i32,
     epoch: i32,
     cancel: bool,
     assigned_at: u64,
@@ -45,6 +48,7 @@ impl From<&QueueEntry> for QueueEntryV1 {
             kind: entry.kind.to_string(),
             attempt: entry.attempt,
             generation: entry.generation,
+            fencing_token: entry.fencing_token,
             placement: (&entry.placement).into(),
             not_before: entry.not_before.0,
             priority: entry.priority.get(),
@@ -63,6 +67,7 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
             kind: Kind::new(stored.kind)?,
             attempt: count("attempt", stored.attempt)?,
             generation: count("generation", stored.generation)?,
+            fencing_token: stored.fencing_token,
             placement: stored.placement.try_into()?,
             not_before: WallMillis(stored.not_before),
             priority: Priority::new(stored.priority).map_err(value)?,
@@ -78,6 +83,8 @@ impl From<&Assignment> for AssignmentV1 {
     fn from(assignment: &Assignment) -> Self {
         Self {
             attempt: assignment.attempt,
+            generation: assignment.generation,
+            fencing_token: assignment.fencing_token,
             epoch: assignment.epoch,
             cancel: assignment.cancel,
             assigned_at: assignment.assigned_at.0,
@@ -93,6 +100,8 @@ impl TryFrom<AssignmentV1> for Assignment {
     fn try_from(stored: AssignmentV1) -> Result<Self, WireError> {
         Ok(Self {
             attempt: count("attempt", stored.attempt)?,
+            generation: count("generation", stored.generation)?,
+            fencing_token: stored.fencing_token,
             epoch: stored.epoch,
             cancel: stored.cancel,
             assigned_at: WallMillis(stored.assigned_at),

@@ -51,13 +51,16 @@ impl Predicate for Attempts {
 /// Checks that an entry names the next attempt.
 fn named(job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
     let Some(after) = &change.after else { return };
-    let Some(record) = world.truth.record(job).and_then(|znode| znode.record()) else { return };
-    let next = record.attempts + 1;
+    let Some((znode, record)) = world.truth.record(job).and_then(|znode| Some((znode, znode.record()?)))
+    else {
+        return;
+    };
+    let next = (record.generation, record.attempts + 1, znode.version);
     match &*after.value {
-        Value::Entry(entry) if (entry.generation, entry.attempt) != (record.generation, next) => {
-            let (generation, attempt) = (entry.generation, entry.attempt);
+        Value::Entry(entry) if (entry.generation, entry.attempt, entry.fencing_token) != next => {
+            let named = (entry.generation, entry.attempt, entry.fencing_token);
             found.push(format!(
-                "the entry of {job} names attempt {attempt} of generation {generation} instead of {next}"
+                "the entry of {job} names generation, attempt and fencing token {named:?} instead of {next:?}"
             ));
         }
         _ => {}
@@ -120,13 +123,14 @@ fn closed(
         .and_then(|change| change.before.as_ref())
         .and_then(|znode| znode.assignment());
     match assignment {
-        Some(assignment) if assignment.attempt == number => {}
+        Some(assignment) if (assignment.generation, assignment.attempt) == (after.generation, number) => {}
         // The leader assigned from old information: the attempt is handed back without a run, or lost.
         Some(_) if !matches!(last.how, AttemptEndKind::Succeeded | AttemptEndKind::Failed) => {}
         Some(assignment) => {
             found.push(format!(
-                "{job}: attempt {number} was closed, but attempt {} was assigned",
-                assignment.attempt
+                "{job}: attempt {number} of generation {} was closed, but {:?} was assigned",
+                after.generation,
+                assignment.key()
             ));
         }
         None => {

@@ -28,7 +28,7 @@ impl Predicate for Times {
                 found
                     .push(format!("{job} was assigned at {at}, after its expiry at {:?}", record.expires_at));
             }
-            let not_before = record.entry().not_before;
+            let not_before = record.entry(0).not_before;
             if at.0 + SKEW < not_before.0 {
                 found.push(format!("{job} was assigned at {at}, before its start time {not_before}"));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether_core::job::Turn;
+use bellwether_core::job::{Delay, Turn};
 use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
 use bellwether_core::path::Place;
 
@@ -14,7 +14,7 @@ pub enum JobPlace {
     /// In the queue.
     Queue,
     /// Among the delayed jobs of a minute.
-    Delayed(u64),
+    Delayed(Delay),
     /// In an inbox.
     Inbox(WorkerId),
     /// In quarantine.
@@ -104,8 +104,8 @@ impl Jobs {
             }
             Spot::Quarantine(job) => self.place(job, JobPlace::Quarantine, change),
             Spot::Place(Place::QueueEntry(job)) => self.place(job, JobPlace::Queue, change),
-            Spot::Place(Place::DelayedEntry(minute, job)) => {
-                self.place(job, JobPlace::Delayed(*minute), change);
+            Spot::Place(Place::DelayedEntry(delay, job)) => {
+                self.place(job, JobPlace::Delayed(*delay), change);
             }
             Spot::Place(Place::Assignment(worker, job)) => {
                 self.place(job, JobPlace::Inbox(*worker), change);

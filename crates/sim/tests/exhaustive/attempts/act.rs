@@ -20,7 +20,7 @@ use super::client::Call;
 use super::law::{Life, View};
 use super::leader::{Hint, Leader, Write};
 use super::model::{Action, Attempts, Author, CLIENT, Law, Sight, State};
-use super::stage::{self, DELAYED, EXPIRED, MINUTE, NOBODY, WALL, job, worker};
+use super::stage::{self, EXPIRED, NOBODY, WALL, delayed, job, worker};
 use super::worker::{Deed, Sent, Worker};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
@@ -192,7 +192,7 @@ impl Attempts {
         let waiting = if waits(path::queue_entry(&job)) {
             Some(EntryLocation::Queued)
         } else {
-            waits(DELAYED.clone()).then_some(EntryLocation::Delayed(MINUTE))
+            delayed(&state.zk, &job).map(EntryLocation::Delayed)
         };
         let ops = match (waiting, view.assigned.first()) {
             (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),
@@ -318,8 +318,9 @@ impl Attempts {
             }
             Action::Promote(n) => {
                 let epoch = state.leaders[n].epoch;
-                let (entry, _) = state.zk.value(&DELAYED).expect("the job is delayed");
-                let ops = [vec![txn::fence(epoch)], txn::promote(&job(), MINUTE, &entry)].concat();
+                let delay = delayed(&state.zk, &job()).expect("the job is delayed");
+                let entry = state.zk.value(&path::delayed_entry(delay, &job())).expect("it has an entry").0;
+                let ops = [vec![txn::fence(epoch)], txn::promote(&job(), delay, &entry)].concat();
                 if self.commit(&mut state, Author::Leader(epoch), NOBODY, &ops) == Outcome::Applied(()) {
                     self.note(Sight::Promoted);
                 }

@@ -12,7 +12,7 @@ use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use crate::kit;
-pub(crate) use crate::kit::{MINUTE, WALL, worker};
+pub(crate) use crate::kit::{MINUTE, WALL, delayed, worker};
 use crate::zookeeper::ZooKeeper;
 
 /// Just after the expiry.
@@ -64,9 +64,6 @@ pub(crate) fn drains(zk: &ZooKeeper) -> bool {
 }
 
 static FIRST: LazyLock<String> = LazyLock::new(|| path::worker(worker(0)));
-
-/// The entry of the job during a backoff. Computed once, because every state looks it up.
-pub(crate) static DELAYED: LazyLock<String> = LazyLock::new(|| path::delayed_entry(MINUTE, &job()));
 
 pub(crate) static RECORD: LazyLock<String> = LazyLock::new(|| path::record(&job()));
 

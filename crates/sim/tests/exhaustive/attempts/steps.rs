@@ -4,7 +4,7 @@ use bellwether_core::path;
 
 use super::client::Call;
 use super::model::{Action, State};
-use super::stage::{DELAYED, RECORD, WALL, worker};
+use super::stage::{RECORD, WALL, delayed, job, worker};
 
 pub(super) fn all() -> impl Iterator<Item = Action> {
     let each = (0..2).flat_map(|n| {
@@ -87,7 +87,7 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
         Action::Cancel => left.cancels > 0,
         Action::Promote(n) => {
             let leads = state.leaders[*n].wing.is_some() && state.leaders[*n].up;
-            leads && state.zk.znodes.contains_key(&*DELAYED)
+            leads && delayed(&state.zk, &job()).is_some()
         }
         Action::Grant(n) => state.workers[*n].waits_for_slot(),
         Action::PassLeader(n) => {

@@ -9,7 +9,7 @@ use bellwether_core::txn::{self, Batch, EntryLocation, Op};
 use stateright::{Model, Property};
 
 use super::leader::{Hint, Leader};
-use super::stage::{self, JOBS, MINUTE, SESSION, WALL, job, paths, worker};
+use super::stage::{self, JOBS, SESSION, WALL, delayed, job, paths, worker};
 use crate::explore::{Sights, laws, sights};
 use crate::part::Part;
 use crate::zookeeper::ZooKeeper;
@@ -133,7 +133,7 @@ impl Lanes {
                 self.note(Sight::Second);
             }
         }
-        if zk.znodes.contains_key(&paths(0).delayed) && zk.znodes.contains_key(&paths(1).queued) {
+        if delayed(zk, &job(0)).is_some() && zk.znodes.contains_key(&paths(1).queued) {
             self.note(Sight::Waits);
         }
         if zk.names(&path::lane(&stage::lane())).next().is_none() {
@@ -205,9 +205,9 @@ impl Lanes {
                 self.close(&mut state, n, Ending::Lost);
             }
             Action::Promote(n) => {
-                let (entry, _) =
-                    state.zk.value(&path::delayed_entry(MINUTE, &job(n))).expect("the job is delayed");
-                let ops = txn::promote(&job(n), MINUTE, &entry);
+                let delay = delayed(&state.zk, &job(n)).expect("the job is delayed");
+                let entry = state.zk.value(&path::delayed_entry(delay, &job(n))).expect("it has an entry").0;
+                let ops = txn::promote(&job(n), delay, &entry);
                 self.commit(&mut state, &ops);
             }
             Action::Cancel(n) => {
@@ -254,7 +254,7 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
         let Some((record, _)) = zk.value::<JobRecord>(&at.record) else { continue };
         let open = usize::from(!record.is_terminal());
         assigned += there(&at.assigned);
-        if there(&at.assigned) + there(&at.queued) + there(&at.delayed) != open {
+        if there(&at.assigned) + there(&at.queued) + usize::from(delayed(zk, &job(n)).is_some()) != open {
             return Some(Law::OnePlace);
         }
         let turn = record.turn().expect("every job has the lane");
@@ -288,7 +288,8 @@ fn tell(state: &mut State, op: &Op) {
 fn enabled(state: &State, action: Action) -> bool {
     let there = |path: &str| state.zk.znodes.contains_key(path);
     let assigned = |n: usize| there(&paths(n).assigned);
-    let over = |n: usize| !assigned(n) && !there(&paths(n).queued) && !there(&paths(n).delayed);
+    let waits = |n: usize| delayed(&state.zk, &job(n)).is_some();
+    let over = |n: usize| !assigned(n) && !there(&paths(n).queued) && !waits(n);
     let left = &state.left;
     match action {
         Action::Serve(n) => !state.leaders[n].sent.is_empty(),
@@ -302,7 +303,7 @@ fn enabled(state: &State, action: Action) -> bool {
         Action::Succeed(n) => assigned(n),
         Action::Fail(n) => left.failures > 0 && assigned(n),
         Action::Lose(n) => left.losses > 0 && assigned(n),
-        Action::Promote(n) => there(&paths(n).delayed),
+        Action::Promote(n) => waits(n),
         Action::Cancel(n) => left.cancels > 0 && there(&paths(n).queued),
         Action::Retry(n) => {
             let cancelled = |(record, _): (JobRecord, i32)| record.last.is_none();

@@ -12,7 +12,7 @@ use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use crate::kit;
-pub(crate) use crate::kit::{MINUTE, WALL};
+pub(crate) use crate::kit::{MINUTE, WALL, delayed};
 use crate::zookeeper::ZooKeeper;
 
 /// The epoch of both leaders, so that no fence keeps them apart.
@@ -26,7 +26,6 @@ pub(crate) const JOBS: usize = 3;
 pub(crate) struct Paths {
     pub(crate) record: String,
     pub(crate) queued: String,
-    pub(crate) delayed: String,
     pub(crate) assigned: String,
 }
 
@@ -35,7 +34,6 @@ pub(crate) fn paths(n: usize) -> &'static Paths {
         std::array::from_fn(job).map(|job| Paths {
             record: path::record(&job),
             queued: path::queue_entry(&job),
-            delayed: path::delayed_entry(MINUTE, &job),
             assigned: path::assignment(worker(), &job),
         })
     });

@@ -8,7 +8,7 @@ use crate::machine::worker::BELIEVED;
 use crate::machine::worker::fixture::{assignment, job, result, start, worker};
 use crate::machine::worker::{Found, Look, Start};
 use crate::name::JobId;
-use crate::path;
+use crate::path::{self, Place};
 use crate::txn::{self, Op};
 use crate::wire::{decode, encode};
 use crate::zookeeper::{CreateMode, ZooKeeper};
@@ -190,8 +190,10 @@ impl World {
     }
 
     fn places(&self, n: usize) -> usize {
-        let name = format!("/{}", job(n));
-        let open = |path: &&String| path.ends_with(&name) && !path.starts_with(path::JOBS);
+        let open = |path: &&String| match path::parse(path) {
+            Place::QueueEntry(id) | Place::DelayedEntry(_, id) | Place::Assignment(_, id) => id == job(n),
+            _ => false,
+        };
         self.tree.0.znodes().keys().filter(open).count()
     }
 }

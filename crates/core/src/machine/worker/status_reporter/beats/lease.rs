@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::PROGRESS_EVERY;
 use crate::budget::MIN_LEASE;
-use crate::job::{Assignment, Progress};
+use crate::job::{Assignment, AttemptKey, Progress};
 use crate::time::Millis;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,6 +78,10 @@ impl Lease {
 
     pub(super) fn attempt(&self) -> u32 {
         self.assignment.attempt
+    }
+
+    pub(super) fn key(&self) -> AttemptKey {
+        self.assignment.key()
     }
 
     pub(super) fn version(&self) -> i32 {

@@ -352,7 +352,7 @@ impl Beats {
         };
         let attempt = lease.attempt();
         match found {
-            Look::There(assignment, version) if assignment.attempt == attempt => {
+            Look::There(assignment, version) if assignment.key() == lease.key() => {
                 if assignment.cancel && !lease.is_flagged() {
                     let (job, assignment) = (job.clone(), assignment.clone());
                     out.push(Effect::Cancel { job, attempt, assignment, version });

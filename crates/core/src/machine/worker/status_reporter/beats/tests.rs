@@ -255,7 +255,8 @@ fn a_beat_rejected_by_a_cancel_reports_the_cancel_and_keeps_its_progress() {
 #[test]
 fn a_beat_of_an_attempt_closed_by_another_process_makes_it_a_zombie() {
     let another = Look::There(assignment(2), 0);
-    for found in [Look::Absent, another] {
+    let later_generation = Look::There(Assignment { generation: 2, ..assignment(1) }, 0);
+    for found in [Look::Absent, another, later_generation] {
         let mut worker = Worker::running(0..1, true);
         let batch = sent(worker.after(THIRD));
         worker.on(Event::Committed(batch, rejected(0, Reason::NoNode)));

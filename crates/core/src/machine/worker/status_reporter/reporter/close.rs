@@ -126,8 +126,8 @@ impl Close {
 
     pub(super) fn minute(&self) -> Option<u64> {
         match &self.next {
-            Next::Delay(entry) => Some(entry.not_before.minute()),
-            Next::Queue(_) | Next::Terminal => None,
+            Next::Delay(delay) => Some(delay.minute),
+            Next::Queue | Next::Terminal => None,
         }
     }
 
