@@ -156,10 +156,25 @@ impl Listing {
         }
         let lists = session.read(by, |zk| zk.children_many(few.clone())).await?;
         parents.drain(..few.len());
-        // Other znodes are ignored: their names are not job ids.
-        let ids = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
-        self.names.extend(ids);
+        let names = lists.into_iter().flatten().flatten();
+        self.names.extend(names.filter_map(|name| job_of(self.filter.state, &name)));
         Ok(true)
+    }
+}
+
+/// Returns the job of a name in the parents of this state. Other znodes are ignored: their names denote no jobs.
+pub(super) fn job_of(state: Option<State>, name: &str) -> Option<JobId> {
+    match state {
+        Some(State::Delayed) => path::parse_delayed_job(name),
+        Some(
+            State::Queued
+            | State::Running
+            | State::Succeeded
+            | State::Cancelled
+            | State::Dead
+            | State::Quarantined,
+        )
+        | None => JobId::new(name).ok(),
     }
 }
 

@@ -21,7 +21,7 @@ use super::Client;
 use super::error::Error;
 use super::get::view;
 use super::lanes::Turns;
-use super::list::{Filter, PARENTS_AT_ONCE, minutes, running};
+use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, running};
 use super::locate::locate;
 use super::view::{JobView, State};
 
@@ -169,9 +169,9 @@ impl Client {
             };
             let paths = few.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>();
             let lists = session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
-            // Other znodes are ignored: their names are not job ids.
-            let ids =
-                |names: Vec<String>| names.into_iter().filter_map(|name| JobId::new(name).ok()).collect();
+            let ids = |names: Vec<String>| {
+                names.iter().filter_map(|name| job_of(filter.state, name)).collect::<Vec<_>>()
+            };
             lists.into_iter().map(|names| ids(names.unwrap_or_default())).collect()
         };
         let names = few.into_iter().zip(lists).map(|(parent, mut ids)| {

@@ -1,8 +1,15 @@
 //! Removing records of ended jobs by hand, before their retention ends.
 //!
 //! Each record is removed at the version that was read. So a job that is retried concurrently is either kept, or
-//! removed before the retry. Memory is bounded by the names in a few buckets and a page of records.
+//! removed before the retry. Each removal also counts in its bucket ([`txn::count_removal`]), so a removal that arrives late
+//! does not touch another job that was submitted with the id of a removed one.
+//!
+//! Ages are measured by ZooKeeper's clock: the purge sets `/jobs` and reads the time of that write. A client whose clock is
+//! wrong removes no record early.
+//!
+//! Memory is bounded by the names in a few buckets and a page of records.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
@@ -10,8 +17,9 @@ use bellwether_core::group::End;
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
-use bellwether_core::time::WallMillis;
-use bellwether_core::txn;
+use bellwether_core::retention;
+use bellwether_core::time::{Millis, WallMillis};
+use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_zk::Node;
 
@@ -23,8 +31,25 @@ use super::session::Written;
 /// Buckets whose names are held in memory together: 8 full ones have 40,000 names.
 const BUCKETS_AT_ONCE: usize = 8;
 
+/// Records per page. The read also returns the buckets of the page.
+const PAGE: usize = MAX_READ_BATCH - BUCKETS_AT_ONCE;
+
 /// Limit of attempts for a page whose jobs change concurrently.
 const TRIES: u32 = 16;
+
+/// The time of ZooKeeper's clock, as a lower bound: it was at least `time` when a read was answered at `read`, by this
+/// process's monotonic clock.
+#[derive(Debug, Clone, Copy)]
+struct ServerClock {
+    time: WallMillis,
+    read: Millis,
+}
+
+impl ServerClock {
+    fn at(self, now: Millis) -> WallMillis {
+        self.time + now.since(self.read)
+    }
+}
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +82,7 @@ pub struct Purge {
     pub ended: Ended,
     /// Only jobs of this kind.
     pub kind: Option<Kind>,
-    /// Only jobs that ended at least this long ago, by the clock of the process that ended them.
+    /// Only jobs that ended at least this long ago.
     pub older_than: Duration,
 }
 
@@ -75,7 +100,8 @@ impl Purge {
         self
     }
 
-    /// Selects only jobs that ended at least this long ago, by the clock of the process that ended them. Default: all.
+    /// Selects only jobs that ended at least this long ago. Default: all. The time of the end is the later one of two clocks:
+    /// that of the process that ended the job, and ZooKeeper's. The present time is ZooKeeper's.
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = age;
@@ -124,7 +150,7 @@ impl Client {
         self.walk(purge, true, progress).await
     }
 
-    /// Like [`Client::purge`], but removes nothing.
+    /// Like [`Client::purge`], but removes nothing. It writes once, to learn ZooKeeper's time.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page.
@@ -139,14 +165,15 @@ impl Client {
         mut progress: impl FnMut(Purged),
     ) -> Result<Purged, Error> {
         let mut done = Purged::default();
+        let clock = self.server_clock().await?;
         let parents = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
         for few in parents.chunks(BUCKETS_AT_ONCE) {
             let lists = self.0.session.read(self.by(), |zk| zk.children_many(few.to_vec())).await?;
             // Other znodes are ignored: their names are not job ids.
             let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
             let jobs = jobs.collect::<Vec<_>>();
-            for page in jobs.chunks(MAX_READ_BATCH) {
-                self.page(purge, remove, page, &mut done).await?;
+            for page in jobs.chunks(PAGE) {
+                self.page(purge, remove, page, clock, &mut done).await?;
                 progress(done);
             }
             done.buckets += few.len();
@@ -155,18 +182,43 @@ impl Client {
         Ok(done)
     }
 
+    /// Reads ZooKeeper's clock. After a lost reply it writes again.
+    async fn server_clock(&self) -> Result<ServerClock, Error> {
+        let by = self.by();
+        for _ in 0..TRIES {
+            match self.0.session.commit(by, vec![txn::read_clock()]).await? {
+                Written::Applied => {}
+                Written::Rejected | Written::Unknown => continue,
+            }
+            let read = |zk: &Zk| {
+                let (synced, read) = (zk.sync(path::JOBS.to_owned()), zk.get(path::JOBS.to_owned()));
+                async move {
+                    synced.await?;
+                    read.await
+                }
+            };
+            if let Some(jobs) = self.0.session.read(by, read).await? {
+                return Ok(ServerClock { time: jobs.modified, read: self.0.session.now() });
+            }
+        }
+        Err(Error::Contended { subject: Subject::Page, tries: TRIES })
+    }
+
     async fn page(
         &self,
         purge: &Purge,
         remove: bool,
         page: &[JobId],
+        clock: ServerClock,
         done: &mut Purged,
     ) -> Result<(), Error> {
         // The jobs of a removal whose reply was lost.
         let mut sent = Vec::new();
         for attempt in 0..TRIES {
             let by = self.by();
-            let paths = page.iter().map(path::record).collect::<Vec<_>>();
+            let buckets = page.iter().map(Bucket::of).collect::<BTreeSet<_>>();
+            let paths = buckets.iter().map(|bucket| bucket.jobs()).chain(page.iter().map(path::record));
+            let paths = paths.collect::<Vec<_>>();
             // A lagging server might return the record of an earlier job with the same id.
             let read = |zk: &Zk| {
                 let (synced, read) = (zk.sync(path::JOBS.to_owned()), zk.get_many(paths.clone()));
@@ -175,12 +227,17 @@ impl Client {
                     read.await
                 }
             };
-            let nodes = self.0.session.read(by, read).await?;
-            let gone = page.iter().zip(&nodes).filter(|(job, node)| node.is_none() && sent.contains(job));
+            let mut nodes = self.0.session.read(by, read).await?;
+            let records = nodes.split_off(buckets.len());
+            let removals = buckets.into_iter().zip(nodes);
+            let removals = removals.map(|(bucket, node)| (bucket, node.map_or(0, |node| node.version)));
+            let removals = removals.collect::<BTreeMap<_, _>>();
+            let now = clock.at(self.0.session.now());
+            let gone = page.iter().zip(&records).filter(|(job, node)| node.is_none() && sent.contains(job));
             done.note(gone.count());
             let mut found = Vec::new();
-            for (job, node) in page.iter().zip(nodes) {
-                match node.and_then(|node| matches(purge, &node, self.0.session.wall())) {
+            for (job, node) in page.iter().zip(records) {
+                match node.and_then(|node| matches(purge, &node, now)) {
                     Some((version, false)) => found.push((job, version)),
                     Some((_, true)) if attempt == 0 => done.young += 1,
                     Some((_, true)) | None => {}
@@ -190,13 +247,13 @@ impl Client {
                 done.matched += found.len() as u64;
                 return Ok(());
             }
-            let ops = found.iter().map(|(job, version)| txn::remove_record(job, *version)).collect();
+            let ops = removal(&found, &removals);
             match self.0.session.commit(by, ops).await? {
                 Written::Applied => {
                     done.note(found.len());
                     return Ok(());
                 }
-                // A job was retried, or removed by another client: it is not selected again.
+                // A job was retried, or another process removed records of a bucket.
                 Written::Rejected => sent.clear(),
                 Written::Unknown => sent = found.into_iter().map(|(job, _)| job).collect(),
             }
@@ -205,7 +262,16 @@ impl Client {
     }
 }
 
-/// Returns the version of a record that the purge selects, and whether it ended within the last minute.
+fn removal(found: &[(&JobId, i32)], removals: &BTreeMap<Bucket, i32>) -> Vec<Op> {
+    let buckets = found.iter().map(|(job, _)| Bucket::of(job)).collect::<BTreeSet<_>>();
+    // Every bucket of the page was read with its records.
+    let counts =
+        buckets.iter().filter_map(|bucket| Some(txn::count_removal(*bucket, *removals.get(bucket)?)));
+    counts.chain(found.iter().map(|(job, version)| txn::remove_record(job, *version))).collect()
+}
+
+/// Returns the version of a record that the purge selects, and whether it ended within the last minute. `now` is by
+/// ZooKeeper's clock.
 fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
@@ -218,9 +284,61 @@ fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
         Verdict::Cancelled => Ended::Cancelled,
         Verdict::Dead => Ended::Dead,
     };
+    let ended_at = retention::ended(*at, node.modified, now);
     let is_meant = ended == purge.ended
         && purge.kind.as_ref().is_none_or(|kind| *kind == record.kind)
-        && now.since(*at) >= purge.older_than;
-    // By ZooKeeper's clock: the clock of the process that ended the job may be behind.
+        && now.since(ended_at) >= purge.older_than;
     is_meant.then(|| (node.version, now.since(node.modified) < MIN_RETENTION))
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::job::Payload;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const NOW: WallMillis = WallMillis(1_000_000_000);
+    const YEAR: u64 = 365 * 24 * 3_600_000;
+
+    /// A record that ended at this time by its worker's clock, and was written at another by ZooKeeper's.
+    fn ended(at: u64, modified: u64) -> Node {
+        let kind = Kind::new("sum").expect("a valid name");
+        let payload = Payload::json(*b"1").expect("it is small");
+        let record = JobRecord::new(kind, payload, Uuid::nil(), WallMillis(0)).cancel(WallMillis(at));
+        Node {
+            data: wire::encode(&record),
+            version: 1,
+            owner: 0,
+            created: 1,
+            written: 1,
+            modified: WallMillis(modified),
+            children: 0,
+            children_ever: bellwether_zk::Tally::default(),
+        }
+    }
+
+    #[test]
+    fn the_age_of_a_record_is_measured_with_zookeepers_clock() {
+        let hour = Duration::from_secs(3600);
+        let old = Purge::of(Ended::Cancelled).older_than(hour);
+        let all = Purge::of(Ended::Cancelled);
+        let two_hours_ago = NOW.0 - 2 * 3_600_000;
+        assert_eq!(matches(&old, &ended(two_hours_ago, two_hours_ago), NOW), Some((1, false)));
+        // The worker's clock is a year behind or ahead.
+        for at in [NOW.0.saturating_sub(YEAR), NOW.0 + YEAR] {
+            assert_eq!(matches(&old, &ended(at, two_hours_ago), NOW), Some((1, false)), "{at}");
+            assert_eq!(matches(&old, &ended(at, NOW.0 - 1_000), NOW), None, "{at}");
+            assert_eq!(matches(&all, &ended(at, NOW.0 - 1_000), NOW), Some((1, true)), "{at}");
+        }
+        let minute = NOW.0 - 60_000;
+        assert_eq!(matches(&all, &ended(minute, minute), NOW), Some((1, false)));
+        assert_eq!(matches(&all, &ended(minute, minute + 1), NOW), Some((1, true)));
+    }
+
+    #[test]
+    fn zookeepers_time_advances_with_the_monotonic_clock() {
+        let clock = ServerClock { time: NOW, read: Millis(70) };
+        assert_eq!(clock.at(Millis(75)), WallMillis(NOW.0 + 5));
+    }
 }

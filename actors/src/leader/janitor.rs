@@ -48,8 +48,8 @@ pub enum JanitorMsg {
     Settings(ReadResult<(Look<Retention>, Option<WallMillis>)>),
     /// The number of children of each bucket.
     Counted(BucketKind, Vec<Bucket>, ReadResult<Vec<usize>>),
-    /// The names in a bucket.
-    Listed(BucketKind, Bucket, ReadResult<Vec<String>>),
+    /// The version of a bucket and the names in it.
+    Listed(BucketKind, Bucket, ReadResult<(i32, Vec<String>)>),
     /// The records that were read.
     Read(Vec<JobId>, ReadResult<Vec<Found>>),
     /// The groups that were read.
@@ -119,8 +119,9 @@ impl Janitor {
                         JanitorMsg::Counted(kind, buckets, counts)
                     });
                 }
-                Effect::List(kind, bucket) => cx.children(kind.path(bucket), move |names| {
-                    JanitorMsg::Listed(kind, bucket, names.map(Option::unwrap_or_default))
+                Effect::List(kind, bucket) => cx.task(move |zk| {
+                    let listed = list(zk, kind.path(bucket));
+                    async move { JanitorMsg::Listed(kind, bucket, listed.await) }
                 }),
                 Effect::Groups(groups) => {
                     let paths = groups.iter().map(path::group).collect();
@@ -165,6 +166,15 @@ async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Look<Retention>, Option<
     let mut nodes = read.await?.into_iter();
     let (setting, epoch) = (nodes.next().flatten(), nodes.next().flatten());
     Ok((Node::look(&setting), epoch.map(|node| node.modified)))
+}
+
+/// Reads the version of a bucket and lists its names, in this order: the list is not older than the version.
+fn list(zk: Arc<dyn Requests>, bucket: String) -> impl Future<Output = ReadResult<(i32, Vec<String>)>> {
+    let (parent, names) = (zk.get(bucket.clone()), zk.children(bucket));
+    async move {
+        let removals = parent.await?.map_or(0, |parent| parent.version);
+        Ok((removals, names.await?.unwrap_or_default()))
+    }
 }
 
 fn found((job, node): (&JobId, Option<Node>)) -> Found {

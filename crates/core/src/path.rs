@@ -149,6 +149,12 @@ pub fn parse_delayed(minute: u64, name: &str) -> Option<(Delay, JobId)> {
     Some((delay, JobId::new(job).ok()?))
 }
 
+/// The job of an entry with this name in some minute. `None` for a foreign name.
+#[must_use]
+pub fn parse_delayed_job(name: &str) -> Option<JobId> {
+    parse_delayed(0, name).map(|(_, job)| job)
+}
+
 /// The parent of the turns of a lane.
 #[must_use]
 pub fn lane(lane: &Lane) -> String {

@@ -8,11 +8,15 @@ use std::time::Duration;
 use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION, MIN_RETENTION};
 use crate::group::End;
 use crate::job::Verdict;
+use crate::time::WallMillis;
 
 /// The shortest time for which a record is kept. Clients cannot set less than [`MIN_RETENTION`], but an operator can
 /// write the znode directly. The id of a removed record can be used again, so all knowledge of the earlier job must
 /// be outdated before: messages between the actors of a node, and requests in flight, are younger than this.
 pub const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
+
+/// A time that is ahead of the reader's clock by more than this is considered wrong and ignored.
+const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -124,6 +128,16 @@ impl Retention {
     }
 }
 
+/// Decides when a job ended, from two clocks: `at` is stored in its record, by the wall clock of the process that ended it;
+/// `modified` is the record's modification time, by ZooKeeper's clock. The later one counts, so that a clock that is behind
+/// does not shorten the retention; but not one that is an hour or more ahead of `now`, so that a clock far ahead does not
+/// keep a record for ever.
+#[must_use]
+pub fn ended(at: WallMillis, modified: WallMillis, now: WallMillis) -> WallMillis {
+    let (early, late) = (at.min(modified), at.max(modified));
+    if late > now + WRONG_AHEAD { early } else { late }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +169,16 @@ mod tests {
         assert_eq!((none.of(&Verdict::Cancelled), none.shortest()), (7 * DAY, KEPT_AT_LEAST));
         let succeeded = Verdict::Succeeded(crate::job::Payload::json(*b"1").unwrap());
         assert_eq!((none.of(&succeeded), none.of_end(End::Succeeded)), (KEPT_AT_LEAST, KEPT_AT_LEAST));
+    }
+
+    #[test]
+    fn the_later_of_two_clocks_counts_unless_it_is_far_ahead() {
+        let (now, year) = (WallMillis(1_000_000_000), 365 * 24 * 3_600_000);
+        let past = WallMillis(now.0 - 5);
+        assert_eq!(ended(past, now, now), now);
+        assert_eq!(ended(now, past, now), now);
+        assert_eq!(ended(WallMillis(now.0 + year), past, now), past, "the worker's clock is wrong");
+        assert_eq!(ended(past, WallMillis(now.0 + year), now), past, "ZooKeeper's clock is wrong");
+        assert_eq!(ended(WallMillis(1), now, now), now, "the worker's clock was reset");
     }
 }

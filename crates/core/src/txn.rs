@@ -26,7 +26,7 @@
 //! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the cursor of the schedule |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 //! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ removed |
-//! | [`remove_record`] | the record's version (the leader: epoch) | read it again: absent ⇒ removed |
+//! | [`remove_record`] after [`count_removal`] | the record's version, the bucket's version (the leader: epoch) | read it again: absent ⇒ removed |
 //!
 //! # Lanes
 //!
@@ -43,7 +43,7 @@
 
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};
-use crate::path;
+use crate::path::{self, Bucket};
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::{PauseRecord, WorkerInfo};
@@ -398,8 +398,26 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
     ]
 }
 
+/// Precedes [`remove_record`] of records in this bucket, by retention or by a purge. `removals` is the version of the bucket,
+/// which must be read before the records.
+///
+/// The version of a record does not identify it: when a record is removed and its id is submitted again, the versions
+/// start at 0 again. A removal that arrives late could delete the new job. It is rejected, because the removal of the earlier
+/// record has set the bucket.
+#[must_use]
+pub fn count_removal(bucket: Bucket, removals: i32) -> Op {
+    Op::Set { path: bucket.jobs(), data: Vec::new(), version: removals }
+}
+
+/// Changes nothing but the modification time of `/jobs`: who reads it afterwards knows ZooKeeper's time.
+#[must_use]
+pub fn read_clock() -> Op {
+    Op::Set { path: path::JOBS.to_owned(), data: Vec::new(), version: ANY_VERSION }
+}
+
 /// Removes the record of a terminal job at the version that was read: a job that was retried in the meantime is kept.
-/// After a lost reply, read it again: absent ⇒ removed, by this or another removal.
+/// After a lost reply, read it again: absent ⇒ removed, by this or another removal. A removal of a record without a group
+/// needs [`count_removal`]; that of a group's record deletes its mark, which a new group of the same name does not have yet.
 #[must_use]
 pub fn remove_record(job: &JobId, version: i32) -> Op {
     Op::Delete { path: path::record(job), version: Some(version) }

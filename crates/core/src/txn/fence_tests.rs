@@ -123,6 +123,22 @@ fn a_late_promotion_does_not_queue_a_later_attempt_early() {
     assert_eq!(zookeeper.commit(operator, &due), Outcome::Applied(()));
 }
 
+/// S1: the reply to a removal was lost, another process removed the record, and the id was submitted again.
+#[test]
+fn a_late_removal_does_not_delete_a_new_job_with_the_same_id() {
+    let mut zookeeper = ZooKeeper::new();
+    let (operator, bucket, path) = (zookeeper.operator, Bucket::of(&job()), path::record(&job()));
+    zookeeper.make_parents(&path);
+    let removals = zookeeper.get(&bucket.jobs()).unwrap().version;
+    zookeeper.put(&path, encode(&record().cancel(NOW)), 1);
+    let removal = [count_removal(bucket, removals), remove_record(&job(), 1)];
+    assert_eq!(zookeeper.commit(operator, &removal), Outcome::Applied(()));
+    // The new job has failed once, so its version is the same.
+    zookeeper.put(&path, encode(&record()), 1);
+    assert!(matches!(zookeeper.commit(operator, &removal), Outcome::Rejected(_)));
+    assert!(zookeeper.get(&path).is_some());
+}
+
 #[test]
 fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
     let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), waiting));

@@ -12,7 +12,7 @@ use crate::path::{self, GroupPlace, Place};
 pub enum Subject {
     /// The epoch: the check at the start of every transaction of a leader.
     Epoch,
-    /// The counter of removed schedules.
+    /// A counter of removals: of schedules, or of records in a bucket.
     Removals,
     /// A worker's registration.
     Worker(WorkerId),
@@ -50,10 +50,17 @@ impl Op {
             Place::Group(GroupPlace::Mark(..)) => Subject::Mark,
             Place::Other if path == path::EPOCH => Subject::Epoch,
             Place::Other if path == path::SCHEDULES => Subject::Removals,
-            Place::Other if path.starts_with(path::JOBS) => Subject::Record,
+            Place::Other if is_bucket_of_jobs(path) => Subject::Removals,
+            Place::Other if path.strip_prefix(path::JOBS).is_some_and(|rest| rest.starts_with('/')) => {
+                Subject::Record
+            }
             Place::Inbox(_) | Place::Schedule(_) | Place::Other => Subject::Other,
         }
     }
+}
+
+fn is_bucket_of_jobs(path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(parent, _)| parent == path::JOBS)
 }
 
 #[cfg(test)]
@@ -64,6 +71,7 @@ mod tests {
     use crate::group::{End, Mark};
     use crate::job::{Delay, Turn};
     use crate::name::{GroupId, JobId, Lane, ScheduleId};
+    use crate::path::Bucket;
     use crate::txn;
 
     #[test]
@@ -89,5 +97,6 @@ mod tests {
         }
         assert_eq!(txn::fence(3).subject(), Subject::Epoch);
         assert_eq!(txn::check_removals(3).subject(), Subject::Removals);
+        assert_eq!(txn::count_removal(Bucket::of(&job), 3).subject(), Subject::Removals);
     }
 }

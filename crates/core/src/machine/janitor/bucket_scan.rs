@@ -4,16 +4,19 @@ use std::collections::VecDeque;
 
 use crate::name::JobId;
 use crate::path::Bucket;
-use crate::retention::Retention;
+use crate::retention::{Retention, ended};
 use crate::time::WallMillis;
+use crate::txn::{self, Op};
 
 use super::bucket::Facts;
-use super::{Found, READ, ended};
+use super::{Found, READ};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BucketScan {
     bucket: Bucket,
+    /// The version of the bucket: read before the list, and raised by each of our own removals.
+    removals: i32,
     listed: usize,
     unread: VecDeque<JobId>,
     over: Vec<Over>,
@@ -43,10 +46,10 @@ pub(super) enum Next {
 }
 
 impl BucketScan {
-    pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
+    pub(super) fn new(bucket: Bucket, removals: i32, names: &[String]) -> Self {
         // A name that is not an id is not a job.
         let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
-        Self { bucket, listed: names.len(), unread, over: Vec::new(), going: None, removed: false }
+        Self { bucket, removals, listed: names.len(), unread, over: Vec::new(), going: None, removed: false }
     }
 
     pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
@@ -58,6 +61,16 @@ impl BucketScan {
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
             }
         }
+    }
+
+    /// The operation that precedes a removal.
+    pub(super) fn fence(&self) -> Op {
+        txn::count_removal(self.bucket, self.removals)
+    }
+
+    /// A removal was applied.
+    pub(super) fn applied(&mut self) {
+        self.removals = self.removals.wrapping_add(1);
     }
 
     pub(super) fn next(&mut self, retention: &Retention, wall: WallMillis) -> Next {
@@ -125,7 +138,7 @@ mod tests {
 
     fn scan(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
         let names = (0..found.len()).map(|n| job(n).to_string()).collect::<Vec<_>>();
-        let mut scan = BucketScan::new(bucket(), &names);
+        let mut scan = BucketScan::new(bucket(), 0, &names);
         let mut found = found.into_iter().enumerate();
         let mut gone = Vec::new();
         loop {
@@ -180,15 +193,5 @@ mod tests {
         let (gone, done) = scan(&retention(256 * 1_000), found);
         assert_eq!(gone.len(), 250);
         assert!(matches!(done, Next::Done { left: 0, due: None, .. }), "{done:?}");
-    }
-
-    #[test]
-    fn the_later_of_two_clocks_counts_unless_it_is_far_ahead() {
-        let (year, past) = (365 * 24 * 60 * MINUTE, WallMillis(NOW.0 - 5));
-        assert_eq!(ended(past, NOW, NOW), NOW);
-        assert_eq!(ended(NOW, past, NOW), NOW);
-        assert_eq!(ended(WallMillis(NOW.0 + year), past, NOW), past, "the worker's clock is wrong");
-        assert_eq!(ended(past, WallMillis(NOW.0 + year), NOW), past, "ZooKeeper's clock is wrong");
-        assert_eq!(ended(WallMillis(1), NOW, NOW), NOW, "the worker's clock was reset");
     }
 }

@@ -20,8 +20,8 @@ pub enum Event {
     Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
     /// Child counts of these buckets; 0 for an absent bucket.
     Counted(BucketKind, Vec<Bucket>, Result<Vec<usize>, ()>),
-    /// The names in a bucket.
-    Listed(BucketKind, Bucket, Result<Vec<String>, ()>),
+    /// The version of a bucket, and the names in it, which were read after the version.
+    Listed(BucketKind, Bucket, Result<(i32, Vec<String>), ()>),
     /// Records were read, in the order of the request.
     Read(Vec<JobId>, Result<Vec<Found>, ()>),
     /// Groups were read, in the order of the request.

@@ -25,11 +25,11 @@ use std::time::Duration;
 use crate::group::{End, GroupRecord, Mark, Parent, Stage};
 use crate::name::{GroupId, JobId};
 use crate::path::{self, Bucket};
-use crate::retention::Retention;
+use crate::retention::{Retention, ended};
 use crate::time::WallMillis;
 use crate::txn::{Op, remove_chunk, remove_group, remove_member};
 
-use super::{Found, FoundGroup, READ, ended};
+use super::{Found, FoundGroup, READ};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

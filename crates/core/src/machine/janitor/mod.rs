@@ -8,14 +8,12 @@
 //!     └────────────────────┴───────────┴──────────────┘ no bucket is due
 //! ```
 //!
-//! **Removal.** The record of a terminal job, at the version that was read, behind the epoch check. A job
-//! that was retried in the meantime has another version and stays. If the reply to a removal is lost, the janitor
+//! **Removal.** The record of a terminal job, at the version that was read, behind the epoch check and the counter of the
+//! bucket's removals. A job that was retried in the meantime has another version and stays; a job that was removed by a
+//! purge and submitted again stays because of the counter. If the reply to a removal is lost, the janitor
 //! scans the bucket again and removes the records that still exist.
 //!
-//! **When a job ended** is decided from two clocks: the wall clock of the process that ended the job (stored in the
-//! record) and ZooKeeper's clock (the znode's modification time). The later of the two counts, so that a clock that
-//! is behind does not shorten the retention. A time more than [`WRONG_AHEAD`] ahead of the leader's clock is
-//! ignored, so that a clock far ahead does not keep a record forever.
+//! **When a job ended** is decided from two clocks: see [`retention::ended`](crate::retention::ended).
 //!
 //! **The current time** is the leader's clock, limited by ZooKeeper's: it is at most the latest ZooKeeper time seen
 //! (the time of the leader's own claim, or of any end that was read) plus the monotonic time since then. So a
@@ -59,7 +57,7 @@ use crate::outcome::Outcome;
 use crate::path::{self, Bucket};
 use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus, Op};
+use crate::txn::{self, Batch, Locus, Op, Subject};
 
 pub use event::{Effect, Event};
 pub use found::{BucketKind, Found, FoundGroup};
@@ -75,9 +73,6 @@ pub const ROUND: Duration = Duration::from_secs(5);
 
 /// Maximum number of records per read and per removal.
 pub const READ: usize = MAX_READ_BATCH;
-
-/// A timestamp that is ahead of the leader's clock by more than this is considered wrong and ignored.
-pub const WRONG_AHEAD: Duration = Duration::from_secs(3600);
 
 /// Distance between the first buckets of two consecutive terms of one kind of bucket. It is odd, so that 512 terms begin
 /// once with each bucket of both kinds.
@@ -236,11 +231,12 @@ impl Janitor {
                     BucketKind::Groups => Step::Choose(self.begins, 0),
                 })
             }
-            (Event::Listed(BucketKind::Jobs, bucket, names), _) => {
-                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, &names?))))
+            (Event::Listed(BucketKind::Jobs, bucket, listed), _) => {
+                let (removals, names) = listed?;
+                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, removals, &names))))
             }
-            (Event::Listed(BucketKind::Groups, bucket, names), _) => {
-                Ok(Step::Scan(At::Groups(Box::new(Groups::new(bucket, &names?)))))
+            (Event::Listed(BucketKind::Groups, bucket, listed), _) => {
+                Ok(Step::Scan(At::Groups(Box::new(Groups::new(bucket, &listed?.1)))))
             }
             (Event::Read(jobs, found), Step::Scan(At::Jobs(mut scan))) => {
                 for (job, found) in jobs.into_iter().zip(found?) {
@@ -306,7 +302,7 @@ impl Janitor {
 
     fn committed(
         &mut self,
-        at: At,
+        mut at: At,
         mut batch: Batch<String>,
         whole: bool,
         outcome: Outcome<()>,
@@ -318,6 +314,9 @@ impl Janitor {
                 let removed = |op: &&Op| matches!(op, Op::Delete { path, version: Some(_) } if path.starts_with(path::JOBS));
                 let records = batch.ops().filter(removed).count();
                 out.push(Effect::Removed(records));
+                if let At::Jobs(scan) = &mut at {
+                    scan.applied();
+                }
                 return Ok(self.go_on(at, whole));
             }
             // Unknown outcome: the next round scans the bucket again, because this scan updated no facts.
@@ -333,10 +332,11 @@ impl Janitor {
                 batch.remove(group);
                 Ok(if batch.is_empty() { self.go_on(at, false) } else { Step::Send(at, batch, false) })
             }
-            Some(Locus::Fence(_)) if rejection.is_fence() => {
+            Some(Locus::Fence(Subject::Epoch)) if rejection.is_fence() => {
                 out.push(Effect::FencedOut);
                 Err(Unanswered)
             }
+            // A purge removed records of the bucket: the next round scans it again.
             Some(Locus::Fence(_)) | None => Err(Unanswered),
         }
     }
@@ -374,7 +374,7 @@ impl Janitor {
                     Effect::Read(jobs)
                 }
                 Next::Remove(records) => {
-                    let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+                    let mut batch = Batch::new(vec![txn::fence(self.epoch), scan.fence()]);
                     for (job, version) in records {
                         let op = txn::remove_record(&job, version);
                         let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
@@ -460,12 +460,6 @@ impl Janitor {
             }
         }
     }
-}
-
-/// Decides when a job ended, from two clocks: the later time, unless it is too far ahead.
-fn ended(at: WallMillis, modified: WallMillis, wall: WallMillis) -> WallMillis {
-    let (early, late) = (at.min(modified), at.max(modified));
-    if late > wall + WRONG_AHEAD { early } else { late }
 }
 
 /// The request has no usable answer: the next round begins from the start.

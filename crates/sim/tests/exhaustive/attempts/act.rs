@@ -10,7 +10,7 @@ use bellwether_core::machine::worker::inbox_watcher;
 use bellwether_core::machine::worker::status_reporter::reporter::Settled;
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Place};
+use bellwether_core::path::{self, Bucket, Place};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Claim, EntryLocation, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
@@ -372,7 +372,12 @@ impl Attempts {
             }
             Action::Purge => {
                 state.left.purges -= 1;
-                self.operate(&mut state, |_, version| vec![txn::remove_record(&job(), version)]);
+                let bucket = Bucket::of(&job());
+                let removals = state.zk.get(&bucket.jobs()).map_or(0, |(_, version)| version);
+                if let Some((_, version)) = View::of(&state.zk).record {
+                    let ops = vec![txn::count_removal(bucket, removals), txn::remove_record(&job(), version)];
+                    self.lose(&mut state, Author::Client, ops);
+                }
             }
             Action::Tidy(n) => {
                 state.left.tidies -= 1;

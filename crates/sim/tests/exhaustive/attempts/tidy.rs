@@ -44,7 +44,8 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
             Effect::List(kind, bucket) => {
                 let parent = kind.path(bucket);
                 let names = zk.children(&parent).unwrap_or_default().into_iter().map(str::to_owned);
-                Event::Listed(kind, bucket, Ok(names.collect()))
+                let version = zk.get(&parent).map_or(0, |(_, version)| version);
+                Event::Listed(kind, bucket, Ok((version, names.collect())))
             }
             Effect::Read(jobs) => {
                 let found = jobs.iter().map(|job| match zk.get(&path::record(job)) {

@@ -84,7 +84,7 @@ impl Tree {
                     }
                     Effect::List(BucketKind::Groups, bucket) => {
                         self.read += 1;
-                        Event::Listed(BucketKind::Groups, bucket, Ok(vec![id().to_string()]))
+                        Event::Listed(BucketKind::Groups, bucket, Ok((0, vec![id().to_string()])))
                     }
                     Effect::Groups(groups) => {
                         let found = (self.group.clone(), 4, self.stage.wall());

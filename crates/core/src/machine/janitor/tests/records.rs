@@ -98,7 +98,7 @@ fn a_concurrently_retried_job_stays_and_the_others_are_removed() {
         }
         Effect::List(kind, of) => {
             let names = jobs.iter().map(ToString::to_string).collect();
-            Some(Event::Listed(*kind, *of, Ok(names)))
+            Some(Event::Listed(*kind, *of, Ok((0, names))))
         }
         Effect::Read(jobs) => {
             let found = jobs.iter().map(|job| records.remove(job).unwrap()).collect();
@@ -108,6 +108,30 @@ fn a_concurrently_retried_job_stays_and_the_others_are_removed() {
     });
     assert_eq!(stage.records.keys().cloned().collect::<Vec<_>>(), [job(2)]);
     assert_eq!(stage.removed, 2);
+}
+
+/// S1: a purge removed the record that the janitor has read, and its id was submitted again: the new job has the same
+/// version.
+#[test]
+fn a_removal_after_a_purge_in_the_bucket_is_rejected_and_the_bucket_is_scanned_again() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    let bucket = Bucket::of(&job(1));
+    stage.after(2 * MINUTE);
+    let mut removals = 0;
+    stage.round_but(|request| match request {
+        Effect::Commit(batch) => {
+            removals += 1;
+            assert!(batch.ops().any(|op| *op == txn::count_removal(bucket, 0)));
+            let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::BadVersion });
+            Some(Event::Committed(batch.clone(), rejected))
+        }
+        _ => None,
+    });
+    assert_eq!((removals, stage.removed, stage.fenced), (1, 0, false), "the janitor still leads");
+    stage.removals.insert(bucket, 1);
+    stage.after(ROUND).round();
+    assert_eq!(stage.removed, 1);
 }
 
 #[test]

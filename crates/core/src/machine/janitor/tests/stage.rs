@@ -20,6 +20,8 @@ pub(super) struct Stage {
     pub(super) now: Millis,
     pub(super) retention: Option<Retention>,
     pub(super) records: BTreeMap<JobId, Found>,
+    /// The versions of the buckets.
+    pub(super) removals: BTreeMap<Bucket, i32>,
     pub(super) asked: Vec<Effect>,
     pub(super) removed: usize,
     pub(super) fenced: bool,
@@ -41,7 +43,8 @@ impl Stage {
         let retention = Some(retention());
         let (records, asked) = (BTreeMap::new(), Vec::new());
         let now = Millis(0);
-        Self { janitor, now, retention, records, asked, removed: 0, fenced: false, claimed: None }
+        let removals = BTreeMap::new();
+        Self { janitor, now, retention, records, removals, asked, removed: 0, fenced: false, claimed: None }
     }
 
     pub(super) fn wall(&self) -> WallMillis {
@@ -122,9 +125,11 @@ impl Stage {
                 let counts = vec![0; buckets.len()];
                 Event::Counted(BucketKind::Groups, buckets, Ok(counts))
             }
-            Effect::List(kind, bucket) => {
-                Event::Listed(kind, bucket, Ok(of(bucket).map(|job| job.to_string()).collect()))
-            }
+            Effect::List(kind, bucket) => Event::Listed(
+                kind,
+                bucket,
+                Ok((self.removals(bucket), of(bucket).map(|job| job.to_string()).collect())),
+            ),
             Effect::Read(jobs) => {
                 let found = |job| self.records.get(job).cloned().unwrap_or(Found::Absent);
                 let found = jobs.iter().map(found).collect();
@@ -140,9 +145,18 @@ impl Stage {
         }
     }
 
+    fn removals(&self, bucket: Bucket) -> i32 {
+        self.removals.get(&bucket).copied().unwrap_or_default()
+    }
+
     fn commit(&mut self, batch: &Batch<String>) -> Outcome<()> {
         let mut ops = batch.ops().enumerate();
         assert_eq!(ops.next().unwrap().1, &txn::fence(7), "the batch checks the epoch");
+        let Some((_, Op::Set { path, version, .. })) = ops.next() else { panic!("no counter in {batch:?}") };
+        let bucket = Bucket::all().find(|bucket| bucket.jobs() == *path).unwrap();
+        if *version != self.removals(bucket) {
+            return Outcome::Rejected(Rejection { at: 1, reason: Reason::BadVersion });
+        }
         let mut gone = Vec::new();
         for (at, op) in ops {
             let Op::Delete { path, version: Some(wanted) } = op else { panic!("{op:?}") };
@@ -159,6 +173,7 @@ impl Stage {
             return Outcome::Rejected(Rejection { at, reason });
         }
         gone.iter().for_each(|job| drop(self.records.remove(job)));
+        *self.removals.entry(bucket).or_default() += 1;
         Outcome::Applied(())
     }
 
