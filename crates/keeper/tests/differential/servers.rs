@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bellwether_keeper::model::{Compat, Config};
 use bellwether_keeper::server::Keeper;
-use bellwether_testkit::ZooKeeperServer;
+use bellwether_testkit::{Program, ZooKeeperServer};
 use tokio::runtime::Runtime;
 
 /// Sessions of 60 s to 600 s: none expires within a run, because the expiry times of the servers differ.
@@ -39,7 +39,11 @@ impl Server {
     /// If it cannot be started. If ZooKeeper is not installed, the message names the package.
     pub(crate) fn fresh(kind: Kind) -> Self {
         match kind {
-            Kind::ZooKeeper => Self::ZooKeeper(ZooKeeperServer::builder().tick_ms(TICK_MS.into()).start()),
+            Kind::ZooKeeper => {
+                // Not the server of the test run, which is the keeper by default.
+                let builder = ZooKeeperServer::builder().program(Program::Apache);
+                Self::ZooKeeper(builder.tick_ms(TICK_MS.into()).start())
+            }
             Kind::Keeper => {
                 let config = Config {
                     tick_ms: TICK_MS.into(),
