@@ -4,6 +4,7 @@ mod api;
 mod book;
 mod cargo;
 mod compat;
+mod differential;
 mod failure;
 mod fuzz_http;
 mod install;
@@ -44,7 +45,8 @@ enum Task {
         binaries: Vec<String>,
     },
     /// Run all checks for a change: format, lints, documentation, release build, tests on both servers, kazoo's
-    /// tests on the keeper, and requests generated from the OpenAPI document. Needs Python and pip.
+    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, and requests generated from the OpenAPI
+    /// document. Needs Python and pip.
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
@@ -58,6 +60,13 @@ enum Task {
         /// Passed to the driver, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
+    },
+    /// Compare the keeper with a real ZooKeeper by random requests: the installed release, and 3.9.3, whose jars are
+    /// downloaded once (434 MB). Needs Python and pip.
+    Differential {
+        /// Requests per release, with new random seeds; without it, the seeds of CI.
+        #[arg(long)]
+        requests: Option<u64>,
     },
     /// Send requests that schemathesis generates from the gateway's OpenAPI document: no response may be a 5xx.
     /// Needs Python and pip.
@@ -126,6 +135,10 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             compat::run(&arguments)
         }
+        Task::Differential { requests } => {
+            install::zookeeper()?;
+            differential::run(requests)
+        }
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
         Task::Api => api::run(),
         Task::Dashboards => {
@@ -152,6 +165,8 @@ fn ci() -> Result<(), Failure> {
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
     compat::run(&[words.as_slice(), &[keeper.into()]].concat())?;
+    // The suite compares with the installed release.
+    differential::newer(None)?;
     fuzz_http::run(&["--binary".into(), shipped.clone().into()])?;
     suite::run(Server::Keeper, &[], &[], Some(&shipped))
 }

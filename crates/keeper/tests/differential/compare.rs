@@ -6,10 +6,7 @@ use std::thread;
 use crate::intended;
 use crate::run::{Record, Run};
 use crate::script::Step;
-use crate::servers::{Kind, Server};
-
-/// Two kinds of servers; the first one is the reference.
-pub(crate) type Pair = (Kind, Kind);
+use crate::servers::{self, Kind, Server};
 
 /// The first step at which two servers differ.
 #[derive(Debug)]
@@ -21,13 +18,11 @@ pub(crate) struct Difference {
     other: Record,
 }
 
-/// Runs a script on two new servers.
-pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
-    let (one, other) = thread::scope(|scope| {
-        let one = scope.spawn(|| Server::fresh(pair.0));
-        let other = Server::fresh(pair.1);
-        (one.join().expect("the first server starts"), other)
-    });
+/// Runs a script on a new ZooKeeper and on a new server of this kind.
+pub(crate) fn compare(kind: Kind, script: &[Step]) -> Option<Difference> {
+    let one = servers::reference();
+    let release = servers::release(&one);
+    let other = Server::fresh(kind, release);
     let (mut first, mut second) = (Run::new(one.address()), Run::new(other.address()));
     script.iter().enumerate().find_map(|(at, step)| {
         let (one, other) = thread::scope(|scope| {
@@ -35,7 +30,7 @@ pub(crate) fn compare(pair: Pair, script: &[Step]) -> Option<Difference> {
             let other = second.step(step);
             (one.join().expect("a step cannot panic"), other)
         });
-        let alike = one == other || intended::explains(step, &one, &other);
+        let alike = one == other || intended::explains(release, step, &one, &other);
         (!alike).then(|| Difference { at, step: step.clone(), one, other })
     })
 }

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use crate::compare::{Difference, Pair, compare};
+use crate::compare::{Difference, compare};
 use crate::run::CLIENTS;
 use crate::script::Step;
+use crate::servers::Kind;
 
 /// Each attempt starts two servers. Twenty attempts reduce a thousand steps to about a dozen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Removes steps that are not needed for the difference, within the time limit.
-pub(crate) fn minimise(pair: Pair, script: &[Step], found: Difference) -> (Vec<Step>, Difference) {
+pub(crate) fn minimise(kind: Kind, script: &[Step], found: Difference) -> (Vec<Step>, Difference) {
     let deadline = Instant::now() + PATIENCE;
     let mut steps = script[..=found.at].to_vec();
     let mut best = found;
@@ -24,7 +25,7 @@ pub(crate) fn minimise(pair: Pair, script: &[Step], found: Difference) -> (Vec<S
             }
             let mut fewer = steps.clone();
             fewer.drain(from..from + chunk);
-            match compare(pair, &fewer) {
+            match compare(kind, &fewer) {
                 Some(difference) => {
                     fewer.truncate(difference.at + 1);
                     (steps, best) = (fewer, difference);

@@ -1,27 +1,30 @@
 //! The servers under comparison. Each one is new and has received no request.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use bellwether_keeper::model::{Compat, Config};
 use bellwether_keeper::server::Keeper;
-use bellwether_testkit::{Program, ZooKeeperServer};
+use bellwether_testkit::{Installation, Program, ZooKeeperServer};
 use tokio::runtime::Runtime;
 
+/// A directory with the jars of a ZooKeeper, instead of the installed one.
+const JARS: &str = "KEEPER_DIFF_ZOOKEEPER";
 /// Sessions of 60 s to 600 s: none expires within a run, because the expiry times of the servers differ.
 const TICK_MS: u16 = 30_000;
 /// Longer than any run, because the cleaning times of the servers differ.
 const CLEANING_INTERVAL_MS: u64 = 3_600_000;
 
-/// The kind of a server.
+/// The server that is compared with a ZooKeeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Apache ZooKeeper, as installed.
+    /// Another ZooKeeper of the same release.
     ZooKeeper,
-    /// The keeper with `Compat::V3_8_0`.
+    /// The keeper with the behaviour of that release.
     Keeper,
 }
 
-/// A running server, stopped on drop.
+/// A running server to compare with the reference, stopped on drop.
 #[derive(Debug)]
 pub(crate) enum Server {
     ZooKeeper(ZooKeeperServer),
@@ -32,23 +35,47 @@ pub(crate) enum Server {
     },
 }
 
+/// Starts an empty ZooKeeper.
+///
+/// # Panics
+/// If it cannot be started. If it is not installed, the message names the package.
+pub(crate) fn reference() -> ZooKeeperServer {
+    // Not the server of the test run, which is the keeper by default.
+    let builder = ZooKeeperServer::builder().program(Program::Apache).tick_ms(TICK_MS.into());
+    let builder = match std::env::var_os(JARS) {
+        Some(jars) => {
+            let installation = Installation::of_jars(Path::new(&jars));
+            builder.installation(installation.unwrap_or_else(|missing| panic!("{missing}")))
+        }
+        None => builder,
+    };
+    builder.start()
+}
+
+/// Returns the release whose behaviour the keeper must have.
+///
+/// # Panics
+/// If the keeper does not have the behaviour of this release.
+pub(crate) fn release(reference: &ZooKeeperServer) -> Compat {
+    let answer = reference.four_letter_word("srvr").expect("the server answers");
+    let line = answer.lines().next().unwrap_or_default();
+    match line.strip_prefix("Zookeeper version: ") {
+        Some(version) if version.starts_with("3.8.") => Compat::V3_8_0,
+        Some(version) if version.starts_with("3.9.") => Compat::V3_9,
+        Some(_) | None => panic!("the keeper does not have the behaviour of {line:?}"),
+    }
+}
+
 impl Server {
-    /// Starts an empty server.
-    ///
-    /// # Panics
-    /// If it cannot be started. If ZooKeeper is not installed, the message names the package.
-    pub(crate) fn fresh(kind: Kind) -> Self {
+    /// Starts an empty server to compare with a reference of this release.
+    pub(crate) fn fresh(kind: Kind, release: Compat) -> Self {
         match kind {
-            Kind::ZooKeeper => {
-                // Not the server of the test run, which is the keeper by default.
-                let builder = ZooKeeperServer::builder().program(Program::Apache);
-                Self::ZooKeeper(builder.tick_ms(TICK_MS.into()).start())
-            }
+            Kind::ZooKeeper => Self::ZooKeeper(reference()),
             Kind::Keeper => {
                 let config = Config {
                     tick_ms: TICK_MS.into(),
                     cleaning_interval_ms: CLEANING_INTERVAL_MS,
-                    compat: Compat::V3_8_0,
+                    compat: release,
                     ..Config::default()
                 };
                 let runtime = Runtime::new().expect("a runtime for the keeper");

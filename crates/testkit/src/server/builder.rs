@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::config::Home;
 use super::program::{Found, Program};
-use super::{StartError, State, ZooKeeperServer, port};
+use super::{Installation, StartError, State, ZooKeeperServer, port};
 
 /// Session timeouts can be as short as two ticks: 400 ms, so that an expiry takes less than a second in a test.
 pub(super) const TICK_MS: u32 = 200;
@@ -37,6 +37,7 @@ impl Profile {
 #[derive(Debug, Clone)]
 pub struct Builder {
     program: Program,
+    installation: Option<Installation>,
     tick_ms: u32,
     memory: bool,
     profile: Profile,
@@ -50,6 +51,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             program: Program::chosen(),
+            installation: None,
             tick_ms: TICK_MS,
             memory: false,
             profile: Profile::Test,
@@ -70,6 +72,11 @@ impl Builder {
     /// Sets the server program. Default: the one selected for the test run ([`Program::chosen`]).
     pub fn program(self, program: Program) -> Self {
         Self { program, ..self }
+    }
+
+    /// Sets the server program to this installation of Apache ZooKeeper.
+    pub fn installation(self, installation: Installation) -> Self {
+        Self { installation: Some(installation), ..self }
     }
 
     /// Lets the keeper store its data in memory, for a server that is never restarted. Apache ZooKeeper ignores it,
@@ -122,7 +129,10 @@ impl Builder {
 
     /// Starts the server; returns when it accepts requests.
     pub fn try_start(self) -> Result<ZooKeeperServer, StartError> {
-        let program = self.program.find()?;
+        let program = match &self.installation {
+            Some(installation) => Found::Apache(installation.clone()),
+            None => self.program.find()?,
+        };
         let mut tries = 1;
         loop {
             let home = self.home(program.clone())?;

@@ -30,14 +30,24 @@ impl Installation {
         Self::find_in(env::split_paths(&path), Path::new(ZOOKEEPER_JAR))
     }
 
-    fn find_in(mut path: impl Iterator<Item = PathBuf>, jar: &Path) -> Result<Self, Missing> {
-        let java = path.find_map(|dir| Some(dir.join("java")).filter(|java| java.is_file()));
-        let java = java.ok_or(Missing { what: "no `java` in PATH" })?;
+    /// Another release: all jars of a directory, with Java from `PATH`.
+    pub fn of_jars(dir: &Path) -> Result<Self, Missing> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        Ok(Self { java: java(env::split_paths(&path))?, class_path: format!("{}/*", dir.display()) })
+    }
+
+    fn find_in(path: impl Iterator<Item = PathBuf>, jar: &Path) -> Result<Self, Missing> {
+        let java = java(path)?;
         if !jar.is_file() {
             return Err(Missing { what: "no /usr/share/java/zookeeper.jar" });
         }
         Ok(Self { java, class_path: format!("{}:{LOGGER_JAR}", jar.display()) })
     }
+}
+
+fn java(mut path: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Missing> {
+    let java = path.find_map(|dir| Some(dir.join("java")).filter(|java| java.is_file()));
+    java.ok_or(Missing { what: "no `java` in PATH" })
 }
 
 impl fmt::Display for Missing {

@@ -96,12 +96,14 @@ pub(super) fn multi(rng: &mut Rng) -> Call {
     enclose(rng, MULTI, "multi", &calls)
 }
 
-/// ZooKeeper fails on the flags of a TTL in a create without a TTL, and does not revert the operations before it.
+/// In a multi, ZooKeeper fails on the flags of a TTL in a create without a TTL, and 3.9 on a null ACL. 3.8 does not
+/// revert the operations before it, and 3.9 assigns no zxid.
 fn create_in_multi(rng: &mut Rng) -> Call {
     loop {
         let call = create(rng);
         let ttl_flags = call.text.ends_with("flags 5") || call.text.ends_with("flags 6");
-        if call.op == CREATE_TTL || !ttl_flags {
+        let null_acl = call.text.contains(" acl null ");
+        if call.op == CREATE_TTL || !(ttl_flags || null_acl) {
             return call;
         }
     }
