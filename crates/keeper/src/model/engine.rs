@@ -8,6 +8,7 @@ use super::changes::Dirty;
 use super::node::Lifetime;
 use super::session::Sessions;
 use super::tree::Tree;
+use super::unsupported::as_read_by;
 use super::watch::Watches;
 use super::write::{Author, Event, Journal, remove};
 use super::{Compat, Config, ConnectionId, Effect, Input, Now};
@@ -96,7 +97,7 @@ impl Model {
         request: Request,
         out: &mut Vec<Effect>,
     ) {
-        match request {
+        match as_read_by(self.config.compat, request) {
             Request::Auth { scheme, auth } => self.authenticate(connection, xid, &scheme, &auth, out),
             Request::CloseSession => {
                 let Some(session) = self.connections.get(&connection).map(|known| known.session) else {

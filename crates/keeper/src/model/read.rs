@@ -1,11 +1,11 @@
 //! Reads, and the watches that they set.
 
-use super::ConnectionId;
 use super::acl::{Identities, permission, redacted};
 use super::node::{Node, count};
 use super::path;
 use super::tree::Tree;
 use super::watch::{Modes, Watches};
+use super::{Compat, ConnectionId};
 use crate::proto::{Acl, ErrorCode, OpResult, Request, Stat};
 
 /// Limit of the result of a multi-read in memory. A request of 1 MB can read the same megabyte 50,000 times.
@@ -17,6 +17,7 @@ pub(super) struct Reader<'a> {
     pub(super) watches: &'a mut Watches,
     pub(super) connection: ConnectionId,
     pub(super) identities: &'a Identities,
+    pub(super) compat: Compat,
 }
 
 impl<'a> Reader<'a> {
@@ -32,13 +33,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Needs no permission, and sets its watch even if the znode does not exist.
+    /// Sets its watch even if the znode does not exist. Since 3.9 a znode that the client may not read is refused, and
+    /// the watch is not set (ZOOKEEPER-2590). The permissions of its parent never matter.
     pub(super) fn exists(&mut self, path: &str, watch: bool) -> Result<Stat, ErrorCode> {
         if path.contains('\0') {
             return Err(ErrorCode::BadArguments);
         }
+        let node = self.tree.get(path);
+        match (self.compat, node) {
+            (Compat::V3_9, Some(node)) => self.identities.check(permission::READ, &node.acl)?,
+            (Compat::V3_9, None) | (Compat::V3_8_0, _) => {}
+        }
         self.watch(watch, path, Modes::DATA);
-        self.tree.get(path).map(Node::stat).ok_or(ErrorCode::NoNode)
+        node.map(Node::stat).ok_or(ErrorCode::NoNode)
     }
 
     pub(super) fn get_data(&mut self, path: &str, watch: bool) -> Result<&'a Node, ErrorCode> {

@@ -94,7 +94,13 @@ impl Model {
 
     fn reader(&mut self, connection: ConnectionId) -> Reader<'_> {
         let known = self.connections.get(&connection).expect("only known connections are answered");
-        Reader { tree: &self.tree, watches: &mut self.watches, connection, identities: &known.identities }
+        Reader {
+            tree: &self.tree,
+            watches: &mut self.watches,
+            connection,
+            identities: &known.identities,
+            compat: self.config.compat,
+        }
     }
 
     fn write(

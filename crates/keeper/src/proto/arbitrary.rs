@@ -125,7 +125,7 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
         1 => Just(Request::Auth { scheme: "digest".to_owned(), auth: b"u:p".to_vec() }),
         1 => Just(Request::Auth { scheme: "nope".to_owned(), auth: vec![] }),
         1 => Just(Request::CloseSession),
-        1 => prop::sample::select(vec![Intent::Read, Intent::Write, Intent::Multi, Intent::Auth])
+        1 => prop::sample::select(vec![Intent::Read, Intent::Write, Intent::Check, Intent::Multi, Intent::Auth])
             .prop_map(Request::Malformed),
         1 => Just(Request::Unsupported { code: 9999 }),
     ]

@@ -182,6 +182,7 @@ fn code(request: &Request) -> i32 {
         // For each kind, a request that is malformed without a body.
         Request::Malformed(Intent::Read) => opcode::GET_DATA,
         Request::Malformed(Intent::Write) => opcode::SET_DATA,
+        Request::Malformed(Intent::Check) => opcode::CHECK,
         Request::Malformed(Intent::Multi) => opcode::MULTI,
         Request::Malformed(Intent::Auth) => opcode::AUTH,
         Request::Unsupported { code } => *code,

@@ -41,8 +41,8 @@ fn intent(code: i32) -> Intent {
         | opcode::CREATE_TTL
         | opcode::DELETE
         | opcode::SET_DATA
-        | opcode::SET_ACL
-        | opcode::CHECK => Intent::Write,
+        | opcode::SET_ACL => Intent::Write,
+        opcode::CHECK => Intent::Check,
         opcode::MULTI => Intent::Multi,
         opcode::AUTH => Intent::Auth,
         _reads_and_watches => Intent::Read,

@@ -133,6 +133,8 @@ pub enum Intent {
     Read,
     /// A single write.
     Write,
+    /// A single check.
+    Check,
     /// A multi.
     Multi,
     /// `auth`

@@ -32,16 +32,6 @@ pub(crate) const INTENDED: &[Intended] = &[
         },
     },
     Intended {
-        name: "checkWatches considers only the watches of its connection",
-        reason: "3.8.0 reports a watch if any connection has one on the path.",
-        releases: &[Compat::V3_8_0],
-        explains: |step, expected, answered| {
-            step.calls().iter().any(|call| call.op == CHECK_WATCHES)
-                && expected.ends_with(" err 0 no body")
-                && answered.replace("err -121", "err 0") == expected
-        },
-    },
-    Intended {
         name: "checkWatches accepts any text as a path",
         reason: "For some invalid paths 3.8.0 returns a marshalling error; the keeper and 3.9 look for a watch.",
         releases: &[Compat::V3_8_0],

@@ -1,6 +1,6 @@
 use super::stage::{Stage, check, create, create_with, delete, entry, set, world};
 use crate::model::{Config, ConnectionId, Effect, Input};
-use crate::proto::{Acl, CreateMode, ErrorCode, Id, Op, Request, Response};
+use crate::proto::{Acl, CreateMode, ErrorCode, Id, Op, OpResult, Request, Response};
 
 const READ: i32 = 1;
 const WRITE: i32 = 2;
@@ -36,13 +36,12 @@ fn each_request_needs_its_permission_on_its_znode() {
         (Request::GetChildren { path: path(), watch: false, stat: false }, READ),
         (Request::GetChildren { path: path(), watch: false, stat: true }, READ),
         (Request::CountDescendants { path: path() }, READ),
-        (Request::Write(check("/p", -1)), READ),
         (Request::Write(set("/p", "", -1)), WRITE),
         (Request::Write(create("/p/new", CreateMode::Persistent)), CREATE),
         (Request::Write(delete("/p/child")), DELETE),
         (set_acl("/p", vec![world(ALL)], -1), ADMIN),
         (Request::GetAcl { path: path() }, READ | ADMIN),
-        (Request::Exists { path: path(), watch: false }, ALL),
+        (Request::Exists { path: path(), watch: false }, READ),
         (Request::Sync { path: path() }, ALL),
     ];
     for (request, needed) in requests {
@@ -61,6 +60,22 @@ fn each_request_needs_its_permission_on_its_znode() {
                 assert!(result.is_ok(), "{request:?} with {permission}: {result:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_check_in_a_multi_needs_the_read_permission() {
+    for permission in [READ, WRITE, CREATE, DELETE, ADMIN] {
+        let mut stage = Stage::new();
+        let (client, _) = stage.connect();
+        stage
+            .write(client, create_with("/p", CreateMode::Persistent, vec![world(permission)]))
+            .expect("created");
+        let expected = match permission {
+            READ => OpResult::Check,
+            _ => OpResult::Error(ErrorCode::NoAuth.number()),
+        };
+        assert_eq!(stage.multi(client, vec![check("/p", -1)]), [expected]);
     }
 }
 

@@ -122,3 +122,28 @@ fn reads_of_a_multi_read_fail_separately() {
     assert_eq!(stage.model.zxid(), before, "reads consume no zxid");
     assert_eq!(stage.model.watch_count(), 0, "a multi-read sets no watch, as in ZooKeeper");
 }
+
+#[test]
+fn a_create_with_unknown_flags_fails_alone_in_3_8_and_makes_the_multi_malformed_in_3_9() {
+    const CREATE: i32 = 1;
+    const CREATE_TTL: i32 = 21;
+    for (compat, code, malformed) in [
+        (Compat::V3_9, CREATE, true),
+        (Compat::V3_9, CREATE_TTL, false),
+        (Compat::V3_8_0, CREATE, false),
+        (Compat::V3_8_0, CREATE_TTL, false),
+    ] {
+        let mut stage = Stage::with(Config { compat, ..Config::default() });
+        let (client, _) = stage.connect();
+        let before = stage.model.zxid();
+        let ops = vec![create("/a", CreateMode::Persistent), Op::Unknown { code }];
+        let expected = if malformed {
+            Err(ErrorCode::MarshallingError)
+        } else {
+            Ok(Response::Multi(vec![OpResult::Error(0), OpResult::Error(ErrorCode::BadArguments.number())]))
+        };
+        assert_eq!(stage.ask(client, Request::Multi(ops)), expected, "{compat:?}, {code}");
+        assert!(!stage.exists(client, "/a"));
+        assert_eq!(stage.model.zxid(), before + 1, "{compat:?}, {code}");
+    }
+}

@@ -1,4 +1,4 @@
-use super::stage::{Stage, create, heard, new_session, now};
+use super::stage::{Stage, check, create, heard, new_session, now};
 use crate::model::{Config, ConnectionId, Effect, Input, Model, RestoreError};
 use crate::proto::{
     ConnectRequest, ConnectResponse, CreateMode, ErrorCode, EventKind, Intent, Reply, Request, Response,
@@ -187,6 +187,7 @@ fn malformed_requests_are_rejected_by_their_kind() {
         (V3_9, Intent::Multi, 1),
         (V3_8_0, Intent::Read, 0),
         (V3_8_0, Intent::Write, 1),
+        (V3_8_0, Intent::Check, 1),
         (V3_8_0, Intent::Multi, 1),
     ] {
         let mut stage = Stage::with(Config { compat, ..Config::default() });
@@ -203,6 +204,21 @@ fn malformed_requests_are_rejected_by_their_kind() {
     let (client, _) = stage.connect();
     let auth = Input::Request { xid: -4, request: Request::Malformed(Intent::Auth) };
     assert_eq!(stage.input(client, auth), [Effect::Close(client)]);
+}
+
+#[test]
+fn a_check_outside_a_multi_is_executed_by_3_8_and_unknown_to_3_9() {
+    use crate::model::Compat::{V3_8_0, V3_9};
+    for request in [Request::Write(check("/", -1)), Request::Malformed(Intent::Check)] {
+        let mut stage = Stage::with(Config { compat: V3_9, ..Config::default() });
+        let (client, _) = stage.connect();
+        let effects = stage.input(client, Input::Request { xid: 1, request });
+        let unknown = Reply { xid: 1, zxid: -1, result: Err(ErrorCode::Unimplemented) };
+        assert_eq!(effects, [Effect::Reply(client, unknown), Effect::Close(client)]);
+    }
+    let mut stage = Stage::with(Config { compat: V3_8_0, ..Config::default() });
+    let (client, _) = stage.connect();
+    assert_eq!(stage.write(client, check("/", -1)), Ok(Response::Empty));
 }
 
 #[test]

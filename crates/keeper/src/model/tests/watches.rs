@@ -235,6 +235,51 @@ fn watchers_without_read_permission_are_not_notified() {
 }
 
 #[test]
+fn exists_needs_the_read_permission_since_3_9_and_sets_no_watch_without_it() {
+    for compat in [Compat::V3_9, Compat::V3_8_0] {
+        let mut stage = Stage::with(Config { compat, ..Config::default() });
+        let (client, _) = stage.connect();
+        let secret = create_with("/secret", CreateMode::Persistent, vec![world(30)]);
+        stage.write(client, secret).expect("created");
+        let refused = stage.ask(client, exists("/secret")) == Err(ErrorCode::NoAuth);
+        assert_eq!(refused, compat == Compat::V3_9);
+        assert_eq!(stage.model.watch_count(), usize::from(!refused), "{compat:?}");
+    }
+}
+
+#[test]
+fn a_watch_on_an_absent_znode_needs_no_permission_on_its_parent() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    stage.write(client, create_with("/secret", CreateMode::Persistent, vec![world(30)])).expect("created");
+    assert_eq!(stage.ask(client, exists("/secret/open")), Err(ErrorCode::NoNode));
+    let expected = [event(EventKind::NodeCreated, "/secret/open")];
+    assert_eq!(told(&mut stage, client, create("/secret/open", CreateMode::Persistent)), expected);
+}
+
+#[test]
+fn check_watches_in_3_8_finds_the_watches_of_all_connections() {
+    for compat in [Compat::V3_9, Compat::V3_8_0] {
+        let mut stage = Stage::with(Config { compat, ..Config::default() });
+        let (watcher, _) = stage.connect();
+        let (stranger, _) = stage.connect();
+        assert_eq!(stage.ask(watcher, exists("/a")), Err(ErrorCode::NoNode));
+        let path = || "/a".to_owned();
+        for (kind, found) in
+            [(WatcherKind::Data, true), (WatcherKind::Any, true), (WatcherKind::Children, false)]
+        {
+            let check = || Request::CheckWatches { path: path(), kind };
+            let expected = |found| if found { Ok(Response::Empty) } else { Err(ErrorCode::NoWatcher) };
+            assert_eq!(stage.ask(watcher, check()), expected(found), "{compat:?}, {kind:?}");
+            let foreign = found && compat == Compat::V3_8_0;
+            assert_eq!(stage.ask(stranger, check()), expected(foreign), "{compat:?}, {kind:?}");
+        }
+        let remove = Request::RemoveWatches { path: path(), kind: WatcherKind::Any };
+        assert_eq!(stage.ask(stranger, remove), Err(ErrorCode::NoWatcher), "{compat:?}");
+    }
+}
+
+#[test]
 fn watches_are_deleted_with_their_connection() {
     let mut stage = Stage::new();
     let (client, _) = stage.connect();

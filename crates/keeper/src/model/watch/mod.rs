@@ -21,12 +21,11 @@ pub(super) use modes::Modes;
 
 #[derive(Debug, Default)]
 pub(super) struct Watches {
+    compat: Compat,
     by_path: ByPath<BTreeMap<ConnectionId, Modes>>,
     by_connection: BTreeMap<ConnectionId, BTreeSet<Arc<str>>>,
     /// The number of (path, connection) pairs with a recursive watch. If it is 0, ancestors are not searched.
     recursive: usize,
-    /// Whether a watch replaces the connection's watch in the same table on the same path (3.8).
-    replacing: bool,
 }
 
 impl Watches {
@@ -35,7 +34,7 @@ impl Watches {
     }
 
     pub(super) fn new(compat: Compat) -> Self {
-        Self { replacing: compat == Compat::V3_8_0, ..Self::default() }
+        Self { compat, ..Self::default() }
     }
 
     pub(super) fn add(&mut self, path: &str, connection: ConnectionId, modes: Modes) {
@@ -46,7 +45,10 @@ impl Watches {
         let watchers = self.by_path.entry(Arc::clone(&path)).or_default();
         let own = watchers.entry(connection).or_insert(Modes::NONE);
         let before = *own;
-        let kept = if self.replacing { before.without(modes.tables()) } else { before };
+        let kept = match self.compat {
+            Compat::V3_9 => before,
+            Compat::V3_8_0 => before.without(modes.tables()),
+        };
         *own = kept.and(modes);
         self.recursive += usize::from(own.intersects(Modes::RECURSIVE));
         self.recursive -= usize::from(before.intersects(Modes::RECURSIVE));
@@ -73,9 +75,13 @@ impl Watches {
         before.intersects(modes)
     }
 
+    /// Returns whether the connection has one of these watches. 3.8 answers for all connections at once.
     pub(super) fn contains(&self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
-        let own = self.by_path.get(path).and_then(|watchers| watchers.get(&connection));
-        own.is_some_and(|own| own.intersects(modes))
+        let Some(watchers) = self.by_path.get(path) else { return false };
+        match self.compat {
+            Compat::V3_9 => watchers.get(&connection).is_some_and(|own| own.intersects(modes)),
+            Compat::V3_8_0 => watchers.values().any(|any| any.intersects(modes)),
+        }
     }
 
     pub(super) fn remove_connection(&mut self, connection: ConnectionId) {

@@ -49,7 +49,8 @@ enum Command {
 /// The release of ZooKeeper whose visible behaviour the keeper has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
-    /// ZooKeeper 3.8.0: a create inside a multi returns an empty stat, and events have no transaction id.
+    /// ZooKeeper 3.8.0: a create inside a multi returns an empty stat, events have no transaction id, and `exists`
+    /// needs no permission.
     #[value(name = "3.8.0")]
     V3_8_0,
     /// ZooKeeper 3.9.
