@@ -12,6 +12,9 @@ const MAX_FRAME: i32 = 0xf_ffff;
 
 const RECONFIG: i32 = 16;
 
+/// The length of a null text.
+const NULL: i32 = -1;
+
 /// Returns a damaged request.
 pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
     let length = call.body.len();
@@ -22,7 +25,11 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
         3 if length >= 4 => {
             // Lengths are more frequent at the start than elsewhere.
             let at = if rng.bool() { 0 } else { rng.usize(..=length - 4) };
-            call.body[at..at + 4].copy_from_slice(&odd_int(rng).to_be_bytes());
+            let value = match odd_int(rng) {
+                NULL if at == 0 => NULL - 1, // Never a null path.
+                value => value,
+            };
+            call.body[at..at + 4].copy_from_slice(&value.to_be_bytes());
         }
         _ => call.body = (0..rng.usize(..40)).map(|_| rng.u8(..)).collect(),
     }
