@@ -65,6 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_priority_is_printed_as_its_number() {
+        let priority = Priority::new(7).unwrap();
+        assert_eq!((priority.to_string(), format!("{priority:?}")), ("7".to_owned(), "7".to_owned()));
+        assert_eq!((Priority::default().get(), Priority::HIGHEST.get()), (5, 9));
+    }
+
+    #[test]
     fn a_priority_error_names_the_range() {
         assert_eq!(Priority::new(9), Ok(Priority::HIGHEST));
         for bad in ["10", "-1", "x"] {

@@ -103,6 +103,21 @@ mod tests {
     }
 
     #[test]
+    fn progress_at_its_bounds_is_accepted() {
+        let (message, checkpoint) = ("x".repeat(MAX_MESSAGE_BYTES), vec![7; MAX_CHECKPOINT_BYTES]);
+        let full = Progress::default().with_message(Some(100), message.as_str()).unwrap();
+        let full = full.with_checkpoint(checkpoint.as_slice()).unwrap();
+        assert_eq!((full.percent(), full.message(), full.checkpoint()), (Some(100), &*message, &*checkpoint));
+    }
+
+    #[test]
+    fn the_debug_text_contains_the_size_of_the_checkpoint_and_not_its_bytes() {
+        let said =
+            Progress::default().with_message(Some(7), "seven").unwrap().with_checkpoint(*b"abc").unwrap();
+        assert_eq!(format!("{said:?}"), r#"Some(7) "seven", 3 bytes"#);
+    }
+
+    #[test]
     fn a_message_keeps_the_checkpoint_and_a_checkpoint_keeps_the_message() {
         let said =
             Progress::default().with_checkpoint(*b"7").unwrap().with_message(Some(7), "seven").unwrap();

@@ -46,6 +46,14 @@ fn a_failure_waits_out_its_backoff_and_keeps_its_error() {
 }
 
 #[test]
+fn only_a_delayed_job_has_a_minute() {
+    let delayed = |at| JobRecord { state: JobState::Open { not_before: Some(WallMillis(at)) }, ..job(1, 1) };
+    assert_eq!(job(1, 1).minute(), None);
+    assert_eq!((delayed(119_999).minute(), delayed(120_000).minute()), (Some(1), Some(2)));
+    assert_eq!(delayed(120_000).cancel(NOW).minute(), None);
+}
+
+#[test]
 fn the_last_failure_makes_the_job_dead() {
     let (job, _) = job(2, 9).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
     let (job, next) = job.close(attempt(2), Ending::Failed("two".into()), NOW, 0);

@@ -12,7 +12,7 @@ const MAX_FRAME: i32 = 0xf_ffff;
 
 const RECONFIG: i32 = 16;
 
-/// The length of a null text.
+/// The length of a null text or list.
 const NULL: i32 = -1;
 
 /// Returns a damaged request.
@@ -26,7 +26,7 @@ pub(super) fn damaged(rng: &mut Rng, mut call: Call) -> Call {
             // Lengths are more frequent at the start than elsewhere.
             let at = if rng.bool() { 0 } else { rng.usize(..=length - 4) };
             let value = match odd_int(rng) {
-                NULL if at == 0 => NULL - 1, // Never a null path.
+                NULL => NULL - 1, // Never a null path, identity or list.
                 value => value,
             };
             call.body[at..at + 4].copy_from_slice(&value.to_be_bytes());
