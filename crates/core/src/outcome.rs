@@ -121,3 +121,23 @@ impl Reason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_changed_or_deleted_znode_fails_a_fence_and_only_the_first_check_is_the_epochs() {
+        for (reason, fence) in [
+            (Reason::BadVersion, true),
+            (Reason::NoNode, true),
+            (Reason::NodeExists, false),
+            (Reason::NotEmpty, false),
+            (Reason::NoAuth, false),
+        ] {
+            let at = |at| Rejection { at, reason: reason.clone() };
+            assert_eq!((at(0).is_fence(), at(0).is_fenced_out()), (fence, fence), "{reason:?}");
+            assert_eq!((at(1).is_fence(), at(1).is_fenced_out()), (fence, false), "{reason:?}");
+        }
+    }
+}

@@ -180,5 +180,8 @@ mod tests {
         assert_eq!(ended(WallMillis(now.0 + year), past, now), past, "the worker's clock is wrong");
         assert_eq!(ended(past, WallMillis(now.0 + year), now), past, "ZooKeeper's clock is wrong");
         assert_eq!(ended(WallMillis(1), now, now), now, "the worker's clock was reset");
+        let latest = now + WRONG_AHEAD;
+        assert_eq!(ended(latest, now, now), latest);
+        assert_eq!(ended(WallMillis(latest.0 + 1), now, now), now);
     }
 }

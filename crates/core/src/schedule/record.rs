@@ -223,3 +223,20 @@ fn composed(id: String) -> JobId {
 pub fn lane(schedule: &ScheduleId) -> Lane {
     Lane::new(format!("schedule.{schedule}")).expect("a schedule's name leaves room for a prefix")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_and_the_tick_are_parsed_from_the_id_of_a_tick_only() {
+        let (schedule, at) = (ScheduleId::new("nightly").unwrap(), WallMillis(1_795_260_780_000));
+        let job = tick_id(&schedule, at);
+        assert_eq!(parse_tick(&job), Some((schedule.clone(), at)));
+        let triggered = triggered_id(&schedule, Uuid::from_u128(7));
+        for other in [triggered.as_str(), "nightly", "nightly@", "nightly@2026-11-21T11:33:00+00:00"] {
+            let parsed = JobId::new(other).ok().and_then(|job| parse_tick(&job));
+            assert_eq!(parsed, None, "{other}");
+        }
+    }
+}

@@ -115,3 +115,42 @@ fn wait(field: &'static str, given: Duration, least: Duration, most: Duration) -
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Tag;
+    use crate::time::WallMillis;
+
+    /// A schedule whose job has a payload of so many bytes and so many tags.
+    fn spec(payload: usize, tags: usize) -> ScheduleSpec {
+        ScheduleSpec {
+            when: When::Every { interval: Duration::from_secs(60), anchor: WallMillis(0) },
+            misfire: Misfire::default(),
+            grace: DEFAULT_GRACE,
+            overlap: Overlap::Allow,
+            template: Template {
+                kind: Kind::new("sum").unwrap(),
+                payload: Payload::json(format!("{payload:payload$}").into_bytes()).unwrap(),
+                policy: Policy::default(),
+                placement: Placement {
+                    tags: (0..tags).map(|tag| Tag::new(&format!("t{tag}")).unwrap()).collect(),
+                    ..Placement::default()
+                },
+                priority: Priority::default(),
+                expires_after: None,
+            },
+        }
+    }
+
+    #[test]
+    fn a_template_at_its_bounds_is_accepted() {
+        assert_eq!(spec(MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS).check(), Ok(()));
+        let over = |spec: ScheduleSpec| match spec.check() {
+            Err(SpecError::Bound { field, .. }) => field,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(over(spec(MAX_SCHEDULE_PAYLOAD_BYTES + 1, 0)), "a schedule's payload");
+        assert_eq!(over(spec(1, MAX_TAGS + 1)), "tags");
+    }
+}

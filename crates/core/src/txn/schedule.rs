@@ -93,3 +93,18 @@ pub fn trigger(schedule: &ScheduleId, version: i32, job: &JobId, made: &JobRecor
     ops.extend(submit(job, made, 0));
     ops
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_deletes_the_read_version_and_moves_the_version_of_the_parent() {
+        let schedule = ScheduleId::new("nightly").unwrap();
+        let expected = [
+            Op::Delete { path: path::schedule(&schedule), version: Some(7) },
+            Op::Set { path: path::SCHEDULES.to_owned(), data: Vec::new(), version: -1 },
+        ];
+        assert_eq!(remove_schedule(&schedule, 7), expected);
+    }
+}

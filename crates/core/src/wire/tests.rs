@@ -477,6 +477,13 @@ fn a_stored_error_over_the_bound_is_refused() {
     assert!(matches!(stored(&job(MAX_ERROR_BYTES + 1)), Err(WireError::Value(_))));
 }
 
+#[test]
+fn only_bytes_over_the_bound_are_too_large() {
+    let read = |len| decode::<JobRecord>(&vec![0; len]);
+    assert_eq!(read(MAX_RECORD_BYTES), Err(WireError::Magic));
+    assert_eq!(read(MAX_RECORD_BYTES + 1), Err(WireError::TooLarge { len: MAX_RECORD_BYTES + 1 }));
+}
+
 proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..512)) {

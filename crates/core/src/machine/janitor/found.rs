@@ -82,3 +82,27 @@ impl Found {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::job::Payload;
+    use crate::name::Kind;
+
+    #[test]
+    fn a_record_with_sub_jobs_is_grouped_without_a_group_of_its_own() {
+        let (kind, job) = (Kind::new("sum").unwrap(), JobId::new("j").unwrap());
+        let record = JobRecord::new(kind, Payload::json(*b"{}").unwrap(), Uuid::nil(), WallMillis(1))
+            .cancel(WallMillis(2));
+        for spawned in [false, true] {
+            let record = JobRecord { spawned, ..record.clone() };
+            let found = Found::of(&job, &wire::encode(&record), 3, WallMillis(4));
+            let Found::Over { version: 3, grouped, counted: false, sub_jobs, .. } = found else {
+                panic!("{found:?}")
+            };
+            assert_eq!((grouped, sub_jobs.is_some()), (spawned, spawned));
+        }
+    }
+}

@@ -25,6 +25,17 @@ fn an_interval_ticks_from_its_anchor() {
 }
 
 #[test]
+fn the_end_of_the_calendar_is_not_a_tick() {
+    let every = When::Every { interval: Duration::from_secs(1), anchor: WallMillis(0) }.calendar().unwrap();
+    let last = WallMillis(instant::END.0 - 1_000);
+    assert_eq!(
+        (every.last_through(WallMillis(u64::MAX)), every.last_through(instant::END)),
+        (Some(last), Some(last))
+    );
+    assert_eq!(every.next_after(last), None);
+}
+
+#[test]
 fn a_single_instant_ticks_once() {
     let once = When::Once(WallMillis(5_000)).calendar().unwrap();
     assert_eq!(once.next_after(WallMillis(4_999)), Some(WallMillis(5_000)));

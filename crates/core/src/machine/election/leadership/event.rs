@@ -229,3 +229,14 @@ impl Why {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_a_name_for_logs_and_labels() {
+        assert_eq!(LeadershipState::Active(()).as_str(), "active");
+        assert_eq!(LeadershipState::<()>::Inactive(Inactive::Idle).as_str(), "inactive");
+    }
+}
