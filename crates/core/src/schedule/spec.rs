@@ -134,7 +134,7 @@ mod tests {
                 payload: Payload::json(format!("{payload:payload$}").into_bytes()).unwrap(),
                 policy: Policy::default(),
                 placement: Placement {
-                    tags: (0..tags).map(|tag| Tag::new(&format!("t{tag}")).unwrap()).collect(),
+                    tags: (0..tags).map(|tag| Tag::new(format!("t{tag}")).unwrap()).collect(),
                     ..Placement::default()
                 },
                 priority: Priority::default(),
