@@ -15,7 +15,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::time::Duration;
 
-use bellwether::{Client, Group, HandlerError, Handlers, Job, Node};
+use bellwether::{Client, HandlerError, Handlers, JobKind, JoinKind, Node};
 
 const SOON: Duration = Duration::from_secs(60);
 const PAGES: u32 = 20;
@@ -26,6 +26,20 @@ november: 20 pages of 20, 210 lines
 submitted again: 20 existed already
 december: stopped, member 3 ended without success; 1 dead, 0 open
 ";
+
+/// A page has as many lines as its payload specifies. Without a number it is broken.
+struct Page;
+
+impl JobKind for Page {
+    const NAME: &'static str = "page";
+    type Payload = Option<u32>;
+    type Result = u32;
+}
+
+impl JoinKind for Page {
+    /// The numbers of pages and lines of the report.
+    type Joined = (u32, u32);
+}
 
 /// Runs the example and returns its output.
 ///
@@ -40,18 +54,16 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut told = String::new();
 
     submit(&client).await?;
-    let group = client.group(Group::new("page", "november")?).await?;
-    let done = group.wait(SOON).await?;
-    let report = client.get(&done.join.ok_or("the group has a join")?).await?.ok_or("it is kept")?;
-    let (pages, lines): (u32, u32) = serde_json::from_slice(report.result.ok_or("it succeeded")?.bytes())?;
+    let group = client.group(Page::group("november")?).await?;
+    let (pages, lines) = group.join_result(SOON).await?;
     writeln!(told, "november: {pages} pages of {PAGES}, {lines} lines")?;
     writeln!(told, "submitted again: {} existed already", submit(&client).await?)?;
 
-    let group = client.group(Group::new("page", "december")?.total(PAGES).fail_fast().without_join()).await?;
+    let group = client.group(Page::group("december")?.total(PAGES).fail_fast().without_join()).await?;
     for number in 0..PAGES {
         // Page 3 is broken. The submission of a later page may find that the group was stopped.
         let lines = if number == 3 { None } else { Some(number) };
-        if group.submit(number, Job::new("page", &lines)?.max_attempts(1)).await.is_err() {
+        if group.submit(number, Page::job(&lines)?.max_attempts(1)).await.is_err() {
             break;
         }
     }
@@ -68,27 +80,25 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
 /// Submits all pages of November and returns how many existed already.
 async fn submit(client: &Client) -> Result<u32, Box<dyn Error>> {
-    let group = client.group(Group::new("page", "november")?.total(PAGES)).await?;
+    let group = client.group(Page::group("november")?.total(PAGES)).await?;
     let mut duplicates = 0;
     for number in 0..PAGES {
-        let page = group.submit(number, Job::new("page", &Some(number + 1))?).await?;
+        let page = group.submit(number, Page::job(&Some(number + 1))?).await?;
         duplicates += u32::from(page.is_duplicate());
     }
     Ok(duplicates)
 }
 
-/// A page has as many lines as its payload specifies.
 fn handlers() -> Handlers {
     Handlers::new()
-        .job("page", |_, lines: Option<u32>| async move {
-            lines.ok_or_else(|| HandlerError::new("the page is broken"))
-        })
-        .join("page", |_, mut pages| async move {
+        .kind::<Page>(|_, lines| async move { lines.ok_or_else(|| HandlerError::new("the page is broken")) })
+        .join::<Page>(|_, mut pages| async move {
             let (mut count, mut lines) = (0_u32, 0_u32);
             // Reads the records page by page, however many members there are.
             while let Some(page) = pages.next().await? {
                 count += 1;
-                lines += page.result::<u32>().unwrap_or_default();
+                // The report fails if a page has no result.
+                lines += page.into_result()?;
             }
             Ok((count, lines))
         })

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellwether::handler::with_state;
-use bellwether::{Client, Group, Handlers, Job, Node};
+use bellwether::{Client, Handlers, JobKind, JoinKind, Node, ParentKind};
 
 const SOON: Duration = Duration::from_secs(60);
 const SYSTEMS: [&str; 2] = ["x", "y"];
@@ -28,6 +28,38 @@ x: 10 record sets, 45 differences
 y: 10 record sets, 45 differences
 books closed: 2 systems
 ";
+
+/// Reconciles one system.
+struct System;
+
+impl JobKind for System {
+    const NAME: &'static str = "recon-parent";
+    type Payload = String;
+    type Result = String;
+}
+
+impl JoinKind for System {
+    type Joined = ();
+}
+
+impl ParentKind for System {
+    type SubJob = RecordSet;
+    type Finished = ();
+}
+
+/// Compares one record set. Its result is the number of differences.
+struct RecordSet;
+
+impl JobKind for RecordSet {
+    const NAME: &'static str = "recon-record-set";
+    type Payload = u32;
+    type Result = u32;
+}
+
+impl JoinKind for RecordSet {
+    /// The numbers of record sets and of differences.
+    type Joined = (u32, u32);
+}
 
 /// The lines of output, from all nodes.
 type Told = Arc<Mutex<Vec<String>>>;
@@ -43,9 +75,9 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers(&told)).start().await?);
     }
     let client = Client::connect(zookeeper).await?;
-    let group = client.group(Group::new("recon-parent", "november")?.total(2)).await?;
+    let group = client.group(System::group("november")?.total(2)).await?;
     for (number, system) in (0..).zip(SYSTEMS) {
-        group.submit(number, Job::new("recon-parent", system)?).await?;
+        group.submit(number, System::job(&system.to_owned())?).await?;
     }
     group.wait(SOON).await?;
     client.close().await;
@@ -64,31 +96,30 @@ fn handlers(told: &Told) -> Handlers {
     let shared = with_state(Arc::clone(told));
     let tell = |told: &Told, line: String| told.lock().map(|mut told| told.push(line)).is_ok();
     Handlers::new()
-        .job("recon-parent", |job, system: String| async move {
+        .kind::<System>(|job, system| async move {
             // A second attempt finds the group of the first, and the members by their numbers.
-            let sets = job.sub_jobs("recon-record-set").open().await?;
+            let sets = job.sub_jobs::<RecordSet>().open().await?;
             for set in 0..RECORD_SETS {
-                sets.submit(set, Job::new("recon-record-set", &set)?).await?;
+                sets.submit(set, RecordSet::job(&set)?).await?;
             }
             Ok(system)
         })
-        .job("recon-record-set", |_, set: u32| async move { Ok(set) })
-        .join("recon-record-set", |_, mut sets| async move {
+        .kind::<RecordSet>(|_, set| async move { Ok(set) })
+        .join::<RecordSet>(|_, mut sets| async move {
             let (mut count, mut differences) = (0_u32, 0_u32);
             while let Some(set) = sets.next().await? {
                 count += 1;
-                differences += set.result::<u32>().unwrap_or_default();
+                differences += set.into_result()?;
             }
             Ok((count, differences))
         })
-        .add(shared.finished("recon-parent", move |told, _, recon| async move {
-            let system: String = serde_json::from_slice(recon.parent.result.unwrap_or_else(null).bytes())?;
-            let joined = recon.join.and_then(|join| join.result).unwrap_or_else(null);
-            let (sets, differences): (u32, u32) = serde_json::from_slice(joined.bytes())?;
+        .add(shared.finished::<System>(move |told, _, recon| async move {
+            let system = recon.parent_result()?;
+            let (sets, differences) = recon.join_result()?.unwrap_or_default();
             tell(&told, format!("{system}: {sets} record sets, {differences} differences"));
             Ok(())
         }))
-        .add(shared.join("recon-parent", move |told, _, mut systems| async move {
+        .add(shared.join::<System>(move |told, _, mut systems| async move {
             let mut count = 0_u32;
             while let Some(system) = systems.next().await? {
                 count += u32::from(system.succeeded());
@@ -96,10 +127,6 @@ fn handlers(told: &Told) -> Handlers {
             tell(&told, format!("books closed: {count} systems"));
             Ok(())
         }))
-}
-
-fn null() -> bellwether::Payload {
-    bellwether::Payload::json(*b"null").expect("four bytes")
 }
 
 #[tokio::main]

@@ -46,7 +46,9 @@ pub use bellwether_host::trace::TARGET as SPAN_TARGET;
 pub use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, Scheme};
 #[cfg(feature = "zookeeper-tls")]
 pub use bellwether_zk::{Tls, TlsError};
-pub use client::{Client, Group, Job, JobError, JobHandle, JobKind, JobView, Schedule, State};
+pub use client::{
+    Client, Group, Job, JobError, JobHandle, JobKind, JobView, JoinKind, ParentKind, Schedule, State, Untyped,
+};
 pub use error::{ErrorClass, Remedy};
 pub use handler::{Handler, HandlerError, Handlers, JobContext, handler};
 pub use node::{Node, NodeBuilder};

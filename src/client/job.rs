@@ -24,7 +24,7 @@ use super::timing::{Moment, Times, Timing};
 use bellwether_core::job::identity::IfExists;
 
 pub use self::error::JobError;
-pub use self::kind::{JobKind, Untyped};
+pub use self::kind::{AnyKind, JobKind, JoinKind, ParentKind, Untyped};
 pub use self::options::JobOptions;
 
 use self::options::Checked;

@@ -14,6 +14,8 @@
 //! | `schedule/` | adding, changing and listing schedules |
 //! | `group/` | groups: creating, sealing, members, views |
 //! | `wait`, `list`, `page`, `control` | waiting, listing, cancelling and retrying |
+//! | `result` | typed results of jobs, joins and finished handlers |
+//! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `snapshot/`, `depths` | an overview of the whole namespace with a few requests |
 //! | `timing` | earliest start and expiry of a job |
@@ -35,6 +37,7 @@ mod list;
 mod locate;
 mod page;
 mod purge;
+mod result;
 mod retention;
 #[doc(hidden)]
 pub mod runtime;
@@ -68,9 +71,9 @@ pub use explain::{Cause, Explanation, Shunned};
 pub use group::Attempt;
 pub use group::{
     Group, GroupCursor, GroupHandle, GroupPage, GroupRecordView, GroupStage, GroupSummary, GroupView,
-    GroupWaitError, Member, MemberEnd, Members,
+    GroupWaitError, Member, MemberEnd, MemberError, Members,
 };
-pub use job::{Job, JobError, JobKind, JobOptions, Untyped};
+pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind, Untyped};
 pub use kinds::{KindView, Paused};
 pub use list::{Filter, Listing};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::json::{decode, encode};
 use super::{Finished, Handler, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, group_end};
-use crate::client::{JobKind, Members};
+use crate::client::{AnyKind, JobKind, JoinKind, Members, ParentKind};
 
 /// Runs the jobs of a [`JobKind`] with an async function of a context and a payload. Payload and result are JSON.
 ///
@@ -55,7 +55,7 @@ use crate::client::{JobKind, Members};
 /// # Cancellation
 /// When the attempt should stop, [`JobContext::cancelled`] resolves. Shortly after, the future is dropped at its next
 /// await.
-pub fn handler<K: JobKind>(run: impl HandlerFn<K>) -> KindHandler {
+pub fn handler<K: JobKind>(run: impl HandlerFn<K::Payload, K::Result>) -> KindHandler {
     from_impl::<K>(run)
 }
 
@@ -120,16 +120,36 @@ where
     })
 }
 
-/// Runs the joins of groups of `kind`: once for each group, when all of its members have ended or it was stopped.
+/// Runs the joins of groups of a [`JoinKind`]: once for each group, when all of its members have ended or it was
+/// stopped.
 ///
-/// Members are read a page at a time, as the handler asks for them. The join is a job of kind `KIND.join` with the
-/// default policy, so it may be retried like any other job.
+/// Members are read a page at a time, as the handler asks for them, and their results are decoded. The join is a job of
+/// kind `KIND.join` with the default policy, so it may be retried like any other job.
 ///
 /// # Cancellation
 /// As for [`handler()`].
-pub fn join<R, Fut>(
+pub fn join<K: JoinKind>(run: impl HandlerFn<Members<K>, K::Joined>) -> KindHandler {
+    join_of(K::NAME, run)
+}
+
+/// Runs the joins of groups of a kind that is given by its name: see [`join`]. Results are the stored bytes.
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn join_job<R, Fut>(
     kind: &str,
     run: impl Fn(JobContext, Members) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    join_of(kind, run)
+}
+
+fn join_of<K: AnyKind, R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, Members<K>) -> Fut + Send + Sync + 'static,
 ) -> KindHandler
 where
     R: Serialize,
@@ -146,14 +166,33 @@ where
     })
 }
 
-/// Runs after a job of `kind` with sub-jobs, its sub-jobs and their join have all ended. It is a job of kind
+/// Runs after a job of a [`ParentKind`], its sub-jobs and their join have all ended. It is a job of kind
 /// `KIND.finished`. The parent's own group counts the parent's end only after it.
 ///
 /// # Cancellation
 /// As for [`handler()`].
-pub fn finished<R, Fut>(
+pub fn finished<K: ParentKind>(run: impl HandlerFn<Finished<K, K::SubJob>, K::Finished>) -> KindHandler {
+    finished_of(K::NAME, run)
+}
+
+/// Runs after a job with sub-jobs of a kind that is given by its name: see [`finished`].
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn finished_job<R, Fut>(
     kind: &str,
     run: impl Fn(JobContext, Finished) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    finished_of(kind, run)
+}
+
+fn finished_of<P: AnyKind, M: AnyKind, R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, Finished<P, M>) -> Fut + Send + Sync + 'static,
 ) -> KindHandler
 where
     R: Serialize,

@@ -69,64 +69,53 @@ where
     }
 }
 
-/// An async function that runs the jobs of a kind. All async functions and closures with these arguments and this result
+/// An async function that runs attempts, from an argument `A` to a result `R`: the payload of a job, the members of a
+/// group for its join, or a finished parent. All async functions and closures with these arguments and this result
 /// implement it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an async function that runs jobs of kind `{K}`",
-    note = "it takes a `JobContext` and the kind's payload, and returns a `Result` of the kind's result and a \
-            `HandlerError`",
+    message = "`{Self}` is not an async function that runs jobs from `{A}` to `{R}`",
+    note = "it takes a `JobContext` and a `{A}`, and returns a `Result<{R}, HandlerError>`",
     note = "for a type that implements `Handler`, use `handler::from_impl`"
 )]
-pub trait HandlerFn<K: JobKind>:
-    AsyncFn(JobContext, K::Payload) -> Result<K::Result, HandlerError>
-    + Fn(JobContext, K::Payload) -> Self::Run
-    + Send
-    + Sync
-    + 'static
+pub trait HandlerFn<A, R>:
+    AsyncFn(JobContext, A) -> Result<R, HandlerError> + Fn(JobContext, A) -> Self::Run + Send + Sync + 'static
 {
     /// The run of one attempt.
-    type Run: Future<Output = Result<K::Result, HandlerError>> + Send + 'static;
+    type Run: Future<Output = Result<R, HandlerError>> + Send + 'static;
 }
 
-impl<K, F, Fut> HandlerFn<K> for F
+impl<A, R, F, Fut> HandlerFn<A, R> for F
 where
-    K: JobKind,
-    F: AsyncFn(JobContext, K::Payload) -> Result<K::Result, HandlerError>
-        + Fn(JobContext, K::Payload) -> Fut
-        + Send
-        + Sync
-        + 'static,
-    Fut: Future<Output = Result<K::Result, HandlerError>> + Send + 'static,
+    F: AsyncFn(JobContext, A) -> Result<R, HandlerError> + Fn(JobContext, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
     type Run = Fut;
 }
 
 /// A [`HandlerFn`] whose first argument is a shared state.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an async function that runs jobs of kind `{K}` with a state",
-    note = "it takes the state, a `JobContext` and the kind's payload, and returns a `Result` of the kind's result and \
-            a `HandlerError`"
+    message = "`{Self}` is not an async function that runs jobs from `{A}` to `{R}` with a state `{S}`",
+    note = "it takes a `{S}`, a `JobContext` and a `{A}`, and returns a `Result<{R}, HandlerError>`"
 )]
-pub trait StateHandlerFn<S, K: JobKind>:
-    AsyncFn(S, JobContext, K::Payload) -> Result<K::Result, HandlerError>
-    + Fn(S, JobContext, K::Payload) -> Self::Run
+pub trait StateHandlerFn<S, A, R>:
+    AsyncFn(S, JobContext, A) -> Result<R, HandlerError>
+    + Fn(S, JobContext, A) -> Self::Run
     + Send
     + Sync
     + 'static
 {
     /// The run of one attempt.
-    type Run: Future<Output = Result<K::Result, HandlerError>> + Send + 'static;
+    type Run: Future<Output = Result<R, HandlerError>> + Send + 'static;
 }
 
-impl<S, K, F, Fut> StateHandlerFn<S, K> for F
+impl<S, A, R, F, Fut> StateHandlerFn<S, A, R> for F
 where
-    K: JobKind,
-    F: AsyncFn(S, JobContext, K::Payload) -> Result<K::Result, HandlerError>
-        + Fn(S, JobContext, K::Payload) -> Fut
+    F: AsyncFn(S, JobContext, A) -> Result<R, HandlerError>
+        + Fn(S, JobContext, A) -> Fut
         + Send
         + Sync
         + 'static,
-    Fut: Future<Output = Result<K::Result, HandlerError>> + Send + 'static,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
     type Run = Fut;
 }

@@ -1,18 +1,20 @@
 //! The arguments of handlers that run after a group: its members, or the parent job.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use bellwether_core::name::{GroupId, JobId};
 use serde::Deserialize;
 
 use super::json::decode;
 use super::{HandlerError, JobContext};
-use crate::client::{Client, GroupView, JobView, Members};
+use crate::client::{AnyKind, Client, GroupView, JobView, JoinKind, Members, ResultError, Untyped};
 
-/// The argument of a finished handler: see [`handler::finished`](super::finished).
+/// The argument of a finished handler: see [`handler::finished`](super::finished). `P` is the kind of the parent, `M`
+/// that of its sub-jobs.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Finished {
+pub struct Finished<P = Untyped, M = Untyped> {
     /// The job whose sub-jobs have ended.
     pub parent: JobView,
     /// The group of its sub-jobs, with its counts.
@@ -20,7 +22,28 @@ pub struct Finished {
     /// Their join, if they have one.
     pub join: Option<JobView>,
     /// The sub-jobs.
-    pub members: Members,
+    pub members: Members<M>,
+    typed: PhantomData<fn() -> P>,
+}
+
+impl<P: AnyKind, M> Finished<P, M> {
+    /// Returns the result of the parent.
+    ///
+    /// # Errors
+    /// [`ResultError`]: the parent had no success, or its result has another type.
+    pub fn parent_result(&self) -> Result<P::Output, ResultError> {
+        self.parent.typed_result::<P>()
+    }
+}
+
+impl<P, M: JoinKind> Finished<P, M> {
+    /// Returns the result of the sub-jobs' join; `None` if they have none.
+    ///
+    /// # Errors
+    /// [`ResultError`]: the join had no success, or its result has another type.
+    pub fn join_result(&self) -> Result<Option<M::Joined>, ResultError> {
+        self.join.as_ref().map(JobView::json_result).transpose()
+    }
 }
 
 /// The payload of a join or finished job, written by the leader.
@@ -38,12 +61,14 @@ async fn client(context: &JobContext) -> Result<&Client, HandlerError> {
     Ok(node.get().await?)
 }
 
-pub(super) async fn members(context: &JobContext) -> Result<Members, HandlerError> {
+pub(super) async fn members<K: AnyKind>(context: &JobContext) -> Result<Members<K>, HandlerError> {
     let Ended { group, .. } = decode(context)?;
     Ok(client(context).await?.group_members(&group))
 }
 
-pub(super) async fn finished(context: &JobContext) -> Result<Finished, HandlerError> {
+pub(super) async fn finished<P: AnyKind, M: AnyKind>(
+    context: &JobContext,
+) -> Result<Finished<P, M>, HandlerError> {
     let Ended { group, parent } = decode(context)?;
     let parent = parent.ok_or_else(|| HandlerError::new("the group has no parent"))?;
     let client = client(context).await?;
@@ -56,5 +81,5 @@ pub(super) async fn finished(context: &JobContext) -> Result<Finished, HandlerEr
         None => None,
     };
     let parent = client.get(&parent).await?.ok_or_else(|| gone(&parent))?;
-    Ok(Finished { parent, group: view, join, members })
+    Ok(Finished { parent, group: view, join, members, typed: PhantomData })
 }

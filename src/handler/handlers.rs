@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::middleware::{Layer, Middleware};
 use super::{Finished, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, create};
-use crate::client::{JobKind, Members};
+use crate::client::{JobKind, JoinKind, Members, ParentKind};
 
 /// The handlers of a node, one per kind.
 ///
@@ -40,7 +40,7 @@ impl Handlers {
     }
 
     /// Adds a handler without options: short for `add(handler::<K>(run))`, see [`handler`](fn@super::handler()).
-    pub fn kind<K: JobKind>(self, run: impl HandlerFn<K>) -> Self {
+    pub fn kind<K: JobKind>(self, run: impl HandlerFn<K::Payload, K::Result>) -> Self {
         self.add(create::handler::<K>(run))
     }
 
@@ -58,8 +58,20 @@ impl Handlers {
         self.add(create::job(kind, run))
     }
 
-    /// Adds a handler without options: short for `add(handler::join(kind, run))`, see [`join`](super::join).
-    pub fn join<R, Fut>(
+    /// Adds a handler without options: short for `add(handler::join::<K>(run))`, see [`join`](super::join).
+    pub fn join<K: JoinKind>(self, run: impl HandlerFn<Members<K>, K::Joined>) -> Self {
+        self.add(create::join::<K>(run))
+    }
+
+    /// Adds a handler without options: short for `add(handler::finished::<K>(run))`, see
+    /// [`finished`](super::finished).
+    pub fn finished<K: ParentKind>(self, run: impl HandlerFn<Finished<K, K::SubJob>, K::Finished>) -> Self {
+        self.add(create::finished::<K>(run))
+    }
+
+    /// Adds a handler without options: short for `add(handler::join_job(kind, run))`, see
+    /// [`join_job`](super::join_job).
+    pub fn join_job<R, Fut>(
         self,
         kind: &str,
         run: impl Fn(JobContext, Members) -> Fut + Send + Sync + 'static,
@@ -68,12 +80,12 @@ impl Handlers {
         R: Serialize,
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
-        self.add(create::join(kind, run))
+        self.add(create::join_job(kind, run))
     }
 
-    /// Adds a handler without options: short for `add(handler::finished(kind, run))`, see
-    /// [`finished`](super::finished).
-    pub fn finished<R, Fut>(
+    /// Adds a handler without options: short for `add(handler::finished_job(kind, run))`, see
+    /// [`finished_job`](super::finished_job).
+    pub fn finished_job<R, Fut>(
         self,
         kind: &str,
         run: impl Fn(JobContext, Finished) -> Fut + Send + Sync + 'static,
@@ -82,7 +94,7 @@ impl Handlers {
         R: Serialize,
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
-        self.add(create::finished(kind, run))
+        self.add(create::finished_job(kind, run))
     }
 
     /// Puts middleware around all handlers of this set, including those that are added later. The first middleware is

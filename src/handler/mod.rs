@@ -42,8 +42,8 @@
 //! | a type that implements [`Handler`] | [`handler::from_impl::<K>(value)`](from_impl) |
 //! | a kind that is given by its name | [`handler::job("sum", f)`](job), [`handler::blocking_job`](blocking_job) |
 //! | payloads and results that are not JSON | [`handler::raw("sum", f)`](raw), [`handler::blocking_raw`](blocking_raw) |
-//! | the join of a group | [`handler::join("sum", f)`](join) |
-//! | the end of a job with sub-jobs | [`handler::finished("sum", f)`](finished) |
+//! | the join of a group | [`handler::join::<K>(f)`](join), [`handler::join_job("sum", f)`](join_job) |
+//! | the end of a job with sub-jobs | [`handler::finished::<K>(f)`](finished), [`handler::finished_job("sum", f)`](finished_job) |
 //! | any of these with a shared state, such as a connection pool | [`handler::with_state(state)`](with_state) |
 //! | code around handlers, for logs, metrics or checks | [`middleware`], [`Handlers::layer`] |
 //!
@@ -71,7 +71,10 @@ mod sub_jobs;
 pub use bellwether_host::worker::{HandlerError, HandlerResult, RegistryError};
 
 pub use context::JobContext;
-pub use create::{blocking, blocking_job, blocking_raw, finished, from_impl, handler, job, join, raw};
+pub use create::{
+    blocking, blocking_job, blocking_raw, finished, finished_job, from_impl, handler, job, join, join_job,
+    raw,
+};
 pub use function::{Handler, HandlerFn, StateHandlerFn};
 pub use group_end::Finished;
 pub use handlers::Handlers;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Finished, HandlerError, HandlerResult, JobContext, KindHandler, StateHandlerFn, create};
-use crate::client::{JobKind, Members};
+use crate::client::{JobKind, JoinKind, Members, ParentKind};
 
 /// Creates handlers whose first argument is a state, for example a connection pool. Each attempt gets a clone of it, so
 /// put a state that is expensive to clone into an [`Arc`](std::sync::Arc).
@@ -37,7 +37,7 @@ pub struct WithState<S>(S);
 
 impl<S: Clone + Send + Sync + 'static> WithState<S> {
     /// Like [`handler`](fn@super::handler()).
-    pub fn kind<K: JobKind>(&self, run: impl StateHandlerFn<S, K>) -> KindHandler {
+    pub fn kind<K: JobKind>(&self, run: impl StateHandlerFn<S, K::Payload, K::Result>) -> KindHandler {
         let Self(state) = self.clone();
         create::handler::<K>(move |context, payload| run(state.clone(), context, payload))
     }
@@ -80,7 +80,22 @@ impl<S: Clone + Send + Sync + 'static> WithState<S> {
     }
 
     /// Like [`join`](super::join).
-    pub fn join<R, Fut>(
+    pub fn join<K: JoinKind>(&self, run: impl StateHandlerFn<S, Members<K>, K::Joined>) -> KindHandler {
+        let Self(state) = self.clone();
+        create::join::<K>(move |context, members| run(state.clone(), context, members))
+    }
+
+    /// Like [`finished`](super::finished).
+    pub fn finished<K: ParentKind>(
+        &self,
+        run: impl StateHandlerFn<S, Finished<K, K::SubJob>, K::Finished>,
+    ) -> KindHandler {
+        let Self(state) = self.clone();
+        create::finished::<K>(move |context, finished| run(state.clone(), context, finished))
+    }
+
+    /// Like [`join_job`](super::join_job).
+    pub fn join_job<R, Fut>(
         &self,
         kind: &str,
         run: impl Fn(S, JobContext, Members) -> Fut + Send + Sync + 'static,
@@ -90,11 +105,11 @@ impl<S: Clone + Send + Sync + 'static> WithState<S> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
         let Self(state) = self.clone();
-        create::join(kind, move |context, members| run(state.clone(), context, members))
+        create::join_job(kind, move |context, members| run(state.clone(), context, members))
     }
 
-    /// Like [`finished`](super::finished).
-    pub fn finished<R, Fut>(
+    /// Like [`finished_job`](super::finished_job).
+    pub fn finished_job<R, Fut>(
         &self,
         kind: &str,
         run: impl Fn(S, JobContext, Finished) -> Fut + Send + Sync + 'static,
@@ -104,7 +119,7 @@ impl<S: Clone + Send + Sync + 'static> WithState<S> {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
         let Self(state) = self.clone();
-        create::finished(kind, move |context, finished| run(state.clone(), context, finished))
+        create::finished_job(kind, move |context, finished| run(state.clone(), context, finished))
     }
 
     /// Like [`raw`](super::raw).

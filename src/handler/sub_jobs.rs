@@ -4,14 +4,14 @@ use bellwether_core::group::{GroupError, finished_kind};
 use bellwether_core::remedy::ErrorClass;
 
 use super::JobContext;
-use crate::client::{Attempt, ConnectError, Error, Group, GroupHandle};
+use crate::client::{AnyKind, Attempt, ConnectError, Error, Group, GroupHandle, JobKind, Untyped};
 
 /// A builder for the group of a running job's sub-jobs. The total is optional: by default it is the number of members
 /// that were submitted when the handler returns.
 #[derive(Debug)]
-pub struct SubJobs {
+pub struct SubJobs<K = Untyped> {
     context: JobContext,
-    group: Result<Group, GroupError>,
+    group: Result<Group<K>, GroupError>,
 }
 
 /// A job cannot have sub-jobs.
@@ -50,17 +50,25 @@ impl From<GroupError> for SubJobsError {
 }
 
 impl JobContext {
-    /// Returns a builder for the group of this job's sub-jobs, of `kind`. Each job has at most one such group.
+    /// Returns a builder for the group of this job's sub-jobs, of kind `K`. Each job has at most one such group.
     ///
     /// The group is done only after this job has ended: a handler that waits for the group waits forever.
     #[must_use]
-    pub fn sub_jobs(&self, kind: impl AsRef<str>) -> SubJobs {
-        // Its id is derived from the job's, once the record is read.
-        SubJobs { context: self.clone(), group: Group::new(kind, "sub-jobs") }
+    pub fn sub_jobs<K: JobKind>(&self) -> SubJobs<K> {
+        SubJobs { context: self.clone(), group: K::group(NAME) }
+    }
+
+    /// Like [`JobContext::sub_jobs`], of a kind that is given by its name.
+    #[must_use]
+    pub fn sub_jobs_of(&self, kind: impl AsRef<str>) -> SubJobs {
+        SubJobs { context: self.clone(), group: Group::new(kind, NAME) }
     }
 }
 
-impl SubJobs {
+/// Stands for the group's id, which is derived from the job's once the record is read.
+const NAME: &str = "sub-jobs";
+
+impl<K: AnyKind> SubJobs<K> {
     /// See [`Group::total`].
     #[must_use]
     pub fn total(self, total: u32) -> Self {
@@ -90,9 +98,9 @@ impl SubJobs {
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back, for up to a minute.
-    pub async fn open(self) -> Result<GroupHandle, SubJobsError> {
+    pub async fn open(self) -> Result<GroupHandle<K>, SubJobsError> {
         let Self { context, group } = self;
-        let Group { id, mut record } = group?;
+        let mut group = group?;
         let node = context.node().ok_or(SubJobsError::Detached)?;
         let client = node.get().await?;
         let attempt = Attempt {
@@ -104,7 +112,7 @@ impl SubJobs {
             worker: context.worker(),
             finish: finished_kind(context.kind()).is_ok_and(|kind| node.handles(&kind)),
         };
-        record.trace = context.trace_context().copied();
-        Ok(client.sub_group(&attempt, Group { id, record }).await?)
+        group.record.trace = context.trace_context().copied();
+        Ok(client.sub_group(&attempt, group).await?)
     }
 }

@@ -36,7 +36,7 @@ async fn a_typed_job_returns_its_typed_result() {
     hand.assign(dead.id(), worker).await;
     hand.close(dead.id(), worker, Ending::Failed("boom".into())).await;
     let error = dead.result(SOON).await.unwrap_err().to_string();
-    assert!(error.ends_with("ended without a result: dead: boom"), "{error}");
+    assert!(error.ends_with("has no result: dead: boom"), "{error}");
 }
 
 #[tokio::test]

@@ -8,3 +8,4 @@ mod rules;
 mod stage;
 mod stopped;
 mod trace;
+mod typed;

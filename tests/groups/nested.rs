@@ -1,40 +1,56 @@
 //! Sub-jobs of sub-jobs.
 
 use bellwether::handler::with_state;
-use bellwether::{Group, Handlers, Job};
-use serde_json::json;
+use bellwether::{Handlers, JobKind, JoinKind, ParentKind};
 
-use crate::stage::{Runs, cluster, done, result, sub_jobs};
+use crate::stage::{Runs, SOON, cluster, done, sub_jobs};
 
 const LEVELS: u32 = 3;
 const CHILDREN: u32 = 2;
+
+struct Tree;
+
+impl JobKind for Tree {
+    const NAME: &'static str = "tree";
+    type Payload = u32;
+    type Result = u32;
+}
+
+impl JoinKind for Tree {
+    type Joined = u32;
+}
+
+impl ParentKind for Tree {
+    type SubJob = Self;
+    type Finished = u32;
+}
 
 /// A node of a tree with two children, three levels deep. Each level's finished handler runs after all levels below.
 fn tree(runs: &Runs) -> Handlers {
     let runs = with_state(runs.clone());
     Handlers::new()
-        .add(runs.job("tree", |runs, context, level: u32| async move {
+        .add(runs.kind::<Tree>(|runs, context, level| async move {
             if level > 0 {
-                let group = context.sub_jobs("tree").open().await?;
+                let group = context.sub_jobs::<Tree>().open().await?;
                 for number in 0..CHILDREN {
-                    group.submit(number, Job::new("tree", &(level - 1))?).await?;
+                    group.submit(number, Tree::job(&(level - 1))?).await?;
                 }
             }
             runs.note(format!("node {level}"));
             Ok(level)
         }))
-        .add(runs.join("tree", |runs, _, mut members| async move {
+        .add(runs.join::<Tree>(|runs, _, mut members| async move {
             let (mut level, mut count) = (0, 0_u32);
             while let Some(member) = members.next().await? {
-                level = member.result::<u32>().unwrap_or_default() + 1;
+                level = member.into_result()? + 1;
                 count += 1;
             }
             runs.note(format!("join {level}"));
             Ok(count)
         }))
-        .add(runs.finished("tree", |runs, _, finished| async move {
-            let level = finished.parent.result.as_ref().map(|level| level.bytes().to_vec());
-            runs.note(format!("finished {}", String::from_utf8(level.unwrap_or_default())?));
+        .add(runs.finished::<Tree>(|runs, _, finished| async move {
+            runs.note(format!("finished {}", finished.parent_result()?));
+            assert_eq!(finished.join_result()?, Some(CHILDREN));
             Ok(finished.group.succeeded)
         }))
 }
@@ -45,11 +61,11 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
     let runs = Runs::default();
     let cluster = cluster(tree(&runs), 2).await;
     let client = cluster.client();
-    client.submit(Job::new("tree", &LEVELS).unwrap().id("root")).await.unwrap();
+    let root = client.submit(Tree::job(&LEVELS).unwrap().id("root")).await.unwrap();
     let group = sub_jobs(client, "root").await;
     let view = done(client, &group).await;
     assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed when the handler ended");
-    assert_eq!(result(client, &format!("tree.finished:@{group}")).await, json!(2));
+    assert_eq!(root.finished_result(SOON).await.unwrap(), CHILDREN);
     for level in 1..=LEVELS {
         let below = CHILDREN.pow(LEVELS - level) as usize;
         assert_eq!(runs.count(&format!("finished {level}")), below, "{:?}", runs.all());
@@ -66,9 +82,9 @@ async fn a_member_with_sub_jobs_ends_after_them() {
     let runs = Runs::default();
     let cluster = cluster(tree(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("tree", "forest").unwrap().total(2)).await.unwrap();
+    let group = client.group(Tree::group("forest").unwrap().total(2)).await.unwrap();
     for number in 0..2 {
-        group.submit(number, Job::new("tree", &1).unwrap()).await.unwrap();
+        group.submit(number, Tree::job(&1).unwrap()).await.unwrap();
     }
     done(client, "forest").await;
     assert_eq!(runs.count("finished 1"), 2);

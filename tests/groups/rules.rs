@@ -1,7 +1,7 @@
 //! Which members a group accepts and refuses, and that its join runs once.
 
 use bellwether::client::{Error, GroupError, GroupStage, MemberEnd, Retried, SubmitError};
-use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId};
+use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, JobKind, JoinKind};
 use bellwether_testkit::{eventually, namespace};
 use futures::future::try_join_all;
 use serde_json::json;
@@ -81,7 +81,7 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
     let told = |error: SubmitError| error.to_string();
     assert_eq!(
         told(group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap_err()),
-        "group g has members of kind double, not sum: use one group per kind"
+        "group g has members of kind double, not sum: a group has one kind"
     );
     assert_eq!(
         told(group.submit(1, member(1).id("mine")).await.unwrap_err()),
@@ -159,18 +159,31 @@ async fn outdated_and_current_handles_of_one_group_submit_together() {
     client.close().await;
 }
 
+/// Returns its payload, except that zero fails in the first generation.
+struct Fragile;
+
+impl JobKind for Fragile {
+    const NAME: &'static str = "fragile";
+    type Payload = u64;
+    type Result = u64;
+}
+
+impl JoinKind for Fragile {
+    type Joined = (u64, u64);
+}
+
 /// S7: a mark that was removed by a retry is not counted.
 #[tokio::test]
 async fn an_open_group_waits_again_for_a_retried_dead_member() {
     let handlers = Handlers::new()
-        .job("fragile", |context, n: u64| async move {
+        .kind::<Fragile>(|context, n| async move {
             if n == 0 && context.generation() == 1 { Err(HandlerError::new("broken")) } else { Ok(n) }
         })
-        .join("fragile", |_, members| async move { sum(members).await });
+        .join::<Fragile>(|_, members| async move { sum(members).await });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("fragile", "g").unwrap().total(2)).await.unwrap();
-    let fragile = |n: u64| Job::new("fragile", &n).unwrap().max_attempts(1);
+    let group = client.group(Fragile::group("g").unwrap().total(2)).await.unwrap();
+    let fragile = |n: u64| Fragile::job(&n).unwrap().max_attempts(1);
     let dead = group.submit(0, fragile(0)).await.unwrap();
     dead.wait(SOON).await.unwrap();
     assert_eq!(group.view().await.unwrap().dead, 1);
@@ -179,7 +192,7 @@ async fn an_open_group_waits_again_for_a_retried_dead_member() {
     let view = group.view().await.unwrap();
     assert_eq!((view.dead, view.succeeded, view.stage), (0, 1, GroupStage::Open));
     group.submit(1, fragile(5)).await.unwrap();
-    assert_eq!(result(client, "fragile.join:@g").await, json!([2, 5]));
+    assert_eq!(group.join_result(SOON).await.unwrap(), (2, 5));
     cluster.stop().await.unwrap();
 }
 
@@ -189,7 +202,7 @@ async fn a_member_retried_after_the_join_does_not_affect_the_group() {
         .job("fragile", |context, (): ()| async move {
             if context.generation() == 1 { Err(HandlerError::new("broken")) } else { Ok(7_u64) }
         })
-        .join("fragile", |_, mut members| async move {
+        .join_job("fragile", |_, mut members| async move {
             let member = members.next().await?.ok_or(HandlerError::new("no member"))?;
             Ok(format!("{:?}", member.end == MemberEnd::Dead("broken".to_owned())))
         });

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{GroupView, Members};
+use bellwether::client::{GroupView, MemberEnd, Members};
 use bellwether::handler::with_state;
 use bellwether::testing::Cluster;
-use bellwether::{Client, GroupId, HandlerError, Handlers, JobId};
+use bellwether::{Client, GroupId, HandlerError, Handlers, JobId, JobKind, JoinKind};
 use bellwether_testkit::{eventually, eventually_some};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -40,15 +40,28 @@ impl Runs {
     }
 }
 
+/// Doubles a number. Its groups count and add the results.
+pub(crate) struct Double;
+
+impl JobKind for Double {
+    const NAME: &'static str = "double";
+    type Payload = u64;
+    type Result = u64;
+}
+
+impl JoinKind for Double {
+    type Joined = (u64, u64);
+}
+
 /// Handlers that double a number.
 pub(crate) fn doubling(runs: &Runs) -> Handlers {
     let runs = with_state(runs.clone());
     Handlers::new()
-        .add(runs.job("double", |runs, context, n: u64| async move {
+        .add(runs.kind::<Double>(|runs, context, n| async move {
             runs.note(context.job().to_string());
             Ok(2 * n)
         }))
-        .add(runs.join("double", |runs, context, members| async move {
+        .add(runs.join::<Double>(|runs, context, members| async move {
             let summed = sum(members).await?;
             runs.note(context.job().to_string());
             Ok(summed)
@@ -56,12 +69,20 @@ pub(crate) fn doubling(runs: &Runs) -> Handlers {
 }
 
 /// Returns how many members succeeded, and the sum of their results.
-pub(crate) async fn sum(mut members: Members) -> Result<(u64, u64), HandlerError> {
+pub(crate) async fn sum<K: JobKind<Result = u64>>(
+    mut members: Members<K>,
+) -> Result<(u64, u64), HandlerError> {
     let (mut count, mut sum) = (0, 0);
     while let Some(member) = members.next().await? {
-        if let Some(result) = member.result::<u64>() {
-            count += 1;
-            sum += result;
+        match member.end {
+            MemberEnd::Succeeded(result) => {
+                count += 1;
+                sum += result;
+            }
+            MemberEnd::Cancelled | MemberEnd::Dead(_) | MemberEnd::Open => {}
+            MemberEnd::Undecodable(_) | MemberEnd::Unreadable(_) => {
+                member.into_result()?;
+            }
         }
     }
     Ok((count, sum))

@@ -23,7 +23,7 @@ fn moody(runs: &Runs) -> Handlers {
                 _ => Ok(()),
             }
         })
-        .add(with_state(runs.clone()).join("moody", |runs, _, mut members| async move {
+        .add(with_state(runs.clone()).join_job("moody", |runs, _, mut members| async move {
             let mut ended = 0;
             while let Some(member) = members.next().await? {
                 ended += u32::from(member.succeeded());
@@ -100,13 +100,13 @@ async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
     let runs = Runs::default();
     let handlers = moody(&runs)
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs("moody").open().await?;
+            let group = context.sub_jobs_of("moody").open().await?;
             for number in 0..3 {
                 group.submit(number, mood("stays")).await?;
             }
             Err::<(), _>(HandlerError::new("planned failure"))
         })
-        .add(with_state(runs.clone()).finished("parent", |runs, _, finished| async move {
+        .add(with_state(runs.clone()).finished_job("parent", |runs, _, finished| async move {
             runs.note("finished");
             Ok((finished.parent.state, finished.group.cancelled))
         }));
@@ -130,11 +130,11 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
             if !ends {
                 return Err(HandlerError::new("broken"));
             }
-            let group = context.sub_jobs("moody").without_join().open().await?;
+            let group = context.sub_jobs_of("moody").without_join().open().await?;
             group.submit(0, mood("stays")).await?;
             Ok(())
         })
-        .join("parent", |_, _| async { Ok(()) });
+        .join_job("parent", |_, _| async { Ok(()) });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
     let group = client.group(Group::new("parent", "outer").unwrap().total(2).fail_fast()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
 async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
-        let group = context.sub_jobs("moody").open().await?;
+        let group = context.sub_jobs_of("moody").open().await?;
         group.submit(0, mood("stays")).await?;
         Ok(())
     });
@@ -182,7 +182,7 @@ async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
 async fn each_generation_of_a_parent_has_its_own_sub_jobs() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
-        let group = context.sub_jobs("moody").open().await?;
+        let group = context.sub_jobs_of("moody").open().await?;
         group.submit(0, mood("well")).await?;
         Err::<(), _>(HandlerError::new("broken"))
     });
@@ -205,7 +205,7 @@ async fn each_generation_of_a_parent_has_its_own_sub_jobs() {
 async fn a_member_with_sub_jobs_is_not_retried_before_they_are_done() {
     let runs = Runs::default();
     let handlers = moody(&runs).job("parent", |context, (): ()| async move {
-        let group = context.sub_jobs("moody").without_join().open().await?;
+        let group = context.sub_jobs_of("moody").without_join().open().await?;
         group.submit(0, mood("stays")).await?;
         Err::<(), _>(HandlerError::new("broken"))
     });

@@ -39,10 +39,10 @@ async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
             if context.attempt() == 1 {
                 return Err(HandlerError::new(format!("attempt 1 saw {saw:?}")));
             }
-            context.sub_jobs("double").open().await?.submit(0, Job::new("double", &1)?).await?;
+            context.sub_jobs_of("double").open().await?.submit(0, Job::new("double", &1)?).await?;
             Ok(saw)
         })
-        .finished("parent", |_, _| async move { Ok(()) });
+        .finished_job("parent", |_, _| async move { Ok(()) });
     let cluster = cluster(Handlers::new().and(handlers), 1).await;
     let client = cluster.client();
     let again = std::time::Duration::from_millis(1);

@@ -4,14 +4,16 @@
 //! that is left to the caller.
 
 mod call;
+mod result;
 mod submit;
 mod unavailable;
 mod wait;
 
 pub use call::{Error, Subject};
+pub use result::ResultError;
 pub use submit::SubmitError;
 pub use unavailable::{ConnectError, Unavailable};
-pub use wait::{ResultError, WaitError};
+pub use wait::WaitError;
 
 #[cfg(test)]
 mod tests;

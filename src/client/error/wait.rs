@@ -1,4 +1,4 @@
-//! The errors of a wait for a job's end or result.
+//! The errors of a wait for the end of a job.
 
 use std::time::Duration;
 
@@ -47,37 +47,4 @@ impl WaitError {
     }
 }
 
-/// There is no typed result.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResultError {
-    /// The job has not ended, or could not be read.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-    /// The job ended without a result.
-    #[error("job {} ended without a result: {}", .0.id, .0.status())]
-    Ended(Box<JobView>),
-    /// The result has another type.
-    #[error("the result of job {id} is not of the expected type")]
-    Type {
-        /// The job.
-        id: JobId,
-        /// The decoding error.
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-impl ResultError {
-    /// Returns the class of the error.
-    #[must_use]
-    pub fn class(&self) -> ErrorClass {
-        match self {
-            Self::Wait(error) => error.class(),
-            Self::Ended(_) => ErrorClass::Failed,
-            Self::Type { .. } => ErrorClass::Invalid,
-        }
-    }
-}
-
-bellwether_core::impl_remedy!(WaitError, ResultError);
+bellwether_core::impl_remedy!(WaitError);

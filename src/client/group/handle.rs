@@ -1,6 +1,7 @@
 //! A handle on an existing group: submits members and seals the group.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,24 +16,34 @@ use super::known::{Entrant, Known};
 use super::{GroupView, GroupWaitError, Members, TRIES, view};
 use crate::client::Client;
 use crate::client::error::{Error, Subject, SubmitError};
-use crate::client::job::Job;
+use crate::client::job::{AnyKind, Job, Untyped};
 use crate::client::session::{Deadline, Written};
 use crate::client::submit::{JobHandle, MANY_UNDER_WAY};
 
-/// A handle on an existing group. Cheap to clone.
-#[derive(Clone)]
-pub struct GroupHandle {
-    pub(super) client: Client,
+/// A handle on an existing group. Cheap to clone. `K` is the [`JobKind`](crate::JobKind) of its members, or [`Untyped`].
+pub struct GroupHandle<K = Untyped> {
+    pub(in crate::client) client: Client,
     pub(super) known: Arc<Known>,
+    typed: PhantomData<fn() -> K>,
 }
 
-impl fmt::Debug for GroupHandle {
+impl<K> Clone for GroupHandle<K> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), known: Arc::clone(&self.known), typed: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for GroupHandle<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("GroupHandle").field(&self.known.id).finish()
     }
 }
 
-impl GroupHandle {
+impl<K: AnyKind> GroupHandle<K> {
+    pub(super) fn new(client: Client, known: Known) -> Self {
+        Self { client, known: Arc::new(known), typed: PhantomData }
+    }
+
     /// Returns its id.
     #[must_use]
     pub fn id(&self) -> &GroupId {
@@ -49,7 +60,7 @@ impl GroupHandle {
     ///
     /// # Cancellation, ordering, connection loss
     /// Like [`Client::submit`].
-    pub async fn submit<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
+    pub async fn submit(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let entrant = Entrant { known: Arc::clone(&self.known), number };
         let (id, membership) = self.admit(number, &job)?;
         self.client.submit_member(job, id, membership, entrant).await
@@ -60,7 +71,7 @@ impl GroupHandle {
     ///
     /// # Errors
     /// Those of [`GroupHandle::submit`], and [`SubmitError::Client`] if the group cannot be sealed.
-    pub async fn submit_last<K>(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
+    pub async fn submit_last(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         self.admit(number, &job)?;
         job.check_at(self.client.0.session.wall())?;
         // Seals first, so that an invalid total is reported before anything is written.
@@ -72,7 +83,7 @@ impl GroupHandle {
     ///
     /// # Cancellation
     /// Dropping the stream drops the members that were not sent. Submitting all of them again is safe.
-    pub fn submit_stream<K>(
+    pub fn submit_stream(
         &self,
         members: impl IntoIterator<Item = (u32, Job<K>)>,
     ) -> impl Stream<Item = Result<JobHandle<K>, SubmitError>> {
@@ -84,7 +95,7 @@ impl GroupHandle {
     ///
     /// # Errors
     /// The first error. Later members may have been accepted.
-    pub async fn submit_all<K>(&self, jobs: impl IntoIterator<Item = Job<K>>) -> Result<u32, SubmitError> {
+    pub async fn submit_all(&self, jobs: impl IntoIterator<Item = Job<K>>) -> Result<u32, SubmitError> {
         let mut count = 0;
         let mut answers = std::pin::pin!(self.submit_stream((0..).zip(jobs)));
         while let Some(answer) = answers.next().await {
@@ -157,12 +168,12 @@ impl GroupHandle {
 
     /// Returns a reader of the members: see [`Client::group_members`].
     #[must_use]
-    pub fn members(&self) -> Members {
+    pub fn members(&self) -> Members<K> {
         self.client.group_members(&self.known.id)
     }
 
     /// Returns the member's id and membership, if the job can be a member.
-    fn admit<K>(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), GroupError> {
+    fn admit(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), GroupError> {
         let group = self.known.id.clone();
         let (record, _) = self.known.look();
         if *job.kind() != record.kind {

@@ -3,37 +3,42 @@
 //! Memory is bounded by the numbers of one chunk (4,096) and one page of records (100), however large the group is.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::marker::PhantomData;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::group::{End, GroupError};
 use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::{path, wire};
-use serde::de::DeserializeOwned;
 
 use super::super::Client;
 use super::super::error::Error;
+use super::super::job::{AnyKind, Untyped};
 use super::super::purge::Ended;
-use super::decode;
 use super::view::numbers;
+use super::{check_kind, decode};
 
-/// A member of a group as read at one moment.
+/// A member of a group as read at one moment. `R` is the type of its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Member {
+pub struct Member<R = Payload> {
     /// Its number.
     pub number: u32,
     /// Its id.
     pub id: JobId,
     /// How it ended, or that it has not ended.
-    pub end: MemberEnd,
+    pub end: MemberEnd<R>,
+    stored: Option<Payload>,
 }
 
 /// How a member ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemberEnd {
+pub enum MemberEnd<R = Payload> {
     /// It succeeded with this result.
-    Succeeded(Payload),
+    Succeeded(R),
+    /// It succeeded, but its result is not of its kind's type. Contains the decoding error. See [`Member::stored`].
+    Undecodable(String),
     /// A client cancelled it.
     Cancelled,
     /// It is dead, with this last error: it reached the limit of failures or losses, or could never succeed.
@@ -44,39 +49,102 @@ pub enum MemberEnd {
     Unreadable(Option<Ended>),
 }
 
-impl Member {
-    /// Decodes its result from JSON; `None` if it has none, or one of another type.
+/// A member has no result of its kind's type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("member {number} of the group has no result: job {id} {reason}")]
+#[non_exhaustive]
+pub struct MemberError {
+    /// The member's number.
+    pub number: u32,
+    /// Its id.
+    pub id: JobId,
+    /// How it ended.
+    pub reason: String,
+}
+
+impl<R> Member<R> {
+    /// Returns its result.
+    ///
+    /// # Errors
+    /// [`MemberError`] if it did not succeed, or its result is not of its kind's type.
+    pub fn into_result(self) -> Result<R, MemberError> {
+        let reason = match self.end {
+            MemberEnd::Succeeded(result) => return Ok(result),
+            MemberEnd::Undecodable(error) => format!("has a result of another type: {error}"),
+            MemberEnd::Cancelled => "was cancelled".to_owned(),
+            MemberEnd::Dead(error) => format!("is dead: {error}"),
+            MemberEnd::Open => "has not ended".to_owned(),
+            MemberEnd::Unreadable(_) => "has no readable record".to_owned(),
+        };
+        Err(MemberError { number: self.number, id: self.id, reason })
+    }
+
+    /// Returns the stored bytes of its result, whatever their type; `None` if it did not succeed.
     #[must_use]
-    pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
-        match &self.end {
-            MemberEnd::Succeeded(result) => serde_json::from_slice(result.bytes()).ok(),
-            MemberEnd::Cancelled | MemberEnd::Dead(_) | MemberEnd::Open | MemberEnd::Unreadable(_) => None,
-        }
+    pub fn stored(&self) -> Option<&Payload> {
+        self.stored.as_ref()
     }
 
     /// Whether it succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
-        matches!(self.end, MemberEnd::Succeeded(_))
+        matches!(self.end, MemberEnd::Succeeded(_) | MemberEnd::Undecodable(_))
     }
 }
 
-/// A reader of a group's members; see [`Client::group_members`].
-#[derive(Debug)]
-pub struct Members {
+impl Member {
+    fn new(number: u32, id: JobId, end: MemberEnd) -> Self {
+        let stored = match &end {
+            MemberEnd::Succeeded(result) => Some(result.clone()),
+            MemberEnd::Undecodable(_)
+            | MemberEnd::Cancelled
+            | MemberEnd::Dead(_)
+            | MemberEnd::Open
+            | MemberEnd::Unreadable(_) => None,
+        };
+        Self { number, id, end, stored }
+    }
+
+    fn decoded<K: AnyKind>(self) -> Member<K::Output> {
+        let Self { number, id, end, stored } = self;
+        let end = match end {
+            MemberEnd::Succeeded(result) => match K::decode(&result) {
+                Ok(result) => MemberEnd::Succeeded(result),
+                Err(error) => MemberEnd::Undecodable(error.to_string()),
+            },
+            MemberEnd::Undecodable(error) => MemberEnd::Undecodable(error),
+            MemberEnd::Cancelled => MemberEnd::Cancelled,
+            MemberEnd::Dead(error) => MemberEnd::Dead(error),
+            MemberEnd::Open => MemberEnd::Open,
+            MemberEnd::Unreadable(end) => MemberEnd::Unreadable(end),
+        };
+        Member { number, id, end, stored }
+    }
+}
+
+/// A reader of a group's members; see [`Client::group_members`]. `K` is the [`JobKind`](crate::JobKind) of the members,
+/// or [`Untyped`].
+pub struct Members<K = Untyped> {
     client: Client,
     group: GroupId,
     kind: Option<Kind>,
     chunks: VecDeque<u32>,
     numbers: VecDeque<(u32, Option<End>)>,
     page: VecDeque<Member>,
+    typed: PhantomData<fn() -> K>,
+}
+
+impl<K> fmt::Debug for Members<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Members").field(&self.group).finish()
+    }
 }
 
 impl Client {
     /// Reads the members of a group in the order of their numbers, with their ends and results. Nothing is read
-    /// before the first [`Members::next`].
+    /// before the first [`Members::next`]. `K` is the kind of the members, or [`Untyped`] for any kind.
     #[must_use]
-    pub fn group_members(&self, group: &GroupId) -> Members {
+    pub fn group_members<K: AnyKind>(&self, group: &GroupId) -> Members<K> {
         Members {
             client: self.clone(),
             group: group.clone(),
@@ -84,11 +152,12 @@ impl Client {
             chunks: VecDeque::new(),
             numbers: VecDeque::new(),
             page: VecDeque::new(),
+            typed: PhantomData,
         }
     }
 }
 
-impl Members {
+impl<K: AnyKind> Members<K> {
     /// Returns the group.
     #[must_use]
     pub fn group(&self) -> &GroupId {
@@ -98,15 +167,15 @@ impl Members {
     /// Returns the next member; `None` at the end. Members that were never submitted are skipped.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page, or the group was
-    /// removed. The next call continues at the same member.
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page, the group was
+    /// removed, or its members have another kind. The next call continues at the same member.
     ///
     /// # Cancellation
     /// Cancel safe: a dropped call skips no member.
-    pub async fn next(&mut self) -> Result<Option<Member>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Member<K::Output>>, Error> {
         loop {
             if let Some(member) = self.page.pop_front() {
-                return Ok(Some(member));
+                return Ok(Some(member.decoded::<K>()));
             }
             let Some(kind) = self.kind.clone() else {
                 self.begin().await?;
@@ -137,6 +206,7 @@ impl Members {
         let node = self.client.0.session.read(by, |zk| zk.get(path::group(&self.group))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
         let record = decode(&self.group, &node)?;
+        check_kind::<K>(&self.group, &record)?;
         self.chunks = self.client.group_chunks(&self.group, by).await?.into();
         self.kind = Some(record.kind);
         Ok(())
@@ -153,7 +223,7 @@ impl Members {
         self.numbers.drain(..page.len());
         self.page.extend(page.into_iter().zip(ids).zip(nodes).map(|(((number, end), id), node)| {
             let record = node.and_then(|node| wire::decode::<JobRecord>(&node.data).ok());
-            Member { number, id, end: record.map_or(MemberEnd::Unreadable(end.map(Ended::of)), ended) }
+            Member::new(number, id, record.map_or(MemberEnd::Unreadable(end.map(Ended::of)), ended))
         }));
         Ok(())
     }
@@ -166,6 +236,65 @@ fn ended(record: JobRecord) -> MemberEnd {
         JobState::Terminal { verdict: Verdict::Cancelled, .. } => MemberEnd::Cancelled,
         JobState::Terminal { verdict: Verdict::Dead, .. } => {
             MemberEnd::Dead(record.last_error.unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::job::JobKind;
+
+    struct Sum;
+
+    impl JobKind for Sum {
+        const NAME: &'static str = "sum";
+        type Payload = Vec<i64>;
+        type Result = i64;
+    }
+
+    fn member(end: MemberEnd) -> Member {
+        Member::new(7, JobId::new("sum:g:7").unwrap(), end)
+    }
+
+    fn json(text: &str) -> MemberEnd {
+        MemberEnd::Succeeded(Payload::json(text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_typed_member_has_the_decoded_result_and_the_stored_bytes() {
+        let typed = member(json("3")).decoded::<Sum>();
+        assert_eq!(typed.end, MemberEnd::Succeeded(3));
+        assert_eq!(typed.stored().unwrap().bytes(), b"3");
+        assert_eq!(typed.into_result(), Ok(3));
+        let untyped = member(json("3")).decoded::<Untyped>();
+        assert_eq!(untyped.into_result().unwrap().bytes(), b"3");
+    }
+
+    #[test]
+    fn a_result_of_another_type_is_an_end_of_its_own() {
+        let typed = member(json("\"three\"")).decoded::<Sum>();
+        assert!(matches!(&typed.end, MemberEnd::Undecodable(error) if error.contains("expected i64")));
+        assert!(typed.succeeded());
+        assert_eq!(typed.stored().unwrap().bytes(), b"\"three\"");
+        let error = typed.into_result().unwrap_err().to_string();
+        assert!(
+            error.starts_with("member 7 of the group has no result: job sum:g:7 has a result of another")
+        );
+    }
+
+    #[test]
+    fn a_member_without_success_has_no_result_for_its_reason() {
+        let table = [
+            (MemberEnd::Cancelled, "was cancelled"),
+            (MemberEnd::Dead("boom".into()), "is dead: boom"),
+            (MemberEnd::Open, "has not ended"),
+            (MemberEnd::Unreadable(None), "has no readable record"),
+        ];
+        for (end, reason) in table {
+            let typed = member(end).decoded::<Sum>();
+            assert!(!typed.succeeded() && typed.stored().is_none(), "{reason}");
+            assert_eq!(typed.into_result().unwrap_err().reason, reason);
         }
     }
 }

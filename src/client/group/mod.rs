@@ -17,7 +17,7 @@ mod retry;
 mod spawn;
 mod view;
 
-use std::sync::Arc;
+use std::marker::PhantomData;
 
 use bellwether_core::group::{GroupError, GroupRecord};
 use bellwether_core::name::{GroupId, Kind};
@@ -32,22 +32,31 @@ use uuid::Uuid;
 pub use handle::GroupHandle;
 pub(super) use known::{Entrant, Known};
 pub use list::{GroupCursor, GroupPage, GroupRecordView, GroupSummary};
-pub use members::{Member, MemberEnd, Members};
+pub use members::{Member, MemberEnd, MemberError, Members};
 #[doc(hidden)]
 pub use spawn::Attempt;
 pub use view::{GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
 use super::error::{Error, Subject};
+use super::job::{AnyKind, Untyped};
 
 /// Limit of attempts for a group that changes concurrently: its record changes only a few times in its life.
 const TRIES: u32 = 16;
 
-/// A group to create.
-#[derive(Debug, Clone)]
-pub struct Group {
+/// A group to create. `K` is the [`JobKind`](super::JobKind) of its members, or [`Untyped`].
+/// [`JobKind::group`](super::JobKind::group) returns a typed one.
+#[derive(Debug)]
+pub struct Group<K = Untyped> {
     pub(crate) id: GroupId,
     pub(crate) record: GroupRecord,
+    typed: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for Group<K> {
+    fn clone(&self) -> Self {
+        Self { id: self.id.clone(), record: self.record.clone(), typed: PhantomData }
+    }
 }
 
 impl Group {
@@ -58,9 +67,15 @@ impl Group {
     /// Fails if one of them is malformed. If both together are too long, the error is reported when the group is
     /// created.
     pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
+        Self::of(kind, name)
+    }
+}
+
+impl<K> Group<K> {
+    pub(super) fn of(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
         // Token and time are set when the group is created.
         let record = GroupRecord::new(Kind::new(kind)?, Uuid::nil(), WallMillis(0));
-        Ok(Self { id: GroupId::plain(name)?, record })
+        Ok(Self { id: GroupId::plain(name)?, record, typed: PhantomData })
     }
 
     /// Sets how many members the group has. Without it the group waits until it is [sealed](GroupHandle::seal).
@@ -103,36 +118,39 @@ impl Group {
 
 impl Client {
     /// Creates a group, or finds an existing one with the same rules. The total may be set at any time, once.
+    ///
     /// # Errors
     /// [`Error::Group`]: a name, number or bound is invalid, or the existing group has other rules or another total.
     /// Then nothing was written.
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back.
-    pub async fn group(&self, group: Group) -> Result<GroupHandle, Error> {
-        let Group { id, mut record } = group;
+    pub async fn group<K: AnyKind>(&self, group: Group<K>) -> Result<GroupHandle<K>, Error> {
+        let Group { id, mut record, typed: _ } = group;
         record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
         self.open_group(id, record, None).await
     }
 
-    /// Returns a handle on an existing group.
+    /// Returns a handle on an existing group. `K` is the kind of its members, or [`Untyped`] for any kind.
     ///
     /// # Errors
-    /// [`GroupError::Absent`], [`Error::GroupUnreadable`], or no answer within the client's deadline.
-    pub async fn existing_group(&self, id: &GroupId) -> Result<GroupHandle, Error> {
+    /// [`GroupError::Absent`], [`GroupError::Kind`] if its members have another kind, [`Error::GroupUnreadable`], or
+    /// no answer within the client's deadline.
+    pub async fn existing_group<K: AnyKind>(&self, id: &GroupId) -> Result<GroupHandle<K>, Error> {
         let node = self.0.session.read(self.by(), |zk| zk.get(path::group(id))).await?;
         let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
-        let known = Known::new(id.clone(), decode(id, &node)?, node.version);
-        Ok(GroupHandle { client: self.clone(), known: Arc::new(known) })
+        let record = decode(id, &node)?;
+        check_kind::<K>(id, &record)?;
+        Ok(GroupHandle::new(self.clone(), Known::new(id.clone(), record, node.version)))
     }
 
     /// Creates the group unless it exists; with `parent`, as the group of that job's sub-jobs.
-    async fn open_group(
+    async fn open_group<K: AnyKind>(
         &self,
         id: GroupId,
         record: GroupRecord,
         parent: Option<&Attempt>,
-    ) -> Result<GroupHandle, Error> {
+    ) -> Result<GroupHandle<K>, Error> {
         let (token, created_at) = (self.0.session.uuid(), self.0.session.wall());
         let record = GroupRecord { token, created_at, ..record };
         record.check(&id)?;
@@ -152,10 +170,7 @@ impl Client {
             if let Some(parent) = parent {
                 self.make_sure_spawned(parent, by).await?;
             }
-            let handle = GroupHandle {
-                client: self.clone(),
-                known: Arc::new(Known::new(id.clone(), there, node.version)),
-            };
+            let handle = GroupHandle::new(self.clone(), Known::new(id.clone(), there, node.version));
             if let Some(total) = record.total {
                 handle.seal(total).await?;
             }
@@ -167,6 +182,17 @@ impl Client {
 
 pub(super) fn decode(id: &GroupId, node: &Node) -> Result<GroupRecord, Error> {
     wire::decode(&node.data).map_err(|reason| Error::GroupUnreadable { group: id.clone(), reason })
+}
+
+/// Checks that the members of an existing group are jobs of `K`.
+fn check_kind<K: AnyKind>(id: &GroupId, record: &GroupRecord) -> Result<(), GroupError> {
+    match K::KIND {
+        Some(name) if name != record.kind.as_str() => {
+            let (group, there, given) = (id.clone(), record.kind.clone(), Kind::new(name)?);
+            Err(GroupError::Kind { group, there, given })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Checks that the existing group has the requested rules. The total is checked separately.

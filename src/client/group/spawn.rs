@@ -13,6 +13,7 @@ use bellwether_core::{path, wire};
 
 use super::super::Client;
 use super::super::error::{Error, Subject};
+use super::super::job::AnyKind;
 use super::super::session::Deadline;
 use super::{Group, GroupHandle, TRIES, decode};
 
@@ -43,7 +44,11 @@ impl Client {
     /// # Errors
     /// Those of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime.
     #[doc(hidden)]
-    pub async fn sub_group(&self, attempt: &Attempt, group: Group) -> Result<GroupHandle, Error> {
+    pub async fn sub_group<K: AnyKind>(
+        &self,
+        attempt: &Attempt,
+        group: Group<K>,
+    ) -> Result<GroupHandle<K>, Error> {
         let (id, parent) = self.parent(attempt).await?;
         let record = GroupRecord { parent: Some(parent), ..group.record };
         self.open_group(id, record, Some(attempt)).await

@@ -211,8 +211,26 @@ impl Client {
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
+        self.wait_stage(id, within, |stage| matches!(stage, Stage::Done { .. })).await
+    }
+
+    /// Waits until the members and the join of a group have ended.
+    pub(in crate::client) async fn wait_joined(
+        &self,
+        id: &GroupId,
+        within: Duration,
+    ) -> Result<GroupView, GroupWaitError> {
+        self.wait_stage(id, within, |stage| matches!(stage, Stage::Finishing | Stage::Done { .. })).await
+    }
+
+    async fn wait_stage(
+        &self,
+        id: &GroupId,
+        within: Duration,
+        reached: impl Fn(Stage) -> bool,
+    ) -> Result<GroupView, GroupWaitError> {
         let by = self.0.session.by(within);
-        match self.until_done(id, by).await {
+        match self.until_stage(id, by, reached).await {
             Ok(view) => Ok(view),
             Err(Error::Unavailable(Unavailable::NotInTime { served: true, .. })) => {
                 let last = self.group_by(id, self.0.session.by(LAST_LOOK)).await;
@@ -223,13 +241,15 @@ impl Client {
         }
     }
 
-    async fn until_done(&self, id: &GroupId, by: Deadline) -> Result<GroupView, Error> {
+    async fn until_stage(
+        &self,
+        id: &GroupId,
+        by: Deadline,
+        reached: impl Fn(Stage) -> bool,
+    ) -> Result<GroupView, Error> {
         let absent = || Error::Group(GroupError::Absent { group: id.clone() });
-        let done = |node: &Node| {
-            let stage = decode(id, node)?.stage;
-            Ok(matches!(stage, Stage::Done { .. }).then_some(()))
-        };
-        self.until(&path::group(id), by, absent, done).await?;
+        let reached = |node: &Node| Ok(reached(decode(id, node)?.stage).then_some(()));
+        self.until(&path::group(id), by, absent, reached).await?;
         self.group_by(id, by).await?.ok_or_else(absent)
     }
 

@@ -1,9 +1,12 @@
 //! Job kinds as Rust types.
 
+use bellwether_core::group::GroupError;
+use bellwether_core::job::Payload;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Job, JobError, JobOptions};
+use crate::client::group::Group;
 
 /// A job kind with the types of its payload and result, checked by the compiler.
 ///
@@ -67,8 +70,149 @@ pub trait JobKind: Sized + 'static {
     fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
         Ok(Job::build(Self::NAME, payload)?.options(Self::defaults()))
     }
+
+    /// Returns a group of jobs of this kind. Its members, and the argument of its join, have the types of the kind:
+    ///
+    /// ```
+    /// use bellwether::{Client, JobKind};
+    ///
+    /// struct Sum;
+    ///
+    /// impl JobKind for Sum {
+    ///     const NAME: &'static str = "sum";
+    ///     type Payload = Vec<i64>;
+    ///     type Result = i64;
+    /// }
+    ///
+    /// async fn sums(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let group = client.group(Sum::group("november")?.total(1)).await?;
+    ///     group.submit(0, Sum::job(&vec![1, 2, 3])?).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// A job of another kind does not compile:
+    ///
+    /// ```compile_fail,E0308
+    /// # use bellwether::{Client, Job, JobKind};
+    /// # struct Sum;
+    /// # impl JobKind for Sum {
+    /// #     const NAME: &'static str = "sum";
+    /// #     type Payload = Vec<i64>;
+    /// #     type Result = i64;
+    /// # }
+    /// struct Other;
+    ///
+    /// impl JobKind for Other {
+    ///     const NAME: &'static str = "other";
+    ///     type Payload = Vec<i64>;
+    ///     type Result = i64;
+    /// }
+    ///
+    /// async fn sums(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let group = client.group(Sum::group("november")?.total(1)).await?;
+    ///     group.submit(0, Other::job(&vec![1, 2, 3])?).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Group::new`].
+    fn group(name: impl AsRef<str>) -> Result<Group<Self>, GroupError> {
+        Group::of(Self::NAME, name)
+    }
+}
+
+/// A kind whose groups have a join.
+///
+/// ```
+/// use bellwether::client::Members;
+/// use bellwether::{Handlers, JobKind, JoinKind};
+///
+/// struct Page;
+///
+/// impl JobKind for Page {
+///     const NAME: &'static str = "page";
+///     type Payload = u32;
+///     type Result = u32;
+/// }
+///
+/// impl JoinKind for Page {
+///     type Joined = u32;
+/// }
+///
+/// let handlers = Handlers::new()
+///     .kind::<Page>(|_, lines| async move { Ok(lines) })
+///     .join::<Page>(|_, mut pages| async move {
+///         let mut lines = 0;
+///         while let Some(page) = pages.next().await? {
+///             // The join fails if a page did not succeed.
+///             lines += page.into_result()?;
+///         }
+///         Ok(lines)
+///     });
+/// # assert!(handlers.check().is_ok());
+/// ```
+pub trait JoinKind: JobKind {
+    /// The result of the join, which
+    /// [`GroupHandle::join_result`](crate::client::GroupHandle::join_result) returns.
+    type Joined: Serialize + DeserializeOwned;
+}
+
+/// A kind whose jobs have sub-jobs and a finished handler. See [`handler::finished`](crate::handler::finished).
+pub trait ParentKind: JobKind {
+    /// The kind of the sub-jobs.
+    type SubJob: JobKind;
+    /// The result of the finished handler, which
+    /// [`JobHandle::finished_result`](crate::client::JobHandle::finished_result) returns.
+    type Finished: Serialize + DeserializeOwned;
 }
 
 /// Marks jobs whose kind is not a Rust type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untyped {}
+
+/// A [`JobKind`], or [`Untyped`]. It cannot be implemented in another way.
+pub trait AnyKind: sealed::Sealed + Sized + 'static {
+    /// The result of a job as a client reads it: [`JobKind::Result`], or the stored bytes.
+    type Output;
+
+    /// The name of the kind; `None` for [`Untyped`].
+    #[doc(hidden)]
+    const KIND: Option<&'static str>;
+
+    /// Decodes a stored result.
+    ///
+    /// # Errors
+    /// Fails if the result has another type.
+    #[doc(hidden)]
+    fn decode(result: &Payload) -> Result<Self::Output, serde_json::Error>;
+}
+
+impl<K: JobKind> AnyKind for K {
+    type Output = K::Result;
+
+    const KIND: Option<&'static str> = Some(K::NAME);
+
+    fn decode(result: &Payload) -> Result<K::Result, serde_json::Error> {
+        serde_json::from_slice(result.bytes())
+    }
+}
+
+impl AnyKind for Untyped {
+    type Output = Payload;
+
+    const KIND: Option<&'static str> = None;
+
+    fn decode(result: &Payload) -> Result<Payload, serde_json::Error> {
+        Ok(result.clone())
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl<K: super::JobKind> Sealed for K {}
+
+    impl Sealed for super::Untyped {}
+}

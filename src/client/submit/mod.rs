@@ -32,17 +32,16 @@ use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_host::trace;
 use futures::{Stream, StreamExt, stream};
-use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 pub(super) use batcher::{Inbox, start};
 
 use super::Client;
-use super::error::{ResultError, SubmitError, Unavailable, WaitError};
+use super::error::{SubmitError, Unavailable, WaitError};
 use super::group::Entrant;
-use super::job::{Job, JobKind, Untyped};
-use super::view::{JobView, State};
+use super::job::{Job, Untyped};
+use super::view::JobView;
 use bellwether_core::job::identity::{Accepted, IfExists};
 use send_gate::SendGate;
 
@@ -139,7 +138,7 @@ impl Intent {
 /// A handle on an accepted job.
 #[derive(Debug)]
 pub struct JobHandle<K = Untyped> {
-    client: Client,
+    pub(super) client: Client,
     id: JobId,
     accepted: Accepted,
     typed: PhantomData<fn() -> K>,
@@ -184,24 +183,6 @@ impl JobHandle {
     /// Returns the handle of a job that was created in another way.
     pub(super) fn made(client: Client, id: JobId) -> Self {
         Self { client, id, accepted: Accepted::New, typed: PhantomData }
-    }
-}
-
-impl<K: JobKind> JobHandle<K> {
-    /// Waits until the job has ended and decodes its result.
-    ///
-    /// # Errors
-    /// [`ResultError`]: the wait failed, the job ended without success, or its result has another type.
-    pub async fn result(&self, within: Duration) -> Result<K::Result, ResultError> {
-        read_result(self.wait(within).await?)
-    }
-}
-
-fn read_result<T: DeserializeOwned>(view: JobView) -> Result<T, ResultError> {
-    match (&view.state, &view.result) {
-        (State::Succeeded, Some(result)) => serde_json::from_slice(result.bytes())
-            .map_err(|source| ResultError::Type { id: view.id.clone(), source }),
-        (_, _) => Err(ResultError::Ended(Box::new(view))),
     }
 }
 

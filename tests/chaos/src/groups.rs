@@ -41,7 +41,7 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
     let tree = recorded.raw(TREE, |recorder, context| async move {
         let run = Run::begin(&recorder, &context);
         let task = task(&context)?;
-        let group = context.sub_jobs(PART);
+        let group = context.sub_jobs_of(PART);
         let group = if task.ms.is_multiple_of(2) { group } else { group.fail_fast() }.open().await?;
         for (number, payload) in task.subs() {
             group.submit(number, roster::member(PART, payload)).await?;
@@ -53,12 +53,12 @@ pub(crate) fn handlers(recorder: &Arc<Recorder>) -> Handlers {
         run.end(&task)
     });
     let join = |kind| {
-        recorded.join(kind, |recorder, context, members| async move {
+        recorded.join_job(kind, |recorder, context, members| async move {
             let _run = Run::begin(&recorder, &context);
             count(members).await
         })
     };
-    let finished = recorded.finished(TREE, |recorder, context, finished| async move {
+    let finished = recorded.finished_job(TREE, |recorder, context, finished| async move {
         let _run = Run::begin(&recorder, &context);
         let parent_over = finished.parent.state.is_terminal();
         let join_over = finished.join.is_some_and(|join| join.state.is_terminal());
@@ -71,7 +71,10 @@ async fn count(mut members: Members) -> Result<Joined, HandlerError> {
     let mut joined = Joined::default();
     while let Some(member) = members.next().await? {
         match member.end {
-            MemberEnd::Succeeded(_) | MemberEnd::Cancelled | MemberEnd::Dead(_) => joined.ended += 1,
+            MemberEnd::Succeeded(_)
+            | MemberEnd::Undecodable(_)
+            | MemberEnd::Cancelled
+            | MemberEnd::Dead(_) => joined.ended += 1,
             MemberEnd::Open => joined.open += 1,
             MemberEnd::Unreadable(_) => joined.unreadable += 1,
         }

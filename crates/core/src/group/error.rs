@@ -83,14 +83,14 @@ pub enum GroupError {
         /// The given value.
         given: String,
     },
-    /// The member is a job of another kind.
-    #[error("group {group} has members of kind {there}, not {given}: use one group per kind")]
+    /// The members have another kind.
+    #[error("group {group} has members of kind {there}, not {given}: a group has one kind")]
     Kind {
         /// The group.
         group: GroupId,
         /// The group's kind.
         there: Kind,
-        /// The job's kind.
+        /// The given kind.
         given: Kind,
     },
     /// The group was deleted or never created.
@@ -98,6 +98,14 @@ pub enum GroupError {
     Absent {
         /// The group.
         group: GroupId,
+    },
+    /// The group was created without a join, or without a finished handler.
+    #[error("group {group} has no {job}, so there is no result to wait for")]
+    Without {
+        /// The group.
+        group: GroupId,
+        /// The absent job: `join` or `finished handler`.
+        job: &'static str,
     },
     /// A member is counted by its group: a submission cannot open it again.
     #[error("a member of group {group} cannot be opened again by submitting it: retry it instead")]
@@ -164,7 +172,8 @@ impl GroupError {
             | Self::Closed { .. }
             | Self::Other { .. }
             | Self::Kind { .. }
-            | Self::Spawned { .. } => ErrorClass::Conflict,
+            | Self::Spawned { .. }
+            | Self::Without { .. } => ErrorClass::Conflict,
             Self::AttemptOver { .. } => ErrorClass::Failed,
         }
     }

@@ -44,11 +44,11 @@ pub(crate) fn handlers() -> Handlers {
             _ => Ok(()),
         })
         .job("parent", async |context, (): ()| {
-            let group = context.sub_jobs("double").open().await?;
+            let group = context.sub_jobs_of("double").open().await?;
             group.submit(0, Job::new("double", &1)?).await?;
             Ok(())
         })
-        .join("double", async |_context, _members| Ok(()))
+        .join_job("double", async |_context, _members| Ok(()))
 }
 
 /// A session of the client library alone.

@@ -89,13 +89,13 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
 fn parents() -> Handlers {
     Handlers::new()
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs("sum").without_join().open().await?;
+            let group = context.sub_jobs_of("sum").without_join().open().await?;
             for number in 0..5 {
                 group.submit(number, Job::new("sum", &[number, 1])?).await?;
             }
             Ok(())
         })
-        .finished("parent", |_, finished| async move { Ok(finished.group.succeeded) })
+        .finished_job("parent", |_, finished| async move { Ok(finished.group.succeeded) })
 }
 
 #[tokio::test]
