@@ -9,6 +9,7 @@ use bellwether_host::worker::{self, Registered};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::measured::Measured;
 use super::middleware::{Layer, Middleware, stack};
 use super::{HandlerResult, JobContext};
 
@@ -91,8 +92,9 @@ impl KindHandler {
         self.layers.splice(..0, layers.iter().cloned());
     }
 
-    /// Returns the kind, and the handler inside its middleware.
-    pub(super) fn finish(self) -> Result<(Kind, Registered<JobContext>), NameError> {
+    /// Returns the kind, and the handler inside its middleware. The built-in middleware is the outermost.
+    pub(super) fn finish(mut self) -> Result<(Kind, Registered<JobContext>), NameError> {
+        self.surround(&[Layer::new(Measured::default())]);
         let Registered { handler, lease, auto_renew, concurrency, on_invalid } = self.registered;
         let handler = stack(self.layers, handler);
         Ok((self.kind?, Registered { handler, lease, auto_renew, concurrency, on_invalid }))

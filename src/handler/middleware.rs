@@ -20,6 +20,9 @@
 //! A middleware sees payload and result as bytes. It can act before and after the handler, replace the result or the
 //! error, and refuse to run the handler. It runs on the async runtime, also around a blocking handler.
 //!
+//! **Built in.** The library measures the run time of handlers with a built-in middleware, outside of all others. The
+//! outcome of an attempt, and its span, are not visible from a layer and are recorded by the worker.
+//!
 //! **Order.** The first one added is the outermost. The middleware of a set ([`Handlers::layer`]) is outside of that of
 //! a handler ([`KindHandler::layer`]).
 //!
@@ -148,9 +151,6 @@ impl fmt::Debug for Next {
 
 /// Puts middleware around a handler. The first layer is the outermost.
 pub(super) fn stack(layers: Vec<Layer>, handler: worker::Handler<JobContext>) -> worker::Handler<JobContext> {
-    if layers.is_empty() {
-        return handler;
-    }
     let layers: Arc<[Layer]> = layers.into();
     Arc::new(move |context| {
         let next = Next { layers: Arc::clone(&layers), begun: 0, handler: Arc::clone(&handler) };

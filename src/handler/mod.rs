@@ -63,6 +63,7 @@ mod group_end;
 mod handlers;
 mod json;
 mod kind_handler;
+mod measured;
 pub mod middleware;
 mod node_client;
 mod state;

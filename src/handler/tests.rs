@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
+
 use super::middleware::{Middleware, Next, from_fn};
 use super::*;
 use crate::client::JobKind;
@@ -208,4 +210,67 @@ async fn a_layer_refuses_to_run_the_handler() {
         let handlers = Handlers::new().add(never.layer(refuse));
         assert_eq!(run(handlers, "never", json("null")).await, Err("not on this node".into()));
     }
+}
+
+/// Counts the recorded values of each series.
+#[derive(Debug, Default)]
+struct Recorder(Mutex<std::collections::BTreeMap<String, Arc<Series>>>);
+
+#[derive(Debug, Default)]
+struct Series(Mutex<Vec<f64>>);
+
+impl metrics::HistogramFn for Series {
+    fn record(&self, value: f64) {
+        self.0.lock().unwrap().push(value);
+    }
+}
+
+impl Recorder {
+    fn values(&self, series: &str) -> Vec<f64> {
+        self.0.lock().unwrap().get(series).map(|series| series.0.lock().unwrap().clone()).unwrap_or_default()
+    }
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+    fn describe_gauge(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+    fn describe_histogram(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+
+    fn register_counter(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        metrics::Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Histogram {
+        let labels = key.labels().map(|label| format!("{}={}", label.key(), label.value()));
+        let series = format!("{}{{{}}}", key.name(), labels.collect::<Vec<_>>().join(","));
+        metrics::Histogram::from_arc(Arc::clone(self.0.lock().unwrap().entry(series).or_default()))
+    }
+}
+
+/// The built-in layer sees each way in which a run ends.
+#[tokio::test]
+async fn each_run_of_a_handler_is_measured_once_with_its_layers() {
+    let recorder = Recorder::default();
+    let _installed = metrics::set_default_local_recorder(&recorder);
+    let refuse = from_fn(async |_, _| Err(HandlerError::new("not on this node")));
+    let handlers = Handlers::new()
+        .job("ok", |_, (): ()| async { Ok(()) })
+        .job("fails", |_, (): ()| async { Err::<(), _>(HandlerError::new("broken")) })
+        .job("panics", |_, (): ()| async { panic!("planned") as Result<(), _> })
+        .job("hangs", |_, (): ()| std::future::pending::<Result<(), _>>())
+        .add(job("refused", |_, (): ()| async { Ok(()) }).layer(refuse));
+    let kinds = ["ok", "fails", "panics", "hangs", "refused"];
+    for kind in kinds {
+        let call = std::panic::AssertUnwindSafe(handlers.call(context(kind, json("null"))));
+        // A future that is pending is dropped here, as by a timeout.
+        let ended = call.catch_unwind().now_or_never();
+        assert_eq!(ended.is_some(), kind != "hangs");
+        let series = format!("bellwether_handler_duration_seconds{{kind={kind}}}");
+        assert_eq!(recorder.values(&series).len(), 1, "{kind}");
+    }
+    assert_eq!(recorder.0.lock().unwrap().len(), kinds.len());
 }

@@ -222,7 +222,7 @@ impl ExecutorPool {
                 let pulse = self.pulses.remove(&start.job).expect("a started attempt has a pulse");
                 let (job, attempt) = (start.job.clone(), start.assignment.attempt);
                 if let Err(how) = self.runs.launch(*start, pulse) {
-                    return Some(Event::Ended(vec![Ended { job, attempt, how, ran: Duration::ZERO }]));
+                    return Some(Event::Ended(vec![Ended { job, attempt, how }]));
                 }
             }
             Effect::Signal(job, attempt) => {

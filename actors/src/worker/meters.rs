@@ -15,7 +15,6 @@ struct OfKind {
     kind: Kind,
     attempts: HashMap<AttemptEndKind, Counter>,
     dead: Counter,
-    handler_duration: Histogram,
     end_to_end_duration: Histogram,
 }
 
@@ -26,7 +25,6 @@ impl OfKind {
             kind: kind.clone(),
             attempts: HashMap::new(),
             dead: counter!(metric::JOBS_DEAD, "kind" => label()),
-            handler_duration: histogram!(metric::HANDLER_DURATION_SECONDS, "kind" => label()),
             end_to_end_duration: histogram!(metric::JOB_END_TO_END_DURATION_SECONDS, "kind" => label()),
         }
     }
@@ -53,9 +51,6 @@ impl Meters {
         }
         if dead {
             meters.dead.increment(1);
-        }
-        if let Some(ran) = close.ran() {
-            meters.handler_duration.record(ran);
         }
     }
 }

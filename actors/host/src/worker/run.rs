@@ -6,11 +6,14 @@
 //!
 //! A job with a lane runs only while its worker's session can be trusted, because afterwards the leader may give the
 //! lane to the next job. The run checks the trust itself, so neither a silent network nor a busy actor delays its end.
+//!
+//! The run owns the span of the attempt, because no layer around a handler could record why it ends: a timeout, an abort
+//! and a lapse only drop the layer, and the invalid-job handler runs after it.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellwether_actors::worker::lapse::next_look;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run};
@@ -30,7 +33,6 @@ use crate::trace;
 pub(super) struct Guard {
     job: JobId,
     attempt: u32,
-    since: Instant,
     /// The end to report if the run is dropped.
     dropped: Run,
     /// The span of the run, in which the end is recorded.
@@ -40,14 +42,7 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(context: &RunContext, span: Span, to: UnboundedSender<Happened>) -> Self {
-        Self {
-            job: context.job.clone(),
-            attempt: context.attempt,
-            since: Instant::now(),
-            dropped: Run::Aborted,
-            span,
-            to: Some(to),
-        }
+        Self { job: context.job.clone(), attempt: context.attempt, dropped: Run::Aborted, span, to: Some(to) }
     }
 
     fn ended(mut self, how: Run) {
@@ -57,7 +52,7 @@ impl Guard {
     fn tell(&mut self, how: Run) {
         let Some(to) = self.to.take() else { return };
         trace::ran(&self.span, &how);
-        let ended = Ended { job: self.job.clone(), attempt: self.attempt, how, ran: self.since.elapsed() };
+        let ended = Ended { job: self.job.clone(), attempt: self.attempt, how };
         if to.send(Happened::Ended(ended)).is_err() {
             tracing::debug!(job = %self.job, "a run ended after its executor pool");
         }
@@ -174,6 +169,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
+    use std::time::Instant;
 
     use bellwether_core::job::Payload;
     use bellwether_core::name::Kind;

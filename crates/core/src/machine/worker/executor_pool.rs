@@ -105,8 +105,6 @@ pub struct Ended {
     pub attempt: u32,
     /// The outcome of the handler.
     pub how: Run,
-    /// How long the handler ran.
-    pub ran: Duration,
 }
 
 /// How a handler ended.
@@ -286,7 +284,7 @@ impl ExecutorPool {
                 return;
             }
         };
-        self.report(start, ending, None, out);
+        self.report(start, ending, out);
     }
 
     fn want_slot(&mut self, out: &mut Vec<Effect>) {
@@ -343,7 +341,7 @@ impl ExecutorPool {
             if !overdue {
                 return Some(start);
             }
-            self.report(*start, Ending::Overdue, None, out);
+            self.report(*start, Ending::Overdue, out);
         }
         None
     }
@@ -383,12 +381,12 @@ impl ExecutorPool {
             (StopReason::None, Run::Failed(error)) => Ending::Failed(error),
             (StopReason::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
         };
-        self.report(*start, ending, Some(ended.ran), out);
+        self.report(*start, ending, out);
     }
 
-    fn report(&mut self, start: Start, ending: Ending, ran: Option<Duration>, out: &mut Vec<Effect>) {
+    fn report(&mut self, start: Start, ending: Ending, out: &mut Vec<Effect>) {
         self.jobs.insert(start.job.clone(), Phase::Reported);
-        out.push(Effect::Report(Box::new(Finished { start, ending, ran })));
+        out.push(Effect::Report(Box::new(Finished { start, ending })));
     }
 
     fn cancel(
@@ -488,7 +486,7 @@ impl ExecutorPool {
     fn end_waiting(&mut self, job: &JobId, ending: Ending, out: &mut Vec<Effect>) {
         self.waiting.retain(|waiting| waiting != job);
         if let Some(Phase::Waiting(start)) = self.jobs.remove(job) {
-            self.report(*start, ending, None, out);
+            self.report(*start, ending, out);
         }
     }
 

@@ -12,7 +12,7 @@ fn handle(machine: &mut ExecutorPool, event: Event) -> Vec<Effect> {
 }
 
 fn ended(n: usize, how: Run) -> Event {
-    Event::Ended(vec![Ended { job: job(n), attempt: 1, how, ran: Duration::ZERO }])
+    Event::Ended(vec![Ended { job: job(n), attempt: 1, how }])
 }
 
 fn cancel(n: usize, attempt: u32, version: i32) -> Event {
@@ -124,7 +124,7 @@ fn a_job_is_not_started_again_until_it_is_closed() {
 #[test]
 fn an_event_about_another_attempt_affects_no_run() {
     let mut machine = running();
-    let other = Ended { job: job(0), attempt: 2, how: Run::Succeeded(result()), ran: Duration::ZERO };
+    let other = Ended { job: job(0), attempt: 2, how: Run::Succeeded(result()) };
     for event in [
         Event::Ended(vec![other]),
         Event::GraceOver(job(0), 2),

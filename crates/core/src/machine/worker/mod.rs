@@ -57,8 +57,6 @@ pub struct Finished {
     pub start: Start,
     /// How the attempt ended.
     pub ending: Ending,
-    /// How long the handler ran; `None` if it never started.
-    pub ran: Option<Duration>,
 }
 
 /// Whether the worker is connected to ZooKeeper.

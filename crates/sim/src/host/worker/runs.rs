@@ -103,7 +103,6 @@ struct Running {
     address: Address,
     start: Start,
     pulse: Arc<Pulse>,
-    since_us: u64,
     how: How,
     blocking: bool,
     /// Whether it ends soon after a signal.
@@ -163,8 +162,7 @@ impl Runs {
         assert!(!self.draining, "S18: {} starts on a draining worker", start.job);
         if lapsed(cx, address, &start) {
             self.slots.give_back();
-            let (attempt, ran) = (start.assignment.attempt, Duration::ZERO);
-            let ended = Ended { job: start.job, attempt, how: How::Lapsed, ran };
+            let ended = Ended { job: start.job, attempt: start.assignment.attempt, how: How::Lapsed };
             return cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Ended(vec![ended])));
         }
         self.next += 1;
@@ -231,8 +229,7 @@ impl Runs {
         let blocking = (kind == "stubborn" && !laned) || deaf;
         let listens = (drawn >> 12).is_multiple_of(3);
         self.of_jobs.insert((start.job.clone(), address.worker), id);
-        let since_us = cx.now_us;
-        let running = Running { address, start, pulse, since_us, how, blocking, listens, took_ms, goes_on };
+        let running = Running { address, start, pulse, how, blocking, listens, took_ms, goes_on };
         self.runs.insert(id, running);
         if let Some(checkpoint) = says {
             self.say(cx, id, checkpoint);
@@ -326,14 +323,13 @@ impl Runs {
 
     /// Informs the executor, once.
     fn tell(&mut self, cx: &mut Context<'_>, id: u64, how: How) {
-        let Some(Running { address, start, since_us, .. }) = self.runs.get(&id) else { return };
+        let Some(Running { address, start, .. }) = self.runs.get(&id) else { return };
         let key = (start.job.clone(), address.worker);
         if self.of_jobs.get(&key) != Some(&id) {
             return;
         }
         self.of_jobs.remove(&key);
-        let ran = Duration::from_micros(cx.now_us - since_us);
-        let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how, ran };
+        let ended = Ended { job: start.job.clone(), attempt: start.assignment.attempt, how };
         cx.tell(Route::RunToExecutor, address.executor(ExecutorPoolMsg::Ended(vec![ended])));
     }
 

@@ -153,7 +153,7 @@ impl Worker {
 
     pub(crate) fn end(&mut self, how: Run, deeds: &mut Vec<Deed>) {
         let Running { job, attempt, .. } = self.run.take().expect("a handler runs");
-        let ended = Ended { job, attempt, how, ran: Duration::ZERO };
+        let ended = Ended { job, attempt, how };
         self.hear(Heard::ExecutorPool(executor_pool::Event::Ended(vec![ended])), deeds);
         if self.run.is_none() && !self.busy && self.wants_slot {
             self.grant(deeds);

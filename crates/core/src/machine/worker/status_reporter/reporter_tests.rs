@@ -117,8 +117,7 @@ impl World {
     }
 
     fn report(&mut self, endings: impl IntoIterator<Item = (usize, Ending)>) {
-        let finished =
-            endings.into_iter().map(|(n, ending)| (Finished { start: start(n), ending, ran: None }, 0));
+        let finished = endings.into_iter().map(|(n, ending)| (Finished { start: start(n), ending }, 0));
         self.handle(Event::Report(AT, finished.collect()));
     }
 
@@ -266,7 +265,7 @@ fn concurrent_writes_to_the_assignment_are_carried_and_the_last_progress_stays()
     world.tree.0.put(&path::assignment(worker(), &job(0)), encode(&written), 2);
     let mut start = start(0);
     start.assignment.progress = said("last");
-    let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+    let finished = Finished { start, ending: Ending::Succeeded(result()) };
     world.handle(Event::Report(AT, vec![(finished, 0)]));
     world.settle();
     let (record, _) = world.tree.record(0);
@@ -289,7 +288,7 @@ fn a_late_close_does_not_touch_a_new_job_with_the_same_id() {
             world.tree.0.remove(&path::assignment(worker(), &job(0)));
         }
         let start = start(0);
-        let finished = Finished { start, ending: Ending::Succeeded(result()), ran: None };
+        let finished = Finished { start, ending: Ending::Succeeded(result()) };
         world.handle(Event::Report(AT, vec![(finished, 0)]));
         world.settle();
         assert_eq!(world.settled, [(job(0), Settled::Zombie)]);
@@ -412,7 +411,7 @@ fn an_attempt_whose_cancel_flag_a_beat_has_read_ends_as_cancelled() {
         world.tree.flag_cancel(0);
         let (assignment, assignment_version) = world.tree.assignment(0).unwrap();
         let start = Start { assignment, assignment_version, ..start(0) };
-        world.handle(Event::Report(AT, vec![(Finished { start, ending, ran: None }, 0)]));
+        world.handle(Event::Report(AT, vec![(Finished { start, ending }, 0)]));
         world.settle();
         assert_eq!(world.tree.record(0).0.last.unwrap().how, closed_as);
     }

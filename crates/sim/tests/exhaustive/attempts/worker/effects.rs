@@ -1,7 +1,6 @@
 //! Carries out the effects of a worker's machines as the actors do.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::{self, Ended, Run};
 use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAttempt};
@@ -112,7 +111,7 @@ impl Worker {
             }
             Effect::Abort(job, attempt) => {
                 if self.run.take_if(|run| run.attempt == attempt).is_some() {
-                    let ended = Ended { job, attempt, how: Run::Aborted, ran: Duration::ZERO };
+                    let ended = Ended { job, attempt, how: Run::Aborted };
                     todo.push_back(Heard::ExecutorPool(Event::Ended(vec![ended])));
                     if !self.busy && std::mem::take(&mut self.wants_slot) {
                         todo.push_back(Heard::ExecutorPool(Event::SlotGranted(self.wall)));

@@ -93,7 +93,7 @@ fn beat(n: usize, lease: u64, message: &str, version: i32) -> (String, u64, Stri
 
 fn finished(n: usize) -> Event {
     let start = crate::machine::worker::Start { assignment: begun(n, false).assignment, ..start(n) };
-    Event::Finished(Box::new(Finished { start, ending: Ending::Succeeded(result()), ran: None }))
+    Event::Finished(Box::new(Finished { start, ending: Ending::Succeeded(result()) }))
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_newer_assignment_of_the_executor_is_not_replaced_by_an_older_one() {
         assignment_version: 2,
         ..start(0)
     };
-    let out = worker.on(Event::Finished(Box::new(Finished { start, ending: Ending::Cancelled, ran: None })));
+    let out = worker.on(Event::Finished(Box::new(Finished { start, ending: Ending::Cancelled })));
     let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
     let left = &closed.start.assignment;
     assert_eq!((closed.start.assignment_version, left.cancel, left.spawned), (2, true, true));

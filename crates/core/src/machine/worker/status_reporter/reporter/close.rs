@@ -26,7 +26,6 @@ pub struct Close {
     /// Parts of the close that an operator already deleted or created, while the record is unchanged.
     gone: Vec<String>,
     ending: Ending,
-    ran: Option<Duration>,
     at: WallMillis,
     random: u64,
     after: JobRecord,
@@ -68,7 +67,7 @@ pub(super) enum Decision {
 
 impl Close {
     pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
-        let Finished { start, ending, ran } = finished;
+        let Finished { start, ending } = finished;
         // A beat may have read the flag before the executor received it.
         let ending = if start.assignment.cancel { flagged(ending) } else { ending };
         let attempt = Attempt { number: start.assignment.attempt, worker };
@@ -85,7 +84,6 @@ impl Close {
             assignment: Assigned::At(start.assignment_version),
             gone: Vec::new(),
             ending,
-            ran,
             at,
             random,
             after,
@@ -110,12 +108,6 @@ impl Close {
     #[must_use]
     pub fn record(&self) -> &JobRecord {
         &self.after
-    }
-
-    /// Returns how long the handler ran; `None` if it never started.
-    #[must_use]
-    pub fn ran(&self) -> Option<Duration> {
-        self.ran
     }
 
     /// Returns the time from submission to the close, measured by two machines' clocks.
