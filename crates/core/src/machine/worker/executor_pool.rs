@@ -6,16 +6,7 @@
 //!     └── cancelled or handed back before it ran ───────────────────────▲
 //! ```
 //!
-//! | reason to stop | the handler succeeded | the handler failed or was aborted |
-//! | --- | --- | --- |
-//! | none | succeeded | failed; released if it lapsed |
-//! | cancel flag | succeeded: a finished run wins | cancelled |
-//! | hand back (drain) | succeeded | released |
-//! | lease expired | succeeded | lease expired |
-//! | zombie | dropped | dropped |
-//!
-//! If the handler reports that the job can never succeed, or must be retried later, this outcome wins like a success,
-//! except over a cancel.
+//! How an attempt ends is decided in `ending`.
 //!
 //! An attempt that still waits for a slot after a third of its lease is handed back: the time until a slot is free is
 //! unknown, and another worker may have one.
@@ -39,117 +30,19 @@
 //! its signal keeps its slot until it returns, even after its attempt was closed. So the machine requests a slot and
 //! waits for the grant.
 
+mod ending;
+mod event;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use super::{Connectivity, Finished, Start};
-use crate::job::{Assignment, Ending, Payload};
+use crate::job::{Assignment, Ending};
 use crate::name::{JobId, Kind};
 use crate::time::{Millis, WallMillis};
 
-/// Time from the signal to the abort: long enough for an async handler to clean up, short enough that a cancel takes
-/// effect quickly.
-pub const CANCEL_GRACE: Duration = Duration::from_millis(500);
+pub use self::event::{CANCEL_GRACE, Effect, Ended, Event, Run};
 
-/// Input of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// These attempts are assigned.
-    Start(Vec<Start>),
-    /// The requested slot is free, at this wall time.
-    SlotGranted(WallMillis),
-    /// These handlers have ended.
-    Ended(Vec<Ended>),
-    /// A client set the cancel flag.
-    Cancel {
-        /// The job.
-        job: JobId,
-        /// The attempt number.
-        attempt: u32,
-        /// The assignment with the flag.
-        assignment: Assignment,
-        /// Its version.
-        version: i32,
-    },
-    /// A third of this attempt's lease has passed.
-    Third(JobId, u32),
-    /// This attempt's lease has expired.
-    Lapsed(JobId, u32),
-    /// These assignments were deleted, by our own report or by another process.
-    Vanished(Vec<JobId>),
-    /// This attempt was closed by another process.
-    Zombie(JobId, u32),
-    /// The grace period of this attempt's signal is over.
-    GraceOver(JobId, u32),
-    /// The reporter has closed these attempts, or found them closed.
-    Closed(Vec<JobId>),
-    /// The connection is lost.
-    Hold,
-    /// The connection is back.
-    Resume,
-    /// Let running attempts finish until this time, hand back the rest.
-    Drain(Millis),
-    /// The number of abandoned handlers of each kind with a concurrency limit: their runs have ended, in this or an earlier
-    /// incarnation, but their code still runs.
-    Abandoned(BTreeMap<Kind, u32>),
-    /// The time of an [`Effect::WakeAt`] has come.
-    Wake,
-}
-
-/// A handler that has ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Ended {
-    /// The job.
-    pub job: JobId,
-    /// The attempt number.
-    pub attempt: u32,
-    /// The outcome of the handler.
-    pub how: Run,
-}
-
-/// How a handler ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Run {
-    /// With a result.
-    Succeeded(Payload),
-    /// With an error, a panic, or a timeout.
-    Failed(String),
-    /// The handler reported that the job can never succeed.
-    Invalid(String),
-    /// The handler asked to be called again after this time.
-    Deferred(Duration),
-    /// The handler was aborted.
-    Aborted,
-    /// The job has a lane, and the handler was aborted when the session was no longer trusted.
-    Lapsed,
-}
-
-/// Output of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Grant a slot as soon as one is free.
-    WantSlot,
-    /// The granted slot is not needed.
-    ReturnSlot,
-    /// Run this attempt in the granted slot.
-    Launch(Box<Start>),
-    /// Signal the handler to stop, and send [`Event::GraceOver`] after [`CANCEL_GRACE`].
-    Signal(JobId, u32),
-    /// Abort the handler: [`Event::Ended`] follows.
-    Abort(JobId, u32),
-    /// Close this attempt.
-    Report(Box<Finished>),
-    /// Inform the inbox watcher that the attempt is closed and the job may be read again.
-    Closed(JobId),
-    /// Ask the inbox watcher whether the assignment still exists.
-    Recheck(JobId),
-    /// The result of a zombie was dropped.
-    DroppedZombie(JobId),
-    /// Send [`Event::Wake`] at this time.
-    WakeAt(Millis),
-    /// The worker drains, and no job is left here.
-    Idle,
-}
+use self::ending::StopReason;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
@@ -157,18 +50,6 @@ enum Phase {
     Running(Box<Start>, StopReason),
     /// The reporter has the attempt.
     Reported,
-}
-
-/// Why a running attempt must stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum StopReason {
-    None,
-    Cancel,
-    Release,
-    /// The lease has expired.
-    Expire,
-    /// The attempt is already closed.
-    Zombie,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -355,31 +236,9 @@ impl ExecutorPool {
         if let Some(running) = self.running_of.get_mut(&start.record.kind) {
             *running -= 1;
         }
-        let ending = match (reason, ended.how) {
-            (StopReason::Zombie, _) => {
-                out.extend([Effect::DroppedZombie(ended.job.clone()), Effect::Closed(ended.job)]);
-                return self.idle(out);
-            }
-            (
-                StopReason::None | StopReason::Cancel | StopReason::Release | StopReason::Expire,
-                Run::Succeeded(result),
-            ) => Ending::Succeeded(result),
-            (
-                StopReason::Cancel,
-                Run::Failed(_) | Run::Invalid(_) | Run::Deferred(_) | Run::Aborted | Run::Lapsed,
-            ) => Ending::Cancelled,
-            (StopReason::None | StopReason::Release | StopReason::Expire, Run::Invalid(why)) => {
-                Ending::Invalid(why)
-            }
-            (StopReason::None | StopReason::Release | StopReason::Expire, Run::Deferred(wait)) => {
-                Ending::Deferred(wait)
-            }
-            (StopReason::Release, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::Released,
-            (StopReason::Expire, Run::Failed(_) | Run::Aborted | Run::Lapsed) => Ending::LeaseExpired,
-            // If the session is still alive, the attempt was stopped without a failure.
-            (StopReason::None, Run::Lapsed) => Ending::Released,
-            (StopReason::None, Run::Failed(error)) => Ending::Failed(error),
-            (StopReason::None, Run::Aborted) => Ending::Failed("the handler was aborted".to_owned()),
+        let Some(ending) = reason.ending(ended.how) else {
+            out.extend([Effect::DroppedZombie(ended.job.clone()), Effect::Closed(ended.job)]);
+            return self.idle(out);
         };
         self.report(*start, ending, out);
     }
