@@ -18,7 +18,7 @@ pub use bellwether_host::worker::{Drained, WorkerConfigError};
 pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
-pub use self::signals::ShutdownSignals;
+pub use self::signals::{ShutdownSignals, run_until_signal};
 pub use crate::session_timeout::check as check_session_timeout;
 
 /// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
@@ -46,26 +46,7 @@ impl Node {
     /// Dropping the future leaves the node running. After [`RunError::Interrupted`] the node still drains: end the
     /// process. After the first call the node keeps the process's handlers for SIGTERM and ctrl-c.
     pub async fn run(&self) -> Result<(), RunError> {
-        let mut signals = ShutdownSignals::listen().map_err(RunError::Signals)?;
-        let first = tokio::select! {
-            ended = self.inner.ended() => return Ok(ended?),
-            first = signals.next() => first,
-        };
-        tracing::info!("{first}: draining; send it again to stop immediately");
-        let drained = tokio::select! {
-            drained = self.stop() => drained,
-            second = signals.next() => return Err(RunError::Interrupted(second)),
-        };
-        match drained {
-            // A node that was not a worker leaves nothing behind.
-            None | Some(Drained::Empty) => Ok(()),
-            Some(Drained::Abandoned) => {
-                tracing::warn!(
-                    "the drain was given up: the leader recovers the remaining jobs after the session expires"
-                );
-                Err(RunError::Abandoned)
-            }
-        }
+        run_until_signal(async { Ok(self.inner.ended().await?) }, self.stop()).await
     }
 
     /// Stops the node: takes no new jobs, lets running jobs finish within the drain grace, hands back the rest, gives

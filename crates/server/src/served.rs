@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bellwether::Node;
-use bellwether::node::{Drained, RunError, ShutdownSignals};
+use bellwether::node::{Drained, RunError, run_until_signal};
 
 use crate::http::{Gateway, GatewayError};
 
@@ -32,26 +32,13 @@ impl Served {
 
     /// Runs until SIGTERM or ctrl-c, then stops the gateway and drains the node. A second signal ends the wait immediately.
     pub(crate) async fn run(&self) -> Result<(), ServeError> {
-        let mut signals = ShutdownSignals::listen().map_err(RunError::Signals)?;
-        let first = tokio::select! {
-            ended = self.node_ended() => return Ok(ended?),
-            ended = self.gateway_ended() => return Ok(ended?),
-            first = signals.next() => first,
-        };
-        tracing::info!("{first}: draining; send it again to stop immediately");
-        let drained = tokio::select! {
-            drained = self.stop() => drained,
-            second = signals.next() => return Err(RunError::Interrupted(second).into()),
-        };
-        match drained {
-            None | Some(Drained::Empty) => Ok(()),
-            Some(Drained::Abandoned) => {
-                tracing::warn!(
-                    "the drain was given up: the leader recovers the remaining jobs after the session expires"
-                );
-                Err(RunError::Abandoned.into())
+        let ended = async {
+            tokio::select! {
+                ended = self.node_ended() => Ok(ended?),
+                ended = self.gateway_ended() => Ok(ended?),
             }
-        }
+        };
+        run_until_signal(ended, self.stop()).await
     }
 
     async fn stop(&self) -> Option<Drained> {
