@@ -63,25 +63,7 @@ fn readable(view: &JobView) {
 
 #[cfg(test)]
 mod tests {
-    use bellwether_testkit::fuzz::Corpus;
-
-    /// Mutants per target: half a second in a debug build.
-    const MUTANTS: usize = 5_000;
-
-    const JSON: [&[u8]; 12] = [
-        b"\0",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b"\"",
-        b"\\u0000",
-        b"\\ud800",
-        b"1e400",
-        b"-0",
-        b"9223372036854775808",
-        b"null",
-    ];
+    use bellwether_testkit::fuzz::{Corpus, JSON, MUTANTS};
 
     fn exercise(target: &str, words: &[&[u8]], run: fn(&[u8])) {
         Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), target)

@@ -26,25 +26,7 @@ pub fn builtin(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use bellwether_testkit::fuzz::Corpus;
-
-    /// Mutants per target: half a second of a debug build.
-    const MUTANTS: usize = 5_000;
-
-    const JSON: [&[u8]; 12] = [
-        b"\0",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b"\"",
-        b"\\u0000",
-        b"\\ud800",
-        b"1e400",
-        b"-0",
-        b"9223372036854775808",
-        b"null",
-    ];
+    use bellwether_testkit::fuzz::{Corpus, JSON, MUTANTS};
 
     #[test]
     fn any_payload_of_a_built_in_kind_is_accepted_or_fails_the_attempt() {

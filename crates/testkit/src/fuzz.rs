@@ -17,6 +17,25 @@ const SEED: &str = "BELLWETHER_FUZZ_SEED";
 /// Limit of changes per input: with more of them the input is mostly noise, which the first check of a target rejects.
 const MOST_CHANGES: usize = 5;
 
+/// Mutants of a target whose run takes about 0.1 ms: half a second in a debug build.
+pub const MUTANTS: usize = 5_000;
+
+/// Words for targets that read JSON: its delimiters, and values that parsers treat differently.
+pub const JSON: [&[u8]; 12] = [
+    b"\0",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b"\\u0000",
+    b"\\ud800",
+    b"1e400",
+    b"-0",
+    b"9223372036854775808",
+    b"null",
+];
+
 /// The inputs of one target.
 #[derive(Debug)]
 pub struct Corpus {
