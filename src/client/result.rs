@@ -49,7 +49,7 @@ impl JobView {
 }
 
 impl<K: AnyKind> JobHandle<K> {
-    /// Waits until the job has ended and decodes its result. That of an untyped job is returned as it is stored.
+    /// Waits until the job has ended and decodes its result. For an untyped job, returns the stored bytes.
     ///
     /// # Errors
     /// [`ResultError`]: the wait failed, the job ended without success, or its result has another type.

@@ -65,7 +65,7 @@ impl JobContext {
     }
 }
 
-/// Stands for the group's id, which is derived from the job's once the record is read.
+/// A placeholder: the group's id is derived from the job's id, once the record is read.
 const NAME: &str = "sub-jobs";
 
 impl<K: AnyKind> SubJobs<K> {

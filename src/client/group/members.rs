@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_another_type_is_an_end_of_its_own() {
+    fn a_result_of_another_type_is_a_separate_end() {
         let typed = member(json("\"three\"")).decoded::<Sum>();
         assert!(matches!(&typed.end, MemberEnd::Undecodable(error) if error.contains("expected i64")));
         assert!(typed.succeeded());
