@@ -80,8 +80,7 @@ async fn homes(client: &Client) -> Result<BTreeMap<String, String>, Box<dyn Erro
     for n in 0..CUSTOMERS * JOBS_EACH {
         let customer = format!("customer-{}", n % CUSTOMERS);
         let job = client.submit(Job::new("where", &())?.affinity(&customer)).await?;
-        let result = job.wait(SOON).await?.result.ok_or("no result")?;
-        let home: String = serde_json::from_slice(result.bytes())?;
+        let home: String = serde_json::from_slice(job.result(SOON).await?.bytes())?;
         let known = homes.entry(customer.clone()).or_insert_with(|| home.clone());
         assert_eq!(*known, home, "{customer} ran in two places");
     }

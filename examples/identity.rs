@@ -76,7 +76,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell("another payload is a conflict".to_owned());
     let ignored = client.submit(report(12)?.if_exists(IfExists::Ignore)).await?;
     assert_eq!(ignored.accepted(), Accepted::Other);
-    assert_eq!(job.wait(SOON).await?.result.ok_or("it has none")?.bytes(), b"11");
+    assert_eq!(job.result(SOON).await?.bytes(), b"11");
     tell("with ignore, the existing job is kept".to_owned());
 
     // At most one runs at a time in the cluster, however many clients submit it.
