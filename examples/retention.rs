@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The expected output.
 pub(crate) const EXPECTED: &str = "\
-retention of dead jobs must be 60 s to 3650 days, not 1s: after a lost reply a client reads the record, and would \
+retention of dead jobs must be 1m to 3650d, not 1s: after a lost reply a client reads the record, and would \
 submit a removed job again
 dead jobs are kept for 90 days
 report-7 is dead: no such month

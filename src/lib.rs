@@ -35,6 +35,8 @@ mod session_timeout;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use bellwether_core::backoff::Backoff;
+pub use bellwether_core::duration::{DurationError, DurationText};
 pub use bellwether_core::job::{
     ContentType, ContentTypeError, Payload, PayloadError, PolicyError, PriorityError, Progress, ProgressError,
 };

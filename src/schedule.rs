@@ -82,7 +82,7 @@ impl When {
     }
 }
 
-/// In a few words: `30 2 * * * (Europe/Berlin)`, `every 60s`, `once at 2026-11-21T02:00:00Z`.
+/// In a few words: `30 2 * * * (Europe/Berlin)`, `every 1m`, `once at 2026-11-21T02:00:00Z`.
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.stored().fmt(f)

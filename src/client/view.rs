@@ -9,6 +9,8 @@ use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
 use serde::{Deserialize, Serialize};
 
+use super::job::JobOptions;
+
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -193,8 +195,9 @@ pub struct JobView {
     pub failures: u32,
     /// Attempts of this generation that lost their worker.
     pub losses: u32,
-    /// Its priority, 0 to 9.
-    pub priority: Option<u8>,
+    /// Its options, with the defaults of those that were not set; `None` if its record cannot be read. Without a lease
+    /// or a setting of its renewal, those of its kind apply.
+    pub options: Option<JobOptions>,
     /// No attempt begins after this.
     pub expires_at: Option<SystemTime>,
     /// When it was submitted, by the client's clock.
@@ -208,6 +211,7 @@ pub struct JobView {
 impl JobView {
     /// Builds a view from the record alone. An open job counts as queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
+        let options = JobOptions::effective(&record.policy, &record.placement, record.priority);
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record));
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
@@ -241,7 +245,7 @@ impl JobView {
             generation: record.generation,
             failures: record.failures,
             losses: record.losses,
-            priority: Some(record.priority.get()),
+            options: Some(options),
             expires_at: record.expires_at.map(Into::into),
             submitted_at: Some(record.submitted_at.into()),
             not_before: None,
@@ -273,7 +277,7 @@ impl JobView {
             generation: 0,
             failures: 0,
             losses: 0,
-            priority: None,
+            options: None,
             expires_at: None,
             submitted_at: None,
             not_before: None,

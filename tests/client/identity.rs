@@ -66,7 +66,10 @@ async fn again_reopens_only_ended_jobs_as_a_new_generation() {
     let opened = client.submit(again(1).priority(9).lane("l").max_attempts(7)).await.unwrap();
     assert_eq!((opened.accepted(), opened.is_duplicate()), (Accepted::Again(2), false));
     let view = client.get(job.id()).await.unwrap().unwrap();
-    assert_eq!((view.state, view.generation, view.failures, view.priority), (State::Queued, 2, 0, Some(9)));
+    assert_eq!(
+        (view.state, view.generation, view.failures, view.options.as_ref().unwrap().priority),
+        (State::Queued, 2, 0, Some(9))
+    );
     assert_eq!((view.lane.unwrap().as_str(), view.error.as_deref()), ("l", Some("boom")));
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, result()).await;

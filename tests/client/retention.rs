@@ -35,7 +35,7 @@ async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
 
     let refused = client.set_retention(Retention { dead: Duration::from_secs(59), ..wanted }).await;
     let Err(SetRetentionError::Invalid(error)) = refused else { panic!("{refused:?}") };
-    assert!(error.to_string().starts_with("retention of dead jobs must be 60 s to 3650 days, not 59s"));
+    assert!(error.to_string().starts_with("retention of dead jobs must be 1m to 3650d, not 59s"));
     assert_eq!(hand.read(path::RETENTION.into()).await.version, version);
 }
 

@@ -32,7 +32,7 @@ async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     assert_eq!(since(not_before), since(at));
     assert_eq!(since(view.expires_at.unwrap()), since(at + MINUTE));
     let delay = Delay { minute: WallMillis::from(not_before).minute(), generation: 1, attempt: 1 };
-    assert_eq!(view.priority, Some(8));
+    assert_eq!(view.options.unwrap().priority, Some(8));
     hand.read(path::delayed_entry(delay, job.id())).await;
     client.cancel(job.id()).await.unwrap();
     assert_eq!(hand.zk.get(path::delayed_entry(delay, job.id())).await, Ok(None));

@@ -6,14 +6,20 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::duration::text;
 use crate::time::as_millis;
 
 /// The bounds of the waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Backoff {
     /// The first wait before jitter.
+    #[serde(with = "text")]
     pub initial: Duration,
     /// The longest wait.
+    #[serde(with = "text")]
     pub max: Duration,
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_RECORDS, MAX_RETENTION, MIN_RETENTION};
+use crate::duration::DurationText;
 use crate::group::End;
 use crate::job::Verdict;
 use crate::time::WallMillis;
@@ -46,10 +47,11 @@ impl Default for Retention {
 pub enum RetentionError {
     /// A time is too short or too long.
     #[error(
-        "retention of {field} jobs must be {} s to {} days, not {given:?}: after a lost reply a client reads the \
+        "retention of {field} jobs must be {} to {}, not {}: after a lost reply a client reads the \
          record, and would submit a removed job again",
-        MIN_RETENTION.as_secs(),
-        MAX_RETENTION.as_secs() / 86_400
+        DurationText(MIN_RETENTION),
+        DurationText(MAX_RETENTION),
+        DurationText(*given)
     )]
     Time {
         /// The setting.
@@ -153,10 +155,7 @@ mod tests {
         for refused in [MAX_RETENTION + DAY, MIN_RETENTION - Duration::from_millis(1)] {
             let said =
                 Retention { cancelled: refused, ..Retention::default() }.check().unwrap_err().to_string();
-            assert!(
-                said.starts_with("retention of cancelled jobs must be 60 s to 3650 days, not "),
-                "{said}"
-            );
+            assert!(said.starts_with("retention of cancelled jobs must be 1m to 3650d, not "), "{said}");
         }
         let many = Retention { records: MAX_RECORDS + 1, ..Retention::default() };
         let said = many.check().unwrap_err().to_string();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::budget::MAX_TAGS;
+use bellwether_core::duration;
 use bellwether_core::job::{Placement, Policy, Priority};
 use bellwether_core::name::{AffinityKey, Lane, Tag};
 use serde::{Deserialize, Serialize};
@@ -12,53 +13,57 @@ use super::JobError;
 
 /// The options of a job. An option that is not set has its default.
 ///
-/// A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. Names and
-/// units of the serialized form are those of the HTTP API; durations are integers in milliseconds. The setters never
-/// fail: [`JobOptions::check`] reports the first value that is out of bounds, as each submission does.
+/// A [`JobKind`](super::JobKind) has options for all of its jobs, which [`Job`](super::Job)'s setters override. The
+/// setters never fail: [`JobOptions::check`] reports the first value that is out of bounds, as each submission does.
+///
+/// The serialized form is the same in HTTP, in files and in what the command prints: the names of the fields, and
+/// [durations as text](crate::DurationText). An option that is not set is left out.
 ///
 /// ```
 /// use std::time::Duration;
 ///
 /// use bellwether::client::JobOptions;
 ///
-/// let options = JobOptions::new().max_attempts(10).timeout(Duration::from_secs(5)).tag("gpu");
-/// let text = r#"{"max_attempts": 10, "timeout_ms": 5000, "tags": ["gpu"]}"#;
+/// let options = JobOptions::new().max_attempts(10).timeout(Duration::from_secs(300)).tag("gpu");
+/// let text = r#"{"max_attempts": 10, "timeout": "5m", "tags": ["gpu"]}"#;
 /// assert_eq!(serde_json::from_str::<JobOptions>(text)?, options);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[must_use]
+#[non_exhaustive]
 pub struct JobOptions {
+    /// How many attempts may fail: [`JobOptions::max_attempts()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_attempts: Option<u32>,
+    pub max_attempts: Option<u32>,
+    /// How many times a worker may be lost: [`JobOptions::max_losses()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_losses: Option<u32>,
+    pub max_losses: Option<u32>,
+    /// The waits after failures: [`JobOptions::backoff()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    backoff: Option<Waits>,
-    #[serde(rename = "timeout_ms", with = "optional_millis", skip_serializing_if = "Option::is_none")]
-    timeout: Option<Duration>,
-    #[serde(rename = "lease_ms", with = "optional_millis", skip_serializing_if = "Option::is_none")]
-    lease: Option<Duration>,
+    pub backoff: Option<Backoff>,
+    /// The timeout of one attempt: [`JobOptions::timeout()`].
+    #[serde(with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// How long an attempt may go without a renewal: [`JobOptions::lease()`].
+    #[serde(with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Duration>,
+    /// Whether the worker renews the lease: [`JobOptions::renew_lease_automatically()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    renew_lease: Option<bool>,
+    pub renew_lease: Option<bool>,
+    /// The priority: [`JobOptions::priority()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<u8>,
+    pub priority: Option<u8>,
+    /// The tags that the worker must have: [`JobOptions::tag()`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
+    pub tags: Vec<String>,
+    /// Jobs with the same key prefer the same worker: [`JobOptions::affinity()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    affinity: Option<String>,
+    pub affinity: Option<String>,
+    /// The lane: [`JobOptions::lane()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    lane: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Waits {
-    #[serde(rename = "initial_ms", with = "millis")]
-    initial: Duration,
-    #[serde(rename = "max_ms", with = "millis")]
-    max: Duration,
+    pub lane: Option<String>,
 }
 
 /// Options as they are stored in a record.
@@ -74,6 +79,29 @@ impl JobOptions {
         Self::default()
     }
 
+    /// Returns the defaults of all options that have one, whatever the kind.
+    pub fn defaults() -> Self {
+        Self::effective(&Policy::default(), &Placement::default(), Priority::default())
+    }
+
+    /// Returns the options of a stored job: those that it was submitted with, and the defaults of the others.
+    pub(crate) fn effective(policy: &Policy, placement: &Placement, priority: Priority) -> Self {
+        let Policy { max_attempts, max_losses, backoff, timeout, lease, auto_renew } = *policy;
+        let Placement { tags, affinity, lane } = placement;
+        Self {
+            max_attempts: Some(max_attempts),
+            max_losses: Some(max_losses),
+            backoff: Some(backoff),
+            timeout,
+            lease,
+            renew_lease: auto_renew,
+            priority: Some(priority.get()),
+            tags: tags.iter().map(ToString::to_string).collect(),
+            affinity: affinity.as_ref().map(ToString::to_string),
+            lane: lane.as_ref().map(ToString::to_string),
+        }
+    }
+
     /// Sets how many attempts may fail before the job is dead: 1 to 1000. Default 5.
     pub fn max_attempts(self, attempts: u32) -> Self {
         Self { max_attempts: Some(attempts), ..self }
@@ -87,7 +115,7 @@ impl JobOptions {
     /// Sets the retry backoff: the wait after the first failure, doubled after each further one up to `max`, with
     /// jitter. 1 ms to a week. Default 1 s to 5 min.
     pub fn backoff(self, initial: Duration, max: Duration) -> Self {
-        Self { backoff: Some(Waits { initial, max }), ..self }
+        Self { backoff: Some(Backoff { initial, max }), ..self }
     }
 
     /// Sets the timeout of one attempt: 1 ms to a week. Default: none.
@@ -170,51 +198,12 @@ impl JobOptions {
         let policy = Policy {
             max_attempts: self.max_attempts.unwrap_or(default.max_attempts),
             max_losses: self.max_losses.unwrap_or(default.max_losses),
-            backoff: self.backoff.map_or(default.backoff, |Waits { initial, max }| Backoff { initial, max }),
+            backoff: self.backoff.unwrap_or(default.backoff),
             timeout: self.timeout,
             lease: self.lease,
             auto_renew: self.renew_lease,
         };
         policy.check()?;
         Ok(Checked { policy, placement, priority })
-    }
-}
-
-/// Durations as integers in milliseconds.
-mod millis {
-    use std::time::Duration;
-
-    use serde::ser::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(wait: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(wait.as_millis()).map_err(S::Error::custom)?)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
-    }
-}
-
-/// Optional durations as integers in milliseconds.
-mod optional_millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        wait: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match wait {
-            Some(wait) => super::millis::serialize(wait, serializer),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
     }
 }

@@ -24,8 +24,8 @@ fn an_invalid_job_is_refused_with_field_bounds_and_remedy() {
         (Ok(sum().lane("")), "lane is empty: give 1 to 128 characters of [A-Za-z0-9._-]"),
         (Ok(sum().lane(&long)), "lane is 129 bytes long: at most 128 are allowed"),
         (Ok(sum().lane("a/b")), "lane has '/' at byte 1: only [A-Za-z0-9._-] are allowed"),
-        (Ok(sum().max_attempts(0)), "max attempts must be 1 to 1000, not 0"),
-        (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 604800 s, not 0ns"),
+        (Ok(sum().max_attempts(0)), "max_attempts must be 1 to 1000, not 0"),
+        (Ok(sum().timeout(Duration::ZERO)), "timeout must be 1ms to 7d, not 0s"),
         (
             Job::raw("sum", "a/b", vec![0; 65_537]),
             "payload has 65537 bytes: at most 65536 are allowed inline; \
@@ -134,13 +134,13 @@ fn a_job_without_options_has_the_defaults() {
 }
 
 #[test]
-fn options_have_the_names_and_units_of_the_http_api() {
+fn options_are_serialized_by_their_names_with_durations_as_text() {
     let document = json!({
         "max_attempts": 7,
         "max_losses": 4,
-        "backoff": { "initial_ms": 1000, "max_ms": 9000 },
-        "timeout_ms": 60_000,
-        "lease_ms": 30_000,
+        "backoff": { "initial": "1s", "max": "9s" },
+        "timeout": "1m",
+        "lease": "30s",
         "renew_lease": true,
         "priority": 8,
         "tags": ["gpu"],
@@ -150,12 +150,32 @@ fn options_have_the_names_and_units_of_the_http_api() {
     assert_eq!(serde_json::to_value(all()).unwrap(), document);
     assert_eq!(serde_json::from_value::<JobOptions>(document).unwrap(), all());
     assert_eq!(serde_json::to_value(JobOptions::new()).unwrap(), json!({}));
-    assert_eq!(
-        serde_json::from_value::<JobOptions>(json!({ "timeout_ms": null })).unwrap(),
-        JobOptions::new()
+    let refused =
+        |value| serde_json::from_value::<JobOptions>(json!({ "lease": value })).unwrap_err().to_string();
+    assert!(
+        refused(json!("5 min")).starts_with("\"5 min\" is not a duration: give a whole number and a unit")
     );
-    let unknown = serde_json::from_value::<JobOptions>(json!({ "timeout": 1 })).unwrap_err().to_string();
-    assert!(unknown.starts_with("unknown field `timeout`, expected one of `max_attempts`"), "{unknown}");
+    assert!(refused(json!(300)).starts_with("invalid type: integer `300`, expected a duration as text"));
+    assert_eq!(serde_json::from_value::<JobOptions>(json!({ "timeout": null })).unwrap(), JobOptions::new());
+    let unknown = serde_json::from_value::<JobOptions>(json!({ "timeout_ms": 1 })).unwrap_err().to_string();
+    assert!(unknown.starts_with("unknown field `timeout_ms`, expected one of `max_attempts`"), "{unknown}");
+}
+
+#[test]
+fn effective_options_are_those_of_the_record_and_the_same_job_has_them_again() {
+    let effective =
+        |record: &JobRecord| JobOptions::effective(&record.policy, &record.placement, record.priority);
+    assert_eq!(effective(&record(Render::job(&1).unwrap())), all());
+    assert_eq!(effective(&record(sum())), JobOptions::defaults());
+    let again = sum().options(JobOptions::defaults()).options(JobOptions::new().lane("frames"));
+    assert_eq!(effective(&record(again)), JobOptions::new().lane("frames").or(JobOptions::defaults()));
+    let defaults = json!({
+        "max_attempts": 5,
+        "max_losses": 3,
+        "backoff": { "initial": "1s", "max": "5m" },
+        "priority": 5,
+    });
+    assert_eq!(serde_json::to_value(JobOptions::defaults()).unwrap(), defaults);
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::name::{JobId, Kind, ScheduleId, Tag};
+use bellwether_core::name::{JobId, Kind, ScheduleId};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
 
+use crate::client::job::JobOptions;
 use crate::schedule::{Passed, When, tick_id};
 
 /// A schedule as read at one moment.
@@ -32,10 +33,8 @@ pub struct ScheduleRecordView {
     pub overlap: Overlap,
     /// The kind of its jobs.
     pub kind: Kind,
-    /// The priority of its jobs, 0 to 9.
-    pub priority: u8,
-    /// The tags that its jobs require.
-    pub tags: Vec<Tag>,
+    /// The options of its jobs, with the defaults of those that were not set.
+    pub options: JobOptions,
     /// How long after its tick a job may start; `None`: no limit.
     pub expires_after: Option<Duration>,
     /// 1, plus one for each replacement.
@@ -69,9 +68,8 @@ impl ScheduleRecordView {
             misfire: record.spec.misfire,
             grace: record.spec.grace,
             overlap: record.spec.overlap,
+            options: JobOptions::effective(&template.policy, &template.placement, template.priority),
             kind: template.kind,
-            priority: template.priority.get(),
-            tags: template.placement.tags,
             expires_after: template.expires_after,
             spec_version: record.spec_version,
             paused: record.paused,

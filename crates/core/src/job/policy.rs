@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::budget::{MAX_ATTEMPTS, MAX_WAIT, MIN_LEASE};
+use crate::duration::DurationText;
 
 /// The limits of a job. Failures and losses are counted separately: a failure is caused by the job, a loss by the
 /// death of its worker, and only a job that repeatedly kills workers should become dead because of losses.
@@ -55,7 +56,7 @@ impl Policy {
     ///
     /// The first limit that is outside its range.
     pub fn check(&self) -> Result<(), PolicyError> {
-        for (field, given) in [("max attempts", self.max_attempts), ("max losses", self.max_losses)] {
+        for (field, given) in [("max_attempts", self.max_attempts), ("max_losses", self.max_losses)] {
             if !(1..=MAX_ATTEMPTS).contains(&given) {
                 return Err(PolicyError {
                     field,
@@ -66,17 +67,18 @@ impl Policy {
         }
         let least = Duration::from_millis(1);
         let waits = [
-            ("backoff", Some(self.backoff.initial), least),
-            ("longest backoff", Some(self.backoff.max), least),
+            ("backoff.initial", Some(self.backoff.initial), least),
+            ("backoff.max", Some(self.backoff.max), least),
             ("timeout", self.timeout, least),
             ("lease", self.lease, MIN_LEASE),
         ];
         for (field, wait, least) in waits {
-            let Some(wait) = wait else { continue };
-            if !(least..=MAX_WAIT).contains(&wait) {
-                let allowed = format!("{least:?} to {} s", MAX_WAIT.as_secs());
-                return Err(PolicyError { field, allowed, given: format!("{wait:?}") });
-            }
+            let Some(wait) = wait.map(DurationText) else { continue };
+            wait.within(least, MAX_WAIT).map_err(|allowed| PolicyError {
+                field,
+                allowed,
+                given: wait.to_string(),
+            })?;
         }
         Ok(())
     }
@@ -89,9 +91,9 @@ mod tests {
     #[test]
     fn a_policy_error_names_the_field_and_its_range() {
         let none = Policy { max_attempts: 0, ..Policy::default() };
-        assert_eq!(none.check().unwrap_err().to_string(), "max attempts must be 1 to 1000, not 0");
+        assert_eq!(none.check().unwrap_err().to_string(), "max_attempts must be 1 to 1000, not 0");
         let instant = Policy { timeout: Some(Duration::ZERO), ..Policy::default() };
-        assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1ms to 604800 s, not 0ns");
+        assert_eq!(instant.check().unwrap_err().to_string(), "timeout must be 1ms to 7d, not 0s");
         assert_eq!(Policy::default().check(), Ok(()));
     }
 }

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Calendar;
+use crate::duration::text;
 use crate::time::{WallMillis, as_millis};
 
 /// Most missed ticks that are made up.
@@ -21,7 +24,8 @@ pub const MAX_COUNTED: u32 = 100;
 pub const MAX_SEARCHES: usize = (MAX_CATCH_UP + MAX_COUNTED) as usize + 4;
 
 /// What happens to missed ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Misfire {
     /// No missed tick is made up.
     Skip,
@@ -33,6 +37,7 @@ pub enum Misfire {
         /// How many, 1 to [`MAX_CATCH_UP`].
         at_most: u32,
         /// How old they may be.
+        #[serde(with = "text")]
         within: Duration,
     },
 }

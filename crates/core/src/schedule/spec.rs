@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{MAX_CATCH_UP, Misfire, SpecError, When};
 use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
+use crate::duration::DurationText;
 use crate::job::{Payload, Placement, Policy, Priority};
 use crate::name::Kind;
 
@@ -15,7 +18,8 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(60);
 const MAX_AFTER: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What happens to a tick while the job of the last tick is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// The tick gets a job.
     #[default]
@@ -70,12 +74,12 @@ impl ScheduleSpec {
         if let Misfire::CatchUp { at_most, within } = self.misfire {
             if !(1..=MAX_CATCH_UP).contains(&at_most) {
                 return Err(SpecError::Bound {
-                    field: "ticks to catch up with",
+                    field: "misfire.catch_up.at_most",
                     allowed: format!("1 to {MAX_CATCH_UP}"),
                     given: at_most.to_string(),
                 });
             }
-            wait("time to catch up with", within, second, MAX_AFTER)?;
+            wait("misfire.catch_up.within", within, second, MAX_AFTER)?;
         }
         self.template.check(self.overlap)
     }
@@ -102,18 +106,15 @@ impl Template {
             return Err(SpecError::Lane(lane.clone()));
         }
         if let Some(after) = self.expires_after {
-            wait("expiry", after, Duration::from_secs(1), MAX_AFTER)?;
+            wait("expires_after", after, Duration::from_secs(1), MAX_AFTER)?;
         }
         Ok(self.policy.check()?)
     }
 }
 
 fn wait(field: &'static str, given: Duration, least: Duration, most: Duration) -> Result<(), SpecError> {
-    if !(least..=most).contains(&given) {
-        let allowed = format!("{least:?} to {} s", most.as_secs());
-        return Err(SpecError::Bound { field, allowed, given: format!("{given:?}") });
-    }
-    Ok(())
+    let given = DurationText(given);
+    given.within(least, most).map_err(|allowed| SpecError::Bound { field, allowed, given: given.to_string() })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use super::calendar::Calendar;
 use super::{CronExpression, SpecError, instant};
+use crate::duration::DurationText;
 use crate::time::{WallMillis, as_millis};
 
 /// Shortest interval: a tick is a transaction and a job.
@@ -74,14 +75,14 @@ impl When {
                     || as_millis(*interval) * 1_000_000 != nanos(*interval)
                 {
                     return Err(SpecError::Bound {
-                        field: "interval",
-                        allowed: "1 s to 366 d in whole milliseconds".to_owned(),
+                        field: "every",
+                        allowed: "1s to 366d in whole milliseconds".to_owned(),
                         given: format!("{interval:?}"),
                     });
                 }
                 within_calendar("anchor", *anchor)?;
             }
-            Self::Once(at) => within_calendar("instant", *at)?,
+            Self::Once(at) => within_calendar("at", *at)?,
         }
         Ok(())
     }
@@ -99,7 +100,7 @@ impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cron { expression, zone } => write!(f, "{expression} ({zone})"),
-            Self::Every { interval, .. } => write!(f, "every {interval:?}"),
+            Self::Every { interval, .. } => write!(f, "every {}", DurationText(*interval)),
             Self::Once(at) => write!(f, "once at {}", instant::text(*at)),
         }
     }
@@ -215,13 +216,10 @@ mod tests {
             Duration::from_micros(1_000_001),
         ] {
             let error = When::every(interval).unwrap_err().to_string();
-            assert_eq!(
-                error,
-                format!("interval must be 1 s to 366 d in whole milliseconds, not {interval:?}")
-            );
+            assert_eq!(error, format!("every must be 1s to 366d in whole milliseconds, not {interval:?}"));
         }
         assert!(When::every(MIN_INTERVAL).is_ok() && When::every(MAX_INTERVAL).is_ok());
         let late = When::Once(instant::END).check().unwrap_err().to_string();
-        assert_eq!(late, "instant must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
+        assert_eq!(late, "at must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
     }
 }

@@ -336,7 +336,7 @@ fn an_invalid_stored_schedule_is_refused() {
     let every = |schedule: &mut ScheduleRecord| {
         schedule.spec.when = When::Every { interval: Duration::from_millis(1), anchor: WallMillis(0) };
     };
-    assert!(wrong(every).starts_with("interval must be"));
+    assert!(wrong(every).starts_with("every must be"));
 }
 
 #[test]

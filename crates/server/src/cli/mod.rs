@@ -14,6 +14,7 @@ mod group;
 mod input;
 mod install;
 mod job;
+mod job_flags;
 mod keeper;
 mod kind;
 mod leader;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use bellwether::JobView;
 use bellwether::client::rfc3339;
+use bellwether::{DurationText, JobView};
 use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
@@ -80,13 +80,19 @@ impl Output {
             optional("cancel", view.cancel_requested.then(|| "requested".to_owned())),
             optional("attempt", Some(view.attempt.to_string())),
             optional("progress", view.progress_text()),
-            optional("lease", view.lease.map(|lease| format!("{lease:?}"))),
+            optional("lease", view.lease.map(|lease| DurationText(lease).to_string())),
             optional("failures", Some(view.failures.to_string())),
             optional("losses", Some(view.losses.to_string())),
             optional("generation", Some(view.generation.to_string())),
             optional("worker", view.worker.map(|worker| worker.to_string())),
             optional("node", view.node.as_ref().map(ToString::to_string)),
-            optional("priority", view.priority.map(|priority| priority.to_string())),
+            optional(
+                "priority",
+                view.options
+                    .as_ref()
+                    .and_then(|options| options.priority)
+                    .map(|priority| priority.to_string()),
+            ),
             optional("trace", view.trace.map(|trace| trace.trace_id())),
             optional("submitted", view.submitted_at.map(rfc3339)),
             optional("not before", view.not_before.map(rfc3339)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::Retention as Setting;
+use bellwether::{DurationText, Retention as Setting};
 use clap::{Args, Subcommand};
 
 use super::exit::Failure;
@@ -14,7 +14,7 @@ use crate::document::RetentionDocument;
 pub(crate) enum Retention {
     /// Show how long records are kept.
     ///
-    /// JSON: an object with succeeded_ms, cancelled_ms, dead_ms and records; or null if no retention is
+    /// JSON: an object with succeeded, cancelled, dead and records; or null if no retention is
     /// set, so that nothing is removed.
     Show,
     /// Set how long records are kept: 60s to 3650d after the job's end. Values that are not given do not change.
@@ -66,33 +66,13 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
 
 fn rows(setting: &Setting) -> Vec<[String; 2]> {
     vec![
-        ["succeeded".to_owned(), told(setting.succeeded)],
-        ["cancelled".to_owned(), told(setting.cancelled)],
-        ["dead".to_owned(), told(setting.dead)],
+        ["succeeded".to_owned(), DurationText(setting.succeeded).to_string()],
+        ["cancelled".to_owned(), DurationText(setting.cancelled).to_string()],
+        ["dead".to_owned(), DurationText(setting.dead).to_string()],
         ["all, at most".to_owned(), format!("{} records", setting.records)],
     ]
 }
 
 fn unset() -> Vec<[String; 2]> {
     vec![["all".to_owned(), "ever: no retention is set".to_owned()]]
-}
-
-/// Formats a duration in the largest unit that is exact, as the options accept it.
-fn told(time: Duration) -> String {
-    let millis = time.as_millis();
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let exact = units.into_iter().find(|(unit, _)| millis.is_multiple_of(*unit) && millis > 0);
-    exact.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_printed_as_the_options_accept_it() {
-        for text in ["1d", "36h", "90m", "61s", "1500ms"] {
-            assert_eq!(told(input::duration(text).unwrap()), text);
-        }
-    }
 }

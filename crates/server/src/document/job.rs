@@ -2,14 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bellwether::client::{WaitReason, rfc3339};
-use bellwether::{JobView, Payload, State};
+use bellwether::client::{JobOptions, WaitReason, rfc3339};
+use bellwether::{DurationText, JobView, Payload, State};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use super::{millis, name};
+use super::{DurationSchema, JobOptionsSchema, name};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -46,9 +46,9 @@ pub(crate) struct JobDocument {
     /// Size of the checkpoint for the next attempt.
     #[schema(required)]
     checkpoint_bytes: Option<usize>,
-    /// While the job runs: the lease of its attempt in milliseconds.
-    #[schema(required)]
-    lease_ms: Option<u64>,
+    /// While the job runs: the lease of its attempt.
+    #[schema(required, value_type = Option<DurationSchema>)]
+    lease: Option<DurationText>,
     /// Why the job does not run now, as a word.
     #[schema(required, example = "busy")]
     waiting: Option<String>,
@@ -61,9 +61,6 @@ pub(crate) struct JobDocument {
     /// The group of the job's sub-jobs.
     #[schema(required)]
     sub_jobs: Option<String>,
-    /// The lane of the job.
-    #[schema(required)]
-    lane: Option<String>,
     /// The first job of the lane, while this job waits for it.
     #[schema(required)]
     behind: Option<String>,
@@ -75,9 +72,9 @@ pub(crate) struct JobDocument {
     failures: u32,
     /// Lost attempts of this generation.
     losses: u32,
-    /// Priority, 0 to 9; 9 runs first. Null if the record cannot be read.
-    #[schema(required, minimum = 0, maximum = 9)]
-    priority: Option<u8>,
+    /// Effective options; null if the record cannot be read.
+    #[schema(required, value_type = Option<JobOptionsSchema>)]
+    options: Option<JobOptions>,
     /// No attempt starts after this instant.
     #[schema(required, format = DateTime)]
     expires_at: Option<String>,
@@ -115,18 +112,17 @@ impl From<&JobView> for JobDocument {
             percent: progress.and_then(|progress| progress.percent()),
             message: message.map(ToOwned::to_owned),
             checkpoint_bytes: checkpoint,
-            lease_ms: job.lease.map(millis),
+            lease: job.lease.map(DurationText),
             waiting: job.waiting.map(|reason: WaitReason| reason.as_str().to_owned()),
             waiting_for: job.waiting_for(),
             group: name(job.group.as_ref()),
             sub_jobs: name(job.sub_jobs.as_ref()),
-            lane: name(job.lane.as_ref()),
             behind: name(job.behind.as_ref()),
             cancel_requested: job.cancel_requested,
             generation: job.generation,
             failures: job.failures,
             losses: job.losses,
-            priority: job.priority,
+            options: job.options.clone(),
             expires_at: job.expires_at.map(rfc3339),
             submitted_at: job.submitted_at.map(rfc3339),
             not_before: job.not_before.map(rfc3339),

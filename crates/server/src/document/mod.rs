@@ -1,29 +1,30 @@
 //! JSON documents: one type for each, which the command line prints, HTTP answers with, and OpenAPI describes.
 //!
-//! Times are RFC 3339 in UTC. Durations are milliseconds, in fields whose names end in `_ms`.
+//! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
 
 mod cluster;
+mod duration;
 mod event;
 mod explanation;
 mod group;
 mod job;
+mod job_options;
+mod new_schedule;
 mod retention;
 mod schedule;
 
-use std::time::Duration;
-
 pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument};
+pub(crate) use duration::{DurationSchema, InstantText, duration, instant};
 pub(crate) use event::EventDocument;
 pub(crate) use explanation::ExplanationDocument;
 pub(crate) use group::{GroupDocument, GroupSummaryDocument};
 pub(crate) use job::{JobDocument, StateName};
+#[cfg(test)]
+pub(crate) use job_options::example as job_options_example;
+pub(crate) use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema};
+pub(crate) use new_schedule::NewSchedule;
 pub(crate) use retention::RetentionDocument;
 pub(crate) use schedule::ScheduleDocument;
-
-/// A duration in whole milliseconds.
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// The names of a list.
 fn names<T: ToString>(names: &[T]) -> Vec<String> {

@@ -1,21 +1,24 @@
 //! The retention.
 
-use bellwether::Retention;
+use bellwether::{DurationText, Retention};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::millis;
+use super::DurationSchema;
 
 /// How long records of ended jobs are kept.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub(crate) struct RetentionDocument {
-    /// Retention of succeeded jobs, in milliseconds.
-    succeeded_ms: u64,
-    /// Retention of cancelled jobs, in milliseconds.
-    cancelled_ms: u64,
-    /// Retention of dead jobs, in milliseconds.
-    dead_ms: u64,
+    /// Retention of succeeded jobs.
+    #[schema(value_type = DurationSchema)]
+    succeeded: DurationText,
+    /// Retention of cancelled jobs.
+    #[schema(value_type = DurationSchema)]
+    cancelled: DurationText,
+    /// Retention of dead jobs.
+    #[schema(value_type = DurationSchema)]
+    dead: DurationText,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
     records: u32,
 }
@@ -23,9 +26,9 @@ pub(crate) struct RetentionDocument {
 impl From<Retention> for RetentionDocument {
     fn from(Retention { succeeded, cancelled, dead, records }: Retention) -> Self {
         Self {
-            succeeded_ms: millis(succeeded),
-            cancelled_ms: millis(cancelled),
-            dead_ms: millis(dead),
+            succeeded: DurationText(succeeded),
+            cancelled: DurationText(cancelled),
+            dead: DurationText(dead),
             records,
         }
     }

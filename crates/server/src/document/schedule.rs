@@ -1,12 +1,14 @@
 //! A schedule.
 
-use bellwether::client::ScheduleView;
+use bellwether::DurationText;
+use bellwether::client::{JobOptions, ScheduleView};
 use bellwether::schedule::{Misfire, Overlap, When, instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{millis, names};
+use super::new_schedule::{MisfireSchema, OverlapSchema};
+use super::{DurationSchema, JobOptionsSchema};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -17,30 +19,27 @@ pub(crate) struct ScheduleDocument {
     /// `ticking`, `paused`, or `over` if there is no further tick.
     #[schema(required)]
     state: Option<String>,
-    /// `{cron, zone}`, `{every_ms, anchor}` or `{once}`.
+    /// `{cron, zone}`, `{every, anchor}` or `{at}`.
     #[schema(required)]
     when: Option<Value>,
-    /// `skip`, `once` or `{catch_up: {at_most, within_ms}}`.
-    #[schema(required)]
-    misfire: Option<Value>,
+    /// What happens to ticks that were missed because there was no leader.
+    #[schema(required, value_type = Option<MisfireSchema>)]
+    misfire: Option<Misfire>,
     /// How late a tick may be without being missed.
-    #[schema(required)]
-    grace_ms: Option<u64>,
-    /// `allow`, `forbid` or `queue`.
-    #[schema(required)]
-    overlap: Option<String>,
+    #[schema(required, value_type = Option<DurationSchema>)]
+    grace: Option<DurationText>,
+    /// What happens to a tick while the job of the last tick has not ended.
+    #[schema(required, value_type = Option<OverlapSchema>)]
+    overlap: Option<Overlap>,
     /// Kind of its jobs.
     #[schema(required)]
     kind: Option<String>,
-    /// Priority of its jobs.
-    #[schema(required)]
-    priority: Option<u8>,
-    /// Tags of its jobs.
-    #[schema(required)]
-    tags: Option<Vec<String>>,
+    /// Effective options of its jobs.
+    #[schema(required, value_type = Option<JobOptionsSchema>)]
+    options: Option<JobOptions>,
     /// Expiry of its jobs, counted from the tick.
-    #[schema(required)]
-    expires_after_ms: Option<u64>,
+    #[schema(required, value_type = Option<DurationSchema>)]
+    expires_after: Option<DurationText>,
     /// 1, plus one for each replacement.
     #[schema(required)]
     spec_version: Option<u32>,
@@ -87,13 +86,12 @@ impl From<&ScheduleView> for ScheduleDocument {
             id,
             state: Some(view.state().to_owned()),
             when: Some(when(&record.when)),
-            misfire: Some(misfire(record.misfire)),
-            grace_ms: Some(millis(record.grace)),
-            overlap: Some(overlap(record.overlap).to_owned()),
+            misfire: Some(record.misfire),
+            grace: Some(DurationText(record.grace)),
+            overlap: Some(record.overlap),
             kind: Some(record.kind.to_string()),
-            priority: Some(record.priority),
-            tags: Some(names(&record.tags)),
-            expires_after_ms: record.expires_after.map(millis),
+            options: Some(record.options.clone()),
+            expires_after: record.expires_after.map(DurationText),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
             next: record.next.map(instant),
@@ -116,26 +114,8 @@ fn when(when: &When) -> Value {
     match when {
         When::Cron { expression, zone } => json!({ "cron": expression.as_str(), "zone": zone.as_str() }),
         When::Every { interval, anchor } => {
-            json!({ "every_ms": millis(*interval), "anchor": instant(*anchor) })
+            json!({ "every": DurationText(*interval), "anchor": instant(*anchor) })
         }
-        When::Once(at) => json!({ "once": instant(*at) }),
-    }
-}
-
-fn misfire(misfire: Misfire) -> Value {
-    match misfire {
-        Misfire::Skip => json!("skip"),
-        Misfire::Once => json!("once"),
-        Misfire::CatchUp { at_most, within } => {
-            json!({ "catch_up": { "at_most": at_most, "within_ms": millis(within) } })
-        }
-    }
-}
-
-const fn overlap(overlap: Overlap) -> &'static str {
-    match overlap {
-        Overlap::Allow => "allow",
-        Overlap::Forbid => "forbid",
-        Overlap::Queue => "queue",
+        When::Once(at) => json!({ "at": instant(*at) }),
     }
 }

@@ -75,7 +75,7 @@ async fn schedules_of_a_file_tick_on_a_node_with_a_login() {
     let config = dir.path().join("node.toml");
     let text = format!(
         "[node]\nzookeeper = {to:?}\nzookeeper_user = {USER:?}\nzookeeper_password_file = {file:?}\n\n\
-         [[schedule]]\nname = \"beat\"\nevery = \"1s\"\njob = {{ kind = \"sum\", payload = [1, 2] }}\n"
+         [[schedule]]\nid = \"beat\"\nevery = \"1s\"\njob = {{ kind = \"sum\", payload = [1, 2] }}\n"
     );
     std::fs::write(&config, text).unwrap();
     let words = ["node", "--config", config.to_str().unwrap()];

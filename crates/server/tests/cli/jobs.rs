@@ -176,7 +176,7 @@ async fn a_job_that_waits_in_its_lane_is_shown_with_the_first_job_of_the_lane() 
     assert!(shown.contains("b comes first in its lane") && shown.contains("account-7"), "{shown}");
     let [first, second] =
         ["b", "a"].map(|id| run_in(&to, &["job", "show", id, "--output", "json"]).exits(0).json());
-    let fields = |job: &Value| ["lane", "behind", "waiting"].map(|field| job[field].clone());
+    let fields = |job: &Value| [&job["options"]["lane"], &job["behind"], &job["waiting"]].map(Clone::clone);
     assert_eq!(fields(&first), [json!("account-7"), json!(null), json!("unknown_kind")]);
     assert_eq!(fields(&second), [json!("account-7"), json!("b"), json!("lane")]);
 }

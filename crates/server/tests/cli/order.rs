@@ -15,7 +15,7 @@ fn name_priority_and_times_are_set_and_shown() {
     let nightly = ["job", "submit", "report", "11", "--name", "nightly", "--priority", "9", "--in", "1h"];
     let job = json(&nightly);
     assert_eq!(
-        [&job["id"], &job["accepted"], &job["state"], &job["waiting"], &job["priority"]],
+        [&job["id"], &job["accepted"], &job["state"], &job["waiting"], &job["options"]["priority"]],
         [&json!("report:nightly"), &json!("new"), &json!("delayed"), &json!("not_before"), &json!(9)]
     );
     assert!(job["not_before"].is_string(), "{job}");

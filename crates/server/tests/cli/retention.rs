@@ -17,13 +17,13 @@ fn retention_is_shown_and_set_within_its_bounds() {
         assert!(table.contains(row), "{table}");
     }
     let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];
-    let wanted = json!({ "succeeded_ms": 86_400_000, "cancelled_ms": 604_800_000, "dead_ms": 7_776_000_000_u64, "records": 1000 });
+    let wanted = json!({ "succeeded": "1d", "cancelled": "7d", "dead": "90d", "records": 1000 });
     assert_eq!(run_in(&to, &set).exits(0).json(), wanted);
     assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).exits(0).json(), wanted);
 
     run_in(&to, &["retention", "set", "--succeeded", "59s"])
         .exits(2)
-        .says("retention of succeeded jobs must be 60 s to 3650 days, not 59s");
+        .says("retention of succeeded jobs must be 1m to 3650d, not 59s");
     run_in(&to, &["retention", "set", "--records", "1280001"])
         .exits(2)
         .says("retention must keep 0 to 1280000 records");

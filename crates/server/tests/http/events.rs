@@ -75,7 +75,7 @@ async fn a_job_is_followed_from_its_submission_to_its_end() {
     let mut states = of_kind.states("b", "succeeded").await;
     states.retain(|state| state != "queued");
     assert_eq!(states, ["running", "succeeded"]);
-    stage.post("/v1/jobs", r#"{"id": "c", "kind": "sleep", "delay_ms": 3600000}"#).await.is(201);
+    stage.post("/v1/jobs", r#"{"id": "c", "kind": "sleep", "delay": "1h"}"#).await.is(201);
     assert_eq!(of_kind.states("c", "delayed").await, ["delayed"]);
     stage.post("/v1/jobs/c/cancel", "").await.is(200);
     assert_eq!(of_kind.states("c", "cancelled").await, ["cancelled"]);

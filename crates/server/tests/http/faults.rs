@@ -61,7 +61,7 @@ async fn a_refusal_of_zookeeper_is_answered_with_502() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_one_purge_runs_at_a_time() {
     let (stage, proxy) = behind("http-purges", Limits::default()).await;
-    let purge = r#"{"state": "dead", "older_than_ms": 86400000}"#;
+    let purge = r#"{"state": "dead", "older_than": "1d"}"#;
     let held = proxy.hold_reply(|request: &bellwether_testkit::Request<'_>| request.mentions("/jobs/"));
     let first = async {
         let first = stage.post("/v1/purge", purge).await.is(200).json();

@@ -205,7 +205,7 @@ async fn a_saturated_gateway_sends_retry_after_and_limits_each_caller() {
     drop(held);
 
     // One of two waits is admitted, and the other is refused immediately.
-    let path = "/v1/jobs/a/wait?timeout_ms=20000";
+    let path = "/v1/jobs/a/wait?timeout=20s";
     let second = async {
         tokio::select! { answer = stage.get(path) => answer, answer = stage.get(path) => answer }
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ask::Ask;
 use crate::stage::Stage;
@@ -11,12 +11,12 @@ use crate::stage::Stage;
 async fn a_job_is_submitted_waited_for_and_shown() {
     let stage = Stage::new("http-life").await;
     let node = stage.node().await;
-    let body = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 2}, "max_attempts": 2}"#;
+    let body = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 2}, "options": {"max_attempts": 2}}"#;
     let made = stage.post("/v1/jobs", body).await.is(201);
     assert_eq!(made.header("location"), Some("/v1/jobs/sum-1"));
     assert_eq!(made.json(), json!({ "id": "sum-1", "duplicate": false, "accepted": "new" }));
 
-    let over = stage.get("/v1/jobs/sum-1/wait?timeout_ms=20000").await.is(200).json();
+    let over = stage.get("/v1/jobs/sum-1/wait?timeout=20s").await.is(200).json();
     assert_eq!((&over["state"], &over["result"]), (&json!("succeeded"), &json!(3)));
     assert_eq!(stage.get("/v1/jobs/sum-1").await.is(200).json(), over);
     let why = stage.get("/v1/jobs/sum-1/explain").await.is(200).json();
@@ -33,15 +33,42 @@ async fn a_job_is_submitted_waited_for_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_shown_with_the_options_that_it_was_submitted_with_and_the_defaults_of_the_others() {
+    let stage = Stage::new("http-options").await;
+    let options = json!({
+        "max_attempts": 10,
+        "max_losses": 2,
+        "backoff": { "initial": "500ms", "max": "10m" },
+        "timeout": "1h",
+        "lease": "90s",
+        "renew_lease": true,
+        "priority": 7,
+        "tags": ["gpu"],
+        "affinity": "scene-1",
+        "lane": "frames",
+    });
+    let job = json!({ "id": "all", "kind": "nobody", "options": options });
+    stage.post("/v1/jobs", &job.to_string()).await.is(201);
+    assert_eq!(stage.get("/v1/jobs/all").await.is(200).json()["options"], options);
+    stage.post("/v1/jobs", r#"{"id": "none", "kind": "nobody"}"#).await.is(201);
+    let shown = stage.get("/v1/jobs/none").await.is(200).json()["options"].take();
+    let document = serde_json::to_value(bellwether_server::http::openapi()).unwrap();
+    let described = document["components"]["schemas"]["JobOptions"]["properties"].as_object().unwrap();
+    let defaults =
+        described.iter().filter_map(|(name, schema)| Some((name.clone(), schema.get("default")?.clone())));
+    assert_eq!(shown, Value::Object(defaults.collect()), "the defaults are those of the OpenAPI document");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_times_out_returns_the_current_job() {
     let stage = Stage::new("http-wait").await;
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
-    for timeout in [0, 300] {
-        let open = stage.get(&format!("/v1/jobs/a/wait?timeout_ms={timeout}")).await.is(202).json();
+    for timeout in ["0s", "300ms"] {
+        let open = stage.get(&format!("/v1/jobs/a/wait?timeout={timeout}")).await.is(202).json();
         assert_eq!((&open["state"], &open["waiting"]), (&json!("queued"), &json!("unknown_kind")));
     }
-    let beyond = stage.get("/v1/jobs/a/wait?timeout_ms=50001").await;
-    beyond.problem(400, "invalid", "timeout_ms must be at most 50000");
+    let beyond = stage.get("/v1/jobs/a/wait?timeout=50001ms").await;
+    beyond.problem(400, "invalid", "timeout must be at most 50s: repeat it to wait longer");
     stage.get("/v1/jobs/b/wait").await.problem(404, "not-found", "there is no job b");
     stage.get("/v1/jobs/b").await.problem(404, "not-found", "there is no job b");
 }
@@ -132,10 +159,35 @@ async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
         (r#"{"kind": "a/b"}"#, "kind has '/' at byte 1"),
         (r#"{"kind": "sum", "id": "../epoch"}"#, "job id has '/' at byte 2"),
         (r#"{"kind": "sum", "id": ".."}"#, "ZooKeeper reserves it"),
-        (r#"{"kind": "sum", "max_attempts": 0}"#, "max"),
-        (r#"{"kind": "sum", "max_attempts": -1}"#, "invalid value: integer `-1`"),
-        (r#"{"kind": "sum", "timeout_ms": 604800001}"#, "timeout"),
-        (r#"{"kind": "sum", "lane": "a b"}"#, "lane has ' ' at byte 1"),
+        (r#"{"kind": "sum", "options": {"max_attempts": 0}}"#, "max_attempts must be 1 to 1000, not 0"),
+        (
+            r#"{"kind": "sum", "options": {"max_attempts": -1}}"#,
+            "options.max_attempts: invalid value: integer `-1`",
+        ),
+        (
+            r#"{"kind": "sum", "options": {"timeout": "604800001ms"}}"#,
+            "timeout must be 1ms to 7d, not 604800001ms",
+        ),
+        (
+            r#"{"kind": "sum", "options": {"timeout": "1w"}}"#,
+            "options.timeout: \"1w\" is not a duration: give a whole number and a unit, such as 500ms, 10s",
+        ),
+        (
+            r#"{"kind": "sum", "options": {"backoff": {"initial": "1s"}}}"#,
+            "options.backoff: missing field `max`",
+        ),
+        (
+            r#"{"kind": "sum", "options": {"tag": "a"}}"#,
+            "options.tag: unknown field `tag`, expected one of `max_attempts`",
+        ),
+        (r#"{"kind": "sum", "priority": 9}"#, "priority: unknown field `priority`, expected one of"),
+        (
+            r#"{"kind": "sum", "delay": "99999999999999999999d"}"#,
+            "delay: \"99999999999999999999d\" is too long for a duration: give at most 213503982334d",
+        ),
+        (r#"{"kind": "sum", "delay": "213503982334d"}"#, "run_at must be at most 3653 days ahead"),
+        (r#"{"kind": "sum"} {}"#, "trailing characters"),
+        (r#"{"kind": "sum", "options": {"lane": "a b"}}"#, "lane has ' ' at byte 1"),
         (r#"{"kind": "sum", "content_type": "text/plain", "payload": 1}"#, "payload must be a string"),
         (r#"{"kind": "sum", "content_type": "a\nb", "payload": "x"}"#, "content type"),
     ] {
@@ -145,6 +197,7 @@ async fn an_invalid_request_is_reported_with_its_field_and_the_way_out() {
         ("/v1/jobs?limit=0", "limit must be 1 to 1000, not 0"),
         ("/v1/jobs?limit=1001", "limit must be 1 to 1000, not 1001"),
         ("/v1/jobs?limit=x", "limit: invalid digit"),
+        ("/v1/jobs/a/wait?timeout=10", "timeout: \"10\" is not a duration"),
         ("/v1/jobs?state=odd", "unknown variant `odd`, expected one of `queued`"),
         ("/v1/jobs?kind=a%2Fb", "kind has '/' at byte 1"),
         ("/v1/jobs?after=x", "`after` is not the `next` of a page"),

@@ -19,7 +19,7 @@ async fn the_cluster_is_shown_on_one_page() {
     assert_eq!(empty["jobs"], jobs(0, 0, 0));
 
     stage.post("/v1/jobs", r#"{"kind": "nobody"}"#).await.is(201);
-    stage.post("/v1/jobs", r#"{"kind": "nobody", "delay_ms": 3600000}"#).await.is(201);
+    stage.post("/v1/jobs", r#"{"kind": "nobody", "delay": "1h"}"#).await.is(201);
     let node = stage.node().await;
     eventually("there is a worker and a leader", SOON, async || {
         let leader = stage.get("/v1/leader").await;
@@ -38,10 +38,9 @@ async fn the_cluster_is_shown_on_one_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cluster_page_counts_delayed_jobs_in_a_limited_number_of_minutes() {
     const COUNTED: usize = 1_000;
-    const MINUTE: usize = 60_000;
     let stage = Stage::new("http-cluster-minutes").await;
     let later = |minutes: std::ops::Range<usize>| {
-        let job = |n| json!({ "kind": "nobody", "delay_ms": (n + 1) * MINUTE });
+        let job = |n| json!({ "kind": "nobody", "delay": format!("{}m", n + 1) });
         json!({ "jobs": minutes.map(job).collect::<Vec<_>>() }).to_string()
     };
     let delayed = async || {
@@ -92,7 +91,7 @@ async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
     let why = stage.get("/v1/jobs/a/explain").await.is(200).json();
     assert_eq!((&why["why"], &why["by"]), (&json!("paused"), &json!("anonymous, over HTTP")));
     let node = stage.node().await;
-    assert_eq!(stage.get("/v1/jobs/a/wait?timeout_ms=300").await.is(202).json()["state"], "queued");
+    assert_eq!(stage.get("/v1/jobs/a/wait?timeout=300ms").await.is(202).json()["state"], "queued");
     assert_eq!(change("resume").await["outcome"], "resumed");
     assert_eq!(change("resume").await["outcome"], "not_paused");
     assert_eq!(stage.get("/v1/jobs/a/wait").await.is(200).json()["result"], 3);
@@ -103,14 +102,26 @@ async fn a_paused_kind_is_the_explanation_of_its_waiting_jobs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     let stage = Stage::new("http-schedules").await;
-    let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": {"catch_up": {"at_most": 3, "within_ms": 60000}},
-        "overlap": "queue", "job": {"kind": "sum", "payload": [1, 2], "priority": 7}}"#;
+    let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "misfire": {"catch_up": {"at_most": 3, "within": "1m"}},
+        "overlap": "queue", "job": {"kind": "sum", "payload": [1, 2], "options": {"priority": 7, "tags": ["gpu"]}}}"#;
     let made = stage.post("/v1/schedules", nightly).await.is(201).json();
     assert_eq!(made["when"], json!({ "cron": "0 3 * * *", "zone": "Europe/Berlin" }));
-    assert_eq!((&made["state"], &made["priority"]), (&json!("ticking"), &json!(7)));
+    assert_eq!(
+        (&made["misfire"], &made["grace"]),
+        (&json!({ "catch_up": { "at_most": 3, "within": "1m" } }), &json!("1m"))
+    );
+    assert_eq!((&made["state"], &made["overlap"]), (&json!("ticking"), &json!("queue")));
+    let options = json!({
+        "max_attempts": 5,
+        "max_losses": 3,
+        "backoff": { "initial": "1s", "max": "5m" },
+        "priority": 7,
+        "tags": ["gpu"],
+    });
+    assert_eq!(made["options"], options);
     stage.post("/v1/schedules", nightly).await.is(200);
     assert_eq!(stage.get("/v1/schedules").await.is(200).json(), json!([made]));
-    let other = r#"{"id": "nightly", "every_ms": 60000, "job": {"kind": "sum"}}"#;
+    let other = r#"{"id": "nightly", "every": "1m", "job": {"kind": "sum"}}"#;
     stage.post("/v1/schedules", other).await.problem(409, "conflict", "another time to tick");
 
     let change = async |verb: &str| stage.post(&format!("/v1/schedules/nightly/{verb}"), "").await;
@@ -125,13 +136,21 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     assert_ne!(another.header("location"), job.header("location"));
 
     for (body, said) in [
-        (r#"{"id": "a", "job": {"kind": "sum"}}"#, "give one of cron, every_ms and once"),
-        (r#"{"id": "a", "cron": "61 * * * *", "job": {"kind": "sum"}}"#, "cron"),
+        (r#"{"id": "a", "job": {"kind": "sum"}}"#, "give one of cron, every and at"),
+        (r#"{"id": "a", "cron": "61 * * * *", "job": {"kind": "sum"}}"#, "cron: cron field minute"),
         (r#"{"id": "a", "cron": "* * * * *", "zone": "Mars/Base", "job": {"kind": "sum"}}"#, "zone"),
-        (r#"{"id": "a", "every_ms": 1, "job": {"kind": "sum"}}"#, "interval"),
-        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "s m"}}"#, "job: kind has ' ' at byte 1"),
-        (r#"{"id": "a", "every_ms": 60000, "job": {"kind": "sum", "id": "x"}}"#, "must not set its id"),
-        (r#"{"id": "a", "once": "soon", "job": {"kind": "sum"}}"#, "once is not an instant"),
+        (r#"{"id": "a", "every": "1ms", "job": {"kind": "sum"}}"#, "every must be 1s to 366d"),
+        (r#"{"id": "a", "every": "1m", "job": {"kind": "s m"}}"#, "job: kind has ' ' at byte 1"),
+        (r#"{"id": "a", "every": "1m", "job": {"kind": "sum", "id": "x"}}"#, "must not set its id"),
+        (r#"{"id": "a", "at": "soon", "job": {"kind": "sum"}}"#, "at: \"soon\" is not an instant"),
+        (
+            r#"{"id": "a", "every": "1m", "job": {"kind": "sum", "options": {"lease": 1}}}"#,
+            "job.options.lease: invalid type: integer `1`",
+        ),
+        (
+            r#"{"id": "a", "every": "1m", "misfire": {"catch_up": {"at_most": 101, "within": "1d"}}, "job": {"kind": "sum"}}"#,
+            "misfire.catch_up.at_most must be 1 to 100",
+        ),
     ] {
         stage.post("/v1/schedules", body).await.problem(400, "invalid", said);
     }
@@ -154,7 +173,7 @@ async fn a_group_is_created_filled_sealed_and_waited_for() {
         assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(0)), "{answer}");
         assert_eq!(answer["jobs"][1]["duplicate"], duplicate);
     }
-    assert_eq!(stage.get(&format!("{at}/wait?timeout_ms=100")).await.is(202).json()["open"], 2);
+    assert_eq!(stage.get(&format!("{at}/wait?timeout=100ms")).await.is(202).json()["open"], 2);
     assert_eq!(stage.post("/v1/groups", &new(r#", "total": 2"#)).await.is(200).json()["total"], 2);
     stage.post("/v1/groups", &new(r#", "total": 3"#)).await.problem(409, "conflict", "set only once");
     let beyond = stage.post(&format!("{at}/members"), r#"{"first": 7, "jobs": [{"kind": "sum"}]}"#).await;

@@ -13,20 +13,18 @@ async fn set(stage: &Stage, change: &str) -> crate::ask::Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn retention_is_shown_and_values_that_are_not_given_do_not_change() {
     let stage = Stage::new("http-retention").await;
-    let day = 24 * 3_600_000_u64;
-    let usual =
-        json!({ "succeeded_ms": day, "cancelled_ms": 7 * day, "dead_ms": 30 * day, "records": 640_000 });
+    let usual = json!({ "succeeded": "1d", "cancelled": "7d", "dead": "30d", "records": 640_000 });
     let shown = stage.get("/v1/retention").await.is(200).json();
     assert!(shown == usual || shown == Value::Null, "{shown}");
-    let changed = set(&stage, r#"{"succeeded_ms": 60000, "records": 7}"#).await.is(200).json();
-    assert_eq!((&changed["succeeded_ms"], &changed["records"]), (&json!(60_000), &json!(7)));
-    assert_eq!(changed["dead_ms"], 30 * day);
+    let changed = set(&stage, r#"{"succeeded": "1m", "records": 7}"#).await.is(200).json();
+    assert_eq!((&changed["succeeded"], &changed["records"]), (&json!("1m"), &json!(7)));
+    assert_eq!(changed["dead"], "30d");
     assert_eq!(stage.get("/v1/retention").await.is(200).json(), changed);
     for (change, said) in [
-        (r#"{"dead_ms": 1}"#, "retention of dead jobs must be 60 s to 3650 days"),
+        (r#"{"dead": "1ms"}"#, "retention of dead jobs must be 1m to 3650d, not 1ms"),
         (r#"{"records": 4294967295}"#, "retention must keep 0 to"),
-        (r#"{"dead_ms": -1}"#, "invalid value: integer `-1`"),
-        (r#"{"dead": 1}"#, "unknown field `dead`"),
+        (r#"{"dead": 60000}"#, "dead: invalid type: integer `60000`, expected a duration as text"),
+        (r#"{"died": "1d"}"#, "unknown field `died`"),
     ] {
         set(&stage, change).await.problem(400, "invalid", said);
     }

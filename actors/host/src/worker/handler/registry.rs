@@ -184,7 +184,7 @@ mod tests {
     fn an_error_about_a_lease_names_its_kind() {
         let long = Registered { lease: Some(Duration::MAX), ..handler().into() };
         let error = Registry::new([(Kind::new("a").unwrap(), long)]).unwrap_err();
-        assert!(error.to_string().starts_with("kind a: lease must be 1s to 604800 s"), "{error}");
+        assert!(error.to_string().starts_with("kind a: lease must be 1s to 7d"), "{error}");
     }
 
     #[test]

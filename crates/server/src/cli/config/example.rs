@@ -20,12 +20,12 @@ const SCHEDULES: &str = r#"
 # Schedules. Each node adds them at its start; nodes with the same file share one schedule. See docs/operations.md.
 #
 # [[schedule]]
-# name = "nightly"
+# id = "nightly"
 # cron = "30 2 * * *"
 # zone = "Europe/Berlin"
-# misfire = { catch_up = 3, within = "1d" }   # or "skip", "once"
-# overlap = "forbid"                          # or "allow", "queue"
-# job = { kind = "echo", payload = { region = "eu" }, max_attempts = 3 }
+# misfire = { catch_up = { at_most = 3, within = "1d" } }   # or "skip", "once"
+# overlap = "forbid"                                        # or "allow", "queue"
+# job = { kind = "echo", payload = { region = "eu" }, options = { max_attempts = 3, timeout = "10m" } }
 "#;
 
 /// Returns the text of the file.

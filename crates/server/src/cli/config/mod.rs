@@ -85,7 +85,7 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
     let mut schedules = Vec::<Schedule>::new();
     for section in file.schedule {
         let at = section.span().start;
-        let schedule = section.into_inner().schedule().map_err(|error| wrong(at, &error))?;
+        let schedule = schedule::schedule(section.into_inner()).map_err(|error| wrong(at, &error))?;
         if schedules.iter().any(|other| other.name() == schedule.name()) {
             return Err(wrong(
                 at,
@@ -109,10 +109,10 @@ mod tests {
 
     const FILE: &str = r#"
 [[schedule]]
-name = "nightly"
+id = "nightly"
 cron = "30 2 * * *"
 zone = "Europe/Berlin"
-misfire = { catch_up = 3, within = "1d" }
+misfire = { catch_up = { at_most = 3, within = "1d" } }
 grace = "2m"
 overlap = "forbid"
 expires_after = "6h"
@@ -120,19 +120,22 @@ expires_after = "6h"
 [schedule.job]
 kind = "report"
 payload = { region = "eu", parts = [1, 2] }
+
+[schedule.job.options]
 max_attempts = 3
+backoff = { initial = "1s", max = "5m" }
 timeout = "10m"
 priority = 7
 tags = ["gpu"]
 
 [[schedule]]
-name = "beat"
+id = "beat"
 every = "5s"
 misfire = "skip"
 job = { kind = "beat" }
 
 [[schedule]]
-name = "launch"
+id = "launch"
 at = "2100-01-01T00:00:00Z"
 job = { kind = "launch" }
 "#;
@@ -151,7 +154,7 @@ job = { kind = "launch" }
             ("roles = [\"leader\"]", "node.toml:3: roles is \"leader\": one of candidate, worker"),
             (
                 "session_timeout = 10",
-                "node.toml:3: session_timeout is \"10\": \"10\" is not a duration: give a number and a unit",
+                "node.toml:3: session_timeout is \"10\": \"10\" is not a duration: give a whole number and a unit",
             ),
             (
                 "session_timeout = \"1ms\"",
@@ -182,15 +185,19 @@ job = { kind = "launch" }
             (
                 "grace = \"2m\"",
                 "gracy = \"2m\"",
-                "node.toml:7: unknown field `gracy`, expected one of `name`, `cron`",
+                "node.toml:7: unknown field `gracy`, expected one of `id`, `cron`",
             ),
             (
                 "grace = \"2m\"",
                 "grace = \"2\"",
-                "node.toml:7: \"2\" is not a duration: give a number and a unit, such as 10s, 500ms, 2m or 1h",
+                "node.toml:7: \"2\" is not a duration: give a whole number and a unit, such as 500ms",
             ),
-            ("grace = \"2m\"", "grace = 2", "node.toml:7: invalid type: integer `2`, expected a string"),
-            ("grace = \"2m\"", "grace = \"0s\"", "node.toml:2: grace must be 1s to 604800 s, not 0ns"),
+            (
+                "grace = \"2m\"",
+                "grace = 2",
+                "node.toml:7: invalid type: integer `2`, expected a duration as text",
+            ),
+            ("grace = \"2m\"", "grace = \"0s\"", "node.toml:2: grace must be 1s to 7d, not 0s"),
             (
                 "\"30 2 * * *\"",
                 "\"30 24 * * *\"",
@@ -206,29 +213,32 @@ job = { kind = "launch" }
             (
                 "\"skip\"",
                 "\"later\"",
-                "node.toml:22: \"later\" is not a misfire policy: give \"skip\", \"once\"",
+                "node.toml:25: unknown variant `later`, expected one of `skip`, `once`, `catch_up`",
             ),
-            ("every = \"5s\"", "every = \"1ms\"", "node.toml:19: interval must be 1 s to 366 d"),
-            ("every = \"5s\"", "", "node.toml:19: missing time: give one of cron, every and at"),
+            ("every = \"5s\"", "every = \"1ms\"", "node.toml:22: every must be 1s to 366d"),
+            ("every = \"5s\"", "", "node.toml:22: give one of cron, every and at"),
             (
                 "every = \"5s\"",
                 "every = \"5s\"\nat = \"2100-01-01T00:00:00Z\"",
-                "more than one time: give one of cron, every and at",
+                "node.toml:22: give one of cron, every and at",
             ),
             ("kind = \"report\"", "kind = \"a/b\"", "node.toml:2: kind has '/' at byte 1"),
-            ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
             (
-                "name = \"beat\"",
-                "name = \"nightly\"",
-                "node.toml:19: two schedules have the name \"nightly\"",
+                "max_attempts = 3",
+                "max_attempt = 3",
+                "node.toml:16: unknown field `max_attempt`, expected one of `max_attempts`",
             ),
+            ("\"10m\"", "\"10\"", "node.toml:18: \"10\" is not a duration: give a whole number and a unit"),
+            ("\"10m\"", "\"8d\"", "node.toml:2: timeout must be 1ms to 7d, not 8d"),
+            ("priority = 7", "priority = 10", "node.toml:2: priority must be 0 to 9"),
+            ("id = \"beat\"", "id = \"nightly\"", "node.toml:22: two schedules have the name \"nightly\""),
             (
-                "[[schedule]]\nname = \"nightly\"",
-                "slots = 3\n[[schedule]]\nname = \"nightly\"",
+                "[[schedule]]\nid = \"nightly\"",
+                "slots = 3\n[[schedule]]\nid = \"nightly\"",
                 "node.toml:2: unknown field `slots`, expected `node` or `schedule`",
             ),
-            ("kind = \"beat\"", "", "node.toml:23: missing field `kind`"),
-            ("[[schedule]]\nname = \"launch\"", "[[schedule\nname = \"launch\"", "node.toml:25: "),
+            ("kind = \"beat\"", "", "node.toml:26: missing field `kind`"),
+            ("[[schedule]]\nid = \"launch\"", "[[schedule\nid = \"launch\"", "node.toml:28: "),
         ] {
             assert!(FILE.contains(from), "{from}");
             let error = parse("node.toml", &FILE.replacen(from, to, 1)).unwrap_err();

@@ -1,32 +1,6 @@
 //! TOML values with their own checks.
 
-use std::time::{Duration, SystemTime};
-
 use serde::de::{Deserialize, Deserializer, Error as _};
-
-use crate::cli::input;
-
-/// `10s`, `500ms`, `2m`, `1h`, `1d`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DurationText(pub(super) Duration);
-
-impl<'de> Deserialize<'de> for DurationText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        input::duration(&text).map(Self).map_err(D::Error::custom)
-    }
-}
-
-/// RFC 3339 with an offset.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InstantText(pub(super) SystemTime);
-
-impl<'de> Deserialize<'de> for InstantText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        input::instant(&text).map(Self).map_err(D::Error::custom)
-    }
-}
 
 /// Converts the values of a key to the texts that the command line would have.
 pub(super) fn texts(value: toml::Value, several: bool) -> Result<Vec<String>, String> {

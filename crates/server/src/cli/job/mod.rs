@@ -22,8 +22,8 @@ pub(crate) enum Job {
     /// Prints the id of each job, or with --wait its outcome. A submission is acknowledged when a majority of the
     /// ZooKeeper servers has it on disk.
     ///
-    /// JSON: an object, or with --count an array. Fields: id, kind, state, attempt, worker, node, result, error,
-    /// waiting, waiting_for, cancel_requested, generation, failures, losses, priority, submitted_at, not_before,
+    /// JSON: an object, or with --count an array. Fields: id, kind, state, options, attempt, worker, node, result, error,
+    /// waiting, waiting_for, cancel_requested, generation, failures, losses, submitted_at, not_before,
     /// expires_at, finished_at, payload; duplicate (whether the job already existed) and accepted (new, same, other or
     /// again). JSON payloads and results are embedded unchanged.
     Submit(Box<submit::Submit>),

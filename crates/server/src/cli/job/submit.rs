@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::exit::{Failure, Kind, Told};
+use super::super::job_flags::JobFlags;
 use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
@@ -37,31 +38,8 @@ pub(crate) struct Submit {
     /// Wait until all jobs have ended, up to --timeout, and print their outcomes.
     #[arg(long)]
     wait: bool,
-    /// Number of failed attempts after which the job is dead.
-    #[arg(long, default_value_t = 5)]
-    max_attempts: u32,
-    /// Number of lost attempts (worker lost or lease expired) after which the job is dead.
-    #[arg(long, default_value_t = 3)]
-    max_losses: u32,
-    /// Time limit of each attempt [default: none].
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    job_timeout: Option<Duration>,
-    /// Lease of each attempt: without a renewal for this long, the job moves to another worker [default: that of its
-    /// kind, else 5m].
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    lease: Option<Duration>,
-    /// Renew the lease while the handler runs [default: the setting of its kind, else false].
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    renew_lease: Option<bool>,
-    /// Tag that the worker must have. Can be repeated.
-    #[arg(long)]
-    tag: Vec<String>,
-    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
-    #[arg(long, value_name = "KEY")]
-    affinity: Option<String>,
-    /// Lane of the job: jobs of one lane run one at a time, in the order of their submission.
-    #[arg(long, value_name = "NAME")]
-    lane: Option<String>,
+    #[command(flatten)]
+    options: JobFlags,
     /// Name of the job within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2, …
     #[arg(long, conflicts_with = "id")]
     name: Option<String>,
@@ -77,9 +55,6 @@ pub(crate) struct Submit {
     /// What to do if a job with this id exists.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     if_exists: IfExists,
-    /// Priority of the job: 0 to 9; 9 runs first.
-    #[arg(long, default_value_t = 5)]
-    priority: u8,
     /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "in")]
     at: Option<SystemTime>,
@@ -194,24 +169,8 @@ fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
 }
 
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
-    let mut job = input::job(&submit.kind, &submit.payload, &submit.content_type)?
-        .max_attempts(submit.max_attempts)
-        .max_losses(submit.max_losses);
-    if let Some(timeout) = submit.job_timeout {
-        job = job.timeout(timeout);
-    }
-    if let Some(lease) = submit.lease {
-        job = job.lease(lease);
-    }
-    if let Some(renew) = submit.renew_lease {
-        job = job.renew_lease_automatically(renew);
-    }
-    if let Some(key) = &submit.affinity {
-        job = job.affinity(key);
-    }
-    if let Some(lane) = &submit.lane {
-        job = job.lane(lane);
-    }
+    let mut job =
+        input::job(&submit.kind, &submit.payload, &submit.content_type)?.options(submit.options.0.clone());
     if let Some(at) = submit.at {
         job = job.run_at(at);
     }
@@ -224,12 +183,11 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     if let Some(wait) = submit.expires_in {
         job = job.expires_in(wait);
     }
-    job = job.priority(submit.priority).if_exists(match submit.if_exists {
+    job = job.if_exists(match submit.if_exists {
         IfExists::Same => client::IfExists::Same,
         IfExists::Ignore => client::IfExists::Ignore,
         IfExists::Again => client::IfExists::Again,
     });
-    job = submit.tag.iter().fold(job, bellwether::Job::tag);
     job = job.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
     let named = match (&submit.id, &submit.name) {

@@ -4,11 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use bellwether::client::Added;
 use bellwether::schedule::{Misfire, Overlap};
-use bellwether::{Job, Schedule, ScheduleId};
+use bellwether::{Schedule, ScheduleId};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::super::exit::Failure;
+use super::super::job_flags::JobFlags;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
 use crate::document::ScheduleDocument;
@@ -69,27 +70,8 @@ pub(crate) struct Add {
     /// Content type of the payload. A payload that is not JSON is passed on unchanged.
     #[arg(long, default_value = "application/json", value_name = "TYPE")]
     content_type: String,
-    /// Number of failed attempts after which a job is dead.
-    #[arg(long, default_value_t = 5)]
-    max_attempts: u32,
-    /// Number of lost attempts (worker lost or lease expired) after which a job is dead.
-    #[arg(long, default_value_t = 3)]
-    max_losses: u32,
-    /// Time limit of each attempt [default: none].
-    #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    job_timeout: Option<Duration>,
-    /// Priority of the jobs: 0 to 9; 9 runs first.
-    #[arg(long, default_value_t = 5)]
-    priority: u8,
-    /// Tag that the worker must have. Can be repeated.
-    #[arg(long)]
-    tag: Vec<String>,
-    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
-    #[arg(long, value_name = "KEY")]
-    affinity: Option<String>,
-    /// Lane of the jobs: jobs of one lane run one at a time.
-    #[arg(long, value_name = "NAME")]
-    lane: Option<String>,
+    #[command(flatten)]
+    options: JobFlags,
 }
 
 /// The library's `Misfire` as an option.
@@ -143,20 +125,7 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
 }
 
 fn schedule(add: &Add) -> Result<Schedule, Failure> {
-    let mut job = input::job(&add.kind, &add.payload, &add.content_type)?
-        .max_attempts(add.max_attempts)
-        .max_losses(add.max_losses)
-        .priority(add.priority);
-    if let Some(timeout) = add.job_timeout {
-        job = job.timeout(timeout);
-    }
-    if let Some(key) = &add.affinity {
-        job = job.affinity(key);
-    }
-    if let Some(lane) = &add.lane {
-        job = job.lane(lane);
-    }
-    let job = add.tag.iter().fold(job, Job::tag);
+    let job = input::job(&add.kind, &add.payload, &add.content_type)?.options(add.options.0.clone());
     let id = add.schedule.as_str();
     let mut schedule = match (&add.when.cron, add.when.every, add.when.at) {
         (Some(expression), _, _) => Schedule::cron(id, expression, job),

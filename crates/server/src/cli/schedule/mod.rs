@@ -17,8 +17,8 @@ use super::output::{Format, Output};
 use crate::document::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
-const JSON: &str = "JSON: an object with id, state, when, misfire, grace_ms, overlap, kind, priority, tags, \
-                    expires_after_ms, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
+const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, options, \
+                    expires_after, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
                     last_passed, created_at, error.";
 
 #[derive(Debug, Subcommand)]

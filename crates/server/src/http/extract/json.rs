@@ -36,9 +36,20 @@ impl<S: Send + Sync, T: Bounded> FromRequest<S> for Json<T> {
                 Fault::Invalid.because("the body ended before its length")
             }
         })?;
-        let value = serde_json::from_slice(&body.to_bytes());
-        Ok(Self(value.map_err(|error| Fault::Invalid.because(format!("the body is not valid: {error}")))?))
+        let body = body.to_bytes();
+        serde_json::from_slice(&body).map(Self).map_err(|error| invalid::<T>(&body, &error))
     }
+}
+
+/// Reads an invalid body again, this time with the path of each value: the error names the field.
+fn invalid<T: Bounded>(body: &[u8], error: &serde_json::Error) -> Problem {
+    let mut body = serde_json::Deserializer::from_slice(body);
+    let error = match serde_path_to_error::deserialize::<_, T>(&mut body) {
+        Err(found) => found.to_string(),
+        // The error is behind the value.
+        Ok(_) => error.to_string(),
+    };
+    Fault::Invalid.because(format!("the body is not valid: {error}"))
 }
 
 fn too_large<T: Bounded>() -> Problem {

@@ -6,15 +6,14 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bellwether::Kind;
-use bellwether::Retention;
 use bellwether::metrics as metric;
+use bellwether::{DurationText, Kind, Retention};
 use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use crate::document::RetentionDocument;
+use crate::document::{DurationSchema, RetentionDocument};
 use crate::http::extract::{Bounded, Json};
 use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
@@ -30,15 +29,15 @@ const PURGE_WITHIN: Duration = Duration::from_secs(15);
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RetentionChange {
-    /// Retention of succeeded jobs, in milliseconds: 60 s to 3,650 days.
-    #[schema(minimum = 60000, maximum = 315360000000i64)]
-    succeeded_ms: Option<u64>,
-    /// Retention of cancelled jobs, in milliseconds.
-    #[schema(minimum = 60000, maximum = 315360000000i64)]
-    cancelled_ms: Option<u64>,
-    /// Retention of dead jobs, in milliseconds.
-    #[schema(minimum = 60000, maximum = 315360000000i64)]
-    dead_ms: Option<u64>,
+    /// Retention of succeeded jobs, 1m to 3650d.
+    #[schema(value_type = Option<DurationSchema>)]
+    succeeded: Option<DurationText>,
+    /// Retention of cancelled jobs, 1m to 3650d.
+    #[schema(value_type = Option<DurationSchema>)]
+    cancelled: Option<DurationText>,
+    /// Retention of dead jobs, 1m to 3650d.
+    #[schema(value_type = Option<DurationSchema>)]
+    dead: Option<DurationText>,
     /// Maximum number of records of ended jobs.
     records: Option<u32>,
 }
@@ -81,10 +80,10 @@ pub(super) struct NewPurge {
     /// Only jobs of this kind.
     #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
-    /// Only jobs that ended at least this many milliseconds ago. Default 0.
+    /// Only jobs that ended at least this long ago. Default 0s.
     #[serde(default)]
-    #[schema(minimum = 0)]
-    older_than_ms: u64,
+    #[schema(value_type = DurationSchema, default = "0s")]
+    older_than: DurationText,
     /// Whether to remove the records. Otherwise they are only counted.
     #[serde(default)]
     remove: bool,
@@ -141,12 +140,12 @@ pub(super) async fn set_retention(
     State(app): State<App>,
     Json(change): Json<RetentionChange>,
 ) -> Result<Response, Problem> {
-    let RetentionChange { succeeded_ms, cancelled_ms, dead_ms, records } = change;
-    let time = |given: Option<u64>, present| given.map_or(present, Duration::from_millis);
+    let RetentionChange { succeeded, cancelled, dead, records } = change;
+    let time = |given: Option<DurationText>, present| given.map_or(present, Duration::from);
     let changed = |present: Retention| Retention {
-        succeeded: time(succeeded_ms, present.succeeded),
-        cancelled: time(cancelled_ms, present.cancelled),
-        dead: time(dead_ms, present.dead),
+        succeeded: time(succeeded, present.succeeded),
+        cancelled: time(cancelled, present.cancelled),
+        dead: time(dead, present.dead),
         records: records.unwrap_or(present.records),
     };
     let set = app.client.update_retention(changed).await?;
@@ -178,8 +177,7 @@ pub(super) async fn purge_jobs(
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
     let kind = new.kind.map(Kind::new).transpose()?;
-    let older_than = Duration::from_millis(new.older_than_ms);
-    let purge = Purge::of(new.state.into()).kind(kind).older_than(older_than);
+    let purge = Purge::of(new.state.into()).kind(kind).older_than(new.older_than.into());
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;

@@ -7,16 +7,17 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::time::{Duration, SystemTime};
 use utoipa::ToSchema;
 
 use super::submitted::Submitted;
+use crate::document::{DurationSchema, InstantText, JobOptionsSchema};
 use crate::http::extract::{Bounded, Json, Traced, shallow};
 use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{IfExists, Job, JobError, JobHandle};
+use bellwether::DurationText;
+use bellwether::client::{IfExists, Job, JobError, JobHandle, JobOptions};
 
 /// A job to submit.
 #[derive(Deserialize, ToSchema)]
@@ -37,47 +38,23 @@ pub(super) struct NewJob {
     /// Content type of the payload; default `application/json`.
     #[schema(example = "application/json")]
     content_type: Option<String>,
-    /// Number of failed attempts after which the job is dead. Default 5.
-    #[schema(minimum = 1, maximum = 1000)]
-    max_attempts: Option<u32>,
-    /// Number of lost attempts after which the job is dead. Default 3.
-    #[schema(minimum = 1, maximum = 1000)]
-    max_losses: Option<u32>,
-    /// Backoff after a failure.
-    backoff: Option<Backoff>,
-    /// Time limit of each attempt in milliseconds, at most 7 days. Default: none.
-    #[schema(minimum = 1, maximum = 604800000)]
-    timeout_ms: Option<u64>,
-    /// Lease of each attempt in milliseconds, 1 s to 7 days: without a renewal for this long, the job moves to another
-    /// worker. Default: that of its kind, else 5 minutes.
-    #[schema(minimum = 1000, maximum = 604800000)]
-    lease_ms: Option<u64>,
-    /// Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else false.
-    renew_lease: Option<bool>,
-    /// Priority, 0 to 9; 9 runs first. Default 5.
-    #[schema(minimum = 0, maximum = 9)]
-    priority: Option<u8>,
-    /// Do not start the job before this instant, RFC 3339, at most ten years ahead. Excludes `delay_ms`.
-    #[schema(format = DateTime)]
-    run_at: Option<String>,
-    /// Do not start the job before this many milliseconds have passed.
-    delay_ms: Option<u64>,
-    /// Do not start the job after this instant, RFC 3339. Excludes `expires_in_ms`.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// Do not start the job after this many milliseconds have passed.
-    expires_in_ms: Option<u64>,
+    /// Options; those that are left out have their defaults.
+    #[serde(default)]
+    #[schema(value_type = JobOptionsSchema)]
+    options: JobOptions,
+    /// Do not start the job before this instant, at most ten years ahead. Excludes `delay`.
+    run_at: Option<InstantText>,
+    /// Do not start the job before this time has passed.
+    #[schema(value_type = Option<DurationSchema>)]
+    delay: Option<DurationText>,
+    /// Do not start the job after this instant. Excludes `expires_in`.
+    expires_at: Option<InstantText>,
+    /// Do not start the job after this time has passed.
+    #[schema(value_type = Option<DurationSchema>)]
+    expires_in: Option<DurationText>,
     /// What to do if a job with this id exists. Default `same`.
     #[serde(default)]
     if_exists: IfExistsName,
-    /// Tags that the worker must have, at most 32.
-    #[serde(default)]
-    #[schema(max_items = 32)]
-    tags: Vec<String>,
-    /// Affinity key: with the strategy rendezvous, jobs with the same key prefer the same worker.
-    affinity: Option<String>,
-    /// Lane of the job: jobs of one lane run one at a time, in the order of their submission.
-    lane: Option<String>,
 }
 
 /// What to do if a job with this id exists.
@@ -104,18 +81,6 @@ impl From<IfExistsName> for IfExists {
     }
 }
 
-/// Backoff after the first failure, doubled after each further failure up to `max_ms`, with jitter.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Backoff {
-    /// In milliseconds.
-    #[schema(minimum = 1, maximum = 604800000, example = 1000)]
-    initial_ms: u64,
-    /// In milliseconds.
-    #[schema(minimum = 1, maximum = 604800000, example = 300000)]
-    max_ms: u64,
-}
-
 impl Bounded for NewJob {
     const MAX_BYTES: usize = MAX_BODY;
 }
@@ -134,82 +99,35 @@ impl NewJob {
             kind,
             payload,
             content_type,
-            max_attempts,
-            max_losses,
-            backoff,
-            timeout_ms,
-            lease_ms,
-            renew_lease,
-            priority,
+            options,
             run_at,
-            delay_ms,
+            delay,
             expires_at,
-            expires_in_ms,
+            expires_in,
             if_exists,
-            tags,
-            affinity,
-            lane,
         } = self;
-        let mut job = with_payload(&kind, payload, content_type.as_deref())?;
+        let mut job = with_payload(&kind, payload, content_type.as_deref())?.options(options);
         if let Some(id) = id {
             job = job.id(id);
         }
-        if let Some(attempts) = max_attempts {
-            job = job.max_attempts(attempts);
-        }
-        if let Some(losses) = max_losses {
-            job = job.max_losses(losses);
-        }
-        if let Some(Backoff { initial_ms, max_ms }) = backoff {
-            job = job.backoff(Duration::from_millis(initial_ms), Duration::from_millis(max_ms));
-        }
-        if let Some(timeout) = timeout_ms {
-            job = job.timeout(Duration::from_millis(timeout));
-        }
-        if let Some(lease) = lease_ms {
-            job = job.lease(Duration::from_millis(lease));
-        }
-        if let Some(renew) = renew_lease {
-            job = job.renew_lease_automatically(renew);
-        }
-        if let Some(priority) = priority {
-            job = job.priority(priority);
-        }
-        job = match (run_at, delay_ms) {
-            (Some(_), Some(_)) => return Err(Fault::Invalid.because("give run_at or delay_ms, not both")),
-            (Some(at), None) => job.run_at(instant("run_at", &at)?),
-            (None, Some(delay)) => job.delay(Duration::from_millis(delay)),
+        job = match (run_at, delay) {
+            (Some(_), Some(_)) => return Err(Fault::Invalid.because("give run_at or delay, not both")),
+            (Some(InstantText(at)), None) => job.run_at(at),
+            (None, Some(DurationText(delay))) => job.delay(delay),
             (None, None) => job,
         };
-        job = match (expires_at, expires_in_ms) {
+        job = match (expires_at, expires_in) {
             (Some(_), Some(_)) => {
-                return Err(Fault::Invalid.because("give expires_at or expires_in_ms, not both"));
+                return Err(Fault::Invalid.because("give expires_at or expires_in, not both"));
             }
-            (Some(at), None) => job.expires_at(instant("expires_at", &at)?),
-            (None, Some(wait)) => job.expires_in(Duration::from_millis(wait)),
+            (Some(InstantText(at)), None) => job.expires_at(at),
+            (None, Some(DurationText(wait))) => job.expires_in(wait),
             (None, None) => job,
         };
         job = job.if_exists(if_exists.into());
-        if let Some(key) = affinity {
-            job = job.affinity(key);
-        }
-        if let Some(lane) = lane {
-            job = job.lane(lane);
-        }
-        job = tags.into_iter().fold(job, Job::tag);
         job.check()?;
         Ok(job)
     }
-}
-
-/// Parses RFC 3339 with an offset.
-pub(super) fn instant(field: &str, text: &str) -> Result<SystemTime, Problem> {
-    let at = text.parse::<jiff::Timestamp>().map_err(|_| {
-        Fault::Invalid.because(format!(
-            "{field} is not an instant: give date, time and offset, such as 2026-11-21T11:33:00Z"
-        ))
-    })?;
-    Ok(at.into())
 }
 
 fn with_payload(

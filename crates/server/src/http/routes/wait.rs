@@ -10,12 +10,13 @@ use serde::Deserialize;
 use tokio::sync::SemaphorePermit;
 use utoipa::IntoParams;
 
-use crate::document::JobDocument;
+use crate::document::{DurationSchema, JobDocument};
 use crate::http::extract::{Asked, Id};
 use crate::http::limits::{DEFAULT_WAIT, MAX_WAIT};
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
 use crate::http::state::App;
+use bellwether::DurationText;
 use bellwether::client::{Error, WaitError};
 
 /// Timeout of a long poll.
@@ -23,18 +24,18 @@ use bellwether::client::{Error, WaitError};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct HowLong {
-    /// Timeout in milliseconds; default 30,000.
-    #[param(minimum = 0, maximum = 50000)]
-    timeout_ms: Option<u64>,
+    /// Timeout, at most 50s; default 30s.
+    #[param(value_type = Option<DurationSchema>)]
+    timeout: Option<DurationText>,
 }
 
 /// Returns the requested timeout if it is within the limit.
 pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
-    let within = how_long.timeout_ms.map_or(DEFAULT_WAIT, Duration::from_millis);
+    let within = how_long.timeout.map_or(DEFAULT_WAIT, Duration::from);
     if within > MAX_WAIT {
-        let most = MAX_WAIT.as_millis();
+        let most = DurationText(MAX_WAIT);
         return Err(
-            Fault::Invalid.because(format!("timeout_ms must be at most {most}: repeat it to wait longer"))
+            Fault::Invalid.because(format!("timeout must be at most {most}: repeat it to wait longer"))
         );
     }
     Ok(within)
