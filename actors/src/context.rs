@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
 use bellwether_core::port::{Change, Node, ReadResult, Reply, Requests, Transaction};
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
@@ -161,6 +162,15 @@ impl<C: Concern> Context<'_, C> {
         answer: impl FnOnce(Outcome<()>) -> C::Msg + Send + 'static,
     ) {
         self.out.push(Out::Ask(Ask::Container(path, Box::new(|outcome| Some(answer(outcome))))));
+    }
+
+    /// Creates the containers of these minutes, which the next transaction needs. If one is not created, the transaction
+    /// is rejected.
+    pub fn make_minutes(&mut self, minutes: impl IntoIterator<Item = u64>) {
+        for minute in minutes {
+            let path = path::delayed_minute(minute);
+            self.out.push(Out::Ask(Ask::Container(path, Box::new(|_| None))));
+        }
     }
 
     /// Reads a znode.

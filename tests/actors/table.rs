@@ -18,6 +18,7 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("status_reporter", "Beat.Hold", "Tell.Hold delivers it"),
     ("status_reporter", "Beat.Resume", "Tell.Resume delivers it"),
     ("assigner", "Event.InboxChanged", "AssignerMsg::Feed delivers it"),
+    ("assigner", "Event.InboxRead", "AssignerMsg::InboxRead delivers it"),
     ("assigner", "Event.Inbox", "AssignerMsg::Inbox delivers it"),
     ("assigner", "Event.Committed", "AssignerMsg::Committed delivers it"),
     ("assigner", "Event.Resolved", "AssignerMsg::Resolved delivers it"),
@@ -36,6 +37,7 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("group_joiner", "Event.Ended", "GroupJoinerMsg::Feed delivers it"),
     ("group_joiner", "Event.Gone", "GroupJoinerMsg::Feed delivers it"),
     ("worker_registry", "Recovery.Lost", "Feed and Workers deliver it"),
+    ("worker_registry", "Recovery.Survived", "Workers delivers it"),
     ("worker_registry", "Recovery.Sweep", "the actor itself creates it for Sweep and Feed"),
 ];
 

@@ -64,6 +64,7 @@ impl Hand {
             tags: tags.iter().map(|tag| Tag::new(tag).unwrap()).collect(),
             codec: SCHEMA,
             started_at: clock::wall(),
+            former: vec![],
             draining: false,
         };
         self.apply(txn::register(id, &info)).await;
@@ -86,7 +87,8 @@ impl Hand {
     pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) {
         let (record, _) = self.record(job).await;
         let attempt = record.attempts + 1;
-        let assignment = Assignment::new(attempt, 0, clock::wall());
+        let isolation = record.isolation();
+        let assignment = Assignment { isolation, ..Assignment::new(attempt, 0, clock::wall()) };
         self.apply(txn::assign(job, worker, &assignment, record.turn().as_ref())).await;
     }
 
@@ -99,6 +101,15 @@ impl Hand {
             let _made = self.zk.create_container(path::delayed_minute(minute)).await;
         }
         self.apply(txn::close(job, worker, version, None, &record, &next)).await;
+    }
+
+    /// Loses an attempt with its worker and ends the backoff.
+    pub(crate) async fn lose(&self, job: &JobId, worker: WorkerId) {
+        self.assign(job, worker).await;
+        self.close(job, worker, Ending::Lost).await;
+        let (record, _) = self.record(job).await;
+        let minute = record.minute().expect("a loss backs off");
+        self.apply(txn::promote(job, minute, &record.entry())).await;
     }
 
     /// Quarantines a job, as a worker or the leader does with bytes that it cannot read.

@@ -141,6 +141,7 @@ impl Bench {
             tags: vec![],
             codec: wire::SCHEMA,
             started_at: WallMillis(1),
+            former: vec![],
             draining: false,
         };
         applied(&zk, txn::register(id, &info)).await;

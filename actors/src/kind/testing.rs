@@ -58,7 +58,7 @@ impl fmt::Display for Kind {
 
 kinds!(Feed { Watching, Changes });
 kinds!(leadership::Reply { Campaign, Epoch, Claimed, Verified });
-kinds!(recovery::Event { Lost, Listed, Read, Committed, Removed, Sweep });
+kinds!(recovery::Event { Lost, Survived, Listed, Read, Committed, Removed, Sweep });
 kinds!(group_joiner::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
 kinds!(assigner::Event {
     Queued,
@@ -66,6 +66,7 @@ kinds!(assigner::Event {
     Worker,
     WorkerGone,
     InboxChanged,
+    InboxRead,
     Inbox,
     Committed,
     Resolved,

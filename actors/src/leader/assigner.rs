@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
-use bellwether_core::machine::assigner::{self, Effect, Event, Job, Order, Spot, Strategy};
+use bellwether_core::job::{Assignment, Isolation, QueueEntry, Turn, TurnIndex};
+use bellwether_core::machine::assigner::{self, Effect, Event, InboxContents, Job, Order, Spot, Strategy};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
@@ -68,8 +68,10 @@ pub enum AssignerMsg {
     Tick,
     /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
-    /// The number of assignments in an inbox; `None` when there is no inbox.
-    Inbox(WorkerId, ReadResult<Option<usize>>),
+    /// An inbox with its assignments; `None` when there is no inbox.
+    InboxRead(WorkerId, ReadResult<Option<InboxContents>>),
+    /// The names in an inbox; `None` when there is no inbox.
+    Inbox(WorkerId, ReadResult<Option<Vec<String>>>),
     /// From the watch on the inboxes.
     Feed(Feed),
     /// From the watch on the lanes.
@@ -93,6 +95,7 @@ kinds!(AssignerMsg {
     Sweep,
     Tick,
     Committed,
+    InboxRead,
     Inbox,
     Feed => Feed,
     Lanes => Feed,
@@ -173,9 +176,13 @@ impl Concern for Assigner {
             AssignerMsg::PausesListed(kinds) => Event::Paused(kinds),
             AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
-            AssignerMsg::Inbox(worker, Ok(Some(assignments))) => Event::Inbox(worker, Some(assignments)),
+            AssignerMsg::InboxRead(worker, Ok(Some(contents))) => Event::InboxRead(worker, Some(contents)),
+            AssignerMsg::InboxRead(worker, Err(_)) => Event::InboxRead(worker, None),
+            AssignerMsg::Inbox(worker, Ok(Some(names))) => Event::Inbox(worker, Some(names)),
             // A worker without an inbox takes no jobs. The worker registry detects its end with its own watch.
-            AssignerMsg::Inbox(worker, Ok(None)) => Event::WorkerGone(worker),
+            AssignerMsg::InboxRead(worker, Ok(None)) | AssignerMsg::Inbox(worker, Ok(None)) => {
+                Event::WorkerGone(worker)
+            }
             AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
             AssignerMsg::Resolved(entries) => {
                 let entries = entries.ok();
@@ -211,9 +218,14 @@ impl Assigner {
                         AssignerMsg::Committed(batch, outcome)
                     });
                 }
-                Effect::ListInbox(worker) => cx.children(path::inbox(worker), move |listed| {
-                    AssignerMsg::Inbox(worker, listed.map(|names| names.map(|names| names.len())))
-                }),
+                Effect::ReadInbox(worker) => {
+                    cx.task(
+                        move |zk| async move { AssignerMsg::InboxRead(worker, read_inbox(zk, worker).await) },
+                    );
+                }
+                Effect::ListInbox(worker) => {
+                    cx.children(path::inbox(worker), move |names| AssignerMsg::Inbox(worker, names));
+                }
                 Effect::Resolve(jobs) => {
                     cx.task(|zk| async move { AssignerMsg::Resolved(resolve(zk, jobs).await) });
                 }
@@ -250,8 +262,12 @@ impl Assigner {
                 None => cx.disarm(Key::Expiry),
             }
         }
-        let (slots, used) = self.machine.slots();
-        set_gauges(self.machine.waiting(), self.machine.workers(), slots, used);
+        set_gauges(Gauges {
+            waiting: self.machine.waiting(),
+            isolated: self.machine.isolated(),
+            workers: self.machine.workers(),
+            slots: self.machine.slots(),
+        });
     }
 }
 
@@ -308,6 +324,25 @@ fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut
     (node.created, index)
 }
 
+/// Lists an inbox and reads its assignments. One that is deleted in between is not isolated, and neither is one that
+/// cannot be read: its worker does not run it.
+async fn read_inbox(zk: Arc<dyn Requests>, worker: WorkerId) -> ReadResult<Option<InboxContents>> {
+    let Some(names) = zk.children(path::inbox(worker)).await? else { return Ok(None) };
+    let mut contents = InboxContents { jobs: names.len(), ..InboxContents::default() };
+    let jobs = names.into_iter().filter_map(|name| JobId::new(name).ok()).collect::<Vec<_>>();
+    for jobs in jobs.chunks(MAX_READ_BATCH) {
+        let nodes = zk.get_many(jobs.iter().map(|job| path::assignment(worker, job)).collect()).await?;
+        for (job, node) in jobs.iter().zip(nodes) {
+            let assignment = node.and_then(|node| wire::decode::<Assignment>(&node.data).ok());
+            let isolation = assignment.map_or(Isolation::Shared, |assignment| assignment.isolation);
+            if isolation != Isolation::Shared {
+                contents.isolated.insert(job.clone(), isolation);
+            }
+        }
+    }
+    Ok(Some(contents))
+}
+
 /// Reads the queue entries of jobs. An entry that cannot be read counts as deleted, so the job is not assigned.
 async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(JobId, Option<QueueEntry>)>> {
     let mut resolved = Vec::with_capacity(jobs.len());
@@ -319,9 +354,19 @@ async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(Job
     Ok(resolved)
 }
 
+#[derive(Default)]
+struct Gauges {
+    waiting: usize,
+    isolated: usize,
+    workers: usize,
+    /// All slots, and those in use.
+    slots: (usize, usize),
+}
+
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
-fn set_gauges(waiting: usize, workers: usize, slots: usize, used: usize) {
+fn set_gauges(Gauges { waiting, isolated, workers, slots: (slots, used) }: Gauges) {
     gauge!(metric::QUEUE_DEPTH).set(waiting as f64);
+    gauge!(metric::ISOLATED_JOBS).set(isolated as f64);
     gauge!(metric::WORKERS).set(workers as f64);
     gauge!(metric::SLOTS).set(slots as f64);
     gauge!(metric::SLOTS_USED).set(used as f64);
@@ -332,5 +377,5 @@ pub fn clear_gauges() {
     gauge!(metric::DELAYED_JOBS).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);
     gauge!(metric::GROUPS).set(0.0);
-    set_gauges(0, 0, 0, 0);
+    set_gauges(Gauges::default());
 }

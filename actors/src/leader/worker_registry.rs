@@ -150,6 +150,9 @@ impl WorkerRegistry {
                 }
                 membership::Effect::Lives(worker, info, version) => {
                     self.kinds.met(&info.kinds);
+                    for former in &info.former {
+                        self.recover(cx, recovery::Event::Survived(*former));
+                    }
                     cx.tell(Tell::Assigner(assigner::Event::Worker(worker, info, version)));
                 }
                 membership::Effect::Dead(worker) => {
@@ -188,6 +191,7 @@ impl WorkerRegistry {
                         answer(Event::Read(worker, nodes.map(|nodes| orphans(jobs, nodes)).map_err(|_| ())))
                     });
                 }
+                Effect::MakeMinutes(minutes) => cx.make_minutes(minutes),
                 Effect::Commit(worker, batch) => cx.commit_batch(batch, move |batch, outcome| {
                     answer(Event::Committed(worker, batch, note_unknown(outcome)))
                 }),

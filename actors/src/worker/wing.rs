@@ -15,6 +15,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::budget::MAX_FORMER_IDS;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::reporter::Event as ToReporter;
 use bellwether_core::machine::worker::wing::{self, Drained, Effect, Ephemeral, Event, Stage};
@@ -170,6 +171,7 @@ impl Concern for WorkerWing {
             WorkerWingMsg::Session(SessionEvent::Reconnected) => Event::Reconnected,
             WorkerWingMsg::Session(SessionEvent::Expired) => {
                 self.session = None;
+                self.survive();
                 self.term += 1;
                 Event::Expired
             }
@@ -213,6 +215,19 @@ impl WorkerWing {
         self.feed(cx, Event::ChildDied);
     }
 
+    /// The session has expired and the process is alive: the next registration names this id, so that the leader does not
+    /// count its attempts as lost (S20). An id that ended in another way is not named: a job may have caused that.
+    fn survive(&mut self) {
+        match self.machine.stage() {
+            Stage::Registering | Stage::Serving | Stage::Draining => {
+                let former = &mut self.info.former;
+                former.push(self.id);
+                former.drain(..former.len().saturating_sub(MAX_FORMER_IDS));
+            }
+            Stage::Away | Stage::Leaving | Stage::Over => {}
+        }
+    }
+
     fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
         let mut effects = Vec::new();
         self.machine.handle(cx.now, event, &mut effects);
@@ -241,7 +256,8 @@ impl WorkerWing {
                 self.id = fresh(cx.wall, cx.rng);
                 // A run of an earlier incarnation still uses a slot.
                 let slots = (self.args.free_slots)().min(self.args.info.slots);
-                self.info = WorkerInfo { slots, started_at: cx.wall, ..self.args.info.clone() };
+                let former = std::mem::take(&mut self.info.former);
+                self.info = WorkerInfo { slots, started_at: cx.wall, former, ..self.args.info.clone() };
             }
             Effect::Register => self.commit(cx, txn::register(self.id, &self.info)),
             Effect::MakeParents => self.make_parents(cx),
@@ -370,8 +386,8 @@ mod tests {
     use bellwether_core::wire;
 
     use super::*;
-    use crate::Out;
     use crate::stage::Stage;
+    use crate::{Ask, Out};
 
     /// S14: a worker never inherits the assignments of an earlier incarnation.
     #[test]
@@ -395,6 +411,7 @@ mod tests {
             tags: Vec::new(),
             codec: wire::SCHEMA,
             started_at: WallMillis(0),
+            former: vec![],
             draining: false,
         };
         let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
@@ -412,6 +429,49 @@ mod tests {
 
     fn starts(out: &[Out<WorkerWing>]) -> bool {
         out.iter().any(|out| matches!(out, Out::Tell(Tell::Start { .. })))
+    }
+
+    /// Returns the former ids in the registration that is written.
+    fn former(out: &[Out<WorkerWing>]) -> Option<Vec<WorkerId>> {
+        out.iter().find_map(|out| {
+            let Out::Ask(Ask::Commit(commit)) = out else { return None };
+            commit.ops().find_map(|op| match op {
+                Op::Create { data, lifetime: txn::Lifetime::Ephemeral, .. } => {
+                    Some(decode::<WorkerInfo>(data).unwrap().former)
+                }
+                Op::Create { .. } | Op::Check { .. } | Op::Set { .. } | Op::Delete { .. } => None,
+            })
+        })
+    }
+
+    /// S20
+    #[test]
+    fn a_registration_names_the_ids_whose_session_expired() {
+        let mut stage = in_the_second_session();
+        let mut ids = Vec::new();
+        let expire = |stage: &mut Stage<WorkerWing>| {
+            stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
+            let timeout = Duration::from_secs(10);
+            let connected = SessionEvent::Connected { session: 1, timeout };
+            former(&stage.handle(WorkerWingMsg::Session(connected))).expect("it registers")
+        };
+        for n in 2..=MAX_FORMER_IDS + 3 {
+            let former = expire(&mut stage);
+            assert_eq!(former.len(), n.min(MAX_FORMER_IDS));
+            ids.push(*former.last().unwrap());
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), MAX_FORMER_IDS + 2, "the newest id is the last");
+    }
+
+    /// The death of an actor may be caused by a job.
+    #[test]
+    fn a_registration_does_not_name_an_id_that_ended_otherwise() {
+        let mut stage = in_the_second_session();
+        stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())));
+        stage.handle(WorkerWingMsg::InboxGone(3));
+        let again = stage.handle(WorkerWingMsg::Committed(4, Outcome::Applied(())));
+        assert_eq!(former(&again).map(|former| former.len()), Some(1), "only the id of the first session");
     }
 
     #[test]

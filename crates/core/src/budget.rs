@@ -17,6 +17,10 @@ pub const MAX_TAGS: usize = 32;
 /// Most kinds that one worker serves.
 pub const MAX_KINDS: usize = 256;
 
+/// Most former ids in a worker's registration: sessions that expired one after the other before a leader recovered the
+/// first one's jobs. More only cost counted losses.
+pub const MAX_FORMER_IDS: usize = 8;
+
 /// Most attempts or losses that a policy may allow: a job that needs more is a loop, not a retry.
 pub const MAX_ATTEMPTS: u32 = 1_000;
 

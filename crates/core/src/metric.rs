@@ -133,6 +133,7 @@ metrics! {
     STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::None, "Queued jobs that this leader knows.";
+    ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait to be isolated from other jobs.";
     DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
     SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";

@@ -41,9 +41,11 @@
 //! The turn is deleted in the multi that ends the job, so the next job of the lane is assigned after that. None of
 //! this requires a single leader or a fresh list.
 
+use std::collections::BTreeSet;
+
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex};
 use crate::name::{JobId, Kind, WorkerId};
-use crate::path::{self, Bucket};
+use crate::path::{self, Bucket, Place};
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::{PauseRecord, WorkerInfo};
@@ -263,6 +265,24 @@ pub fn close(
         Next::Queue | Next::Delay(_) => ops.push(wait(job, record, after(version))),
     }
     ops
+}
+
+/// Returns the minutes whose containers these operations need, because they create delayed entries.
+pub fn minutes<'a>(ops: impl Iterator<Item = &'a Op>) -> BTreeSet<u64> {
+    let created = ops.filter(|op| matches!(op, Op::Create { .. }));
+    created
+        .filter_map(|op| match path::parse(op.path()) {
+            Place::DelayedEntry(delay, _) => Some(delay.minute),
+            Place::QueueEntry(_)
+            | Place::Worker(_)
+            | Place::Inbox(_)
+            | Place::Assignment(..)
+            | Place::Turn(..)
+            | Place::Schedule(_)
+            | Place::Group(_)
+            | Place::Other => None,
+        })
+        .collect()
 }
 
 /// Moves a delayed job that is due to the queue. Rejected unless this attempt still waits: the name of the entry denotes

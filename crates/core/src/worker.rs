@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::job::Placement;
-use crate::name::{Kind, NodeId, Tag};
+use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::time::WallMillis;
 
 /// A worker's registration, in its ephemeral znode.
@@ -28,6 +28,9 @@ pub struct WorkerInfo {
     pub codec: u16,
     /// When it registered, by its wall clock.
     pub started_at: WallMillis,
+    /// The worker ids that its process had before, in sessions that expired. Their attempts are handed back and not
+    /// lost, because the process is alive. The newest ones, at most [`MAX_FORMER_IDS`](crate::budget::MAX_FORMER_IDS).
+    pub former: Vec<WorkerId>,
     /// Set before it leaves: it accepts no new jobs. The change raises the version of the znode, which every assignment
     /// checks, so no later assignment can commit.
     pub draining: bool,

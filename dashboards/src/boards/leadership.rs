@@ -35,6 +35,7 @@ pub(super) fn board() -> Board {
                     ]),
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon.", [
                         line("for a worker", "max(bellwether_queue_depth)"),
+                        line("of these, to be isolated after a loss", "max(bellwether_isolated_jobs)"),
                         line("for their start time", "max(bellwether_delayed_jobs)"),
                     ]),
                 ],

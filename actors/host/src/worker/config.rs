@@ -75,6 +75,7 @@ impl WorkerConfig {
             tags,
             codec: SCHEMA,
             started_at,
+            former: vec![],
             draining: false,
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::budget::DEFAULT_LEASE;
-use crate::job::{JobRecord, Placement, Priority, Progress};
+use crate::job::{Isolation, JobRecord, Placement, Priority, Progress};
 use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
@@ -33,6 +33,8 @@ pub struct QueueEntry {
     pub expires_at: Option<WallMillis>,
     /// The lease of the job, if it overrides the lease of its kind.
     pub lease: Option<Duration>,
+    /// Which jobs may share its worker.
+    pub isolation: Isolation,
     /// The trace of its assignment, if the trace is sampled. The worker reads the trace from the record, so the
     /// assignment does not contain it.
     pub trace: Option<TraceContext>,
@@ -53,6 +55,7 @@ impl QueueEntry {
             submitted_at: WallMillis::default(),
             expires_at: None,
             lease: None,
+            isolation: Isolation::Shared,
             trace: None,
         }
     }
@@ -130,6 +133,8 @@ pub struct Assignment {
     pub progress: Option<Progress>,
     /// Whether the attempt has sub-jobs.
     pub spawned: bool,
+    /// Which jobs may share the worker. A new leader reads it.
+    pub isolation: Isolation,
 }
 
 impl Assignment {
@@ -147,14 +152,16 @@ impl Assignment {
             lease: DEFAULT_LEASE,
             progress: None,
             spawned: false,
+            isolation: Isolation::Shared,
         }
     }
 
-    /// Whether it belongs to the attempt that the record has under way. Any other assignment was made from stale
-    /// knowledge of a leader or by a manual change, and is not run.
+    /// Whether it belongs to the attempt that the record has under way, with its isolation. Any other assignment was made
+    /// from stale knowledge of a leader or by a manual change, and is not run.
     #[must_use]
     pub fn agrees(&self, record: &JobRecord) -> bool {
         (self.generation, self.attempt) == (record.generation, record.attempts + 1)
+            && self.isolation == record.isolation()
     }
 
     /// Identifies its attempt.

@@ -4,9 +4,9 @@
 //!              submit                 assign
 //!   (client) ─────────▶ queued ────────────────▶ assigned ──▶ succeeded
 //!                        ▲  ▲                      │  │  └───▶ cancelled
-//!                promote │  │ worker lost, handed  │  └──────▶ dead
-//!                        │  └──────── back ────────┤
-//!                      delayed ◀────── failed ─────┘
+//!                promote │  │                      │  └──────▶ dead
+//!                        │  └──── handed back ─────┤
+//!                      delayed ◀─ failed, or lost ─┘
 //! ```
 //!
 //! The record holds the durable data. *Where* an open job is (queued, delayed, assigned) is defined by the one place
@@ -17,6 +17,7 @@
 mod attempt;
 mod entry;
 pub mod identity;
+mod isolation;
 mod membership;
 mod payload;
 mod placement;
@@ -27,6 +28,7 @@ mod record;
 
 pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
 pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
+pub use isolation::Isolation;
 pub use membership::{Membership, Role};
 pub use payload::{ContentType, ContentTypeError, Payload, PayloadError};
 pub use placement::Placement;

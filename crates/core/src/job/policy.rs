@@ -14,7 +14,7 @@ pub struct Policy {
     pub max_attempts: u32,
     /// Number of lost attempts after which the job is dead; at least 1.
     pub max_losses: u32,
-    /// Waits between a failure and the next attempt. A lost or handed-back attempt is requeued immediately.
+    /// Waits between a failure or a loss and the next attempt. A handed-back attempt is requeued immediately.
     pub backoff: Backoff,
     /// How long one attempt may run; `None` means no limit.
     pub timeout: Option<Duration>,

@@ -2,8 +2,8 @@
 
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{
-    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Membership, Payload, Placement, Policy,
-    Priority, Progress, QueueEntry, Turn,
+    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, Payload,
+    Placement, Policy, Priority, Progress, QueueEntry, Turn,
 };
 use crate::name::Kind;
 use crate::time::WallMillis;
@@ -125,6 +125,12 @@ impl JobRecord {
         matches!(self.state, JobState::Terminal { .. })
     }
 
+    /// Which jobs may share its worker.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        Isolation::after(self.losses, self.policy.max_losses)
+    }
+
     /// The queue entry of the job while it waits for its next attempt. `version` is that of this record.
     #[must_use]
     pub fn entry(&self, version: i32) -> QueueEntry {
@@ -143,6 +149,7 @@ impl JobRecord {
             submitted_at: self.submitted_at.max(not_before),
             expires_at: self.expires_at,
             lease: self.policy.lease,
+            isolation: self.isolation(),
             trace: self.trace.filter(TraceContext::is_sampled),
         }
     }
@@ -210,7 +217,9 @@ impl JobRecord {
                 if self.losses >= self.policy.max_losses {
                     terminal(Verdict::Dead)
                 } else {
-                    JobState::Open { not_before: None }
+                    // The jobs of a lost worker do not return together.
+                    let wait = self.policy.backoff.delay(self.losses, random);
+                    JobState::Open { not_before: Some(at + wait) }
                 }
             }
             Ending::Failed(_) => {

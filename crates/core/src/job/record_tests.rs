@@ -29,7 +29,7 @@ fn every_attempt_and_generation_is_part_of_the_submissions_trace() {
     let (context, record) = traced(1);
     assert_eq!(record.entry(0).trace, Some(context));
     let (lost, next) = record.close(attempt(1), Ending::Lost, NOW, 0);
-    assert_eq!((next, lost.entry(1).trace), (Next::Queue, Some(context)));
+    assert_eq!((next, lost.entry(1).trace), (Next::Delay(lost.delay().unwrap()), Some(context)));
     assert_eq!(lost.cancel(NOW).reopen().trace, Some(context));
     let (context, record) = traced(0);
     assert_eq!((record.trace, record.entry(0).trace), (Some(context), None));
@@ -67,11 +67,41 @@ fn the_last_failure_makes_the_job_dead() {
 fn losses_are_counted_apart_from_failures_and_kill_a_poison_job() {
     let (job, _) = job(2, 2).close(attempt(1), Ending::Failed("one".into()), NOW, 0);
     let (job, next) = job.close(attempt(2), Ending::Lost, NOW, 0);
-    assert_eq!((next, job.entry(2).attempt), (Next::Queue, 3));
+    assert_eq!((next, job.entry(2).attempt), (Next::Delay(job.delay().unwrap()), 3));
     let (job, next) = job.close(attempt(3), Ending::Lost, NOW, 0);
     assert_eq!(next, Next::Terminal);
     assert_eq!((job.failures, job.losses), (1, 2));
     assert!(job.last_error.unwrap().starts_with("attempt 3 lost its worker"));
+}
+
+/// S20
+#[test]
+fn losses_back_off_and_isolate_the_job_until_it_is_opened_again() {
+    let mut record = job(9, 4);
+    for (n, (least, isolation)) in
+        (1..).zip([(500, Isolation::Apart), (1_000, Isolation::Alone), (2_000, Isolation::Alone)])
+    {
+        let (lost, next) = record.close(attempt(n), Ending::Lost, NOW, 0);
+        let Next::Delay(entry) = next else { panic!("{next:?}") };
+        assert_eq!(entry.not_before.since(NOW), Duration::from_millis(least), "loss {n}");
+        assert_eq!(entry.isolation, isolation, "loss {n}");
+        record = lost;
+    }
+    let (record, _) = record.close(attempt(4), Ending::Failed("boom".into()), NOW, 0);
+    assert_eq!(record.entry().isolation, Isolation::Alone, "a failure does not end the isolation");
+    assert_eq!(record.cancel(NOW).reopen().entry().isolation, Isolation::Shared);
+}
+
+/// S20: a leader that missed events may know an entry of an earlier generation with the same attempt number.
+#[test]
+fn an_assignment_with_another_isolation_does_not_agree() {
+    let (record, _) = job(9, 3).close(attempt(1), Ending::Lost, NOW, 0);
+    for (number, isolation, agrees) in
+        [(2, Isolation::Apart, true), (2, Isolation::Shared, false), (1, Isolation::Apart, false)]
+    {
+        let assignment = Assignment { isolation, ..Assignment::new(number, 1, NOW) };
+        assert_eq!(assignment.agrees(&record), agrees, "{number}, {isolation:?}");
+    }
 }
 
 #[test]
@@ -115,7 +145,7 @@ fn the_error_of_an_expired_job_contains_the_time_as_rfc3339() {
 #[test]
 fn an_expired_lease_counts_as_a_loss() {
     let (job, next) = job(1, 2).close(attempt(1), Ending::LeaseExpired, NOW, 0);
-    assert_eq!((next, job.entry(1).attempt), (Next::Queue, 2));
+    assert_eq!((next, job.entry(1).attempt), (Next::Delay(job.delay().unwrap()), 2));
     let (job, next) = job.close(attempt(2), Ending::LeaseExpired, NOW, 0);
     assert_eq!((next, job.failures, job.losses), (Next::Terminal, 0, 2));
     assert!(job.last_error.unwrap().starts_with("the lease of attempt 2 on worker"));

@@ -83,11 +83,13 @@ fn a_close_checks_the_record_version_and_deletes_the_assignment() {
         shape(&succeeded),
         ["set /jobs/1f/a at 3", "delete /assignments/W/a", "delete /lanes/1f/a/1-a"]
     );
-    let lost = ["set /jobs/1f/a at 3", "delete /assignments/W/a at 4", "create /queue/1f/a"];
-    assert_eq!(shape(&closed(Ending::Lost, Some(4))), lost);
-    let failed = shape(&closed(Ending::Failed("x".into()), Some(4)));
-    assert_eq!(failed[..2], lost[..2]);
-    assert_eq!(failed[2..], ["create /delayed/2/1.3-a"]);
+    let released = ["set /jobs/1f/a at 3", "delete /assignments/W/a at 4", "create /queue/1f/a"];
+    assert_eq!(shape(&closed(Ending::Released, Some(4))), released);
+    for ending in [Ending::Failed("x".into()), Ending::Lost] {
+        let delayed = shape(&closed(ending, Some(4)));
+        assert_eq!(delayed[..2], released[..2]);
+        assert_eq!(delayed[2..], ["create /delayed/2/1.3-a"]);
+    }
 }
 
 #[test]
@@ -171,6 +173,7 @@ fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
         tags: vec![],
         codec: 1,
         started_at: NOW,
+        former: vec![],
         draining: false,
     };
     assert_eq!(shape(&register(worker(), &info)), ["create /assignments/W", "create /workers/W for us"]);

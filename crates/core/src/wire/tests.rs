@@ -9,8 +9,8 @@ use crate::backoff::Backoff;
 use crate::budget::{MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS};
 use crate::group::{Parent, Stage, Stop};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Priority,
-    Progress, Role, Verdict,
+    Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, Payload, Placement, Policy,
+    Priority, Progress, Role, Verdict,
 };
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
@@ -83,6 +83,7 @@ fn entry() -> QueueEntry {
         submitted_at: WallMillis(8),
         expires_at: Some(WallMillis(10)),
         lease: Some(Duration::from_secs(60)),
+        isolation: Isolation::Apart,
         trace: Some(trace()),
     }
 }
@@ -97,6 +98,7 @@ fn worker() -> WorkerInfo {
         tags: vec![],
         codec: SCHEMA,
         started_at: WallMillis(5),
+        former: vec![WorkerId::new(Uuid::from_u128(8))],
         draining: false,
     }
 }
@@ -156,6 +158,7 @@ fn assignment() -> Assignment {
         spawned: true,
         generation: 2,
         fencing_token: 6,
+        isolation: Isolation::Alone,
         ..Assignment::new(3, 12, WallMillis(77))
     }
 }

@@ -162,7 +162,7 @@ async fn a_job_with_a_well_known_id_never_runs_twice_at_the_same_time() {
         let (mut opened, mut same) = (0, 0);
         let few = || generations.load(Ordering::Relaxed) <= 3;
         while opened + same < 200 || few() || stage.leader().await.epoch == first.epoch {
-            let job = stage.runs.alone("only").max_losses(50).if_exists(IfExists::Again);
+            let job = stage.runs.alone("only").if_exists(IfExists::Again);
             match client.submit(job).await.unwrap().accepted() {
                 Accepted::New | Accepted::Again(_) => {
                     opened += 1;

@@ -26,6 +26,9 @@ echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"
 while [ -e "$1/hold" ]; do sleep 0.05; done
 "#;
 
+/// Writes a line and runs for a second.
+const BRIEF: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"; sleep 1"#;
+
 /// Writes a line and kills its worker.
 const POISON: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"; kill -KILL "$PPID""#;
 
@@ -93,6 +96,11 @@ impl Runs {
         let mut lines = fs::read_to_string(self.dir().join("runs")).unwrap_or_default();
         lines.truncate(lines.rfind('\n').map_or(0, |end| end + 1));
         lines
+    }
+
+    /// A job that writes a line and runs for a second.
+    pub(crate) fn brief(&self, id: &str) -> Job {
+        self.script(id, BRIEF)
     }
 
     /// A job that writes a line and kills its worker.

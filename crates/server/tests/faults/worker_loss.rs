@@ -1,6 +1,6 @@
 //! Workers are killed while they run jobs.
 
-use bellwether::{Job, State};
+use bellwether::{Job, JobId, State};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::txn::Op;
 use bellwether_core::{metric, path};
@@ -31,29 +31,51 @@ async fn the_jobs_of_a_killed_worker_run_on_another_and_each_extra_run_is_a_loss
     assert_eq!(leader.metric(metric::ORPHANED_JOBS_RECOVERED), Some(10.0));
 }
 
+/// S20, with default settings.
 #[tokio::test]
-async fn a_job_that_kills_its_workers_is_dead_after_its_losses_and_the_others_finish() {
+async fn the_neighbours_of_a_job_that_kills_its_workers_succeed() {
     let stage = Stage::set("poison").await;
     let _leader = stage.node("leader").candidate().start();
     let mut workers =
         (1..=4).map(|n| stage.node(&format!("w{n}")).worker().slots(12).start()).collect::<Vec<_>>();
     stage.workers(4).await;
-    stage.runs.hold();
-    // The other jobs on the killed workers are lost, too, and must not become dead.
-    let others = (0..9).map(|n| stage.runs.held(&format!("job-{n}")).max_losses(10));
-    let ids = stage.submit([stage.runs.poison("poison").max_losses(3)].into_iter().chain(others)).await;
-    let poison = stage.over(&ids[..1]).await.remove(0);
-    assert_eq!((poison.state, poison.losses, poison.attempt), (State::Dead, 3, 3), "{poison:?}");
-    let error = poison.error.clone().unwrap();
-    assert!(error.starts_with("attempt 3 lost its worker"), "{error}");
-    stage.runs.release();
-    let mut jobs = stage.over(&ids[1..]).await;
-    assert!(jobs.iter().all(|job| job.state == State::Succeeded), "{jobs:?}");
-    jobs.push(poison);
-    stage.runs.explain(&jobs);
+    let others = (0..9).map(|n| stage.runs.brief(&format!("job-{n}")));
+    let ids = stage.submit([stage.runs.poison("poison")].into_iter().chain(others)).await;
+    neighbours_succeed(&stage, &ids).await;
     let killed = workers.iter_mut().map(|worker| usize::from(worker.has_ended())).sum::<usize>();
     assert_eq!(killed, 3, "each loss is a killed worker");
     stage.settled(1).await;
+}
+
+/// S20, with default settings: the only worker is restarted each time, so all jobs share it.
+#[tokio::test]
+async fn the_neighbours_of_a_job_that_kills_the_only_worker_succeed() {
+    let stage = Stage::set("only-worker").await;
+    let _leader = stage.node("leader").candidate().start();
+    let others = (0..9).map(|n| stage.runs.brief(&format!("job-{n}")));
+    let ids = stage.submit([stage.runs.poison("poison")].into_iter().chain(others)).await;
+    let supervise = async {
+        let mut worker = stage.node("worker").worker().start();
+        loop {
+            eventually("the worker is killed", 10 * SOON, async || worker.has_ended()).await;
+            worker = stage.node("worker").worker().start();
+        }
+    };
+    tokio::select! {
+        () = neighbours_succeed(&stage, &ids) => {}
+        () = supervise => {}
+    }
+}
+
+/// Waits for the jobs, of which the first is the poison job: only that one is dead, of the default number of losses.
+async fn neighbours_succeed(stage: &Stage, ids: &[JobId]) {
+    let jobs = stage.over(ids).await;
+    let (poison, others) = jobs.split_first().unwrap();
+    assert!(others.iter().all(|job| job.state == State::Succeeded), "{others:?}");
+    assert_eq!((poison.state, poison.losses, poison.attempt), (State::Dead, 3, 3), "{poison:?}");
+    let error = poison.error.clone().unwrap();
+    assert!(error.starts_with("attempt 3 lost its worker"), "{error}");
+    stage.runs.explain(&jobs);
 }
 
 #[tokio::test]

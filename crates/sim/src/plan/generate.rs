@@ -84,7 +84,7 @@ fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
 fn job(rng: &mut Rng, number: usize) -> JobPlan {
     let kinds = [
         "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
-        "never", "later",
+        "never", "later", "killer",
     ];
     // Nested kinds are rare, because each of them is a tree of jobs.
     let nests = ["nest1", "nest1", "nest2", "nest3"];

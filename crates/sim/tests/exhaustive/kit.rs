@@ -38,6 +38,7 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
         tags: vec![],
         codec: 1,
         started_at: WallMillis(0),
+        former: vec![],
         draining: false,
     }
 }

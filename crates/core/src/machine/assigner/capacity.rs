@@ -4,11 +4,16 @@
 //! after the list was requested are added. Requests of one session are served in order, so a list contains all batches
 //! sent before it and none sent after it. This errs on the safe side: a job counts from when it is planned until a list
 //! requested later no longer contains it.
+//!
+//! The first list also reads the assignments, because earlier leaders made them: so this leader knows every job in the
+//! inbox that is isolated (S20). All later assignments are its own.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::event::InboxContents;
+use crate::job::Isolation;
 use crate::name::{JobId, Kind, Tag};
 use crate::time::Millis;
 use crate::worker::WorkerInfo;
@@ -23,6 +28,8 @@ pub(super) struct Capacity {
     before: BTreeSet<JobId>,
     /// Planned after the last list was requested.
     since: BTreeSet<JobId>,
+    /// The isolated jobs among those held and planned.
+    isolated: BTreeMap<JobId, Isolation>,
     /// When the worker was found to hang, and the version of its registration at that time.
     hangs: Option<(Millis, i32)>,
 }
@@ -39,6 +46,15 @@ enum Listing {
     InFlight { stale: bool },
 }
 
+/// How to list an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    /// Its names, and the assignments.
+    Read,
+    /// Only its names.
+    Names,
+}
+
 impl Capacity {
     pub(super) fn unknown() -> Self {
         Self {
@@ -47,6 +63,7 @@ impl Capacity {
             held: None,
             before: BTreeSet::new(),
             since: BTreeSet::new(),
+            isolated: BTreeMap::new(),
             hangs: None,
         }
     }
@@ -88,13 +105,19 @@ impl Capacity {
         self.held.unwrap_or(0) + self.before.len() + self.since.len()
     }
 
-    pub(super) fn can_take(&self, kind: &Kind, tags: &[Tag]) -> bool {
+    /// Whether the worker serves such jobs, although it may have no free slot now.
+    pub(super) fn serves(&self, kind: &Kind, tags: &[Tag]) -> bool {
         let able = self.registration.as_ref().is_some_and(|(info, _)| {
             !info.draining
                 && info.kinds.binary_search(kind).is_ok()
                 && tags.iter().all(|tag| info.tags.binary_search(tag).is_ok())
+                && info.slots > 0
         });
-        able && self.hangs.is_none() && self.held.is_some() && self.used() < self.slots()
+        able && self.hangs.is_none() && self.held.is_some()
+    }
+
+    pub(super) fn can_take(&self, kind: &Kind, tags: &[Tag]) -> bool {
+        self.serves(kind, tags) && self.used() < self.slots()
     }
 
     /// Whether the worker is registered and its inbox was not listed yet.
@@ -107,11 +130,25 @@ impl Capacity {
         (self.used() * other.slots()).cmp(&(other.used() * self.slots()))
     }
 
-    pub(super) fn take(&mut self, job: JobId) {
+    /// Returns the number of isolated jobs.
+    pub(super) fn isolated(&self) -> usize {
+        self.isolated.len()
+    }
+
+    /// Whether a job has the worker to itself.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.isolated.values().any(|isolation| *isolation == Isolation::Alone)
+    }
+
+    pub(super) fn take(&mut self, job: JobId, isolation: Isolation) {
+        if isolation != Isolation::Shared {
+            self.isolated.insert(job.clone(), isolation);
+        }
         self.since.insert(job);
     }
 
     pub(super) fn give_back(&mut self, job: &JobId) {
+        self.isolated.remove(job);
         if !self.since.remove(job) {
             self.before.remove(job);
         }
@@ -124,19 +161,36 @@ impl Capacity {
         };
     }
 
-    /// Whether to list the inbox now. Unless `idle`, a worker with many free slots needs no list: planned jobs are
-    /// counted until then.
-    pub(super) fn wants_list(&mut self, idle: bool) -> bool {
-        let worth = idle || self.held.is_none() || self.used() * 2 >= self.slots();
+    /// Whether to list the inbox now, or to read it if it was not listed yet. Unless `eager`, a worker with many free
+    /// slots needs no list: planned jobs are counted until then.
+    pub(super) fn wants_list(&mut self, eager: bool) -> Option<List> {
+        let worth =
+            eager || self.held.is_none() || self.used() * 2 >= self.slots() || !self.isolated.is_empty();
         let due = self.listing == Listing::Stale && worth;
         if due {
             self.listing = Listing::InFlight { stale: false };
             self.before.append(&mut self.since);
         }
-        due
+        due.then(|| if self.held.is_none() { List::Read } else { List::Names })
     }
 
-    pub(super) fn listed(&mut self, held: Option<usize>) {
+    /// Handles the first list.
+    pub(super) fn read(&mut self, held: Option<InboxContents>) {
+        self.answered(held.as_ref().map(|held| held.jobs));
+        self.isolated.extend(held.into_iter().flat_map(|held| held.isolated));
+    }
+
+    /// Handles a later list: the names of the assignments.
+    pub(super) fn listed(&mut self, held: Option<&[String]>) {
+        self.answered(held.map(<[String]>::len));
+        if let Some(held) = held {
+            let since = &self.since;
+            self.isolated
+                .retain(|job, _| since.contains(job) || held.iter().any(|name| name == job.as_str()));
+        }
+    }
+
+    fn answered(&mut self, held: Option<usize>) {
         let stale = matches!(self.listing, Listing::InFlight { stale: true }) || held.is_none();
         if let Some(held) = held {
             self.held = Some(held);

@@ -1,10 +1,10 @@
 //! Events and effects of the assigner: its complete interface, used by the leader and by the simulator.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pending::PendingJob;
 use super::{Order, Spot};
-use crate::job::QueueEntry;
+use crate::job::{Isolation, QueueEntry};
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::Outcome;
 use crate::time::{Millis, WallMillis};
@@ -25,8 +25,10 @@ pub enum Event {
     WorkerGone(WorkerId),
     /// A worker's inbox changed.
     InboxChanged(WorkerId),
-    /// A worker's inbox was listed; `None` if the list failed.
-    Inbox(WorkerId, Option<usize>),
+    /// A worker's inbox was read; `None` if the read failed.
+    InboxRead(WorkerId, Option<InboxContents>),
+    /// A worker's inbox was listed: the names in it; `None` if the list failed.
+    Inbox(WorkerId, Option<Vec<String>>),
     /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
     /// Entries of jobs in limbo were read: the current queue entry, or `None` if the job is not in the queue. The outer
@@ -68,12 +70,23 @@ pub enum Event {
     Resume,
 }
 
+/// An inbox with its assignments.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct InboxContents {
+    /// The number of its jobs.
+    pub jobs: usize,
+    /// Those that are isolated, and how.
+    pub isolated: BTreeMap<JobId, Isolation>,
+}
+
 /// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Job>),
-    /// List a worker's inbox and watch it. Must be sent after every batch that was emitted before it.
+    /// List a worker's inbox and read its assignments. No job is planned until it is answered.
+    ReadInbox(WorkerId),
+    /// List a worker's inbox. Must be sent after every batch that was emitted before it.
     ListInbox(WorkerId),
     /// Read whether these jobs are still in the queue.
     Resolve(Vec<JobId>),

@@ -227,10 +227,11 @@ impl World {
                     let outcome = self.commit(&ops)?;
                     Event::Committed(batch, outcome)
                 }
-                Effect::ListInbox(id) => {
-                    let held = self.server.assignments().iter().filter(|(of, _)| *of == id).count();
-                    Event::Inbox(id, Some(held))
+                Effect::ReadInbox(id) => {
+                    let jobs = self.inbox(id).len();
+                    Event::InboxRead(id, Some(InboxContents { jobs, ..InboxContents::default() }))
                 }
+                Effect::ListInbox(id) => Event::Inbox(id, Some(self.inbox(id))),
                 Effect::Resolve(jobs) => {
                     let queue = self.server.queue().into_iter().collect::<BTreeMap<_, _>>();
                     let found = jobs.into_iter().map(|job| (job.clone(), queue.get(&job).cloned()));
@@ -339,6 +340,11 @@ impl World {
         Ok(())
     }
 
+    fn inbox(&self, id: WorkerId) -> Vec<String> {
+        let held = self.server.assignments();
+        held.iter().filter(|(of, _)| *of == id).map(|(_, job)| job.to_string()).collect()
+    }
+
     /// Loses all pending answers of a leader. Its writes were applied; a second copy may arrive later.
     fn lose(&mut self, leader: usize, watched: bool) -> Result<(), TestCaseError> {
         self.hear(leader, Event::Pause)?;
@@ -351,6 +357,7 @@ impl World {
                     }
                     Event::Committed(batch, Outcome::Unknown)
                 }
+                Event::InboxRead(id, _) => Event::InboxRead(id, None),
                 Event::Inbox(id, _) => Event::Inbox(id, None),
                 Event::Resolved(_) => Event::Resolved(None),
                 Event::LanesListed { ticket, lanes, .. } => Event::LanesListed { ticket, lanes, lists: None },

@@ -36,6 +36,7 @@ pub(super) fn info() -> WorkerInfo {
         tags: vec![],
         codec: 1,
         started_at: WallMillis(0),
+        former: vec![],
         draining: false,
     }
 }
@@ -55,7 +56,7 @@ impl Bench {
         let mut bench = Self(Assigner::new(7, Strategy::LeastLoaded, 1));
         bench.handle(Event::Paused(Some(BTreeSet::new())));
         bench.handle(Event::Worker(worker(1), info(), 0));
-        bench.handle(Event::Inbox(worker(1), Some(0)));
+        bench.handle(Event::InboxRead(worker(1), Some(InboxContents::default())));
         bench
     }
 
@@ -234,8 +235,9 @@ fn ten_thousand_jobs_of_one_lane_are_listed_once_and_read_once() {
                         order.push(done);
                     }
                 }
-                Effect::ListInbox(id) => next.extend(bench.handle(Event::Inbox(id, Some(0)))),
-                Effect::Resolve(_)
+                Effect::ListInbox(id) => next.extend(bench.handle(Event::Inbox(id, Some(vec![])))),
+                Effect::ReadInbox(_)
+                | Effect::Resolve(_)
                 | Effect::ListPauses
                 | Effect::Overdue(_)
                 | Effect::FencedOut

@@ -22,6 +22,8 @@
 //! Jobs of a *paused* kind are not assigned; running attempts continue. A new leader assigns nothing until it knows the
 //! paused kinds and has listed every worker's inbox.
 //!
+//! A job that has lost workers is isolated from other jobs ([`isolate`]), so that no job dies of its neighbours (S20).
+//!
 //! An expired job is returned as [`Effect::Overdue`] and forgotten; the [`expirer`](super::expirer) ends it. A worker
 //! rejects a job that was assigned in time but arrives late.
 //!
@@ -31,6 +33,7 @@
 mod capacity;
 mod event;
 mod gate;
+mod isolate;
 mod overdue;
 mod pauses;
 mod pending;
@@ -47,10 +50,13 @@ use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
 
 use capacity::Capacity;
+use capacity::List;
 pub use capacity::SHUNNED;
-pub use event::{Effect, Event, Job};
+pub use event::{Effect, Event, InboxContents, Job};
 use gate::Gate;
 pub use gate::{Order, Spot};
+pub use isolate::APART_WAIT;
+use isolate::Reservations;
 use overdue::Overdue;
 use pauses::Pauses;
 use pending::{Pending, PendingJob};
@@ -71,6 +77,7 @@ pub struct Assigner {
     pending: Pending,
     overdue: Overdue,
     pauses: Pauses,
+    reservations: Reservations,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, (Box<PendingJob>, WorkerId)>,
     in_flight: usize,
@@ -88,6 +95,7 @@ impl Assigner {
             pending: Pending::default(),
             overdue: Overdue::default(),
             pauses: Pauses::default(),
+            reservations: Reservations::default(),
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
             in_flight: 0,
@@ -120,11 +128,17 @@ impl Assigner {
                     capacity.changed();
                 }
             }
-            Event::Inbox(id, held) => {
+            Event::InboxRead(id, held) => {
                 // No answer: the session is disturbed, and an immediate retry would spin.
                 self.acting &= held.is_some();
                 if let Some(capacity) = self.workers.get_mut(&id) {
-                    capacity.listed(held);
+                    capacity.read(held);
+                }
+            }
+            Event::Inbox(id, held) => {
+                self.acting &= held.is_some();
+                if let Some(capacity) = self.workers.get_mut(&id) {
+                    capacity.listed(held.as_deref());
                 }
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
@@ -167,7 +181,7 @@ impl Assigner {
             self.pending.insert(id, entry, now, wall);
         }
         self.expire(wall, out);
-        self.plan(wall, out);
+        self.plan(now, wall, out);
         self.list(out);
         if self.acting {
             self.gate.ask(out);
@@ -211,6 +225,12 @@ impl Assigner {
         self.pending.len() + self.limbo.len() + self.gate.len()
     }
 
+    /// Returns the number of waiting jobs that are isolated.
+    #[must_use]
+    pub fn isolated(&self) -> usize {
+        self.pending.isolated()
+    }
+
     /// Returns the number of slots of the live workers, and how many of them hold a job.
     #[must_use]
     pub fn slots(&self) -> (usize, usize) {
@@ -226,7 +246,7 @@ impl Assigner {
 
     /// Sends as many batches as possible. Workers that are discovered together are reported one by one: without waiting
     /// for the inbox list of each, a new leader would assign all jobs to the first one and move affinity keys to others.
-    fn plan(&mut self, wall: WallMillis, out: &mut Vec<Effect>) {
+    fn plan(&mut self, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
         if self.workers.values().any(Capacity::is_new) {
             return;
         }
@@ -234,7 +254,7 @@ impl Assigner {
             if self.in_flight > 0 && self.pending.len() < BATCH {
                 return;
             }
-            let picked = self.pick();
+            let picked = self.pick(now);
             if picked.is_empty() {
                 return;
             }
@@ -242,23 +262,24 @@ impl Assigner {
         }
     }
 
-    fn pick(&mut self) -> Vec<Job> {
+    fn pick(&mut self, now: Millis) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
         // Nothing is picked until the paused kinds are known.
         let Some(paused) = self.pauses.kinds() else { return picked };
+        let mut round = self.reservations.round(now);
         while picked.len() < BATCH
             && let Some((id, waiting)) = self.pending.next(&closed, paused)
         {
             let class = &waiting.class;
-            let able = self.workers.iter().filter(|(_, w)| w.can_take(class.kind(), class.tags()));
-            match self.picker.pick(id, waiting.affinity.as_ref(), able) {
+            let able = round.able(id, waiting, &self.workers);
+            match self.picker.pick(id, waiting.affinity.as_ref(), able.into_iter()) {
                 Some(worker) => {
                     let id = id.clone();
                     let waiting = self.pending.remove(&id).expect("the next waiting job waits");
                     self.overdue.forget(&id);
                     if let Some(capacity) = self.workers.get_mut(&worker) {
-                        capacity.take(id.clone());
+                        capacity.take(id.clone(), waiting.class.isolation());
                     }
                     picked.push(Job { id, waiting, worker });
                 }
@@ -268,6 +289,7 @@ impl Assigner {
                 }
             }
         }
+        round.end(picked.len() < BATCH);
         picked
     }
 
@@ -284,6 +306,7 @@ impl Assigner {
                 generation: job.waiting.generation,
                 fencing_token: job.waiting.fencing_token,
                 lease,
+                isolation: job.waiting.class.isolation(),
                 ..Assignment::new(job.waiting.attempt, self.epoch, wall)
             };
             let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
@@ -422,17 +445,23 @@ impl Assigner {
         if self.pauses.wants_list() {
             out.push(Effect::ListPauses);
         }
-        // While jobs are being assigned, only a worker that fills up needs a list; when idle, a list costs little.
-        let idle = self.in_flight == 0 && self.pending.len() == 0;
-        let wanted =
-            self.workers.iter_mut().filter_map(|(id, capacity)| capacity.wants_list(idle).then_some(*id));
-        out.extend(wanted.map(Effect::ListInbox));
+        // While jobs are being assigned, only a worker that fills up needs a list; when idle, a list costs little. An
+        // isolated job waits for a worker that empties.
+        let eager = (self.in_flight == 0 && self.pending.len() == 0) || self.pending.isolated() > 0;
+        for (id, capacity) in &mut self.workers {
+            out.extend(capacity.wants_list(eager).map(|list| match list {
+                List::Read => Effect::ReadInbox(*id),
+                List::Names => Effect::ListInbox(*id),
+            }));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+mod isolation_tests;
 #[cfg(test)]
 mod lane_model;
 #[cfg(test)]

@@ -72,11 +72,12 @@ impl Bench {
             tags: Vec::new(),
             codec: 1,
             started_at: WallMillis(0),
+            former: vec![],
             draining: false,
         };
         let mut effects = self.handle(Event::Worker(worker(), info, 0));
-        effects.retain(|effect| *effect != Effect::ListInbox(worker()));
-        effects.extend(self.handle(Event::Inbox(worker(), Some(0))));
+        effects.retain(|effect| *effect != Effect::ReadInbox(worker()));
+        effects.extend(self.handle(Event::InboxRead(worker(), Some(InboxContents::default()))));
         effects
     }
 
@@ -90,8 +91,9 @@ impl Bench {
                     effects.extend(self.handle(Event::Committed(batch, Outcome::Applied(()))));
                     effects.extend(self.handle(Event::InboxChanged(worker())));
                 }
-                Effect::ListInbox(id) => effects.extend(self.handle(Event::Inbox(id, Some(0)))),
-                Effect::Resolve(_)
+                Effect::ListInbox(id) => effects.extend(self.handle(Event::Inbox(id, Some(vec![])))),
+                Effect::ReadInbox(_)
+                | Effect::Resolve(_)
                 | Effect::ListLanes { .. }
                 | Effect::ReadTurns { .. }
                 | Effect::ListPauses

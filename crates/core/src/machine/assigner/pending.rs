@@ -9,7 +9,7 @@
 //! because otherwise the job might wait forever. A client clock that is behind gives its jobs an advantage of that
 //! difference.
 //!
-//! Jobs with the same kind and the same required tags can go to the same workers, so they form a class. If no worker
+//! Jobs with the same kind, required tags and isolation can go to the same workers, so they form a class. If no worker
 //! can take the first job of a class, no worker can take the others, and the other classes continue.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::super::by_job::ByJob;
 use crate::budget::AGEING;
-use crate::job::{Placement, Priority, QueueEntry, Turn};
+use crate::job::{Isolation, Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::time::{Millis, WallMillis, as_millis};
 use crate::trace::TraceContext;
@@ -30,6 +30,7 @@ type QueueOrder = (i64, u64);
 pub(super) struct Class {
     kind: Kind,
     tags: Vec<Tag>,
+    isolation: Isolation,
 }
 
 impl Class {
@@ -39,6 +40,10 @@ impl Class {
 
     pub(super) fn tags(&self) -> &[Tag] {
         &self.tags
+    }
+
+    pub(super) fn isolation(&self) -> Isolation {
+        self.isolation
     }
 }
 
@@ -65,7 +70,7 @@ pub(super) struct PendingJob {
 impl PendingJob {
     /// Returns the queue entry that the job was created from.
     pub(super) fn into_entry(self) -> QueueEntry {
-        let Class { kind, tags } = Arc::unwrap_or_clone(self.class);
+        let Class { kind, tags, isolation } = Arc::unwrap_or_clone(self.class);
         let lane = self.turn.map(|turn| turn.lane);
         let placement = Placement { tags, affinity: self.affinity, lane };
         QueueEntry {
@@ -79,6 +84,7 @@ impl PendingJob {
             submitted_at: self.submitted_at,
             expires_at: self.expires_at,
             lease: self.lease,
+            isolation,
             trace: self.trace.map(|trace| *trace),
         }
     }
@@ -98,12 +104,22 @@ impl Pending {
         self.jobs.len()
     }
 
+    /// Returns the number of isolated jobs.
+    pub(super) fn isolated(&self) -> usize {
+        let isolated = self.classes.iter().filter(|(class, _)| class.isolation != Isolation::Shared);
+        isolated.map(|(_, places)| places.len()).sum()
+    }
+
     pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
         self.places += 1;
         let turn = entry.turn().map(Box::new);
         let waiting = PendingJob {
             turn,
-            class: self.class(Class { kind: entry.kind, tags: entry.placement.tags }),
+            class: self.class(Class {
+                kind: entry.kind,
+                tags: entry.placement.tags,
+                isolation: entry.isolation,
+            }),
             attempt: entry.attempt,
             generation: entry.generation,
             fencing_token: entry.fencing_token,

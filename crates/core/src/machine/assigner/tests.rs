@@ -1,10 +1,10 @@
 use proptest::prelude::{Just, TestCaseError, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use uuid::Uuid;
 
 use super::*;
-use crate::job::Placement;
+use crate::job::{Isolation, Placement};
 use crate::name::{AffinityKey, Kind, NodeId, Tag};
 use crate::outcome::Reason;
 use crate::txn::Op;
@@ -28,6 +28,7 @@ fn info(slots: u32) -> WorkerInfo {
         tags: vec![Tag::new("eu").unwrap()],
         codec: 1,
         started_at: WallMillis(0),
+        former: vec![],
         draining: false,
     }
 }
@@ -35,6 +36,29 @@ fn info(slots: u32) -> WorkerInfo {
 fn entry() -> QueueEntry {
     let placement = Placement::default();
     QueueEntry { placement, ..QueueEntry::new(Kind::new("sum").unwrap(), 1, 1) }
+}
+
+/// One in eight jobs runs alone, and one apart.
+fn isolation_of(job: &JobId) -> Isolation {
+    match job.as_str()[1..].parse::<u32>().unwrap() % 8 {
+        3 => Isolation::Alone,
+        6 => Isolation::Apart,
+        _ => Isolation::Shared,
+    }
+}
+
+fn entry_of(job: &JobId) -> QueueEntry {
+    QueueEntry { isolation: isolation_of(job), ..entry() }
+}
+
+/// The answer to the first list of an empty inbox.
+fn empty(n: u128) -> Event {
+    Event::InboxRead(worker(n), Some(InboxContents::default()))
+}
+
+/// Names of this many jobs.
+fn names(jobs: usize) -> Vec<String> {
+    (0..jobs).map(|n| format!("held-{n}")).collect()
 }
 
 struct Bench(Assigner);
@@ -54,8 +78,8 @@ impl Bench {
 
     /// Adds a worker whose empty inbox has been listed.
     fn worker(&mut self, n: u128, info: WorkerInfo) -> Vec<Effect> {
-        assert_eq!(self.handle(Event::Worker(worker(n), info, 0)), [Effect::ListInbox(worker(n))]);
-        self.handle(Event::Inbox(worker(n), Some(0)))
+        assert_eq!(self.handle(Event::Worker(worker(n), info, 0)), [Effect::ReadInbox(worker(n))]);
+        self.handle(empty(n))
     }
 
     fn queue(&mut self, jobs: impl IntoIterator<Item = u32>) -> Vec<Effect> {
@@ -70,7 +94,8 @@ impl Bench {
 fn batch(effects: &[Effect]) -> Batch<Job> {
     let batches = effects.iter().filter_map(|effect| match effect {
         Effect::Commit(batch) => Some(batch.clone()),
-        Effect::ListInbox(_)
+        Effect::ReadInbox(_)
+        | Effect::ListInbox(_)
         | Effect::Resolve(_)
         | Effect::ListLanes { .. }
         | Effect::ReadTurns { .. }
@@ -148,7 +173,7 @@ fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
     // One job was done: the inbox changed, is listed, and contains one job.
     let listed = bench.handle(Event::InboxChanged(worker(1)));
     assert_eq!(listed, [Effect::ListInbox(worker(1))]);
-    let sent = bench.handle(Event::Inbox(worker(1), Some(1)));
+    let sent = bench.handle(Event::Inbox(worker(1), Some(names(1))));
     assert_eq!(placed(&batch(&sent)), [(job(3), worker(1))]);
 }
 
@@ -162,7 +187,7 @@ fn jobs_planned_after_a_list_was_requested_count_in_addition_to_it() {
     let second = batch(&bench.queue([3]));
     assert_eq!(placed(&second), [(job(3), worker(1))]);
     // The list contains the first two jobs but not the third, which was sent after it.
-    assert_eq!(commits(&bench.handle(Event::Inbox(worker(1), Some(2)))), 0);
+    assert_eq!(commits(&bench.handle(Event::Inbox(worker(1), Some(names(2))))), 0);
     assert_eq!(commits(&bench.queue([4])), 0, "3 of 3 slots are taken");
 }
 
@@ -174,7 +199,7 @@ fn finished_jobs_are_seen_even_when_no_job_waits() {
     bench.handle(Event::Committed(sent, Outcome::Applied(())));
     assert_eq!(bench.0.slots(), (9, 1));
     assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
-    bench.handle(Event::Inbox(worker(1), Some(0)));
+    bench.handle(Event::Inbox(worker(1), Some(names(0))));
     assert_eq!(bench.0.slots(), (9, 0));
 }
 
@@ -360,8 +385,8 @@ fn no_job_is_assigned_until_the_inbox_of_every_known_worker_is_listed() {
     bench.handle(Event::Worker(worker(1), info(3), 0));
     bench.handle(Event::Worker(worker(2), info(3), 0));
     bench.queue(0..1);
-    assert_eq!(bench.handle(Event::Inbox(worker(1), Some(0))), []);
-    let sent = placed(&batch(&bench.handle(Event::Inbox(worker(2), Some(0)))));
+    assert_eq!(bench.handle(empty(1)), []);
+    let sent = placed(&batch(&bench.handle(empty(2))));
     assert_eq!(sent.len(), 1);
 }
 
@@ -382,6 +407,8 @@ enum Step {
     Finish(u8),
     Answer(u8),
     Break,
+    /// Another leader takes over.
+    Elect,
 }
 
 fn steps() -> impl Generator<Value = Vec<Step>> {
@@ -390,6 +417,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
         any::<u8>().prop_map(Step::Finish),
         (0u8..10).prop_map(Step::Answer),
         Just(Step::Break),
+        Just(Step::Elect),
     ];
     prop::collection::vec(step, 1..120)
 }
@@ -399,7 +427,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
 struct Model {
     queue: BTreeSet<JobId>,
     inboxes: BTreeMap<WorkerId, BTreeSet<JobId>>,
-    answers: std::collections::VecDeque<Event>,
+    answers: VecDeque<Event>,
     glances: BTreeSet<WorkerId>,
 }
 
@@ -420,6 +448,8 @@ impl Model {
                                 let inbox = self.inboxes.entry(job.worker).or_default();
                                 prop_assert!(inbox.insert(job.id.clone()));
                                 prop_assert!(inbox.len() <= slots, "more jobs than slots: {:?}", inbox);
+                                let alone = inbox.iter().any(|job| isolation_of(job) == Isolation::Alone);
+                                prop_assert!(!alone || inbox.len() == 1, "S20: not alone: {:?}", inbox);
                                 self.touched(job.worker);
                             }
                             Outcome::Applied(())
@@ -427,14 +457,23 @@ impl Model {
                     };
                     self.answers.push_back(Event::Committed(batch, outcome));
                 }
+                Effect::ReadInbox(id) => {
+                    let held = self.held(id);
+                    let isolated = held.iter().map(|job| (job.clone(), isolation_of(job)));
+                    let isolated =
+                        isolated.filter(|(_, isolation)| *isolation != Isolation::Shared).collect();
+                    let contents = InboxContents { jobs: held.len(), isolated };
+                    self.glances.insert(id);
+                    self.answers.push_back(Event::InboxRead(id, Some(contents)));
+                }
                 Effect::ListInbox(id) => {
-                    let held = self.inboxes.get(&id).map_or(0, BTreeSet::len);
+                    let held = self.held(id).iter().map(ToString::to_string).collect();
                     self.glances.insert(id);
                     self.answers.push_back(Event::Inbox(id, Some(held)));
                 }
                 Effect::Resolve(jobs) => {
                     let read = jobs.into_iter().map(|job| {
-                        let there = self.queue.contains(&job).then(entry);
+                        let there = self.queue.contains(&job).then(|| entry_of(&job));
                         (job, there)
                     });
                     self.answers.push_back(Event::Resolved(Some(read.collect())));
@@ -452,6 +491,10 @@ impl Model {
         Ok(())
     }
 
+    fn held(&self, id: WorkerId) -> BTreeSet<JobId> {
+        self.inboxes.get(&id).cloned().unwrap_or_default()
+    }
+
     /// A watch fires once.
     fn touched(&mut self, id: WorkerId) {
         if self.glances.remove(&id) {
@@ -463,6 +506,7 @@ impl Model {
     fn lose(&mut self) -> Vec<Event> {
         let lost = std::mem::take(&mut self.answers).into_iter().filter_map(|answer| match answer {
             Event::Committed(batch, _) => Some(Event::Committed(batch, Outcome::Unknown)),
+            Event::InboxRead(id, _) => Some(Event::InboxRead(id, None)),
             Event::Inbox(id, _) => Some(Event::Inbox(id, None)),
             Event::Resolved(_) => Some(Event::Resolved(None)),
             Event::InboxChanged(id) => Some(Event::InboxChanged(id)),
@@ -486,8 +530,8 @@ impl Model {
 }
 
 proptest! {
-    /// Whatever is lost: no worker ever holds more jobs than slots, no job is in two inboxes, and once answers arrive
-    /// and jobs finish, no job is left waiting.
+    /// Whatever is lost, under one leader after the other: no worker ever holds more jobs than slots, no job is in two
+    /// inboxes, a job that runs alone is alone (S20), and once answers arrive and jobs finish, no job is left waiting.
     #[test]
     fn slots_are_never_exceeded_and_no_job_is_forgotten(steps in steps()) {
         const SLOTS: u32 = 4;
@@ -505,7 +549,8 @@ proptest! {
                     let new = (submitted..submitted + u32::from(count)).collect::<Vec<_>>();
                     submitted += u32::from(count);
                     model.queue.extend(new.iter().map(|n| job(*n)));
-                    let effects = bench.queue(new);
+                    let new = new.into_iter().map(|n| (job(n), entry_of(&job(n)))).collect();
+                    let effects = bench.handle(Event::Queued(new));
                     model.carry_out(effects, SLOTS as usize)?;
                 }
                 Step::Finish(n) => {
@@ -531,6 +576,15 @@ proptest! {
                     prop_assert!(effects.is_empty(), "there are no effects while the session is disturbed: {:?}", effects);
                     let effects = bench.handle(Event::Resume);
                     model.carry_out(effects, SLOTS as usize)?;
+                }
+                Step::Elect => {
+                    (bench, model.answers) = (Bench::new(Strategy::LeastLoaded), VecDeque::new());
+                    let queued = model.queue.iter().map(|job| (job.clone(), entry_of(job))).collect();
+                    let events = [1, 2].map(|n| Event::Worker(worker(n), info(SLOTS), 0));
+                    for event in events.into_iter().chain([Event::Queued(queued)]) {
+                        let effects = bench.handle(event);
+                        model.carry_out(effects, SLOTS as usize)?;
+                    }
                 }
             }
         }

@@ -3,11 +3,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, Mark};
-use crate::job::{
-    AttemptEndKind, ClosedAttempt, JobState, Membership, Next, Payload, Placement, Role, Verdict,
-};
+use crate::job::{AttemptEndKind, ClosedAttempt, JobState, Membership, Payload, Placement, Role, Verdict};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::{Reason, Rejection};
+use crate::path;
 use crate::txn::Op;
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -89,7 +88,7 @@ impl Leader {
 
 fn committed(mut effects: Vec<Effect>) -> Batch<Revocation> {
     match (effects.pop(), effects.as_slice()) {
-        (Some(Effect::Commit(batch)), []) => batch,
+        (Some(Effect::Commit(batch)), [] | [Effect::MakeMinutes(_)]) => batch,
         other => panic!("expected one commit, got {other:?}"),
     }
 }
@@ -112,14 +111,14 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let almost = LEASE + LEASE_MARGIN - Duration::from_millis(1);
     assert_eq!(leader.after(almost), [], "the lease has not expired yet");
     assert_eq!(leader.after(Duration::from_millis(1)), [Effect::ReadCases(vec![key(1)])]);
-    let batch = committed(leader.on(Event::CasesRead(vec![case(1, 0)])));
-    let ops: Vec<Op> = batch.ops().cloned().collect();
+    let effects = leader.on(Event::CasesRead(vec![case(1, 0)]));
     let (worker, job) = key(1);
-    let (closed, next) =
-        record().close(crate::job::Attempt { number: 1, worker }, crate::job::Ending::LeaseExpired, WALL, 0);
+    let ending = crate::job::Ending::LeaseExpired;
+    let (closed, close) = txn::reclaim(&job, worker, (&assignment(), 0), (record(), 5), ending, &[], WALL);
     assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
-    assert_eq!(next, Next::Queue);
-    let close = txn::close(&job, worker, 5, Some(0), &closed, &next);
+    assert_eq!(effects[0], Effect::MakeMinutes([closed.delay().unwrap().minute].into()), "it backs off");
+    let batch = committed(effects);
+    let ops: Vec<Op> = batch.ops().cloned().collect();
     assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: false };
@@ -205,6 +204,17 @@ fn a_read_without_an_answer_is_sent_again_once_the_session_is_back() {
     let mut leader = Leader::with_expired_lease();
     assert_eq!(leader.on(Event::ReadFailed(vec![key(1)])), []);
     assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
+}
+
+/// ZooKeeper removes an empty minute at any time.
+#[test]
+fn a_revocation_without_its_minute_is_repeated_with_the_minute() {
+    let (mut leader, batch) = Leader::closing();
+    let entry = batch.ops().position(|op| op.path().starts_with(path::DELAYED)).unwrap();
+    assert_eq!(leader.on(Event::Committed(batch, rejected(entry, Reason::NoNode))), []);
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadCases(vec![key(1)])], "the lease is not restarted");
+    let effects = leader.on(Event::CasesRead(vec![case(1, 0)]));
+    assert!(matches!(effects[0], Effect::MakeMinutes(_)), "{effects:?}");
 }
 
 #[test]

@@ -112,6 +112,7 @@ mod tests {
             tags: vec![],
             codec: 1,
             started_at: WallMillis(0),
+            former: vec![],
             draining: false,
         }
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::{PlacementV1, ProgressV1};
 use super::parts::{TraceV1, count, lease, value};
-use crate::job::{Assignment, Priority, QueueEntry, TurnIndex};
+use crate::job::{Assignment, Isolation, Priority, QueueEntry, TurnIndex};
 use crate::name::Kind;
 use crate::time::{WallMillis, as_millis};
 use crate::wire::WireError;
@@ -21,7 +21,15 @@ pub struct QueueEntryV1 {
     submitted_at: u64,
     expires_at: Option<u64>,
     lease_ms: Option<u64>,
+    isolation: IsolationV1,
     trace: Option<TraceV1>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum IsolationV1 {
+    Shared,
+    Apart,
+    Alone,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +43,7 @@ pub struct AssignmentV1 {
     lease_ms: u64,
     progress: Option<ProgressV1>,
     spawned: bool,
+    isolation: IsolationV1,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,6 +64,7 @@ impl From<&QueueEntry> for QueueEntryV1 {
             submitted_at: entry.submitted_at.0,
             expires_at: entry.expires_at.map(|at| at.0),
             lease_ms: entry.lease.map(as_millis),
+            isolation: entry.isolation.into(),
             trace: entry.trace.map(Into::into),
         }
     }
@@ -74,6 +84,7 @@ impl TryFrom<QueueEntryV1> for QueueEntry {
             submitted_at: WallMillis(stored.submitted_at),
             expires_at: stored.expires_at.map(WallMillis),
             lease: stored.lease_ms.map(lease).transpose()?,
+            isolation: stored.isolation.into(),
             trace: stored.trace.map(TryInto::try_into).transpose()?,
         })
     }
@@ -91,6 +102,7 @@ impl From<&Assignment> for AssignmentV1 {
             lease_ms: as_millis(assignment.lease),
             progress: assignment.progress.as_ref().map(Into::into),
             spawned: assignment.spawned,
+            isolation: assignment.isolation.into(),
         }
     }
 }
@@ -108,7 +120,28 @@ impl TryFrom<AssignmentV1> for Assignment {
             lease: lease(stored.lease_ms)?,
             progress: stored.progress.map(TryInto::try_into).transpose()?,
             spawned: stored.spawned,
+            isolation: stored.isolation.into(),
         })
+    }
+}
+
+impl From<Isolation> for IsolationV1 {
+    fn from(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::Shared => Self::Shared,
+            Isolation::Apart => Self::Apart,
+            Isolation::Alone => Self::Alone,
+        }
+    }
+}
+
+impl From<IsolationV1> for Isolation {
+    fn from(stored: IsolationV1) -> Self {
+        match stored {
+            IsolationV1::Shared => Self::Shared,
+            IsolationV1::Apart => Self::Apart,
+            IsolationV1::Alone => Self::Alone,
+        }
     }
 }
 

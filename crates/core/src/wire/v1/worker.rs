@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::parts::{few, lease, set};
-use crate::budget::{MAX_KINDS, MAX_SLOTS, MAX_TAGS};
-use crate::name::{Kind, NodeId, Tag};
+use crate::budget::{MAX_FORMER_IDS, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
+use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::time::{WallMillis, as_millis};
 use crate::wire::{Layout, WireError};
 use crate::worker::{EpochRecord, WorkerInfo};
@@ -26,6 +26,8 @@ pub struct WorkerInfoV1 {
     tags: Vec<String>,
     codec: u16,
     started_at: u64,
+    #[serde(deserialize_with = "few")]
+    former: Vec<[u8; 16]>,
     draining: bool,
 }
 
@@ -59,6 +61,7 @@ impl From<&WorkerInfo> for WorkerInfoV1 {
             tags: info.tags.iter().map(ToString::to_string).collect(),
             codec: info.codec,
             started_at: info.started_at.0,
+            former: info.former.iter().map(|id| id.uuid().into_bytes()).collect(),
             draining: info.draining,
         }
     }
@@ -69,6 +72,12 @@ impl TryFrom<WorkerInfoV1> for WorkerInfo {
     fn try_from(stored: WorkerInfoV1) -> Result<Self, WireError> {
         if stored.slots > MAX_SLOTS {
             return Err(WireError::Value(format!("{} slots: at most {MAX_SLOTS} are allowed", stored.slots)));
+        }
+        if stored.former.len() > MAX_FORMER_IDS {
+            let given = stored.former.len();
+            return Err(WireError::Value(format!(
+                "{given} former ids: at most {MAX_FORMER_IDS} are allowed"
+            )));
         }
         let kinds = set("kinds", MAX_KINDS, stored.kinds, |kind| Ok(Kind::new(kind)?))?;
         let leases = stored.leases.into_iter().map(|LeaseV1 { kind, lease_ms }| {
@@ -86,6 +95,7 @@ impl TryFrom<WorkerInfoV1> for WorkerInfo {
             tags: set("tags", MAX_TAGS, stored.tags, |tag| Ok(Tag::new(tag)?))?,
             codec: stored.codec,
             started_at: WallMillis(stored.started_at),
+            former: stored.former.into_iter().map(|id| WorkerId::new(Uuid::from_bytes(id))).collect(),
             draining: stored.draining,
         })
     }

@@ -158,13 +158,14 @@ fn closed(
                 | AttemptEndKind::Deferred => false,
             },
         },
-        (JobState::Open { not_before }, AttemptEndKind::Failed | AttemptEndKind::Deferred) => {
-            !spent && not_before.is_some()
-        }
         (
             JobState::Open { not_before },
-            AttemptEndKind::Lost | AttemptEndKind::LeaseExpired | AttemptEndKind::Released,
-        ) => !spent && not_before.is_none(),
+            AttemptEndKind::Failed
+            | AttemptEndKind::Deferred
+            | AttemptEndKind::Lost
+            | AttemptEndKind::LeaseExpired,
+        ) => !spent && not_before.is_some(),
+        (JobState::Open { not_before }, AttemptEndKind::Released) => !spent && not_before.is_none(),
         (
             JobState::Open { .. },
             AttemptEndKind::Succeeded
@@ -208,6 +209,7 @@ mod tests {
         story.promote("a");
         story.assign("a", W2);
         story.lose("a", W2);
+        story.promote("a");
         story.assign("a", W1);
         story.succeed("a", W1);
         story.assert_keeps("S9");
@@ -219,6 +221,7 @@ mod tests {
         story.submit("a");
         story.assign("a", W1);
         story.lose("a", W1);
+        story.promote("a");
         story.assign("a", W2);
         story.close_record_of("a", W1);
         story.assert_breaks("S9");
@@ -239,6 +242,7 @@ mod tests {
             story.submit("a");
             story.assign("a", W1);
             story.lose("a", W1);
+            story.promote("a");
             story.assign_old("a", W2, 1);
             if result {
                 story.succeed("a", W2);

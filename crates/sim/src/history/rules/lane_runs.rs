@@ -99,6 +99,7 @@ mod tests {
         story.assign("a", W1);
         story.run("a", W1, RunStep::Started);
         story.lose("a", W1);
+        story.promote("a");
         story
     }
 
@@ -151,6 +152,7 @@ mod tests {
             }
             story.push(EventKind::Evicted { session: session_of(W1) });
             story.lose("a", W1);
+            story.promote("a");
             story.assign("a", W2);
             story.run("a", W2, RunStep::Started);
             if late {

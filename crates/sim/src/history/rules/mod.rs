@@ -27,6 +27,7 @@ mod lane_order;
 mod lane_runs;
 mod leader_soon;
 mod leases;
+mod neighbours;
 mod no_idling;
 mod no_sweep_waits;
 mod one_end;
@@ -115,6 +116,7 @@ pub const RULES: &[Rule] = &[
     rule("S16", "no job is assigned before its start time or after its expiry", new::<times::Times>),
     rule("S17", "a new leader assigns no job of a paused kind", new::<paused::Paused>),
     rule("S18", "a draining worker gets no jobs and continues to drain", new::<draining::Draining>),
+    rule("S20", "the last loss of a job comes from a run alone", new::<neighbours::Neighbours>),
     rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job that can run ends", new::<settled::Settled>),

@@ -1,20 +1,23 @@
 //! L8: no unplanned exit, and no idle worker while there is work for it.
 //!
 //! After the healing, and while there is a leader, a queued job must be assigned within [`IDLE`] if it is first in its
-//! lane, its kind is not paused, and a worker that serves it has a free slot. [`IDLE`] is a sweep of the leader, in
+//! lane, its kind is not paused, and a worker that serves it has a free slot and no job from which it is isolated; while
+//! a job waits to run alone, other jobs may wait for it. [`IDLE`] is a sweep of the leader, in
 //! case every watch event was lost, plus some seconds. A worker from which the leader took back an attempt is shunned
 //! and counts as having no free slot, until it registers again or there is another leader.
 
 use std::collections::BTreeMap;
 
+use bellwether_core::job::Isolation;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
+use bellwether_core::worker::WorkerInfo;
 
 use super::Predicate;
 use super::waiting::Waiting;
 use crate::history::checker::{Found, Step, World};
 use crate::history::event::{EventKind, Life};
-use crate::history::truth::{JobPlace, Spot};
+use crate::history::truth::{JobPlace, Spot, Truth, Worker};
 
 const IDLE: u64 = 20_000;
 
@@ -63,9 +66,13 @@ impl Shunned {
             .filter(|(id, worker)| worker.registered && !self.contains(*id, world))
             .filter_map(|(id, worker)| {
                 let info = truth.get(&path::worker(id))?.worker()?;
-                (!info.draining && worker.jobs.len() < info.slots as usize).then_some(info)
+                let open = Open::of(id, worker, truth);
+                (!info.draining && worker.jobs.len() < info.slots as usize).then_some((info, open))
             })
             .collect();
+        let waits_alone = truth.jobs().all().any(|(job, seen)| {
+            seen.places.contains(&JobPlace::Queue) && isolation(job, truth) == Some(Isolation::Alone)
+        });
         let jobs = (!free.is_empty()).then(|| truth.jobs().all());
         jobs.into_iter().flatten().filter_map(move |(job, seen)| {
             let record = truth.record(job)?.record()?;
@@ -74,10 +81,44 @@ impl Shunned {
                 lane.is_none_or(|lane| truth.jobs().lane(lane).next().is_some_and(|(_, head)| head == job));
             let queued = seen.places.contains(&JobPlace::Queue);
             let paused = truth.get(&path::pause(&record.kind)).is_some();
-            let served = || free.iter().any(|info| info.can_run(&record.kind, &record.placement));
+            let isolation = record.isolation();
+            let served = || {
+                let takes = |(info, open): &(&WorkerInfo, Open)| {
+                    info.can_run(&record.kind, &record.placement) && open.takes(isolation)
+                };
+                // A worker may be reserved for a job that waits to run alone.
+                (!waits_alone || isolation == Isolation::Alone) && free.iter().any(takes)
+            };
             (queued && !paused && first && served()).then_some(job)
         })
     }
+}
+
+/// Which jobs a worker with a free slot can take.
+struct Open {
+    jobs: usize,
+    /// The highest isolation of its jobs.
+    isolation: Isolation,
+}
+
+impl Open {
+    fn of(id: WorkerId, worker: &Worker, truth: &Truth) -> Self {
+        let of = |job: &JobId| Some(truth.get(&path::assignment(id, job))?.assignment()?.isolation);
+        let isolation = worker.jobs.iter().filter_map(of).max().unwrap_or_default();
+        Self { jobs: worker.jobs.len(), isolation }
+    }
+
+    fn takes(&self, isolation: Isolation) -> bool {
+        match isolation {
+            Isolation::Shared => self.isolation < Isolation::Alone,
+            Isolation::Apart => self.isolation == Isolation::Shared,
+            Isolation::Alone => self.jobs == 0,
+        }
+    }
+}
+
+fn isolation(job: &JobId, truth: &Truth) -> Option<Isolation> {
+    Some(truth.record(job)?.record()?.isolation())
 }
 
 impl Predicate for NoIdling {

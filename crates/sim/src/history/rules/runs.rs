@@ -112,6 +112,7 @@ mod tests {
         let mut story = assigned();
         story.run("a", W1, RunStep::Started);
         story.lose("a", W1);
+        story.promote("a");
         story.assign("a", W2);
         let late = story.run_of("a", W2);
         story.succeed("a", W2);

@@ -61,6 +61,7 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
         tags: offer.tags.clone(),
         codec: wire::SCHEMA,
         started_at: WallMillis(0),
+        former: vec![],
         draining: false,
     }
 }

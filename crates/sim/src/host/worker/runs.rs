@@ -10,6 +10,7 @@
 //! | `slow` | takes seconds |
 //! | `stubborn` | is a blocking handler that ignores signals: it keeps its slot until it returns |
 //! | `poison` | kills its process every other time |
+//! | `killer` | kills its process every time |
 //! | `hangs` | does not return; every other time it also ignores signals and keeps its slot for long |
 //! | `steady` | reports progress with a checkpoint, and fails every other time; the next attempt resumes from it |
 //! | `never` | reports invalid input |
@@ -44,9 +45,9 @@ use crate::host::context::{Context, Out, Route};
 
 /// The kinds that every simulated worker serves, in addition to the joins of groups of these and the handlers of
 /// finished sub-jobs.
-const KINDS: [&str; 12] = [
-    "flaky", "hangs", "later", "never", "nest1", "nest2", "nest3", "poison", "slow", "steady", "stubborn",
-    "sum",
+const KINDS: [&str; 13] = [
+    "flaky", "hangs", "killer", "later", "never", "nest1", "nest2", "nest3", "poison", "slow", "steady",
+    "stubborn", "sum",
 ];
 const JOINS: [&str; 8] = [
     "flaky.join",
@@ -204,7 +205,7 @@ impl Runs {
             says = Some(done + 1);
         }
         cx.record(event(&start, address.worker, RunStep::Started));
-        if kind == "poison" && (drawn >> 8).is_multiple_of(2) {
+        if kind == "killer" || (kind == "poison" && every_other) {
             cx.after(Duration::from_millis(took_ms), address.run(RunMsg::Kill(id)));
         }
         let goes_on = Rc::new(Cell::new(true));

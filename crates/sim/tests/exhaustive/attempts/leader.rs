@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
-use bellwether_core::job::{Assignment, QueueEntry};
-use bellwether_core::machine::assigner::{self, Assigner, Strategy};
+use bellwether_core::job::{Assignment, Isolation, QueueEntry};
+use bellwether_core::machine::assigner::{self, Assigner, InboxContents, Strategy};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
 use bellwether_core::machine::lease_watcher::{
@@ -318,12 +318,20 @@ impl Leader {
                 self.overstepped |= !self.up;
                 self.send(Write::Assign(batch), todo);
             }
+            Effect::ReadInbox(worker) => {
+                todo.push_back(Heard::Assigner(match (self.up, zk.children(&path::inbox(worker))) {
+                    (false, _) => Event::InboxRead(worker, None),
+                    (true, None) => Event::WorkerGone(worker),
+                    (true, Some(names)) => Event::InboxRead(worker, Some(contents(zk, worker, &names))),
+                }));
+            }
             Effect::ListInbox(worker) => {
-                let held = zk.children(&path::inbox(worker)).map(|jobs| jobs.len());
-                todo.push_back(Heard::Assigner(match (self.up, held) {
+                todo.push_back(Heard::Assigner(match (self.up, zk.children(&path::inbox(worker))) {
                     (false, _) => Event::Inbox(worker, None),
                     (true, None) => Event::WorkerGone(worker),
-                    (true, held @ Some(_)) => Event::Inbox(worker, held),
+                    (true, Some(names)) => {
+                        Event::Inbox(worker, Some(names.into_iter().map(str::to_owned).collect()))
+                    }
                 }));
             }
             Effect::Resolve(jobs) => {
@@ -380,6 +388,8 @@ impl Leader {
                 };
                 todo.push_back(Heard::LeaseWatcher(Event::CasesRead(keys.into_iter().map(judge).collect())));
             }
+            // The minute of every backoff exists.
+            Effect::MakeMinutes(_) => {}
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {
                 todo.push_back(Heard::Assigner(assigner::Event::Hangs(revoked.worker)));
@@ -430,12 +440,23 @@ impl Leader {
                 let read = if self.up { Ok(jobs.into_iter().map(orphan).collect()) } else { Err(()) };
                 todo.push_back(Heard::Recovery(Event::Read(worker, read)));
             }
+            // The minute of every backoff exists.
+            Effect::MakeMinutes(_) => {}
             Effect::Commit(worker, batch) => self.send(Write::Recover(worker, batch), todo),
             Effect::Remove(worker, ops) => self.send(Write::Remove(worker, ops), todo),
             Effect::FencedOut => self.wing = None,
             Effect::Closed(_) => {}
         }
     }
+}
+
+fn contents(zk: &ZooKeeper, worker: WorkerId, names: &[&str]) -> InboxContents {
+    let isolation = |name: &&str| {
+        let job = JobId::new(*name).expect("a valid job id");
+        let (assignment, _) = zk.value::<Assignment>(&path::assignment(worker, &job))?;
+        (assignment.isolation != Isolation::Shared).then_some((job, assignment.isolation))
+    };
+    InboxContents { jobs: names.len(), isolated: names.iter().filter_map(isolation).collect() }
 }
 
 fn entry(zk: &ZooKeeper, job: &JobId) -> Option<QueueEntry> {

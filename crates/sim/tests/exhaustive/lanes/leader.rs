@@ -6,7 +6,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bellwether_core::job::{Turn, TurnIndex};
-use bellwether_core::machine::assigner::{Assigner, Effect, Event, Job, Order, Spot, Strategy};
+use bellwether_core::machine::assigner::{
+    Assigner, Effect, Event, InboxContents, Job, Order, Spot, Strategy,
+};
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
@@ -135,9 +137,17 @@ impl Leader {
                 let not_sent = Rejection { at: 0, reason: Reason::NotSent };
                 Some(Event::Committed(batch, Outcome::Rejected(not_sent)))
             }
+            Effect::ReadInbox(worker) => {
+                // No job of this model has a loss.
+                let contents = InboxContents {
+                    jobs: zk.names(&path::inbox(worker)).count(),
+                    ..InboxContents::default()
+                };
+                Some(Event::InboxRead(worker, self.up.then_some(contents)))
+            }
             Effect::ListInbox(worker) => {
-                let held = zk.names(&path::inbox(worker)).count();
-                Some(Event::Inbox(worker, self.up.then_some(held)))
+                let names = zk.names(&path::inbox(worker)).map(|(name, _)| name.to_owned()).collect();
+                Some(Event::Inbox(worker, self.up.then_some(names)))
             }
             Effect::Resolve(jobs) => {
                 let entry = |job: JobId| {

@@ -16,8 +16,12 @@
 //! a row waits for the next sweep, so that one bad record does not block the others. If an operator deleted a job's
 //! turn in its lane or its place in its group, the attempt is closed without that part. Limits: one request in flight
 //! per worker, [`CHUNK`] jobs each.
+//!
+//! **A process that survives its session** registers again and names its former worker ids. Attempts of such an id are
+//! handed back without a loss: the process did not die of a job. A registration that was read once proves that for good,
+//! so no fence is needed. If the recovery comes before the new registration is read, the losses count.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{Assignment, ClosedAttempt, Ending, JobRecord};
 use crate::name::{JobId, Kind, WorkerId};
@@ -59,6 +63,8 @@ pub struct Orphan {
 pub enum Event {
     /// A worker has an inbox and no ephemeral.
     Lost(WorkerId),
+    /// The process of this worker is alive and has registered under another id.
+    Survived(WorkerId),
     /// The inbox was listed. `Ok(None)`: absent. `Err`: no answer.
     Listed(WorkerId, Result<Option<Vec<JobId>>, ()>),
     /// Jobs of the inbox were read. `Err`: no answer.
@@ -78,6 +84,8 @@ pub enum Effect {
     List(WorkerId),
     /// Read assignment and record of these jobs, at most [`CHUNK`].
     Read(WorkerId, Vec<JobId>),
+    /// Create the containers of these minutes before the next commit, which is rejected at an entry if one is missing.
+    MakeMinutes(BTreeSet<u64>),
     /// Commit this batch and return it with its outcome.
     Commit(WorkerId, Batch<Item>),
     /// Commit the removal of the empty inbox.
@@ -101,7 +109,7 @@ pub struct Item {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OrphanOutcome {
     /// Its attempt is closed: as lost; as cancelled if a cancel was requested; as handed back if the assignment does
-    /// not match the record.
+    /// not match the record or the worker's process is alive.
     Closed {
         /// Its kind.
         kind: Kind,
@@ -137,13 +145,15 @@ struct Inbox {
 pub struct Recovery {
     epoch: i32,
     inboxes: BTreeMap<WorkerId, Inbox>,
+    /// Former ids of processes that have registered again.
+    survived: BTreeSet<WorkerId>,
 }
 
 impl Recovery {
     /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
-        Self { epoch, inboxes: BTreeMap::new() }
+        Self { epoch, inboxes: BTreeMap::new(), survived: BTreeSet::new() }
     }
 
     /// Handles one event.
@@ -159,6 +169,9 @@ impl Recovery {
                         gone: BTreeMap::new(),
                     }
                 });
+            }
+            Event::Survived(worker) => {
+                self.survived.insert(worker);
             }
             Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs, out),
             Event::Listed(worker, Ok(None)) => {
@@ -224,11 +237,14 @@ impl Recovery {
 
     fn read(&mut self, worker: WorkerId, orphans: Vec<Orphan>, wall: WallMillis, out: &mut Vec<Effect>) {
         let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
+        let ending = if self.survived.contains(&worker) { Ending::Released } else { Ending::Lost };
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for orphan in orphans {
             let again = inbox.strikes.contains_key(&orphan.job);
             let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
-            let Some((item, ops)) = decide(worker, orphan, gone, again, wall) else { continue };
+            let Some((item, ops)) = decide(worker, orphan, ending.clone(), gone, again, wall) else {
+                continue;
+            };
             // A job that does not fit is still in the inbox at the next list.
             if batch.push(item, ops).is_err() {
                 break;
@@ -238,6 +254,10 @@ impl Recovery {
             Self::next_chunk(worker, inbox, out);
         } else {
             inbox.phase = Phase::Committing;
+            let minutes = txn::minutes(batch.ops());
+            if !minutes.is_empty() {
+                out.push(Effect::MakeMinutes(minutes));
+            }
             out.push(Effect::Commit(worker, batch));
         }
     }
@@ -305,11 +325,12 @@ impl Recovery {
     }
 }
 
-/// Decides what to do with one orphan. `gone` lists the parts of the close that an operator already did, `again` is
+/// Decides what to do with one orphan, whose attempt ends as `ending`. `gone` lists the parts of the close that an operator already did, `again` is
 /// true after a rejection. `None` if the job is no longer in the inbox.
 fn decide(
     worker: WorkerId,
     orphan: Orphan,
+    ending: Ending,
     gone: &[String],
     again: bool,
     wall: WallMillis,
@@ -329,7 +350,7 @@ fn decide(
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
             // An assignment that does not match the record is handed back without a loss, as its worker would do.
-            let ending = if assignment.agrees(&record) { Ending::Lost } else { Ending::Released };
+            let ending = if assignment.agrees(&record) { ending } else { Ending::Released };
             let (assigned, read) = ((&assignment, assignment_version), (record, version));
             let (record, ops) = txn::reclaim(&job, worker, assigned, read, ending, gone, wall);
             (OrphanOutcome::Closed { closed: ClosedAttempt::of(&record), kind: record.kind }, ops)

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, Verdict};
+use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, QueueEntry, Verdict};
 
 fn worker() -> WorkerId {
     WorkerId::new(Uuid::from_u128(1))
@@ -24,7 +24,9 @@ fn record() -> JobRecord {
 }
 
 fn orphan(name: &str, cancel: bool, record: JobRecord) -> Orphan {
-    let assignment = Assignment { cancel, ..Assignment::new(record.attempts + 1, 1, WallMillis(0)) };
+    let isolation = record.isolation();
+    let assignment = Assignment::new(record.attempts + 1, 1, WallMillis(0));
+    let assignment = Assignment { cancel, isolation, ..assignment };
     Orphan { job: job(name), assignment: Stored::Value(assignment, 3), record: Stored::Value(record, 8) }
 }
 
@@ -48,9 +50,9 @@ impl Bench {
     }
 
     fn read(&mut self, orphans: Vec<Orphan>) -> Batch<Item> {
-        let sent = self.handle(Event::Read(worker(), Ok(orphans)));
-        match sent.into_iter().next() {
-            Some(Effect::Commit(_, batch)) => batch,
+        let mut sent = self.handle(Event::Read(worker(), Ok(orphans)));
+        match (sent.pop(), sent.as_slice()) {
+            (Some(Effect::Commit(_, batch)), [] | [Effect::MakeMinutes(_)]) => batch,
             other => panic!("expected a commit, got {other:?}"),
         }
     }
@@ -74,7 +76,7 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
         "/epoch".into(),
         path::record(&job("a")),
         path::assignment(worker(), &job("a")),
-        path::queue_entry(&job("a")),
+        path::delayed_entry(0, &job("a")),
     ];
     assert_eq!(paths, expected);
     let ops = batch.ops().collect::<Vec<_>>();
@@ -95,6 +97,59 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
         })
     );
     assert_eq!(after[1], Effect::List(worker()));
+}
+
+/// The jobs of a worker that dies under load must not return together.
+#[test]
+fn lost_jobs_back_off_for_different_times_and_their_minutes_are_created_first() {
+    let mut bench = Bench::new();
+    let names = ["a", "b", "c", "d"];
+    bench.listed(&names);
+    let orphans = names.map(|name| orphan(name, false, record()));
+    let effects = bench.handle(Event::Read(worker(), Ok(orphans.to_vec())));
+    let [Effect::MakeMinutes(minutes), Effect::Commit(_, batch)] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(*minutes, [0].into());
+    let waits = batch.ops().filter_map(|op| match op {
+        Op::Create { data, .. } => Some(crate::wire::decode::<QueueEntry>(data).unwrap().not_before),
+        Op::Check { .. } | Op::Set { .. } | Op::Delete { .. } => None,
+    });
+    let waits = waits.collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(waits.len(), names.len(), "{waits:?}");
+    assert!(waits.iter().all(|at| (509..=1_009).contains(&at.0)), "{waits:?}");
+}
+
+/// S20: the process did not die. The order of the two events does not matter.
+#[test]
+fn the_jobs_of_a_process_that_registered_again_are_handed_back_without_a_loss() {
+    for late in [false, true] {
+        let mut bench = Bench(Recovery::new(7));
+        let survived = || Event::Survived(worker());
+        if !late {
+            assert_eq!(bench.handle(survived()), []);
+        }
+        bench.handle(Event::Lost(worker()));
+        if late {
+            assert_eq!(bench.handle(survived()), []);
+        }
+        bench.listed(&["a"]);
+        let batch = bench.read(vec![orphan("a", false, record())]);
+        let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
+        let closed = crate::wire::decode::<JobRecord>(data).unwrap();
+        assert_eq!((closed.attempts, closed.losses), (1, 0));
+        assert_eq!(batch.ops().last().map(Op::path), Some(&*path::queue_entry(&job("a"))));
+    }
+}
+
+#[test]
+fn another_process_that_registered_again_does_not_excuse_a_loss() {
+    let mut bench = Bench::new();
+    bench.handle(Event::Survived(WorkerId::new(Uuid::from_u128(2))));
+    bench.listed(&["a"]);
+    let batch = bench.read(vec![orphan("a", false, record())]);
+    let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
+    assert_eq!(crate::wire::decode::<JobRecord>(data).unwrap().losses, 1);
 }
 
 #[test]

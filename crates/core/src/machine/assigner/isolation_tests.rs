@@ -1,0 +1,245 @@
+//! S20: jobs that have lost workers are isolated from other jobs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::job::Isolation::{self, Alone, Apart, Shared};
+use crate::name::{Kind, NodeId};
+use crate::worker::WorkerInfo;
+
+const NOW: WallMillis = WallMillis(1_000_000);
+
+fn job(name: &str) -> JobId {
+    JobId::new(name).unwrap()
+}
+
+fn worker(n: u128) -> WorkerId {
+    WorkerId::new(Uuid::from_u128(n))
+}
+
+fn kind(name: &str) -> Kind {
+    Kind::new(name).unwrap()
+}
+
+/// An assigner that knows its workers' inboxes immediately.
+struct Bench {
+    machine: Assigner,
+    now: Millis,
+    inboxes: BTreeMap<WorkerId, BTreeMap<JobId, Isolation>>,
+    submitted: u64,
+}
+
+impl Bench {
+    /// Adds workers with three slots, the first of which has these jobs.
+    fn with_jobs(workers: u128, held: &[(&str, Isolation)]) -> Self {
+        let machine = Assigner::new(7, Strategy::LeastLoaded, 1);
+        let inboxes = (1..=workers).map(|n| (worker(n), BTreeMap::new())).collect();
+        let mut bench = Self { machine, now: Millis(0), inboxes, submitted: 0 };
+        bench.inboxes.insert(worker(1), held.iter().map(|(name, how)| (job(name), *how)).collect());
+        bench.handle(Event::Paused(Some(BTreeSet::new())));
+        let info = WorkerInfo {
+            node: NodeId::new("n").unwrap(),
+            host: "h".into(),
+            kinds: vec![kind("other"), kind("sum")],
+            leases: BTreeMap::new(),
+            slots: 3,
+            tags: vec![],
+            codec: 1,
+            started_at: WallMillis(0),
+            former: vec![],
+            draining: false,
+        };
+        for n in 1..=workers {
+            bench.handle(Event::Worker(worker(n), info.clone(), 0));
+        }
+        bench
+    }
+
+    fn new(workers: u128) -> Self {
+        Self::with_jobs(workers, &[])
+    }
+
+    /// Handles an event and everything that follows from it.
+    fn handle(&mut self, event: Event) {
+        let (mut events, mut out) = (vec![event], Vec::new());
+        while let Some(event) = events.pop() {
+            self.machine.handle(self.now, NOW, event, &mut out);
+            for effect in std::mem::take(&mut out) {
+                match effect {
+                    Effect::Commit(batch) => {
+                        for job in batch.keys() {
+                            let isolation = job.waiting.class.isolation();
+                            self.inboxes.get_mut(&job.worker).unwrap().insert(job.id.clone(), isolation);
+                        }
+                        events.push(Event::Committed(batch, Outcome::Applied(())));
+                    }
+                    Effect::ReadInbox(id) => {
+                        let held = &self.inboxes[&id];
+                        let isolated = held.clone().into_iter().filter(|(_, how)| *how != Shared).collect();
+                        let contents = InboxContents { jobs: held.len(), isolated };
+                        events.push(Event::InboxRead(id, Some(contents)));
+                    }
+                    Effect::ListInbox(id) => {
+                        let names = self.inboxes[&id].keys().map(ToString::to_string).collect();
+                        events.push(Event::Inbox(id, Some(names)));
+                    }
+                    Effect::Assigned { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    fn submit_kind(&mut self, of: &str, name: &str, isolation: Isolation) {
+        self.submitted += 1;
+        let entry = QueueEntry {
+            isolation,
+            submitted_at: WallMillis(self.submitted),
+            ..QueueEntry::new(kind(of), 1, 1)
+        };
+        self.handle(Event::Queued(vec![(job(name), entry)]));
+    }
+
+    fn submit(&mut self, name: &str, isolation: Isolation) {
+        self.submit_kind("sum", name, isolation);
+    }
+
+    /// A job ends.
+    fn end(&mut self, name: &str) {
+        let id = *self.inboxes.iter().find(|(_, held)| held.contains_key(&job(name))).unwrap().0;
+        self.inboxes.get_mut(&id).unwrap().remove(&job(name));
+        self.handle(Event::InboxChanged(id));
+    }
+
+    fn on(&self, n: u128) -> Vec<&str> {
+        self.inboxes[&worker(n)].keys().map(JobId::as_str).collect()
+    }
+}
+
+#[test]
+fn jobs_with_a_loss_run_on_different_workers_beside_jobs_without_one() {
+    let mut bench = Bench::new(2);
+    for name in ["a", "b", "c"] {
+        bench.submit(name, Apart);
+    }
+    for name in ["x", "y"] {
+        bench.submit(name, Shared);
+    }
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["a", "x"], vec!["b", "y"]));
+    assert_eq!(bench.machine.isolated(), 1);
+    bench.end("a");
+    assert_eq!(bench.on(1), ["c", "x"], "the worker is listed although it has free slots");
+}
+
+#[test]
+fn a_job_with_a_loss_joins_others_after_a_bounded_wait() {
+    let mut bench = Bench::new(2);
+    for name in ["a", "b", "c", "d", "e"] {
+        bench.submit(name, Apart);
+    }
+    bench.now = Millis(0) + (APART_WAIT - Duration::from_millis(1));
+    bench.handle(Event::Resume);
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["a"], vec!["b"]));
+    bench.now = Millis(0) + APART_WAIT;
+    bench.handle(Event::Resume);
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["a", "c", "e"], vec!["b", "d"]), "spread evenly");
+}
+
+#[test]
+fn a_job_that_runs_alone_has_its_worker_to_itself() {
+    let mut bench = Bench::new(2);
+    bench.submit("a", Alone);
+    for name in ["x", "y"] {
+        bench.submit(name, Shared);
+    }
+    bench.submit("b", Apart);
+    bench.submit("z", Shared);
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["a"], vec!["b", "x", "y"]));
+    bench.end("a");
+    assert_eq!(bench.on(1), ["z"]);
+}
+
+#[test]
+fn a_new_leader_knows_which_jobs_run_alone_or_apart() {
+    let mut bench = Bench::with_jobs(1, &[("a", Alone)]);
+    bench.submit("x", Shared);
+    bench.submit("b", Apart);
+    assert_eq!(bench.on(1), ["a"]);
+    let mut bench = Bench::with_jobs(1, &[("a", Apart)]);
+    bench.submit("b", Apart);
+    bench.submit("x", Shared);
+    assert_eq!(bench.on(1), ["a", "x"]);
+    let mut bench = Bench::with_jobs(1, &[("a", Shared)]);
+    bench.submit("b", Alone);
+    assert_eq!(bench.on(1), ["a"]);
+}
+
+/// Neither the isolated job nor the others starve: a worker drains for it, and later jobs use the other one.
+#[test]
+fn a_worker_is_reserved_for_a_job_that_runs_alone() {
+    let mut bench = Bench::new(2);
+    for name in ["u", "v", "w", "x"] {
+        bench.submit(name, Shared);
+    }
+    bench.submit("a", Alone);
+    for name in ["y", "z"] {
+        bench.submit(name, Shared);
+    }
+    let (reserved, other) = if bench.on(1).len() == 2 { (1, 2) } else { (2, 1) };
+    assert_eq!((bench.on(reserved).len(), bench.on(other).len()), (2, 3), "y or z waits");
+    for name in bench.on(reserved).into_iter().map(str::to_owned).collect::<Vec<_>>() {
+        bench.end(&name);
+    }
+    assert_eq!(bench.on(reserved), ["a"]);
+    bench.end("a");
+    assert_eq!(bench.on(reserved).len(), 1, "the last job follows");
+}
+
+#[test]
+fn the_same_worker_stays_reserved_and_jobs_before_it_in_rank_still_use_it() {
+    let mut bench = Bench::with_jobs(2, &[("p", Shared)]);
+    for name in ["u", "v"] {
+        bench.submit(name, Shared);
+    }
+    bench.end("p");
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["v"], vec!["u"]));
+    bench.submit("a", Alone);
+    // Now the other worker has fewer jobs, but the one that was reserved first stays so.
+    let early = QueueEntry { submitted_at: WallMillis(0), ..QueueEntry::new(kind("sum"), 1, 1) };
+    bench.handle(Event::Queued(vec![(job("early"), early)]));
+    assert_eq!(bench.on(1), ["early", "v"]);
+    for name in ["x", "y"] {
+        bench.submit(name, Shared);
+    }
+    assert_eq!((bench.on(1), bench.on(2)), (vec!["early", "v"], vec!["u", "x", "y"]));
+}
+
+#[test]
+fn at_most_half_the_workers_are_reserved() {
+    for (workers, free) in [(1, 0), (2, 1), (3, 2), (4, 2)] {
+        let mut bench = Bench::new(workers);
+        for n in 0..workers {
+            bench.submit(&format!("held-{n}"), Shared);
+        }
+        bench.submit("a", Alone);
+        bench.submit_kind("other", "b", Alone);
+        for n in 0..2 * workers {
+            bench.submit(&format!("later-{n}"), Shared);
+        }
+        let full = (1..=workers).filter(|n| bench.on(*n).len() == 3).count();
+        assert_eq!(full, free, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_reservation_ends_with_its_job() {
+    let mut bench = Bench::with_jobs(1, &[("p", Shared)]);
+    bench.submit("a", Alone);
+    bench.submit("x", Shared);
+    assert_eq!(bench.on(1), ["p"]);
+    bench.handle(Event::Unqueued(job("a")));
+    assert_eq!(bench.on(1), ["p", "x"]);
+}
