@@ -20,7 +20,7 @@ use super::kinds::{Paused, pauses};
 use super::runtime::Zk;
 use super::session::{Deadline, Written};
 use super::view::WaitReason;
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::{Isolation, JobRecord};
 
 /// A live worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -280,6 +280,8 @@ impl Cluster {
         let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
+        // A list does not show which of its jobs have lost workers.
+        let isolated = |view: &Registered| job.isolation() == Isolation::Shared || view.assigned == 0;
         let with_room = || taking().filter(|(view, info)| view.assigned < info.slots as usize);
         if self.paused.contains_key(&job.kind) {
             WaitReason::Paused
@@ -295,6 +297,8 @@ impl Cluster {
             WaitReason::Busy
         } else if with_room().all(|(view, _)| view.shunned_until.is_some()) {
             WaitReason::Shunned
+        } else if !with_room().any(|(view, _)| isolated(view)) {
+            WaitReason::Isolated
         } else {
             WaitReason::Assignment
         }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use bellwether_core::job::{Assignment, JobRecord};
+use bellwether_core::job::{Assignment, Isolation, JobRecord};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
 
@@ -75,6 +75,14 @@ pub enum Cause {
         /// These workers.
         workers: Vec<Shunned>,
     },
+    /// It has lost workers, so it is isolated from other jobs and waits for a worker that can take it.
+    Isolated {
+        /// How many workers it has lost in this generation.
+        losses: u32,
+        /// Whether it runs alone and waits for a worker without jobs. Otherwise it waits, for a limited time, for a worker
+        /// without other jobs that have lost workers.
+        alone: bool,
+    },
     /// There is no leader to assign it.
     NoLeader,
     /// It may not start yet.
@@ -82,12 +90,14 @@ pub enum Cause {
         /// When it may start.
         at: SystemTime,
     },
-    /// It waits after an attempt that failed or was snoozed.
+    /// It waits after an attempt that failed, was lost or was snoozed.
     Backoff {
         /// The end of the wait.
         until: SystemTime,
         /// Attempts of this generation that failed.
         failures: u32,
+        /// Attempts of this generation that were lost.
+        losses: u32,
         /// The last error.
         error: Option<String>,
     },
@@ -208,6 +218,7 @@ fn cause(
             (_, until) => Cause::Backoff {
                 until: until.unwrap_or(SystemTime::UNIX_EPOCH),
                 failures: view.failures,
+                losses: view.losses,
                 error: error(),
             },
         },
@@ -236,6 +247,9 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
             Cause::Busy { workers, slots }
         }
         Some(WaitReason::Shunned) => Cause::Shunned { workers: cluster.shunned(record) },
+        Some(WaitReason::Isolated) => {
+            Cause::Isolated { losses: record.losses, alone: record.isolation() == Isolation::Alone }
+        }
         Some(WaitReason::NoLeader) => Cause::NoLeader,
         Some(WaitReason::NoTurn) => Cause::NoTurn,
         Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
@@ -264,6 +278,7 @@ impl Cause {
             Self::Draining { .. } => "draining",
             Self::Busy { .. } => "busy",
             Self::Shunned { .. } => "shunned",
+            Self::Isolated { .. } => "isolated",
             Self::NoLeader => "no_leader",
             Self::NotBefore { .. } => "not_before",
             Self::Backoff { .. } => "backoff",
@@ -309,10 +324,22 @@ impl fmt::Display for Cause {
                 }
                 f.write_str(", unless they register again earlier")
             }
+            Self::Isolated { losses, alone: true } => {
+                write!(
+                    f,
+                    "it has lost {losses} workers, so it runs alone and waits for a worker without jobs"
+                )
+            }
+            Self::Isolated { alone: false, .. } => f.write_str(
+                "it has lost a worker, so it waits for a worker without other jobs that have lost one",
+            ),
             Self::NoLeader => f.write_str("there is no leader to assign it"),
             Self::NotBefore { at } => write!(f, "it may not start before {}", rfc3339(*at)),
-            Self::Backoff { until, failures, error } => {
+            Self::Backoff { until, failures, losses, error } => {
                 write!(f, "it waits until {} after {failures} failures", rfc3339(*until))?;
+                if *losses > 0 {
+                    write!(f, " and {losses} losses")?;
+                }
                 error.as_ref().map_or(Ok(()), |error| write!(f, ", the last: {error}"))
             }
             Self::Overdue { at } => {

@@ -85,6 +85,8 @@ pub enum WaitReason {
     /// The workers that could run it and have a free slot did not renew a lease in time: the leader gives them no
     /// jobs for a while.
     Shunned,
+    /// It has lost workers, so it is isolated from other jobs and waits for a worker that can take it.
+    Isolated,
     /// There is no leader to assign it.
     NoLeader,
     /// Its kind is paused.
@@ -115,6 +117,7 @@ impl WaitReason {
             Self::Draining => "draining",
             Self::Busy => "busy",
             Self::Shunned => "shunned",
+            Self::Isolated => "isolated",
             Self::NoLeader => "no_leader",
             Self::Paused => "paused",
             Self::NotBefore => "not_before",
@@ -136,6 +139,7 @@ impl fmt::Display for WaitReason {
             Self::Draining => "the workers that could run it are draining",
             Self::Busy => "the workers that could run it have no free slot",
             Self::Shunned => "the workers that could run it did not renew a lease in time",
+            Self::Isolated => "it has lost workers and waits for one where it is isolated",
             Self::NoLeader => "there is no leader to assign it",
             Self::Paused => "its kind is paused",
             Self::NotBefore => "it may not start yet",

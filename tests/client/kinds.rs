@@ -177,6 +177,28 @@ async fn explain_shows_what_a_job_waits_for_in_each_state() {
     assert!(done.starts_with("it ended at 20") && !done.contains("boom"), "{done}");
 }
 
+/// S20
+#[tokio::test]
+async fn explain_shows_that_a_job_with_losses_waits_to_be_isolated() {
+    let to = namespace("explain-isolated");
+    let client = client(&to).await;
+    let explained = Explained { client: client.clone() };
+    let hand = Hand::new(&to).await;
+    hand.lead().await;
+    let (busy, lost) = (hand.worker(&["sum"], 4, &[]).await, hand.worker(&["other"], 1, &[]).await);
+    let neighbour = client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("sum", &2).unwrap()).await.unwrap();
+    hand.assign(neighbour.id(), busy).await;
+    assert_eq!(explained.why(job.id()).await, Cause::Assignment);
+    for (losses, alone) in [(1, false), (2, true)] {
+        hand.lose(job.id(), lost).await;
+        assert_eq!(explained.why(job.id()).await, Cause::Isolated { losses, alone });
+        assert_eq!(client.get(job.id()).await.unwrap().unwrap().waiting, Some(WaitReason::Isolated));
+    }
+    hand.close(neighbour.id(), busy, Ending::Released).await;
+    assert_eq!(explained.why(job.id()).await, Cause::Assignment);
+}
+
 #[tokio::test]
 async fn explain_names_the_shunned_worker_and_the_end_of_the_time() {
     let to = namespace("explain-shunned");

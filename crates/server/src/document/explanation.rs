@@ -60,9 +60,10 @@ fn details(cause: &Cause) -> Value {
             });
             json!({ "workers": shunned.collect::<Vec<_>>() })
         }
+        Cause::Isolated { losses, alone } => json!({ "losses": losses, "alone": alone }),
         Cause::NotBefore { at } => json!({ "not_before": rfc3339(*at) }),
-        Cause::Backoff { until, failures, error } => {
-            json!({ "until": rfc3339(*until), "failures": failures, "error": error })
+        Cause::Backoff { until, failures, losses, error } => {
+            json!({ "until": rfc3339(*until), "failures": failures, "losses": losses, "error": error })
         }
         Cause::Overdue { at } => json!({ "expired_at": rfc3339(*at) }),
         Cause::Behind { lane, job, status } => {
