@@ -118,7 +118,6 @@ pub(crate) struct Wish {
     pub(crate) payload: String,
     lane: Option<u32>,
     attempts: u32,
-    losses: u32,
     backoff: Duration,
     priority: u8,
     delay: Option<Duration>,
@@ -135,7 +134,6 @@ impl Wish {
             payload: serde_json::to_string(&task).expect("plain fields are JSON"),
             lane: None,
             attempts: 5,
-            losses: 50,
             backoff: Duration::from_millis(50),
             priority: 5,
             delay: None,
@@ -249,7 +247,6 @@ impl Caller {
             payload,
             lane,
             attempts: rng.u32(2..6),
-            losses: if rng.u32(0..10) == 0 { 3 } else { 50 },
             backoff: Duration::from_millis(rng.u64(20..400)),
             priority: rng.u8(..10),
             delay: (rng.u32(0..10) == 0).then(|| Duration::from_millis(rng.u64(50..5_000))),
@@ -292,11 +289,8 @@ impl Caller {
         let lane = wish.lane.map(|lane| Lane::new(format!("lane-{lane}")).expect("letters and digits"));
         let kind = Kind::new(wish.kind).expect("letters only");
         let job = Job::json(wish.kind, wish.payload.clone()).expect("it was written as JSON");
-        let job = job
-            .id(wish.id.as_str())
-            .max_attempts(wish.attempts)
-            .max_losses(wish.losses)
-            .backoff(wish.backoff, wish.backoff * 4);
+        let job =
+            job.id(wish.id.as_str()).max_attempts(wish.attempts).backoff(wish.backoff, wish.backoff * 4);
         let job = lane.iter().fold(job, |job, lane| job.lane(lane.as_str()));
         let job = wish.delay.into_iter().fold(job, Job::delay);
         let job = wish.expires_in.into_iter().fold(job, Job::expires_in);

@@ -101,7 +101,7 @@ impl Roster {
 pub(crate) fn member(kind: &str, payload: String) -> Job {
     let job = Job::json(kind, payload).expect("it was written as JSON");
     let backoff = std::time::Duration::from_millis(50);
-    job.max_attempts(ATTEMPTS).max_losses(50).backoff(backoff, backoff * 4)
+    job.max_attempts(ATTEMPTS).backoff(backoff, backoff * 4)
 }
 
 fn payload(nested: bool, fail_fast: bool, longest: u64, rng: &mut Rng) -> String {
