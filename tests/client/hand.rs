@@ -107,9 +107,9 @@ impl Hand {
     pub(crate) async fn lose(&self, job: &JobId, worker: WorkerId) {
         self.assign(job, worker).await;
         self.close(job, worker, Ending::Lost).await;
-        let (record, _) = self.record(job).await;
-        let minute = record.minute().expect("a loss backs off");
-        self.apply(txn::promote(job, minute, &record.entry())).await;
+        let (record, version) = self.record(job).await;
+        let delay = record.delay().expect("a loss backs off");
+        self.apply(txn::promote(job, delay, &record.entry(version))).await;
     }
 
     /// Quarantines a job, as a worker or the leader does with bytes that it cannot read.

@@ -82,14 +82,15 @@ fn losses_back_off_and_isolate_the_job_until_it_is_opened_again() {
         (1..).zip([(500, Isolation::Apart), (1_000, Isolation::Alone), (2_000, Isolation::Alone)])
     {
         let (lost, next) = record.close(attempt(n), Ending::Lost, NOW, 0);
-        let Next::Delay(entry) = next else { panic!("{next:?}") };
+        assert_eq!(Some(next), lost.delay().map(Next::Delay), "loss {n}");
+        let entry = lost.entry(1);
         assert_eq!(entry.not_before.since(NOW), Duration::from_millis(least), "loss {n}");
         assert_eq!(entry.isolation, isolation, "loss {n}");
         record = lost;
     }
     let (record, _) = record.close(attempt(4), Ending::Failed("boom".into()), NOW, 0);
-    assert_eq!(record.entry().isolation, Isolation::Alone, "a failure does not end the isolation");
-    assert_eq!(record.cancel(NOW).reopen().entry().isolation, Isolation::Shared);
+    assert_eq!(record.entry(4).isolation, Isolation::Alone, "a failure does not end the isolation");
+    assert_eq!(record.cancel(NOW).reopen().entry(5).isolation, Isolation::Shared);
 }
 
 /// S20: a leader that missed events may know an entry of an earlier generation with the same attempt number.

@@ -81,7 +81,7 @@ impl Tree {
         if record.attempts == 0 {
             let attempt = Attempt { number: 1, worker: worker() };
             let (lost, next) = record.close(attempt, Ending::Lost, AT, 0);
-            self.make_minute(lost.minute().expect("a loss backs off"));
+            self.make_minute(lost.delay().expect("a loss backs off").minute);
             self.commit(&txn::close(&job(n), worker(), version, None, &lost, &next));
         }
     }
@@ -319,7 +319,7 @@ fn an_attempt_revoked_by_the_leader_counts_as_ours_only_for_an_expired_lease() {
         let (record, version) = world.tree.record(0);
         let attempt = Attempt { number: 1, worker: worker() };
         let (taken, next) = record.close(attempt, Ending::LeaseExpired, AT, 0);
-        world.tree.make_minute(taken.minute().expect("a loss backs off"));
+        world.tree.make_minute(taken.delay().expect("a loss backs off").minute);
         world.tree.commit(&txn::close(&job(0), worker(), version, Some(0), &taken, &next));
         world.report([(0, ending)]);
         world.settle();

@@ -76,7 +76,7 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
         "/epoch".into(),
         path::record(&job("a")),
         path::assignment(worker(), &job("a")),
-        path::delayed_entry(0, &job("a")),
+        "/delayed/0/1.2-a".to_owned(),
     ];
     assert_eq!(paths, expected);
     let ops = batch.ops().collect::<Vec<_>>();
