@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bellwether_sim::plan::{Plan, Size};
+use bellwether_sim::plan::{Plan, Servers, Size};
 use bellwether_sim::{Report, Stats, Trace, minimise, simulate};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,9 +30,26 @@ struct Args {
     /// Maximum number of jobs per simulation.
     #[arg(long, default_value_t = Size::default().jobs)]
     jobs: usize,
+    /// ZooKeeper servers: one, an ensemble of three, or drawn per seed.
+    #[arg(long, value_enum, default_value_t = Ensemble::Never)]
+    ensemble: Ensemble,
+    /// Run all seeds and list every violation, instead of stopping at the first one.
+    #[arg(long)]
+    list: bool,
     /// Print the trace hash of each seed. Two builds that print the same hashes behave the same.
     #[arg(long)]
     hashes: bool,
+}
+
+/// Which plans have an ensemble.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Ensemble {
+    /// None: each has one server.
+    Never,
+    /// All.
+    Always,
+    /// Half of them.
+    Drawn,
 }
 
 /// Maximum number of printed trace lines of a failure. A minimised trace is rarely longer.
@@ -42,7 +59,12 @@ fn main() -> ExitCode {
     let args = Args::parse();
     // A panic inside a simulation is caught and reported as a violation, so it is not printed here.
     std::panic::set_hook(Box::new(|_| {}));
-    let size = Size { nodes: args.nodes, clients: args.clients, jobs: args.jobs };
+    let servers = match args.ensemble {
+        Ensemble::Never => Servers::One,
+        Ensemble::Always => Servers::Three,
+        Ensemble::Drawn => Servers::Drawn,
+    };
+    let size = Size { nodes: args.nodes, clients: args.clients, jobs: args.jobs, servers };
     let began = Instant::now();
     let bar = ProgressBar::new(args.seeds);
     bar.set_style(
@@ -73,7 +95,7 @@ fn main() -> ExitCode {
                     total.0 += 1;
                     total.1.add(&report.stats);
                     if !report.violations.is_empty() {
-                        stop.store(true, Ordering::Relaxed);
+                        stop.store(!args.list, Ordering::Relaxed);
                         failed.lock().expect("the lock is not poisoned").insert(seed, report.violations);
                     }
                 }
@@ -91,6 +113,13 @@ fn main() -> ExitCode {
         println!("violations 0");
         return ExitCode::SUCCESS;
     };
+    if args.list {
+        for (seed, violations) in &failed {
+            println!("seed {seed}: {}", violations[0]);
+        }
+        println!("violations {}", failed.len());
+        return ExitCode::FAILURE;
+    }
     println!("violations in seed {seed}:");
     for violation in violations {
         println!("  {violation}");

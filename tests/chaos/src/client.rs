@@ -391,7 +391,7 @@ impl Caller {
     }
 
     async fn read(&self, job: JobId) {
-        let call = self.invoke(Call::Read { job: job.clone() }, Some(DEADLINE));
+        let call = self.invoke(Call::Read { job: job.clone(), generation: None }, Some(DEADLINE));
         let answer = match self.client.get(&job).await {
             Ok(view) => Answer::Seen { job: view.as_ref().map_or(JobSight::Absent, sight) },
             Err(error) => Answer::Failed { why: error.to_string() },
@@ -400,7 +400,7 @@ impl Caller {
     }
 
     async fn wait(&self, job: JobId) {
-        let call = self.invoke(Call::Read { job: job.clone() }, None);
+        let call = self.invoke(Call::Read { job: job.clone(), generation: None }, None);
         let answer = match self.client.wait(&job, WAIT).await {
             Ok(view) => Answer::Seen { job: sight(&view) },
             Err(WaitError::TimedOut { last: Some(view), .. }) => Answer::Seen { job: sight(&view) },

@@ -223,7 +223,7 @@ impl Model {
     }
 
     /// Removes containers that had children and have none, and childless znodes that were not written for their TTL.
-    fn clean(&mut self, now: Now, out: &mut Vec<Effect>) {
+    pub(super) fn clean(&mut self, now: Now, out: &mut Vec<Effect>) {
         let useless = |path: &&Arc<str>| {
             self.tree.get(path).is_some_and(|node| {
                 node.child_count() == 0

@@ -22,6 +22,7 @@ mod engine;
 mod inspect;
 #[cfg(feature = "testing")]
 mod log;
+mod member;
 mod node;
 mod path;
 mod read;

@@ -149,6 +149,9 @@ pub enum Call {
     Read {
         /// The job.
         job: JobId,
+        /// The generation that the caller knows of, if it passes one: an earlier one is no answer (S23).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u32>,
     },
     /// Drain a worker.
     Drain {
@@ -164,9 +167,10 @@ impl Call {
     #[must_use]
     pub fn job(&self) -> Option<&JobId> {
         match self {
-            Self::Submit { job, .. } | Self::Cancel { job } | Self::Retry { job } | Self::Read { job } => {
-                Some(job)
-            }
+            Self::Submit { job, .. }
+            | Self::Cancel { job }
+            | Self::Retry { job }
+            | Self::Read { job, .. } => Some(job),
             Self::Drain { .. } | Self::Purge => None,
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bellwether_actors::session::SessionEvent;
-use bellwether_core::name::NodeId;
+use bellwether_core::name::{JobId, NodeId};
 use bellwether_core::time::{Millis, WallMillis, as_millis};
 use bellwether_keeper::proto::{Request, WatchedEvent};
 
@@ -51,6 +51,8 @@ pub(crate) enum Out {
     Session(SessionEvent),
     /// Record an event in the history.
     Record(EventKind),
+    /// A submission of this job was acknowledged, as this generation.
+    Acknowledged(JobId, u32),
     /// Start a task.
     Begin(Box<dyn FnOnce(Env) -> Task>),
     /// A handler kills the process.

@@ -15,7 +15,10 @@ use fastrand::Rng;
 
 use crate::host::context::WALL_MS;
 
-use super::{Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Size, Target};
+use super::{
+    Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Server, Servers, Size,
+    Target,
+};
 
 impl Plan {
     /// Draws a plan. The same seed and size give the same plan.
@@ -50,10 +53,27 @@ impl Plan {
             actions.push(Action { at_ms, client, call: PlannedCall::Purge(ended) });
         }
         actions.sort_by_key(|action| action.at_ms);
+        let (mut tick_ms, mut sync_limit, mut faults) = (500, None, faults);
+        // Drawn separately, so that the rest of the plan does not depend on the servers.
+        let drawn = &mut Rng::with_seed(seed ^ 0x3e5e_4b1e);
+        let three = match size.servers {
+            Servers::One => false,
+            Servers::Three => true,
+            Servers::Drawn => drawn.bool(),
+        };
+        if three {
+            // The shortest session timeout is two ticks.
+            tick_ms = *choose(drawn, &[500, 1_000]);
+            sync_limit = Some(*choose(drawn, &[5, 10, 20]));
+            faults
+                .extend((0..drawn.usize(..=8)).map(|_| fault_of_server(drawn, session_timeout_ms, heal_ms)));
+            faults.sort_by_key(|fault| fault.at_ms);
+        }
         Self {
             seed,
             session_timeout_ms,
-            tick_ms: 500,
+            tick_ms,
+            sync_limit,
             campaign: if rng.u8(..4) == 0 { Strategy::Single } else { Strategy::Queue },
             strategy: *choose(
                 rng,
@@ -75,6 +95,18 @@ impl Plan {
             heal_ms,
         }
     }
+}
+
+/// A fault between the servers of an ensemble.
+fn fault_of_server(rng: &mut Rng, timeout: u64, heal_ms: u64) -> Fault {
+    let which = *choose(rng, &[Server::Leading, Server::Following(0), Server::Following(1)]);
+    let long = |rng: &mut Rng| timeout * rng.u64(5..=300) / 100;
+    let kind = match rng.u8(..10) {
+        0..=4 => FaultKind::ServerCutOff { which, ms: long(rng) },
+        5..=6 => FaultKind::ServerLags { which, ms: long(rng), delay_ms: rng.u64(5..=timeout / 4) },
+        _ => FaultKind::ServerDies { which, down_ms: rng.u64(100..2 * timeout) },
+    };
+    Fault { at_ms: rng.u64(..heal_ms), kind }
 }
 
 fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {

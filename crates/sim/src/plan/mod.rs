@@ -33,11 +33,24 @@ pub struct Size {
     pub clients: usize,
     /// Jobs, at least one.
     pub jobs: usize,
+    /// The ZooKeeper servers.
+    pub servers: Servers,
+}
+
+/// The ZooKeeper servers of simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Servers {
+    /// One server.
+    One,
+    /// An ensemble of three.
+    Three,
+    /// Half of the plans have one server, the others an ensemble.
+    Drawn,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Self { nodes: 4, clients: 3, jobs: 24 }
+        Self { nodes: 4, clients: 3, jobs: 24, servers: Servers::One }
     }
 }
 
@@ -50,6 +63,9 @@ pub struct Plan {
     pub session_timeout_ms: u64,
     /// The server's `tickTime`.
     pub tick_ms: u64,
+    /// For an ensemble: how many ticks a server answers without hearing from its leader, ZooKeeper's `syncLimit`. `None`
+    /// for a single server.
+    pub sync_limit: Option<u64>,
     /// The election strategy.
     pub campaign: Strategy,
     /// The strategy that assigns jobs to workers.
@@ -217,6 +233,17 @@ pub enum Target {
     Client(usize),
 }
 
+/// A server of an ensemble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// The one at this position.
+    At(usize),
+    /// The leader at that time.
+    Leading,
+    /// The first (0) or the second (1) follower at that time.
+    Following(usize),
+}
+
 /// The kind of a fault.
 #[derive(Debug, Clone)]
 pub enum FaultKind {
@@ -316,7 +343,30 @@ pub enum FaultKind {
         /// Duration.
         ms: u64,
     },
-    /// The server is killed, and restarted later with all its data.
+    /// A server of an ensemble is cut off from the other servers, but not from its clients.
+    ServerCutOff {
+        /// The server.
+        which: Server,
+        /// Duration.
+        ms: u64,
+    },
+    /// A server of an ensemble receives the leader's messages late.
+    ServerLags {
+        /// The server.
+        which: Server,
+        /// Duration.
+        ms: u64,
+        /// Maximum delay per message.
+        delay_ms: u64,
+    },
+    /// A server of an ensemble is killed, and restarted later.
+    ServerDies {
+        /// The server.
+        which: Server,
+        /// How long it is down.
+        down_ms: u64,
+    },
+    /// Every server is killed, and restarted later with all its data.
     ServerRestart {
         /// How long it is down.
         down_ms: u64,
@@ -348,6 +398,9 @@ impl FaultKind {
             Self::PartStalls { part: Part::Election, .. } => "election-stalls",
             Self::PartStalls { part: Part::LeaderWing, .. } => "leader-wing-stalls",
             Self::PartStalls { part: Part::WorkerWing, .. } => "worker-wing-stalls",
+            Self::ServerCutOff { .. } => "server-cut-off",
+            Self::ServerLags { .. } => "server-lags",
+            Self::ServerDies { .. } => "server-dies",
             Self::ServerRestart { .. } => "server-restart",
         }
     }
@@ -427,6 +480,9 @@ impl fmt::Display for Plan {
             "seed {}: {:?}, {:?}, session timeout {} ms, tick {} ms, healed at {} ms",
             self.seed, self.campaign, self.strategy, self.session_timeout_ms, self.tick_ms, self.heal_ms
         )?;
+        if let Some(limit) = self.sync_limit {
+            writeln!(f, "  an ensemble of three servers, syncLimit {limit}")?;
+        }
         if let Some(retention_ms) = self.retention_ms {
             writeln!(f, "  records are kept for {retention_ms} ms")?;
         }

@@ -26,6 +26,15 @@ pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
     }
 }
 
+/// Returns the generation that a submission is accepted as, at least.
+pub(super) fn generation(accepted: Accepted) -> Option<u32> {
+    match accepted {
+        Accepted::New | Accepted::Same => Some(1),
+        Accepted::Again(generation) => Some(generation),
+        Accepted::Other => None,
+    }
+}
+
 /// The client does not report the generation of an end that a cancel found.
 pub(super) fn cancelled(done: Result<Cancelled, Error>) -> Answer {
     match done {

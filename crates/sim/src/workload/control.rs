@@ -40,7 +40,7 @@ impl Env {
     /// Waits and reads until the job is terminal, or there is no answer.
     pub(crate) async fn wait(self, job: JobId) {
         loop {
-            let what = Call::Read { job: job.clone() };
+            let what = Call::Read { job: job.clone(), generation: None };
             let call = self.invoke_within(what.clone(), Some(WAIT + LAST_LOOK));
             let waited = answer::waited(self.client.wait(&job, WAIT).await);
             let open = is_open(&waited);
@@ -56,6 +56,17 @@ impl Env {
                 return;
             }
         }
+    }
+
+    /// Reads a job that another client has just submitted, as this generation, and waits for its end.
+    pub(crate) async fn look(self, job: JobId, generation: u32) {
+        let call = self.invoke(Call::Read { job: job.clone(), generation: None });
+        let read = answer::read(self.client.get(&job).await);
+        self.answer(call, read);
+        let what = Call::Read { job: job.clone(), generation: Some(generation) };
+        let call = self.invoke_within(what, Some(WAIT + LAST_LOOK));
+        let waited = answer::waited(self.client.wait(&job, WAIT).await);
+        self.answer(call, waited);
     }
 
     /// Pauses a kind and resumes it after a while. Both are retried until they succeed, because the jobs of a kind that

@@ -7,6 +7,7 @@ use futures::future::join_all;
 
 use super::{Env, answer};
 use crate::history::{Answer, Call, Digest};
+use crate::host::Out;
 
 /// A job to submit, without its id.
 #[derive(Debug, Clone)]
@@ -38,6 +39,9 @@ impl Env {
                 let call = env.invoke(wish.call(id.clone()));
                 let done = env.client.submit(wish.job.id(id.as_str())).await;
                 env.answer(call, answer::submitted(&done));
+                if let Some(generation) = done.ok().and_then(|job| answer::generation(job.accepted())) {
+                    env.out(Out::Acknowledged(id, generation));
+                }
             }
         });
         join_all(submitted).await;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bellwether::client::IfExists;
+use bellwether_core::name::JobId;
 
-use super::{Who, World};
+use super::{Incoming, Who, World};
 use crate::plan::{Plan, PlannedCall};
 use crate::runtime::Task;
 use crate::workload::Env;
@@ -17,6 +18,24 @@ impl World {
         let (Who::Client, Some(tasks)) = (&peer.who, &mut peer.tasks) else { return };
         let out =
             tasks.begin(now_us, peer.library.view, |env| workload(env, plan, &plan.actions[action].call));
+        self.carry_out(at, out);
+    }
+
+    /// A submission was acknowledged. With an ensemble, another client may read the job at once, through its own server.
+    pub(super) fn acknowledged(&mut self, at: usize, job: JobId, generation: u32) {
+        let (nodes, clients) = (self.plan.nodes.len(), self.plan.clients.len());
+        if self.plan.sync_limit.is_none() || clients < 2 || self.rng.bool() {
+            return;
+        }
+        let other = nodes + (at - nodes + self.rng.usize(1..clients)) % clients;
+        let soon_us = self.now_us + self.rng.u64(1..20_000);
+        self.put_peer(soon_us, other, Incoming::Look(job, generation));
+    }
+
+    pub(super) fn look_at(&mut self, at: usize, job: JobId, generation: u32) {
+        let (now_us, peer) = (self.now_us, &mut self.peers[at]);
+        let Some(tasks) = &mut peer.tasks else { return };
+        let out = tasks.begin(now_us, peer.library.view, |env| Box::pin(env.look(job, generation)));
         self.carry_out(at, out);
     }
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use bellwether_actors::node::Part;
 
+use super::ensemble::MEMBERS;
 use super::net::Loss;
+use super::servers::Servers;
 use super::{Happening, Incoming, Up, Who, World};
 use crate::history::{EventKind, Leading, Life};
 use crate::host::Msg;
-use crate::plan::{FaultKind, Target};
+use crate::plan::{FaultKind, Server, Target};
 use crate::zk::library::State;
 
 /// The end of a fault.
@@ -71,7 +73,11 @@ impl World {
             | FaultKind::ChildDies { target }
             | FaultKind::PartDies { target, .. }
             | FaultKind::PartStalls { target, .. } => self.target(*target),
-            FaultKind::MemberDies | FaultKind::ServerRestart { .. } => self.leader.or(Some(0)),
+            FaultKind::MemberDies => self.leader.or(Some(0)),
+            FaultKind::ServerRestart { .. }
+            | FaultKind::ServerCutOff { .. }
+            | FaultKind::ServerLags { .. }
+            | FaultKind::ServerDies { .. } => Some(0),
         };
         // There is no leader.
         let Some(at) = target else { return };
@@ -110,7 +116,7 @@ impl World {
             FaultKind::Expire { .. } => {
                 let session = self.peers[at].library.view.session;
                 self.record(EventKind::Evicted { session });
-                let outcome = self.server.expire(session);
+                let outcome = self.servers.expire(now_us, session);
                 self.served(outcome);
             }
             FaultKind::Crash { down_ms, .. } => self.crash(at, down_ms),
@@ -127,12 +133,53 @@ impl World {
                 self.put_peer(now_us, at, Incoming::Msg(Msg::PartStalls(part)));
                 self.put_peer(now_us + ms * 1_000, at, Incoming::Msg(Msg::PartGoesOn(part)));
             }
-            FaultKind::ServerRestart { down_ms } => {
-                self.server.kill();
-                self.all_hang_up();
-                self.put(now_us + down_ms * 1_000, Happening::Mended(Mend::Server));
+            FaultKind::ServerRestart { down_ms } => match &mut self.servers {
+                Servers::One(server) => {
+                    server.kill();
+                    self.all_hang_up();
+                    self.put(now_us + down_ms * 1_000, Happening::Mended(Mend::Server));
+                }
+                Servers::Three(_) => (0..MEMBERS).for_each(|member| self.server_dies(member, down_ms)),
+            },
+            FaultKind::ServerDies { which, down_ms } => {
+                if let Some(member) = self.member(which) {
+                    self.server_dies(member, down_ms);
+                }
+            }
+            FaultKind::ServerCutOff { which, ms } => {
+                if let Some(member) = self.member(which)
+                    && let Some(ensemble) = self.servers.ensemble()
+                {
+                    let outcome = ensemble.cut(now_us, member, ms * 1_000);
+                    self.served(outcome);
+                }
+            }
+            FaultKind::ServerLags { which, ms, delay_ms } => {
+                if let Some(member) = self.member(which)
+                    && let Some(ensemble) = self.servers.ensemble()
+                {
+                    ensemble.lag(now_us, member, ms * 1_000, delay_ms * 1_000);
+                }
             }
         }
+    }
+
+    /// Returns the position of a server of an ensemble.
+    fn member(&mut self, which: Server) -> Option<usize> {
+        let leading = self.servers.ensemble()?.leading();
+        match which {
+            Server::At(member) => Some(member),
+            Server::Leading => leading,
+            // Without a leader there is no follower.
+            Server::Following(number) => leading.map(|leading| (leading + 1 + number) % MEMBERS),
+        }
+    }
+
+    fn server_dies(&mut self, member: usize, down_ms: u64) {
+        let now_us = self.now_us;
+        let Some(ensemble) = self.servers.ensemble() else { return };
+        let outcome = ensemble.kill(now_us, member, down_ms * 1_000);
+        self.served(outcome);
     }
 
     pub(super) fn crash(&mut self, at: usize, down_ms: u64) {
@@ -212,7 +259,17 @@ impl World {
             Mend::Flow(at) => self.flow_again(at),
             Mend::Start(at) => self.start_again(at),
             Mend::Thaw(at, process) => self.thaw(at, process),
-            Mend::Server => self.server.start(self.now_us),
+            Mend::Server => self.servers_start(),
+        }
+    }
+
+    fn servers_start(&mut self) {
+        match &mut self.servers {
+            Servers::One(server) => server.start(self.now_us),
+            Servers::Three(ensemble) => {
+                let outcome = ensemble.heal(self.now_us);
+                self.served(outcome);
+            }
         }
     }
 
@@ -228,8 +285,8 @@ impl World {
 
     /// Heals every fault of links, nodes and the server. Lost frames stay lost.
     pub(super) fn heal(&mut self) {
-        self.server.start(self.now_us);
         self.hurry();
+        self.servers_start();
         for at in 0..self.peers.len() {
             self.peers[at].trouble = Default::default();
             self.flow_again(at);

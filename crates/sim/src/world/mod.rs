@@ -18,17 +18,19 @@
 //! * `supervisor`: the session supervisor of a process, a concern, and the reports that it receives from the client
 //!   library.
 //! * `faults`: faults and their healing.
-//! * `server`: ZooKeeper.
+//! * `servers`: ZooKeeper: one server (`server`), or an ensemble of three (`ensemble`).
 //! * `process`: start and end of nodes and clients, their incoming messages, and the outputs of their actors.
 //! * `actions`: the actions of a plan's clients.
 //! * `end`: the condition that ends a run.
 
 mod actions;
 mod end;
+mod ensemble;
 mod faults;
 mod net;
 mod process;
 mod server;
+mod servers;
 mod session;
 mod supervisor;
 
@@ -37,13 +39,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bellwether_core::name::NodeId;
+use bellwether_core::name::{JobId, NodeId};
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 use fastrand::Rng;
 
 use self::end::LOOK_US;
 use self::net::Connection;
-use self::server::Server;
+use self::servers::Servers;
 use crate::history::{Bounds, Checker, Event, EventKind, Leading, Violation};
 use crate::host::concern::Hosted;
 use crate::host::session::Supervisor;
@@ -92,6 +94,8 @@ enum Incoming {
     GiveUp,
     /// Run a client's action.
     Act(usize),
+    /// A client reads a job that another one has submitted as this generation.
+    Look(JobId, u32),
     /// The time limit of the graceful stop is over: end the process.
     Leave,
 }
@@ -102,6 +106,8 @@ enum Happening {
     /// To one process of a peer: the peer's position and the process number.
     ToPeer(usize, u64, Incoming),
     ServerTick,
+    /// An event between the members of an ensemble.
+    Ensemble(ensemble::Step),
     /// Apply a write of this session that its client believes to be lost.
     Late(i64, Request),
     Fault(usize),
@@ -146,7 +152,7 @@ pub(crate) struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     numbered: u64,
     rng: Rng,
-    server: Server,
+    servers: Servers,
     tick_at_us: Option<u64>,
     conns: BTreeMap<Conn, Connection>,
     next_conn: Conn,
@@ -156,6 +162,8 @@ pub(crate) struct World {
     standing: BTreeMap<NodeId, (Leading, i32)>,
     over_since_us: Option<u64>,
     checker: Checker,
+    /// The creation of the namespace.
+    laid_out: Vec<EventKind>,
     violations: Vec<Violation>,
     stats: Stats,
     trace: Trace,
@@ -164,7 +172,10 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: Plan, trace: Trace) -> Self {
         let timeout = Duration::from_millis(plan.session_timeout_ms);
-        let bounds = Bounds { session_timeout: timeout, tick: Duration::from_millis(plan.tick_ms) };
+        // An ensemble's leader hears of a session up to half a tick later, and looks for expired ones every half tick.
+        let ticks = if plan.sync_limit.is_some() { 2 } else { 1 };
+        let bounds = Bounds { session_timeout: timeout, tick: ticks * Duration::from_millis(plan.tick_ms) };
+        let (servers, laid_out) = Servers::new(&plan);
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed_0f0f_7e77);
         let nodes = plan.nodes.iter().enumerate().map(|(at, node)| {
             let config = NodeConfig {
@@ -196,7 +207,7 @@ impl World {
             now_us: 0,
             queue: BTreeMap::new(),
             numbered: 0,
-            server: Server::new(plan.tick_ms),
+            servers,
             tick_at_us: None,
             conns: BTreeMap::new(),
             next_conn: 0,
@@ -205,6 +216,7 @@ impl World {
             standing: BTreeMap::new(),
             over_since_us: None,
             checker: Checker::new(bounds),
+            laid_out,
             violations: Vec::new(),
             stats: Stats::default(),
             trace,
@@ -215,8 +227,11 @@ impl World {
 
     /// Runs until all work has ended or an invariant is broken.
     pub(crate) fn run(mut self) -> Report {
-        for event in self.server.lay_out(self.plan.retention_ms, &self.plan.schedules) {
+        for event in std::mem::take(&mut self.laid_out) {
             self.record(event);
+        }
+        if let Some((at_us, step)) = self.servers.first_step() {
+            self.put(at_us, Happening::Ensemble(step));
         }
         for peer in 0..self.peers.len() {
             self.start(peer);
@@ -258,7 +273,11 @@ impl World {
     fn happen(&mut self, next: Happening) {
         let of = match &next {
             Happening::ToPeer(peer, ..) => *peer..*peer + 1,
-            Happening::ToServer(..) | Happening::ServerTick | Happening::Late(..) | Happening::Look => 0..0,
+            Happening::ToServer(..)
+            | Happening::ServerTick
+            | Happening::Ensemble(_)
+            | Happening::Late(..)
+            | Happening::Look => 0..0,
             Happening::Fault(_) | Happening::Mended(_) | Happening::Heal => 0..self.peers.len(),
         };
         self.happens(next);
@@ -271,11 +290,15 @@ impl World {
             Happening::ToPeer(peer, process, incoming) => self.incoming(peer, process, incoming),
             Happening::ServerTick => {
                 self.tick_at_us = None;
-                let outcome = self.server.tick(self.now_us);
+                let outcome = self.servers.tick(self.now_us);
+                self.served(outcome);
+            }
+            Happening::Ensemble(step) => {
+                let outcome = self.servers.step(self.now_us, step);
                 self.served(outcome);
             }
             Happening::Late(session, request) => {
-                let outcome = self.server.late(self.now_us, session, request);
+                let outcome = self.servers.late(self.now_us, session, request);
                 self.served(outcome);
             }
             Happening::Fault(at) => self.fault(at),
@@ -325,6 +348,7 @@ fn next_tag(next: &Happening) -> [u64; 3] {
         Happening::Mended(_) => [5, 0, 0],
         Happening::Heal => [6, 0, 0],
         Happening::Look => [7, 0, 0],
+        Happening::Ensemble(_) => [9, 0, 0],
         Happening::Late(session, _) => [8, session.unsigned_abs(), 0],
     }
 }

@@ -8,6 +8,7 @@ use bellwether_core::path;
 use bellwether_keeper::model::Effect;
 use bellwether_keeper::proto::{Op, Request};
 
+use super::ensemble::Step;
 use super::server::Outcome;
 use super::{Down, Happening, Incoming, Up, World};
 use crate::zk::library::Conn;
@@ -16,6 +17,8 @@ use crate::zk::library::Conn;
 pub(super) struct Connection {
     pub(super) peer: usize,
     pub(super) process: u64,
+    /// The server at its other end.
+    member: usize,
     up: Pipe<Up>,
     down: Pipe<Down>,
     /// Whether the server still reads from it.
@@ -87,11 +90,12 @@ impl Loss {
 }
 
 impl World {
-    pub(super) fn open(&mut self, peer: usize) -> Conn {
+    pub(super) fn open(&mut self, peer: usize, member: usize) -> Conn {
         self.next_conn += 1;
         let process = self.peers[peer].process;
         let (up, down) = (Pipe::new(), Pipe::new());
-        self.conns.insert(self.next_conn, Connection { peer, process, up, down, served: true, read: true });
+        self.conns
+            .insert(self.next_conn, Connection { peer, process, member, up, down, served: true, read: true });
         self.next_conn
     }
 
@@ -132,7 +136,7 @@ impl World {
         let loss = trouble.next_write.take_if(|loss| loss.meets(&frame));
         match (loss, &frame) {
             (Some(Loss::Late(late_us)), Up::Request(_, request)) => {
-                if let Some(session) = self.server.session_of(conn) {
+                if let Some(session) = self.servers.session_of(conn) {
                     self.put(self.now_us + late_us, Happening::Late(session, request.clone()));
                 }
                 return self.break_connection(conn, false);
@@ -142,7 +146,8 @@ impl World {
             (None, _) => {}
         }
         connection.served = !matches!(frame, Up::Fin);
-        let outcome = self.server.handle(self.now_us, conn, frame);
+        let member = connection.member;
+        let outcome = self.servers.handle(self.now_us, member, conn, frame);
         self.served(outcome);
         if loss == Some(Loss::After) {
             self.break_connection(conn, false);
@@ -166,7 +171,10 @@ impl World {
                 Effect::Close(conn) => self.hang_up(conn.0),
             }
         }
-        let wanted = self.server.next_tick_us();
+        for (at_us, step) in outcome.later {
+            self.put(at_us, Happening::Ensemble(step));
+        }
+        let wanted = self.servers.next_tick_us();
         if let Some(at) = wanted.filter(|at| self.tick_at_us.is_none_or(|before| *at < before)) {
             self.tick_at_us = Some(at);
             self.put(at, Happening::ServerTick);
@@ -244,7 +252,8 @@ impl World {
     /// Delivers all delayed frames in flight now.
     pub(super) fn hurry(&mut self) {
         let is_frame = |next: &Happening| {
-            matches!(next, Happening::ToServer(..) | Happening::ToPeer(_, _, Incoming::Frame(..)))
+            let to_peer = matches!(next, Happening::ToPeer(_, _, Incoming::Frame(..)));
+            to_peer || matches!(next, Happening::ToServer(..) | Happening::Ensemble(Step::Message(..)))
         };
         let frames = self.queue.iter().filter(|(_, next)| is_frame(next)).map(|(at, _)| *at);
         for at in frames.collect::<Vec<_>>() {

@@ -91,6 +91,7 @@ impl World {
             Incoming::Silence(conn) => self.silence(at, conn),
             Incoming::GiveUp => self.give_up(at),
             Incoming::Act(action) => self.act(at, action),
+            Incoming::Look(job, generation) => self.look_at(at, job, generation),
             Incoming::Leave => self.leave(at),
         }
     }
@@ -168,6 +169,7 @@ impl World {
                 }
                 Out::Session(event) => self.session(at, event),
                 Out::Record(what) => self.record(what),
+                Out::Acknowledged(job, generation) => self.acknowledged(at, job, generation),
                 Out::Begin(task) => {
                     let (now_us, peer) = (self.now_us, &mut self.peers[at]);
                     let Some(tasks) = &mut peer.tasks else { return };

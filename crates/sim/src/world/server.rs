@@ -11,10 +11,11 @@ use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout};
 use bellwether_keeper::model::{Config, ConnectionId, Effect, Input, Model, Now};
-use bellwether_keeper::proto::{ConnectRequest, CreateMode, Op, OpResult, Request, Response};
+use bellwether_keeper::proto::{ConnectRequest, CreateMode, ErrorCode, Op, OpResult, Request, Response};
 use bellwether_keeper::store::{Change, Snapshot};
 
 use super::Up;
+use super::ensemble::Step;
 use crate::history::{EventKind, TxnOp};
 use crate::host::context::WALL_MS;
 use crate::zk::library::Conn;
@@ -35,17 +36,22 @@ enum State {
 pub(super) struct Outcome {
     pub(super) effects: Vec<Effect>,
     pub(super) history: Vec<EventKind>,
+    /// Events of the ensemble, with their times.
+    pub(super) later: Vec<(u64, Step)>,
 }
 
-fn now(now_us: u64) -> Now {
+pub(super) fn config(tick_ms: u64) -> Config {
+    Config { tick_ms: i32::try_from(tick_ms).expect("a tick is short"), ..Config::default() }
+}
+
+pub(super) fn now(now_us: u64) -> Now {
     let ms = now_us / 1_000;
     Now { wall_ms: WALL_MS + ms.cast_signed(), monotonic_ms: ms }
 }
 
 impl Server {
     pub(super) fn new(tick_ms: u64) -> Self {
-        let tick_ms = i32::try_from(tick_ms).expect("a tick is short");
-        let config = Config { tick_ms, ..Config::default() };
+        let config = config(tick_ms);
         let model = Model::new(config.clone(), now(0));
         Self { config, state: State::Up(Box::new(model)) }
     }
@@ -128,23 +134,8 @@ impl Server {
                 Effect::Reply(_, reply) => Some(&reply.result),
                 _ => None,
             });
-            outcome.history.extend(response.and_then(|response| {
-                let (ops, results) = match (&request, response) {
-                    (Request::Multi(ops), Ok(Response::Multi(results))) => (ops.as_slice(), results.clone()),
-                    (Request::Write(op), Ok(response)) => {
-                        (std::slice::from_ref(op), vec![single(op, response)])
-                    }
-                    (Request::Write(op), Err(code)) => {
-                        (std::slice::from_ref(op), vec![OpResult::Error(code.number())])
-                    }
-                    (Request::CloseSession, _) => {
-                        let ops = vec![TxnOp::CloseSession];
-                        return Some(EventKind::Txn { zxid, session, ops });
-                    }
-                    (_, _) => return None,
-                };
-                Some(carried_out(zxid, session, ops, &results))
-            }));
+            let event = response.and_then(|response| recorded(zxid, session, &request, response));
+            outcome.history.extend(event);
         }
         outcome
     }
@@ -213,6 +204,14 @@ impl Server {
         }
     }
 
+    /// Returns the server's data.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        match &self.state {
+            State::Up(model) => model.snapshot(),
+            State::Down(snapshot) => (**snapshot).clone(),
+        }
+    }
+
     /// Stops the server.
     pub(super) fn kill(&mut self) {
         if let State::Up(model) = &self.state {
@@ -227,6 +226,25 @@ impl Server {
             self.state = State::Up(Box::new(model.expect("a model can be restored from its own snapshot")));
         }
     }
+}
+
+/// Converts a request and its reply to the event of its transaction, if it is one.
+pub(super) fn recorded(
+    zxid: i64,
+    session: i64,
+    request: &Request,
+    reply: &Result<Response, ErrorCode>,
+) -> Option<EventKind> {
+    let (ops, results) = match (request, reply) {
+        (Request::Multi(ops), Ok(Response::Multi(results))) => (ops.as_slice(), results.clone()),
+        (Request::Write(op), Ok(response)) => (std::slice::from_ref(op), vec![single(op, response)]),
+        (Request::Write(op), Err(code)) => (std::slice::from_ref(op), vec![OpResult::Error(code.number())]),
+        (Request::CloseSession, _) => {
+            return Some(EventKind::Txn { zxid, session, ops: vec![TxnOp::CloseSession] });
+        }
+        (_, _) => return None,
+    };
+    Some(carried_out(zxid, session, ops, &results))
 }
 
 fn single(op: &Op, response: &Response) -> OpResult {

@@ -72,10 +72,10 @@ impl World {
         if peer.attempts.number != number || matches!(peer.library.state, State::Up(_)) {
             return;
         }
-        if !self.server.is_up() || now_us < peer.trouble.refused_until_us {
-            return self.attempt_failed(at);
-        }
-        let conn = self.open(at);
+        let refused = now_us < peer.trouble.refused_until_us;
+        let member = self.servers.pick(&mut self.peers[at].rng).filter(|_| !refused);
+        let Some(member) = member else { return self.attempt_failed(at) };
+        let conn = self.open(at, member);
         let timeout_ms = i32::try_from(self.plan.session_timeout_ms).expect("minutes at most");
         let mut password = [0; 16];
         let peer = &mut self.peers[at];

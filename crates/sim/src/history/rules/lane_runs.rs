@@ -1,4 +1,4 @@
-//! S6: the runs of a lane do not overlap.
+//! S19: the runs of a lane do not overlap, also if a server is cut off from its leader.
 //!
 //! A run lasts until it is recorded as ended, or until its process ends. Limits: a frozen process cannot stop its runs,
 //! so a run that starts in the meantime is allowed. The same applies to runs on a session that was ended before its
@@ -109,13 +109,13 @@ mod tests {
         story.run("a", W1, RunStep::Ended);
         story.assign("a", W2);
         story.run("a", W2, RunStep::Started);
-        story.assert_keeps("S6");
+        story.assert_keeps("S19");
         for fate in [Life::Killed, Life::Frozen] {
             let mut story = lane_of_two();
             story.node("n1", fate);
             story.assign("a", W2);
             story.run("a", W2, RunStep::Started);
-            story.assert_keeps("S6");
+            story.assert_keeps("S19");
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
             if late {
                 story.push(run);
             }
-            story.assert_keeps("S6");
+            story.assert_keeps("S19");
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
             if late {
                 story.push(run);
             }
-            story.assert_keeps("S6");
+            story.assert_keeps("S19");
         }
     }
 
@@ -167,6 +167,6 @@ mod tests {
         let mut story = lane_of_two();
         story.assign("a", W2);
         story.run("a", W2, RunStep::Started);
-        story.assert_breaks("S6");
+        story.assert_breaks("S19");
     }
 }

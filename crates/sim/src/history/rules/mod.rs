@@ -19,6 +19,7 @@ mod failed_submissions;
 mod fenced;
 #[cfg(test)]
 mod fixture;
+mod fresh_reads;
 mod group_progress;
 mod ids;
 mod join_runs;
@@ -97,7 +98,6 @@ pub const RULES: &[Rule] = &[
     rule("S5", "two running nodes are never active at the same time", new::<one_leader::OneLeader>),
     rule("S5", "a leader that has noticed its lost connection does not act", new::<cut_off::CutOff>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
-    rule("S6", "a lane's runs do not overlap", new::<lane_runs::LaneRuns>),
     rule(
         "S7",
         "a join runs after all members, a finished handler after its parent and the join",
@@ -116,7 +116,9 @@ pub const RULES: &[Rule] = &[
     rule("S16", "no job is assigned before its start time or after its expiry", new::<times::Times>),
     rule("S17", "a new leader assigns no job of a paused kind", new::<paused::Paused>),
     rule("S18", "a draining worker gets no jobs and continues to drain", new::<draining::Draining>),
+    rule("S19", "a lane's runs do not overlap on running processes", new::<lane_runs::LaneRuns>),
     rule("S20", "the last loss of a job comes from a run alone", new::<neighbours::Neighbours>),
+    rule("S23", "a read that follows an acknowledged submission sees it", new::<fresh_reads::FreshReads>),
     rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job that can run ends", new::<settled::Settled>),
