@@ -183,7 +183,7 @@ impl Client {
     /// Lets this session's server catch up with the state that another session has seen, for example that of a
     /// handler's worker.
     pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
-        self.0.session.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
+        self.0.session.catch_up(by).await
     }
 
     pub(super) fn by(&self) -> Deadline {

@@ -13,7 +13,7 @@ use bellwether_core::txn::{self, EntryLocation as Entry, Op};
 
 use super::Client;
 use super::error::{Error, Subject};
-use super::locate::{Found, Location, locate};
+use super::locate::{Found, Location};
 use super::session::{Deadline, Written};
 use super::view::{JobView, State};
 
@@ -221,7 +221,7 @@ impl Client {
     }
 
     async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {
-        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
     }

@@ -16,7 +16,7 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::get::view;
 use super::kinds::Paused;
-use super::locate::{Found, Location, locate};
+use super::locate::{Found, Location};
 use super::timestamp::rfc3339;
 use super::view::{JobView, State, WaitReason};
 
@@ -173,7 +173,7 @@ impl Client {
     /// [`Error::NotFound`], or when ZooKeeper does not answer within the client's deadline.
     pub async fn explain(&self, id: &JobId) -> Result<Explanation, Error> {
         let by = self.by();
-        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
         let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
         let cluster = self.cluster(by).await?;
         let mut view = view(id.clone(), found.clone(), Some(&cluster));

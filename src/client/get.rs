@@ -22,7 +22,8 @@ impl Client {
     ///
     /// # Consistency
     /// The record is read before the place. Both are read again if the job moved in between. A job that is returned
-    /// as ended stays ended (S15). The first job of its lane is read last, and left out if that read does not succeed
+    /// as ended stays ended (S15). A job that is returned as absent is absent on every server: the client looks again after
+    /// its server has caught up (S23). Otherwise the state may be that of a server that lags. The first job of its lane is read last, and left out if that read does not succeed
     /// in time.
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
         self.get_by(id, self.by()).await
@@ -40,7 +41,7 @@ impl Client {
         let cluster = self.cluster(self.by()).await?;
         let mut turns = Turns::default();
         for page in ids.chunks(MAX_READ_BATCH) {
-            let found = locate(&self.0.session, self.by(), page).await?;
+            let found = self.locate(self.by(), page).await?;
             let page = page.iter().zip(found);
             let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
             let mut page = page.collect::<Vec<_>>();
@@ -51,13 +52,30 @@ impl Client {
     }
 
     pub(super) async fn get_by(&self, id: &JobId, by: Deadline) -> Result<Option<JobView>, Error> {
-        let found = locate(&self.0.session, by, std::slice::from_ref(id)).await?.pop().flatten();
+        let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
         let Some(found) = found else { return Ok(None) };
         let over = matches!(&found, Ok(found) if found.record.is_terminal());
         let cluster = if over { None } else { Some(self.cluster(by).await?) };
         let mut view = view(id.clone(), found, cluster.as_ref());
         self.tell_turn(by, &mut view).await;
         Ok(Some(view))
+    }
+
+    /// Locates jobs. Absent ones are looked for again after the server has caught up.
+    pub(super) async fn locate(
+        &self,
+        by: Deadline,
+        ids: &[JobId],
+    ) -> Result<Vec<Option<Result<Found, WireError>>>, Error> {
+        let mut found = locate(&self.0.session, by, ids).await?;
+        let absent = (0..found.len()).filter(|at| found[*at].is_none()).collect::<Vec<_>>();
+        if !absent.is_empty() {
+            self.0.session.catch_up(by).await?;
+            let again = absent.iter().map(|at| ids[*at].clone()).collect::<Vec<_>>();
+            let again = locate(&self.0.session, by, &again).await?;
+            absent.into_iter().zip(again).for_each(|(at, look)| found[at] = look);
+        }
+        Ok(found)
     }
 
     /// Adds the first job of the lane. If that fails, the rest of the view is still useful: reading a long lane may

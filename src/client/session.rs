@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::outcome::{Outcome, Reason};
-use bellwether_core::port::{ReadError, ReadResult};
+use bellwether_core::path;
+use bellwether_core::port::{Node, ReadError, ReadResult};
 use bellwether_core::time::Millis;
 use bellwether_core::txn::Op;
 
@@ -110,6 +111,29 @@ impl Session {
                 Err(_) => return Err(self.not_in_time(by).into()),
             }
         }
+    }
+
+    /// Waits until the session's server has applied every transaction that was committed before. A server of an ensemble
+    /// may lag, so a read that finds nothing is definite only after this (S23).
+    pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
+        self.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
+    }
+
+    /// Reads znodes in one batch. Absent ones are read again after [`Session::catch_up`].
+    pub(super) async fn get_many(
+        &self,
+        by: Deadline,
+        paths: Vec<String>,
+    ) -> Result<Vec<Option<Node>>, Error> {
+        let mut nodes = self.read(by, |zk| zk.get_many(paths.clone())).await?;
+        let absent = (0..nodes.len()).filter(|at| nodes[*at].is_none()).collect::<Vec<_>>();
+        if !absent.is_empty() {
+            self.catch_up(by).await?;
+            let again = absent.iter().map(|at| paths[*at].clone()).collect::<Vec<_>>();
+            let again = self.read(by, |zk| zk.get_many(again.clone())).await?;
+            absent.into_iter().zip(again).for_each(|(at, node)| nodes[at] = node);
+        }
+        Ok(nodes)
     }
 
     /// Commits once. A write that was not sent counts as [`Written::Rejected`]: nothing was changed, and the caller reads

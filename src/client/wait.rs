@@ -25,11 +25,14 @@ use futures::stream;
 use super::Client;
 use super::error::{Error, WaitError};
 use super::session::Deadline;
-use super::view::JobView;
+use super::view::{JobView, State};
 
 /// Maximum number of jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of
 /// the limit of the restoring request.
 pub const MAX_WATCHED: usize = 64;
+
+/// Every generation is at least this one.
+const ANY_GENERATION: u32 = 0;
 
 /// Batched reads in flight while polling.
 const PAGES_IN_FLIGHT: usize = 4;
@@ -63,9 +66,23 @@ impl Client {
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
     pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
+        self.wait_for(id, ANY_GENERATION, within).await
+    }
+
+    /// Waits until this generation of a job, or a later one, has ended: see [`Client::wait`]. The end of an earlier
+    /// generation, which a server that lags may still show, is no answer.
+    ///
+    /// # Errors
+    /// Those of [`Client::wait`].
+    pub async fn wait_for(
+        &self,
+        id: &JobId,
+        generation: u32,
+        within: Duration,
+    ) -> Result<JobView, WaitError> {
         let by = self.0.session.by(within);
-        match self.watch(id, by).await {
-            Err(error) => Err(self.timed_out(id, by, error).await),
+        match self.watch(id, generation, by).await {
+            Err(error) => Err(self.timed_out(id, generation, by, error).await),
             Ok(view) => Ok(view),
         }
     }
@@ -89,8 +106,10 @@ impl Client {
             progress(over);
         };
         if ids.len() <= MAX_WATCHED {
-            let watched =
-                ids.iter().enumerate().map(|(at, id)| async move { (at, self.watch(id, by).await) });
+            let watched = ids
+                .iter()
+                .enumerate()
+                .map(|(at, id)| async move { (at, self.watch(id, ANY_GENERATION, by).await) });
             let mut watched = stream::iter(watched).buffer_unordered(MAX_WATCHED);
             while let Some((at, answer)) = watched.next().await {
                 note(&mut answers, at, answer);
@@ -101,7 +120,9 @@ impl Client {
         let told = ids.iter().zip(answers).map(|(id, answer)| async move {
             match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
                 Ok(view) => Ok(view),
-                Err(error) if ids.len() <= MAX_WATCHED => Err(self.timed_out(id, by, error).await),
+                Err(error) if ids.len() <= MAX_WATCHED => {
+                    Err(self.timed_out(id, ANY_GENERATION, by, error).await)
+                }
                 // Reading each of thousands of jobs would take longer than the wait.
                 Err(error) => Err(without_look(id, by, error)),
             }
@@ -110,12 +131,14 @@ impl Client {
     }
 
     /// Watches a job until it has ended.
-    async fn watch(&self, id: &JobId, by: Deadline) -> Result<JobView, Error> {
+    async fn watch(&self, id: &JobId, generation: u32, by: Deadline) -> Result<JobView, Error> {
         let absent = || Error::NotFound(id.clone());
-        self.until(&path::record(id), by, absent, |node| over(id, node)).await
+        let wished = |node: &Node| Ok(over(id, node)?.filter(|view| is_of(view, generation)));
+        self.until(&path::record(id), by, absent, wished).await
     }
 
-    /// Watches a znode until `wished` returns a value. Without a free watch of the client it polls.
+    /// Watches a znode until `wished` returns a value. Without a free watch of the client it polls. The znode is absent
+    /// only if it is so after the server has caught up.
     pub(super) async fn until<T>(
         &self,
         path: &str,
@@ -134,14 +157,23 @@ impl Client {
                 Ok(Err(_)) => {}
                 Err(_) => return Err(self.0.session.not_in_time(by).into()),
             }
-            let node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?.ok_or_else(&absent)?;
+            let mut node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?;
+            if node.is_none() {
+                self.0.session.catch_up(by).await?;
+                node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?;
+            }
+            let node = node.ok_or_else(&absent)?;
             if let Some(wished) = wished(&node)? {
                 return Ok(wished);
             }
             pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         };
         loop {
-            let read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+            let mut read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+            if read.is_none() {
+                self.0.session.catch_up(by).await?;
+                read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+            }
             let (node, glance) = read.ok_or_else(&absent)?;
             if let Some(wished) = wished(&node)? {
                 return Ok(wished);
@@ -162,7 +194,7 @@ impl Client {
             let looked = open.drain(..open.len().min(PAGES_IN_FLIGHT * MAX_READ_BATCH)).collect::<Vec<_>>();
             let pages = looked.chunks(MAX_READ_BATCH).map(|page| async move {
                 let paths = page.iter().map(|&at| path::record(&ids[at])).collect::<Vec<_>>();
-                (page, self.0.session.read(by, |zk| zk.get_many(paths.clone())).await)
+                (page, self.0.session.get_many(by, paths).await)
             });
             let before = open.len();
             for (page, nodes) in join_all(pages).await {
@@ -196,15 +228,21 @@ impl Client {
     }
 
     /// Adds the job's state to the error of a timed-out wait. Other errors are unchanged.
-    async fn timed_out(&self, id: &JobId, by: Deadline, error: Error) -> WaitError {
+    async fn timed_out(&self, id: &JobId, generation: u32, by: Deadline, error: Error) -> WaitError {
         match without_look(id, by, error) {
             WaitError::TimedOut { id, within, .. } => {
                 let last = self.get_by(&id, self.0.session.by(LAST_LOOK)).await;
-                WaitError::TimedOut { id, within, last: last.ok().flatten().map(Box::new) }
+                let last = last.ok().flatten().filter(|view| is_of(view, generation));
+                WaitError::TimedOut { id, within, last: last.map(Box::new) }
             }
             other @ WaitError::Client(_) => other,
         }
     }
+}
+
+/// Returns whether a view shows this generation or a later one. An unreadable record does not show its generation.
+fn is_of(view: &JobView, generation: u32) -> bool {
+    view.generation >= generation || view.state == State::Quarantined
 }
 
 /// Returns the share of [`WHOLE_ROUND`] for so many jobs of all open ones.

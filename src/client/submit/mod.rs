@@ -170,12 +170,22 @@ impl<K> JobHandle<K> {
         self.accepted.is_duplicate()
     }
 
-    /// Waits until the job has ended: see [`Client::wait`].
+    /// Returns the generation that was accepted. A submission that found the same job does not know its generation and
+    /// returns 1.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        match self.accepted {
+            Accepted::Again(generation) => generation,
+            Accepted::New | Accepted::Same | Accepted::Other => 1,
+        }
+    }
+
+    /// Waits until this generation of the job, or a later one, has ended: see [`Client::wait_for`].
     ///
     /// # Errors
     /// Those of [`Client::wait`].
     pub async fn wait(&self, within: Duration) -> Result<JobView, WaitError> {
-        self.client.wait(&self.id, within).await
+        self.client.wait_for(&self.id, self.generation(), within).await
     }
 }
 

@@ -65,7 +65,7 @@ impl Env {
         self.answer(call, read);
         let what = Call::Read { job: job.clone(), generation: Some(generation) };
         let call = self.invoke_within(what, Some(WAIT + LAST_LOOK));
-        let waited = answer::waited(self.client.wait(&job, WAIT).await);
+        let waited = answer::waited(self.client.wait_for(&job, generation, WAIT).await);
         self.answer(call, waited);
     }
 
