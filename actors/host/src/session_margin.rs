@@ -1,5 +1,8 @@
 //! Records how close a session came to its end, as a metric.
 //!
+//! The margin is the rest of the trust, so it counts only what ZooKeeper's leader has provably heard of
+//! (`bellwether_core::contact`), and it falls while a server that is cut off from its leader answers reads.
+//!
 //! A scrape every 15 s would miss a silence of a few seconds. The gauge therefore shows the minimum of the last 30 to
 //! 60 s: it is kept for two windows of 30 s, and the older window is dropped as a whole.
 

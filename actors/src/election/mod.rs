@@ -135,7 +135,7 @@ impl Election {
         }
     }
 
-    /// Passes the session's trust on: every answered request proves that the session is alive.
+    /// Passes the session's trust on, the only source of the term's trust.
     fn trust(&mut self, cx: &mut Context<'_, Self>) {
         let trust =
             cx.trust.filter(|trust| self.session.is_some_and(|(session, _)| session == trust.session));

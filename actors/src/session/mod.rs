@@ -16,6 +16,11 @@
 //! A refused namespace (foreign, another layout, no access) or a refused login ends the concern with that error,
 //! because another attempt would not help.
 //!
+//! **Trust.** The session supervisor sends heartbeats; each is a `sync`, because only an answer that passed ZooKeeper's leader
+//! proves that the session lives. A follower that is cut off from its leader answers reads for up to syncLimit × tick, while
+//! the leader may expire the session. From which request the timeout counts, and the proof, are in
+//! [`bellwether_core::contact`].
+//!
 //! The host owns the client library, opens the namespace, and holds the subscribers. A lost reply needs no case here: a
 //! heartbeat is answered or ends with its connection, and the next heartbeat follows in both cases.
 
@@ -38,8 +43,10 @@ use crate::{Concern, Context};
 /// overload an ensemble that elects its leader.
 const RETRY: Backoff = Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(5) };
 
-/// Heartbeats per session timeout. The trusted deadline lags by at most one heartbeat interval.
-const HEARTBEATS: u32 = 5;
+/// Heartbeats per session timeout. The trust counts from a request that ZooKeeper's leader has heard of, which a later
+/// heartbeat proves: three to four intervals before the last answered one (`bellwether_core::contact`). So at least half of
+/// the timeout is trusted right after an answer, and about four tenths before the next one.
+const HEARTBEATS: u32 = 10;
 
 /// A change of the session, for the concerns that send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +318,7 @@ impl<O: Opaque> Session<O> {
         cx.tell(Tell::Event(SessionEvent::Expired));
     }
 
-    /// Sends a heartbeat, which renews the last contact. While disconnected the host sends no request, and the next
+    /// Sends a heartbeat, a `sync`, which advances the trust. While disconnected the host sends no request, and the next
     /// heartbeat follows as usual.
     fn heartbeat(&mut self, cx: &mut Context<'_, Self>) {
         // Without a session there is no heartbeat: the end of a session disarms the timer.

@@ -2,13 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bellwether_sim::plan::{Plan, Size};
+use bellwether_sim::plan::{Plan, Servers, Size};
 use bellwether_sim::{Trace, minimise, simulate};
+
+fn with(servers: Servers) -> Size {
+    Size { servers, ..Size::default() }
+}
 
 /// Runs a seed. A broken invariant is printed with the smallest plan that breaks it and the last lines of its trace.
 #[track_caller]
 fn holds(seed: u64) {
-    let plan = Plan::generate(seed, Size::default());
+    holds_with(seed, Servers::One);
+}
+
+#[track_caller]
+fn holds_with(seed: u64, servers: Servers) {
+    let plan = Plan::generate(seed, with(servers));
     let report = simulate(&plan, Trace::hashed());
     let Some(first) = report.violations.first() else { return };
     let least = minimise(&plan, first.id);
@@ -33,9 +42,20 @@ fn the_invariants_hold_for_fresh_seeds() {
 }
 
 #[test]
+fn the_invariants_hold_with_an_ensemble() {
+    (0..40).for_each(|seed| holds_with(seed, Servers::Three));
+}
+
+/// Each broke an invariant before its fix (S23, S19): see the table of `README.md`.
+#[test]
+fn the_invariants_hold_for_seeds_of_ensembles_that_found_a_bug() {
+    [5, 434].into_iter().for_each(|seed| holds_with(seed, Servers::Three));
+}
+
+#[test]
 fn a_seed_is_one_run() {
-    for seed in 0..5 {
-        let plan = Plan::generate(seed, Size::default());
+    for (seed, servers) in (0..5).flat_map(|seed| [(seed, Servers::One), (seed, Servers::Three)]) {
+        let plan = Plan::generate(seed, with(servers));
         let [first, second] = [(); 2].map(|()| simulate(&plan, Trace::told()));
         assert_eq!(first.trace.hash(), second.trace.hash(), "seed {seed}");
         assert_eq!(first.trace.lines(), second.trace.lines(), "seed {seed}");

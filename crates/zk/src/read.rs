@@ -27,7 +27,7 @@ impl Zk {
     /// write that was committed before. Use it to find out the outcome of a write. A decision still needs a version
     /// to check.
     pub fn sync(&self, path: String) -> impl Future<Output = ReadResult<()>> + Send + use<> {
-        self.read(1, |client| async move { client.sync(&path).await })
+        self.synced(path)
     }
 
     /// Reads a znode; `None` when it is absent.

@@ -143,7 +143,8 @@ impl Zk {
         self.0.client.state().into()
     }
 
-    /// The deadline until which the session may be assumed to be alive without another reply of the server.
+    /// The deadline until which the session may be assumed to be alive without another reply: no leader of ZooKeeper
+    /// expires it before.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
         self.0.contact.trusted_until()
@@ -155,10 +156,10 @@ impl Zk {
         Trust(Arc::clone(&self.0.contact))
     }
 
-    /// The latest instant at which the server provably heard from this session.
+    /// The sending of the latest request from which ZooKeeper provably counts the session timeout.
     #[must_use]
     pub fn last_contact(&self) -> Instant {
-        self.0.contact.last()
+        self.0.contact.heard()
     }
 
     /// Follows the state. Of changes in quick succession only the last may be seen.
@@ -167,9 +168,20 @@ impl Zk {
         States(self.0.client.state_watcher())
     }
 
-    /// Sends a small read as a heartbeat.
+    /// Sends a `sync` as a heartbeat: its answer passed ZooKeeper's leader. An answered read does not prove that the
+    /// session lives, because a server that is cut off from its leader answers reads.
     pub fn heartbeat(&self) -> impl Future<Output = Result<(), ReadError>> + Send + use<> {
-        self.read(1, |client| async move { client.check_stat("/").await.map(|_| ()) })
+        self.sync("/".to_owned())
+    }
+
+    /// Sends a `sync`, and records the contact if it is answered.
+    pub(crate) fn synced(&self, path: String) -> Eager<Result<(), ReadError>> {
+        let (zk, sent) = (self.clone(), Instant::now());
+        self.read(1, move |client| async move {
+            client.sync(&path).await?;
+            zk.0.contact.answered(sent);
+            Ok(())
+        })
     }
 
     /// The identity of the session.
@@ -199,7 +211,7 @@ impl Zk {
         self.send(Request::Read, send, |result| result.map_err(|error| read_error(&error)))
     }
 
-    /// Sends a request immediately, and records the contact if the server answers it.
+    /// Sends a request immediately.
     pub(crate) fn send<R, F, U>(
         &self,
         request: Request,
@@ -216,7 +228,6 @@ impl Zk {
         send_now(async move {
             let result = send(zk.0.client.clone()).await;
             if result.is_from_server() {
-                zk.0.contact.answered(sent);
                 metrics::answered(request, sent.elapsed());
             }
             classify(result)

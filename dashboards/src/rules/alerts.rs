@@ -195,11 +195,11 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherSessionMargin",
         severity: Warning,
         hold: "0m",
-        expr: "min by (job, instance) (bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)) < 0.3",
+        expr: "min by (job, instance) (bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)) < 0.2",
         summary: "the ZooKeeper session of {{ $labels.instance }} almost expired, or has expired",
         fires: Case {
             series: &[
-                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 2 7"),
+                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "4 4 1 4"),
                 ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"a:1\"}", "10x3"),
             ],
             at: "2m",
@@ -208,7 +208,7 @@ pub const ALERTS: &[Alert] = &[
         // A node without a session has no margin.
         quiet: Case {
             series: &[
-                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "7 7 4 7"),
+                ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"a:1\"}", "4 4 3 4"),
                 ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"a:1\"}", "10x3"),
                 ("bellwether_session_margin_seconds{job=\"bellwether\",instance=\"b:1\"}", "0x3"),
                 ("bellwether_session_timeout_seconds{job=\"bellwether\",instance=\"b:1\"}", "0x3"),

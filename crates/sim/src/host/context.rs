@@ -43,7 +43,7 @@ pub(crate) enum Out {
     Follow(u64, Zk),
     /// Stop reporting states.
     Forget,
-    /// Send a small read, or answer it as not sent.
+    /// Send a sync, or answer it as not sent.
     Heartbeat { zk: Zk, then: Then<Msg> },
     /// Publish the session's status to the tasks.
     Publish(Published),

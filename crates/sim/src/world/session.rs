@@ -165,7 +165,7 @@ impl World {
         library.view.generation += 1;
         library.view.session = response.session_id;
         library.view.timeout_us = u64::try_from(response.timeout_ms).unwrap_or_default() * 1_000;
-        library.view.last_contact_us = sent_us;
+        library.began(sent_us);
         // The session counts as connected only after its namespace is open.
         library.view.connected = false;
         peer.attempts.opening = true;
@@ -197,7 +197,7 @@ impl World {
         if let Some(conn) = serves(&self.peers[at].library, zk) {
             self.put_peer(self.now_us + self.timeout_us() * 2 / 5, at, Incoming::Silence(conn));
         }
-        self.ask(at, zk, protocol::exists("/".to_owned(), false), then);
+        self.ask(at, zk, Request::Sync { path: "/".to_owned() }, then);
     }
 
     pub(super) fn silence(&mut self, at: usize, conn: Conn) {

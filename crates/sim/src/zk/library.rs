@@ -12,8 +12,10 @@
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::time::Duration;
 
-use bellwether_keeper::proto::{Reply, Request, WatchedEvent};
+use bellwether_core::contact::Contact;
+use bellwether_keeper::proto::{Reply, Request, Response, WatchedEvent};
 use futures::channel::oneshot;
 
 use super::protocol::Answer;
@@ -72,6 +74,8 @@ struct Peek {
 pub(crate) struct Library<M> {
     pub(crate) state: State,
     pub(crate) view: View,
+    /// What the answered syncs of the session prove, and when the session was requested.
+    contact: Option<(Contact, u64)>,
     pub(crate) password: Vec<u8>,
     /// When the last frame from the server arrived.
     pub(crate) heard_us: u64,
@@ -92,6 +96,7 @@ impl<M> Library<M> {
         Self {
             state: State::Away,
             view: View::default(),
+            contact: None,
             password: Vec::new(),
             heard_us: 0,
             last_zxid: 0,
@@ -140,6 +145,12 @@ impl<M> Library<M> {
         set
     }
 
+    /// Starts the contact of a new session, which was requested at this time.
+    pub(crate) fn began(&mut self, sent_us: u64) {
+        self.contact = Some((Contact::new(Duration::from_micros(self.view.timeout_us)), sent_us));
+        self.view.last_contact_us = sent_us;
+    }
+
     /// Returns when the oldest unanswered request was sent.
     pub(crate) fn oldest_request_us(&self) -> Option<u64> {
         self.pending.front().map(|pending| pending.sent_us)
@@ -155,7 +166,12 @@ impl<M> Library<M> {
         }
         let pending = self.pending.pop_front().filter(|pending| pending.xid == reply.xid);
         let pending = pending.expect("the server replies in order");
-        self.view.last_contact_us = self.view.last_contact_us.max(pending.sent_us);
+        if let (Ok(Response::Synced(_)), Some((contact, began_us))) = (&reply.result, &mut self.contact) {
+            let since = |at_us: u64| Duration::from_micros(at_us - *began_us);
+            contact.answered(since(pending.sent_us), since(self.heard_us));
+            let heard_us = u64::try_from(contact.heard().as_micros()).expect("simulations are short");
+            self.view.last_contact_us = *began_us + heard_us;
+        }
         pending.then.map(|then| then(Answer::Reply(reply.result)))
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct View {
     pub(crate) connected: bool,
     pub(crate) session: i64,
     pub(crate) timeout_us: u64,
-    /// When the last answered request was sent.
+    /// The sending of the request from which the timeout is trusted to count.
     pub(crate) last_contact_us: u64,
 }
 

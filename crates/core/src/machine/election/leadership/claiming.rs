@@ -148,7 +148,8 @@ impl Leadership {
             // Without a session there is no term; `Expired` was handled already.
             return;
         };
-        let trusted_until = sent_at + session.lease;
+        // An answered claim does not show from when ZooKeeper's leader counts the timeout.
+        let trusted_until = session.proven.unwrap_or(sent_at + session.lease);
         if now >= trusted_until {
             // The reply took so long that the session may have ended.
             return self.claim_again(now, campaign::Event::Again, out);

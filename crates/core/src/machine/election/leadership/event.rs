@@ -32,12 +32,13 @@ pub enum Event {
         /// The session.
         session: i64,
     },
-    /// A request of another component on the session was answered, so the session lives until then. Optional:
-    /// leadership renews its own trust.
+    /// The session is proven to live until then. From the first such event on, these are the only source of trust. A host
+    /// that sends none has a single server, which hears of a session itself: then an answered verification renews the
+    /// trust.
     Trust {
         /// The session.
         session: i64,
-        /// When the answered request was sent, plus [`super::lease`] of the session timeout.
+        /// See `bellwether_core::contact`.
         until: Millis,
     },
     /// Take part in the election. This is the initial mode.

@@ -215,7 +215,8 @@ impl Leadership {
             self.expired(old.id, out);
         }
         let lease = lease(timeout);
-        self.session = KnownSession::Up(Session { id, lease });
+        let proven = self.session.known().filter(|session| session.id == id).and_then(|it| it.proven);
+        self.session = KnownSession::Up(Session { id, lease, proven });
         match self.state {
             State::Idle(Idle::NoSession) => self.campaign(now, out),
             // Stays out of the election until [`Event::Stand`].

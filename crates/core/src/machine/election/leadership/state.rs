@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub(super) id: i64,
     /// How long after a contact the session is certain to live.
     pub(super) lease: Duration,
+    /// The time until which the session is proven to live, if the host passes it on ([`Event::Trust`](super::Event::Trust)).
+    pub(super) proven: Option<Millis>,
 }
 
 impl KnownSession {
@@ -31,6 +33,15 @@ impl KnownSession {
         match self {
             Self::Gone => None,
             Self::Down(session) | Self::Up(session) => Some(session),
+        }
+    }
+
+    /// Records a proof that the session of this id lives.
+    pub(super) fn prove(&mut self, id: i64, until: Millis) {
+        if let Self::Down(session) | Self::Up(session) = self
+            && session.id == id
+        {
+            session.proven = session.proven.max(Some(until));
         }
     }
 

@@ -14,14 +14,17 @@ impl Leadership {
     /// Extends the trust if the event proves that the session lives.
     pub(super) fn learn(&mut self, event: &Event) {
         let until = match event {
-            Event::Trust { session, until } if self.session.is_of(*session) => Some(*until),
+            Event::Trust { session, until } if self.session.is_of(*session) => {
+                self.session.prove(*session, *until);
+                Some(*until)
+            }
             // Belongs to another session.
             Event::Trust { .. } => None,
             Event::Reply(ticket, Reply::Verified(Outcome::Applied(_))) => self
                 .state
                 .asked()
                 .filter(|asked| asked.ticket == *ticket)
-                .zip(self.session.known())
+                .zip(self.session.known().filter(|session| session.proven.is_none()))
                 .map(|(asked, session)| asked.at + session.lease),
             // Does not show when the server last received a request.
             Event::Connected { .. }

@@ -116,6 +116,22 @@ fn an_active_leader_renews_its_trust_by_verifying() {
 }
 
 #[test]
+fn with_proofs_of_the_session_claims_and_verifications_extend_no_trust() {
+    let proof = |until| Event::Trust { session: SESSION, until: Millis(until) };
+    let claiming = |until| Driver::new().connected().on(proof(until)).ran(1, None).epoch(0, None);
+    let claimed = || Reply::Claimed(Outcome::Applied(()));
+    let run = claiming(5_000).at(1_000).answer(claimed());
+    assert_eq!(run.machine.trusted_until(), Some(Millis(5_000)));
+    let term = run.term();
+    let run = run.at(LEASE / 4 + 1_000).on(Event::Tick).confirmed(&term);
+    assert_eq!(run.machine.trusted_until(), Some(Millis(5_000)));
+    let run = run.on(proof(7_000));
+    assert_eq!(run.machine.trusted_until(), Some(Millis(7_000)));
+    let late = claiming(5_000).at(5_000).answer(claimed());
+    assert_eq!(late.machine.term(), None, "the proof is over");
+}
+
+#[test]
 fn an_unanswered_renewal_is_repeated_and_does_not_end_the_term() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
         let run = Driver::new().active().at(LEASE / 4).on(Event::Tick);
