@@ -31,7 +31,7 @@ struct Args {
     #[arg(long, default_value_t = Size::default().jobs)]
     jobs: usize,
     /// ZooKeeper servers: one, an ensemble of three, or drawn per seed.
-    #[arg(long, value_enum, default_value_t = Ensemble::Never)]
+    #[arg(long, value_enum, default_value_t = Ensemble::Drawn)]
     ensemble: Ensemble,
     /// Run all seeds and list every violation, instead of stopping at the first one.
     #[arg(long)]
