@@ -40,6 +40,7 @@ fn plan(seed: u64, nodes: usize, killers: usize, slots: u32) -> Plan {
         seed,
         session_timeout_ms: 2_000,
         tick_ms: 500,
+        sync_limit: None,
         campaign: campaign::Strategy::Queue,
         strategy: assigner::Strategy::LeastLoaded,
         nodes: vec![NodePlan { skew_ms: 0, slots }; nodes],
