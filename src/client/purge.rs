@@ -184,20 +184,14 @@ impl Client {
 
     /// Reads ZooKeeper's clock. After a lost reply it writes again.
     async fn server_clock(&self) -> Result<ServerClock, Error> {
-        let by = self.by();
         for _ in 0..TRIES {
-            match self.0.session.commit(by, vec![txn::read_clock()]).await? {
+            match self.0.session.commit(self.by(), vec![txn::read_clock()]).await? {
                 Written::Applied => {}
                 Written::Rejected | Written::Unknown => continue,
             }
-            let read = |zk: &Zk| {
-                let (synced, read) = (zk.sync(path::JOBS.to_owned()), zk.get(path::JOBS.to_owned()));
-                async move {
-                    synced.await?;
-                    read.await
-                }
-            };
-            if let Some(jobs) = self.0.session.read(by, read).await? {
+            // A session sees its own write.
+            let read = |zk: &Zk| zk.get(path::JOBS.to_owned());
+            if let Some(jobs) = self.0.session.read(self.by(), read).await? {
                 return Ok(ServerClock { time: jobs.modified, read: self.0.session.now() });
             }
         }
