@@ -6,7 +6,7 @@
 //! the job's id.
 
 use bellwether_core::group::{GroupError, GroupRecord, Parent};
-use bellwether_core::job::{Assignment, AttemptKey, JobRecord};
+use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::{path, wire};
@@ -123,8 +123,8 @@ impl Client {
         let node = self.0.session.read(by, |zk| zk.get(path.clone())).await?.ok_or_else(over)?;
         let assignment = wire::decode::<Assignment>(&node.data)
             .map_err(|reason| Error::Unreadable { id: parent.job.clone(), reason })?;
-        let &Attempt { generation, attempt: number, fencing_token, .. } = parent;
-        if assignment.key() != (AttemptKey { generation, number, fencing_token }) {
+        // The transactions also check the record's version.
+        if assignment.attempt != parent.attempt {
             return Err(over().into());
         }
         Ok((node.version, assignment))

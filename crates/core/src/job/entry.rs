@@ -157,11 +157,11 @@ impl Assignment {
     }
 
     /// Whether it belongs to the attempt that the record has under way, with its isolation. Any other assignment was made
-    /// from stale knowledge of a leader or by a manual change, and is not run.
+    /// from stale knowledge of a leader or by a manual change, and is not run. The generation does not matter: an assignment
+    /// that was made from the entry of the generation before runs the attempt of the same number, as the record states it.
     #[must_use]
     pub fn agrees(&self, record: &JobRecord) -> bool {
-        (self.generation, self.attempt) == (record.generation, record.attempts + 1)
-            && self.isolation == record.isolation()
+        self.attempt == record.attempts + 1 && self.isolation == record.isolation()
     }
 
     /// Identifies its attempt.

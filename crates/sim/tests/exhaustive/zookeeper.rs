@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
-use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::txn::{Lifetime, Op, Subject};
 use bellwether_core::wire::{self, Stored};
+
+/// Counters of removals wrap around at this number, so that the number of states is finite.
+const REMOVALS: i32 = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Znode {
@@ -116,7 +119,11 @@ impl ZooKeeper {
             }
             Op::Set { path, data, version } => {
                 let znode = self.at(path, *version)?;
-                (znode.version, znode.data) = (znode.version + 1, data.clone());
+                let version = znode.version + 1;
+                // Records can be removed and submitted again without end. No removal waits for as many others.
+                let counts = op.subject() == Subject::Removals;
+                znode.version = if counts { version % REMOVALS } else { version };
+                znode.data = data.clone();
                 Ok(())
             }
             Op::Delete { path, version } => {

@@ -49,8 +49,7 @@ fn the_data_of_a_read_decide() {
     let gone = Found { assignment: Look::Absent, record: Look::There(record(), 5) };
     assert_eq!(first_read(gone), [Effect::Missed(job(0))]);
     assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
-    let reopened = record().cancel(WallMillis(9)).reopen();
-    for disagree in [there(1, closed(Ending::Released)), there(3, record()), there(1, reopened)] {
+    for disagree in [there(1, closed(Ending::Released)), there(3, record())] {
         let effects = first_read(disagree);
         assert!(matches!(&effects[..], [Effect::Requeue(back)] if back.start().version == 5), "{effects:?}");
     }

@@ -123,7 +123,7 @@ fn closed(
         .and_then(|change| change.before.as_ref())
         .and_then(|znode| znode.assignment());
     match assignment {
-        Some(assignment) if (assignment.generation, assignment.attempt) == (after.generation, number) => {}
+        Some(assignment) if assignment.attempt == number => {}
         // The leader assigned from old information: the attempt is handed back without a run, or lost.
         Some(_) if !matches!(last.how, AttemptEndKind::Succeeded | AttemptEndKind::Failed) => {}
         Some(assignment) => {

@@ -44,7 +44,7 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         owner != Some(commit.session)
     };
     if let (Spot::Record(job), None) = (&change.spot, &change.after) {
-        if world.purged && commit.changes.iter().all(is_removal) {
+        if world.purged && commit.changes.iter().all(|change| is_removal(change) || counts(change)) {
             return None;
         }
         return Some(format!("removes the record of {job}"));
@@ -84,6 +84,11 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         }
         (_, _, _) => None,
     }
+}
+
+/// Whether the change counts a removal in its bucket.
+fn counts(change: &Change) -> bool {
+    matches!((&change.spot, &change.after), (Spot::Place(Place::Other), Some(_)))
 }
 
 fn is_removal(change: &Change) -> bool {

@@ -3,7 +3,7 @@
 use bellwether_core::job::{AttemptEndKind, JobState, Verdict};
 use bellwether_core::outcome::Reason;
 use bellwether_core::path::{self, Place};
-use bellwether_core::txn::Op;
+use bellwether_core::txn::{Op, Subject};
 
 use super::law::View;
 use super::model::{Attempts, Author, Sight, State};
@@ -53,6 +53,7 @@ impl Attempts {
     }
 
     pub(super) fn rejected(&self, state: &State, author: Author, ops: &[Op], at: usize, reason: &Reason) {
+        let removal = ops.iter().any(|op| op.subject() == Subject::Removals);
         match (author, ops.get(at).map(|op| path::parse(op.path()))) {
             (Author::Leader(_), _) if at == 0 => {
                 let about = |what: fn(&Op) -> bool| ops.iter().any(what);
@@ -60,11 +61,11 @@ impl Attempts {
                     |op| matches!(op, Op::Create { path, .. } if matches!(path::parse(path), Place::Assignment(..))),
                 );
                 let takes = about(|op| matches!(path::parse(op.path()), Place::Assignment(..)));
-                self.note(match (assigns, takes, ops.len()) {
+                self.note(match (assigns, takes, removal) {
                     (true, _, _) => Sight::StaleAssign,
                     (false, true, _) => Sight::StaleRecovery,
-                    (false, false, 2) => Sight::StaleRemoval,
-                    (false, false, _) => Sight::StaleExpiry,
+                    (false, false, true) => Sight::StaleRemoval,
+                    (false, false, false) => Sight::StaleExpiry,
                 });
             }
             (Author::Leader(_), Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
@@ -77,8 +78,7 @@ impl Attempts {
             (Author::Worker, Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
                 self.note(Sight::SaidLate);
             }
-            (Author::Leader(_), _) if ops.len() == 2 => self.note(Sight::KeptAfterAll),
-            (Author::Client, _) if ops.len() == 1 => self.note(Sight::KeptAfterAll),
+            (Author::Leader(_) | Author::Client, _) if removal => self.note(Sight::KeptAfterAll),
             (Author::Client, _) => self.note(Sight::ClientTooLate),
             (Author::Leader(_), Some(Place::Assignment(..))) if *reason == Reason::BadVersion => {
                 self.note(Sight::RenewedInTime);
