@@ -19,7 +19,8 @@ async fn an_expired_worker_registers_again_and_its_old_attempts_never_commit() {
 
     proxy.expire_session().await;
     let new = stage.worker(&worker, Some(old)).await;
-    stage.begun(12).await;
+    // The leader has taken the jobs back before the worker registered again. Jobs with a loss do not share a worker.
+    stage.begun(7).await;
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     for job in &jobs {

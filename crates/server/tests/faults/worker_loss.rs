@@ -149,7 +149,8 @@ async fn a_run_that_outlives_its_attempt_never_commits() {
     proxy.drop_events();
     let remove = Op::Delete { path: path::worker(old), version: None };
     assert_eq!(stage.zk.commit(vec![remove]).await, Outcome::Applied(()));
-    stage.begun(8).await;
+    // Jobs with a loss do not share a worker, so only one of them begins again while it is held.
+    stage.begun(5).await;
     stage.runs.release();
     let jobs = stage.over(&ids).await;
     for job in &jobs {

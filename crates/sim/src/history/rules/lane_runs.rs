@@ -131,6 +131,7 @@ mod tests {
             }
             story.pass(600_000);
             story.revoke("a", W1);
+            story.promote("a");
             story.assign("a", W2);
             story.run("a", W2, RunStep::Started);
             if late {
