@@ -22,7 +22,7 @@
 //! Jobs of a *paused* kind are not assigned; running attempts continue. A new leader assigns nothing until it knows the
 //! paused kinds and has listed every worker's inbox.
 //!
-//! A job that has lost workers is isolated from other jobs ([`isolate`]), so that no job dies of its neighbours (S20).
+//! A job that has lost workers is isolated from other jobs (`isolate`), so that no job dies of its neighbours (S20).
 //!
 //! An expired job is returned as [`Effect::Overdue`] and forgotten; the [`expirer`](super::expirer) ends it. A worker
 //! rejects a job that was assigned in time but arrives late.
