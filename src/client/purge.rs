@@ -182,16 +182,13 @@ impl Client {
         Ok(done)
     }
 
-    /// Reads ZooKeeper's clock. After a lost reply it writes again.
+    /// Reads ZooKeeper's clock. After a lost reply it writes again, unless ZooKeeper does not answer the read either.
     async fn server_clock(&self) -> Result<ServerClock, Error> {
         for _ in 0..TRIES {
-            match self.0.session.commit(self.by(), vec![txn::read_clock()]).await? {
-                Written::Applied => {}
-                Written::Rejected | Written::Unknown => continue,
-            }
+            let written = self.0.session.commit(self.by(), vec![txn::read_clock()]).await?;
             // A session sees its own write.
             let read = |zk: &Zk| zk.get(path::JOBS.to_owned());
-            if let Some(jobs) = self.0.session.read(self.by(), read).await? {
+            if let (Written::Applied, Some(jobs)) = (written, self.0.session.read(self.by(), read).await?) {
                 return Ok(ServerClock { time: jobs.modified, read: self.0.session.now() });
             }
         }

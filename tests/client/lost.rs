@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, ConnectError, IfExists, MAX_WATCHED, Retried, SubmitError, Unavailable};
+use bellwether::client::{
+    Cancelled, ConnectError, Ended, IfExists, MAX_WATCHED, Purge, Retried, SubmitError, Unavailable,
+};
 use bellwether::{Client, Job, Remedy, SessionTimeoutError, State};
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
@@ -71,6 +73,29 @@ async fn a_submission_with_a_lost_request_is_sent_again() {
         assert!(!job.is_duplicate());
         assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1), "{name}");
         assert_one_queued_job(&to, "lost-request").await;
+    }
+}
+
+/// The purge reads ZooKeeper's time from its own write to `/jobs`.
+#[tokio::test]
+async fn a_purge_whose_first_write_is_lost_writes_again() {
+    for (reply, name) in [(true, "purge-reply"), (false, "purge-request")] {
+        let to = namespace(name);
+        let proxy = Proxy::to(&to);
+        let client = client(&proxy.connect_string()).await;
+        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        client.cancel(job.id()).await.unwrap();
+        let is_clock = |request: &Request<'_>| {
+            request.op == op::MULTI && request.mentions("/jobs") && !request.mentions("/jobs/")
+        };
+        let fault = if reply {
+            proxy.swallow_reply_and_cut(is_clock, Cut::Reset)
+        } else {
+            proxy.drop_request_and_cut(is_clock, Cut::Reset)
+        };
+        let purged = client.purge(&Purge::of(Ended::Cancelled), |_| {}).await.unwrap();
+        fault.fired().await;
+        assert_eq!((purged.removed, purged.young), (0, 1), "{name}");
     }
 }
 
