@@ -33,6 +33,10 @@ use crate::txn::{self, Batch, Locus, Op};
 /// Jobs per request: two reads each make one full multi-read.
 pub const CHUNK: usize = 50;
 
+/// Former worker ids that a term remembers. Ids are ordered by their time, and the oldest is forgotten first: its inbox is
+/// normally recovered by then, and otherwise its attempts count as lost.
+pub const MOST_SURVIVED: usize = 4_096;
+
 /// Consecutive rejections after which a job waits for the next sweep.
 pub const STRIKES: u32 = 3;
 
@@ -145,7 +149,7 @@ struct Inbox {
 pub struct Recovery {
     epoch: i32,
     inboxes: BTreeMap<WorkerId, Inbox>,
-    /// Former ids of processes that have registered again.
+    /// Former ids of processes that have registered again, at most [`MOST_SURVIVED`].
     survived: BTreeSet<WorkerId>,
 }
 
@@ -172,6 +176,9 @@ impl Recovery {
             }
             Event::Survived(worker) => {
                 self.survived.insert(worker);
+                if self.survived.len() > MOST_SURVIVED {
+                    self.survived.pop_first();
+                }
             }
             Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs, out),
             Event::Listed(worker, Ok(None)) => {
@@ -325,8 +332,8 @@ impl Recovery {
     }
 }
 
-/// Decides what to do with one orphan, whose attempt ends as `ending`. `gone` lists the parts of the close that an operator already did, `again` is
-/// true after a rejection. `None` if the job is no longer in the inbox.
+/// Decides what to do with one orphan, whose attempt ends as `ending`. `gone` lists the parts of the close that an operator
+/// has already carried out, `again` is true after a rejection. `None` if the job is no longer in the inbox.
 fn decide(
     worker: WorkerId,
     orphan: Orphan,

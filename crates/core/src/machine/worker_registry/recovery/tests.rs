@@ -143,6 +143,17 @@ fn the_jobs_of_a_process_that_registered_again_are_handed_back_without_a_loss() 
 }
 
 #[test]
+fn only_the_newest_former_ids_are_remembered() {
+    let mut recovery = Recovery::new(7);
+    let former = |n: usize| WorkerId::new(Uuid::from_u128(n as u128));
+    for n in 0..=MOST_SURVIVED {
+        recovery.handle(WallMillis(0), Event::Survived(former(n)), &mut Vec::new());
+    }
+    assert_eq!(recovery.survived.len(), MOST_SURVIVED);
+    assert_eq!(recovery.survived.first(), Some(&former(1)));
+}
+
+#[test]
 fn another_process_that_registered_again_does_not_excuse_a_loss() {
     let mut bench = Bench::new();
     bench.handle(Event::Survived(WorkerId::new(Uuid::from_u128(2))));
