@@ -22,9 +22,9 @@ impl Client {
     ///
     /// # Consistency
     /// The record is read before the place. Both are read again if the job moved in between. A job that is returned
-    /// as ended stays ended (S15). A job that is returned as absent is absent on every server: the client looks again after
-    /// its server has caught up (S23). Otherwise the state may be that of a server that lags. The first job of its lane is read last, and left out if that read does not succeed
-    /// in time.
+    /// as ended stays ended (S15). Before a job is returned as absent, the client reads again after its server has caught
+    /// up (S23). A job that is found may have the state of a server that lags. The first job of its lane is read last, and
+    /// left out if that read does not succeed in time.
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
         self.get_by(id, self.by()).await
     }

@@ -65,7 +65,7 @@ impl JobContext {
     }
 }
 
-/// A placeholder: the group's id is derived from the job's id, once the record is read.
+/// The name of the group until it is opened: its id is derived from the job's record.
 const NAME: &str = "sub-jobs";
 
 impl<K: AnyKind> SubJobs<K> {

@@ -1,15 +1,15 @@
 //! How long the server's side is certain to keep a session.
 //!
-//! In an ensemble, the leader expires sessions. A follower tells it which sessions it has heard of (*touches*) only in
-//! its replies to the leader's pings, which come every half tick. A follower that is cut off from its leader answers
-//! reads for up to syncLimit × tick, so an answered read proves nothing. An answered `sync` proves that the request
-//! passed the leader. It does not touch the session, and the leader may not know yet of the request itself. So the trust
-//! counts from an earlier request, which the leader has heard of:
+//! In an ensemble, the leader expires sessions. Each request touches its session on the follower that receives it. The
+//! follower reports its touches only in its replies to the leader's pings, which come every half tick. A follower that is
+//! cut off from its leader answers reads for up to syncLimit × tick, so an answered read proves nothing. An answered
+//! `sync` proves that the request passed the leader, but the leader does not touch the session then, and the report of this
+//! request may follow later. So the trust counts from an earlier request, whose touch the leader has received:
 //!
 //! ```text
 //!  client     ─ i ──▸ answered ·········· j ──▸ answered ─ k ──▸ answered
 //!  follower       touch of i      pong ◂── ping            │
-//!  leader                         └──────────▸ hears of i  └──▸ passes after the pong
+//!  leader                         └──────────▸ receives i  └──▸ passes after the pong
 //!                                 ◂ half a tick ▸ j passes
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! `j` was sent. Links between servers deliver in order.
 //!
 //! 1. The leader sends a ping in the half tick before it handles `j`. The ping precedes the answer to `j` on the link, so
-//!    the follower replies to it before `j` is answered, and not before that half tick, when it had already heard of `i`.
+//!    the follower replies to it before `j` is answered. The reply is not older than that half tick, so it reports `i`.
 //! 2. `k` is sent after that, so it follows the reply on the link: the leader handles the reply before `k`.
 //! 3. `k` is answered without an error, so the session was alive when the reply, or an earlier one, reported `i` to the
 //!    leader. The leader restarted its timeout then, not before `i` was sent.
@@ -75,7 +75,9 @@ impl Contact {
         let reported =
             latest(&self.syncs, sent).and_then(|before| before.checked_sub(self.timeout / HALF_TICKS));
         let heard = reported.and_then(|by| latest(&self.syncs, by));
-        self.heard = self.heard.max(heard.unwrap_or_default());
+        if let Some(heard) = heard {
+            self.heard = self.heard.max(heard);
+        }
         let newest = self.syncs.back().map(|sync| sync.answered);
         if newest.is_none_or(|newest| newest + self.timeout / KEPT <= now) {
             self.syncs.push_back(Sync { sent, answered: now });

@@ -144,13 +144,20 @@ impl<'de> Deserialize<'de> for DurationText {
 
 /// A field of type [`Duration`] as text: `#[serde(with = "text")]`.
 pub mod text {
-    #![allow(missing_docs, clippy::missing_errors_doc, reason = "the interface of serde")]
     use super::*;
 
+    /// Writes the text.
+    ///
+    /// # Errors
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         DurationText(*duration).serialize(serializer)
     }
 
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// The text is not a duration, or an error of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         DurationText::deserialize(deserializer).map(Duration::from)
     }
@@ -158,13 +165,20 @@ pub mod text {
 
 /// A field of type `Option<Duration>` as text or null: `#[serde(with = "optional_text")]`.
 pub mod optional_text {
-    #![allow(missing_docs, clippy::missing_errors_doc, reason = "the interface of serde")]
     use super::*;
 
+    /// Writes the text.
+    ///
+    /// # Errors
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         duration.map(DurationText).serialize(serializer)
     }
 
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// The text is not a duration, or an error of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<DurationText>::deserialize(deserializer)?.map(Duration::from))
     }

@@ -176,7 +176,7 @@ pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     Some((number(generation)?, JobId::new(job).ok()?))
 }
 
-/// Parses a number as it is written in names: without a sign or leading zeros.
+/// Parses a number in a name. It has no sign and no leading zeros.
 fn number(digits: &str) -> Option<u32> {
     digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)
 }

@@ -133,7 +133,7 @@ impl Retention {
 /// Decides when a job ended, from two clocks: `at` is stored in its record, by the wall clock of the process that ended it;
 /// `modified` is the record's modification time, by ZooKeeper's clock. The later one counts, so that a clock that is behind
 /// does not shorten the retention; but not one that is an hour or more ahead of `now`, so that a clock far ahead does not
-/// keep a record for ever.
+/// keep a record forever.
 #[must_use]
 pub fn ended(at: WallMillis, modified: WallMillis, now: WallMillis) -> WallMillis {
     let (early, late) = (at.min(modified), at.max(modified));

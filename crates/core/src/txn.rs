@@ -26,6 +26,7 @@
 //! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the cursor of the schedule |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 //! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ removed |
+//! | [`read_clock`] | nothing: only its time counts | send it again |
 //! | [`remove_record`] after [`count_removal`] | the record's version, the bucket's version (the leader: epoch) | read it again: absent ⇒ removed |
 //!
 //! # Lanes
@@ -270,19 +271,11 @@ pub fn close(
 /// Returns the minutes whose containers these operations need, because they create delayed entries.
 pub fn minutes<'a>(ops: impl Iterator<Item = &'a Op>) -> BTreeSet<u64> {
     let created = ops.filter(|op| matches!(op, Op::Create { .. }));
-    created
-        .filter_map(|op| match path::parse(op.path()) {
-            Place::DelayedEntry(delay, _) => Some(delay.minute),
-            Place::QueueEntry(_)
-            | Place::Worker(_)
-            | Place::Inbox(_)
-            | Place::Assignment(..)
-            | Place::Turn(..)
-            | Place::Schedule(_)
-            | Place::Group(_)
-            | Place::Other => None,
-        })
-        .collect()
+    let minute = |op: &Op| {
+        let Place::DelayedEntry(delay, _) = path::parse(op.path()) else { return None };
+        Some(delay.minute)
+    };
+    created.filter_map(minute).collect()
 }
 
 /// Moves a delayed job that is due to the queue. Rejected unless this attempt still waits: the name of the entry denotes
@@ -429,7 +422,7 @@ pub fn count_removal(bucket: Bucket, removals: i32) -> Op {
     Op::Set { path: bucket.jobs(), data: Vec::new(), version: removals }
 }
 
-/// Changes nothing but the modification time of `/jobs`: who reads it afterwards knows ZooKeeper's time.
+/// Sets `/jobs`, which has no data. The caller then reads ZooKeeper's time from its modification time.
 #[must_use]
 pub fn read_clock() -> Op {
     Op::Set { path: path::JOBS.to_owned(), data: Vec::new(), version: ANY_VERSION }

@@ -23,7 +23,7 @@ pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static s
         let before = before.into_iter().map(Option::unwrap).collect::<Vec<_>>();
         let paths = jobs.iter().zip(&before).flat_map(|(job, before)| {
             let delay = record(before).delay().map(|delay| path::delayed_entry(delay, job));
-            // A path that does not exist stands for a job that is not delayed.
+            // For a job that is not delayed, a path that does not exist.
             let delayed = delay.unwrap_or_else(|| path::delayed_minute(0));
             let assigned = workers.iter().map(move |worker| path::assignment(*worker, job));
             [path::record(job), path::queue_entry(job), delayed].into_iter().chain(assigned)

@@ -65,7 +65,9 @@ impl Round<'_> {
             Isolation::Shared => candidates.filter(|(_, worker)| free(worker)).collect(),
             Isolation::Apart => {
                 let free = candidates.filter(|(_, worker)| free(worker)).collect::<Vec<_>>();
-                let fewest = free.iter().map(|(_, worker)| worker.isolated()).min().unwrap_or_default();
+                let Some(fewest) = free.iter().map(|(_, worker)| worker.isolated()).min() else {
+                    return Vec::new();
+                };
                 if fewest > 0 && self.now.since(waiting.since) < APART_WAIT {
                     return Vec::new();
                 }

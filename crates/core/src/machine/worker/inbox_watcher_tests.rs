@@ -117,7 +117,7 @@ fn a_read_sent_before_the_close_starts_no_attempt() {
     assert_eq!(handle(&mut machine, outdated), [Effect::Read(vec![job(0)])], "the job is read again");
 }
 
-/// S9: the worker hung, and the first attempt of the next generation was assigned to it meanwhile.
+/// S9: while the worker hung, the leader assigned the first attempt of the next generation to it.
 #[test]
 fn an_attempt_does_not_adopt_the_assignment_of_a_later_generation() {
     let mut machine = handed();

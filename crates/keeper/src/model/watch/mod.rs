@@ -75,7 +75,8 @@ impl Watches {
         before.intersects(modes)
     }
 
-    /// Returns whether the connection has one of these watches. 3.8 answers for all connections at once.
+    /// Returns whether the connection has one of these watches. ZooKeeper 3.8 returns
+    /// whether any connection has one.
     pub(super) fn contains(&self, path: &str, connection: ConnectionId, modes: Modes) -> bool {
         let Some(watchers) = self.by_path.get(path) else { return false };
         match self.compat {
