@@ -1,4 +1,5 @@
-//! An ensemble of three servers: start, loss of one member, loss of the majority, recovery.
+//! An ensemble of three servers: start, loss of one member, loss of the majority, recovery; a follower that is cut off
+//! from its leader, or behind it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,6 +32,33 @@ async fn an_ensemble_serves_while_it_has_a_majority() {
         let mut client = RawClient::connect(member.address()).unwrap();
         assert!(client.exists("/kept").unwrap() && client.exists("/without").unwrap());
     }
+}
+
+#[tokio::test]
+async fn a_follower_that_is_cut_off_answers_stale_reads() {
+    const SYNC_LIMIT: u32 = 150;
+    let ensemble = Ensemble::try_start(3, SYNC_LIMIT).unwrap();
+    let leader = ensemble.leader().expect("an ensemble that serves has a leader");
+    let follower = (leader + 1) % 3;
+    let mut reader = RawClient::connect(ensemble.members()[follower].address()).unwrap();
+    let mut writer = RawClient::connect(ensemble.members()[leader].address()).unwrap();
+
+    ensemble.cut_off(follower);
+    writer.create("/while-cut", b"").unwrap();
+    assert!(!reader.exists("/while-cut").unwrap());
+    ensemble.reconnect();
+    let address = ensemble.members()[follower].address();
+    let sees = async |path: &str| {
+        RawClient::connect(address).and_then(|mut client| client.exists(path)).unwrap_or(false)
+    };
+    eventually("the follower catches up", SOON, async || sees("/while-cut").await).await;
+
+    let mut reader = RawClient::connect(address).unwrap();
+    ensemble.delay(follower, Duration::from_secs(2));
+    writer.create("/while-behind", b"").unwrap();
+    assert!(!reader.exists("/while-behind").unwrap());
+    eventually("the follower sees the znode late", SOON, async || reader.exists("/while-behind").unwrap())
+        .await;
 }
 
 /// Returns whether a client of this server can create the znode or finds it.

@@ -81,6 +81,10 @@ pub(crate) enum Fault {
     Expired(Target),
     ServerKilled(Target),
     ServerFrozen(Target),
+    /// A member is cut off from the others, but not from its clients.
+    ServerCutOff(Target),
+    /// A following member applies transactions late.
+    ServerLags,
     MajorityDown,
     AllServersKilled,
     AllServersFrozen,
@@ -146,7 +150,8 @@ impl Fault {
         if servers == Kind::Ensemble {
             all.extend([Leader, Other].map(Self::ServerKilled));
             all.extend([Leader, Other].map(Self::ServerFrozen));
-            all.push(Self::MajorityDown);
+            all.extend([Leader, Other].map(Self::ServerCutOff));
+            all.extend([Self::ServerLags, Self::MajorityDown]);
         }
         all.extend([Self::CandidateDeleted, Self::WorkerDeleted, Self::WorkersParentDeleted]);
         all.push(Self::EpochDeleted);
@@ -204,6 +209,8 @@ impl fmt::Display for Fault {
             Self::Expired(target) => write!(f, "session of the {} expired", node(target)),
             Self::ServerKilled(target) => write!(f, "{} killed", server(target)),
             Self::ServerFrozen(target) => write!(f, "{} frozen", server(target)),
+            Self::ServerCutOff(target) => write!(f, "{} cut off from the others", server(target)),
+            Self::ServerLags => f.write_str("following server lags"),
             Self::MajorityDown => f.write_str("majority of servers killed"),
             Self::AllServersKilled => f.write_str("all servers killed"),
             Self::AllServersFrozen => f.write_str("all servers frozen"),

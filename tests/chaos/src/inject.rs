@@ -24,7 +24,7 @@ use self::aimed::{killed_at, met, overwritten, repair, stale_write};
 use self::target::{any_node, candidate, node, server, servers};
 use crate::client::Wish;
 use crate::failure::Failure;
-use crate::fault::{Fault, SESSION, Step};
+use crate::fault::{Fault, SESSION, Step, Target};
 use crate::record::now;
 use crate::stage::Stage;
 use crate::work::{HANG, POISON, WORK};
@@ -80,6 +80,9 @@ impl Injected {
 /// Usually the time that a worker takes to leave: the grace of nodes is 2 s here. A slower worker is stopped during its
 /// drain.
 const DRAINS_WITHIN: Duration = Duration::from_secs(3);
+
+/// Each transaction reaches the lagging member this late, and its acknowledgements and its clients' touches again.
+const LAG: Duration = Duration::from_millis(300);
 
 fn tenths(tenths: u64) -> Duration {
     SESSION * u32::try_from(tenths).expect("the number of tenths is small") / 10
@@ -221,6 +224,17 @@ pub(crate) async fn begin(
             stage.servers.freeze(victim);
             Injected::new(fault, Undo::Servers).for_(down)
         }
+        Fault::ServerCutOff(target) => {
+            let Some(victim) = server(stage, target, rng) else { return Ok(None) };
+            stage.servers.cut_off(victim);
+            // Up to the end of the time in which the member answers reads, or beyond it.
+            Injected::new(fault, Undo::Servers).for_(tenths(rng.u64(8..30))).counted_from_its_end()
+        }
+        Fault::ServerLags => {
+            let Some(victim) = server(stage, Target::Other, rng) else { return Ok(None) };
+            stage.servers.delay(victim, LAG);
+            Injected::new(fault, Undo::Servers).for_(2 * SESSION).counted_from_its_end()
+        }
         Fault::MajorityDown => {
             let spared = rng.usize(0..3);
             (0..3).filter(|member| *member != spared).for_each(|member| stage.servers.kill(member));
@@ -315,6 +329,7 @@ pub(crate) async fn end(injected: &Injected, stage: &mut Stage, rng: &mut Rng) -
         Undo::Heal(node) => stage.nodes[*node].links.heal(),
         Undo::HealAll => stage.nodes.iter().for_each(|node| node.links.heal()),
         Undo::Servers => {
+            stage.servers.reconnect();
             for member in servers(stage) {
                 stage.servers.thaw(member);
                 stage.servers.launch(member)?;

@@ -19,6 +19,9 @@ use crate::{keeper, zklog};
 /// ZooKeeper's `tickTime`.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 const MEMBERS: usize = 3;
+/// Three seconds: as with ZooKeeper's defaults, a follower that is cut off from its leader answers reads for longer than
+/// the session timeout of nodes.
+const SYNC_LIMIT: u32 = 15;
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
 /// Much longer than an election.
 const GIVE_WITHIN: Duration = Duration::from_secs(20);
@@ -41,7 +44,7 @@ pub(crate) enum Servers {
 impl Servers {
     pub(crate) async fn start(kind: Kind, dir: &Path) -> Result<Self, Failure> {
         let mut servers = match kind {
-            Kind::Ensemble => Self::Ensemble(Ensemble::try_start(MEMBERS)?),
+            Kind::Ensemble => Self::Ensemble(Ensemble::try_start(MEMBERS, SYNC_LIMIT)?),
             Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
         };
         servers.launch(0)?;
@@ -86,6 +89,27 @@ impl Servers {
         match self {
             Self::Ensemble(ensemble) => ensemble.member(member).thaw(),
             Self::Keeper(keeper) => keeper.signal(Signal::SIGCONT),
+        }
+    }
+
+    /// Cuts a member off from the others. Clients still reach it.
+    pub(crate) fn cut_off(&self, member: usize) {
+        if let Self::Ensemble(ensemble) = self {
+            ensemble.cut_off(member);
+        }
+    }
+
+    /// Delays what a member sends to the others and receives from them.
+    pub(crate) fn delay(&self, member: usize, delay: Duration) {
+        if let Self::Ensemble(ensemble) = self {
+            ensemble.delay(member, delay);
+        }
+    }
+
+    /// Ends the cuts and delays between members.
+    pub(crate) fn reconnect(&self) {
+        if let Self::Ensemble(ensemble) = self {
+            ensemble.reconnect();
         }
     }
 

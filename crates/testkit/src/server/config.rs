@@ -14,8 +14,8 @@ use super::program::Found;
 use super::{Installation, StartError, ready};
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-/// In ticks: a member has a long time to read its log and to catch up, and a silent member is dropped soon.
-const QUORUM_CFG: &str = "initLimit=50\nsyncLimit=5\n";
+/// In ticks: a member has a long time to read its log and to catch up.
+const INIT_LIMIT: u32 = 50;
 /// Elections retry soon after a lost vote, because clients that wait for them have short sessions. A member that was
 /// down always receives the missing transactions from the leader's log and never a snapshot, so each member's log is
 /// complete.
@@ -50,8 +50,10 @@ pub(super) struct Home {
 pub(super) struct Quorum {
     /// The number of the member, starting at 1.
     pub(super) id: usize,
-    /// The ports of all members: for followers and for elections.
+    /// The ports of all members, as this member reaches them: for followers and for elections.
     pub(super) ports: Vec<[SocketAddr; 2]>,
+    /// Ticks of silence after which a follower gives up its leader, and a leader its follower.
+    pub(super) sync_limit: u32,
 }
 
 impl Home {
@@ -122,7 +124,8 @@ impl Home {
             writeln!(cfg, "{line}").expect("writing to a String cannot fail");
         }
         if let Some(quorum) = &self.quorum {
-            cfg.push_str(QUORUM_CFG);
+            write!(cfg, "initLimit={INIT_LIMIT}\nsyncLimit={}\n", quorum.sync_limit)
+                .expect("writing to a String cannot fail");
             for (id, [peers, election]) in (1..).zip(&quorum.ports) {
                 writeln!(cfg, "server.{id}={peers}:{}", election.port())
                     .expect("writing to a String cannot fail");

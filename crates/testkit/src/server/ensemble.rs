@@ -1,8 +1,8 @@
 //! An ensemble of Apache ZooKeeper servers.
 //!
 //! Each member is a [`ZooKeeperServer`] with its own ports, directory and watchdog, so that it can be killed, frozen
-//! and started again like any other server. Clients connect to the members directly or through one proxy per member;
-//! the connections between members use no proxy.
+//! and started again like any other server. Clients connect to the members directly or through one proxy per member.
+//! The connections of followers to their leader can be cut and delayed ([`Ensemble::cut_off`], [`Ensemble::delay`]).
 //!
 //! **Ports:** a member has three ports, two of which are only used between members. They are chosen when all are free.
 //! If another process takes one of them first, the whole start is repeated with other ports.
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::builder::{Profile, TICK_MS};
 use super::config::{Home, Quorum};
+use super::link::Link;
 use super::program::Program;
 use super::{StartError, State, ZooKeeperServer, port, ready};
 
@@ -22,11 +23,22 @@ const PORT_TRIES: u32 = 5;
 /// Three JVMs that start concurrently on a busy machine, and an election.
 const DEADLINE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(20);
+/// One second, so that tests need not wait long for the loss of a member.
+const SHORT_SYNC_LIMIT: u32 = 5;
 
 /// An ensemble for one test. Dropping it kills its members and deletes their directories.
 #[derive(Debug)]
 pub struct Ensemble {
     members: Vec<ZooKeeperServer>,
+    links: Vec<MemberLink>,
+}
+
+/// The link of one member to the quorum port of another.
+#[derive(Debug)]
+struct MemberLink {
+    from: usize,
+    to: usize,
+    link: Link,
 }
 
 impl Ensemble {
@@ -35,7 +47,7 @@ impl Ensemble {
     /// # Panics
     /// If ZooKeeper is not installed, or the members do not start.
     pub fn start(members: usize) -> Self {
-        match Self::try_start(members) {
+        match Self::try_start(members, SHORT_SYNC_LIMIT) {
             Ok(ensemble) => ensemble,
             Err(StartError::Missing(missing)) => panic!("{missing}"),
             Err(error @ (StartError::Io(_) | StartError::Exited { .. } | StartError::NotReady { .. })) => {
@@ -45,26 +57,35 @@ impl Ensemble {
     }
 
     /// Starts an ensemble; returns when all members accept requests.
-    pub fn try_start(members: usize) -> Result<Self, StartError> {
+    ///
+    /// `sync_limit` is ZooKeeper's `syncLimit`: the number of ticks of silence after which a follower gives up its
+    /// leader. Until then it answers reads, also if the leader has expired the sessions of its clients.
+    pub fn try_start(members: usize, sync_limit: u32) -> Result<Self, StartError> {
         let mut tries = 1;
         loop {
-            match Self::on_free_ports(members) {
+            match Self::on_free_ports(members, sync_limit) {
                 Err(StartError::Exited { .. }) if tries < PORT_TRIES => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    fn on_free_ports(members: usize) -> Result<Self, StartError> {
+    fn on_free_ports(members: usize, sync_limit: u32) -> Result<Self, StartError> {
         let program = Program::Apache.find()?;
         let mut clients = free(3 * members)?;
         let peers = clients.split_off(members);
         let ports: Vec<_> = peers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-        let mut started = Vec::new();
+        let (mut started, mut links) = (Vec::new(), Vec::new());
         for (index, address) in clients.into_iter().enumerate() {
             let dir = tempfile::Builder::new().prefix("bellwether-member-").tempdir()?;
             let data = dir.path().join("data");
-            let quorum = Some(Quorum { id: index + 1, ports: ports.clone() });
+            let mut reached = ports.clone();
+            for (to, [quorum_port, _]) in reached.iter_mut().enumerate().filter(|(to, _)| *to != index) {
+                let link = Link::to(*quorum_port)?;
+                *quorum_port = link.address();
+                links.push(MemberLink { from: index, to, link });
+            }
+            let quorum = Some(Quorum { id: index + 1, ports: reached, sync_limit });
             let program = program.clone();
             let profile = Profile::Test;
             let home = Home {
@@ -89,7 +110,7 @@ impl Ensemble {
             .into_iter()
             .map(|(home, process)| ZooKeeperServer { home, state: State::Running(process) })
             .collect();
-        Ok(Self { members })
+        Ok(Self { members, links })
     }
 
     /// Returns the members, in the order of their numbers.
@@ -118,11 +139,35 @@ impl Ensemble {
         })
     }
 
-    /// Thaws frozen members and launches killed ones; returns when all members accept requests.
+    /// Cuts the connections between a member's quorum port and the others, until [`reconnect`](Self::reconnect). A
+    /// follower is cut off from its leader, a leader from all its followers. Clients still reach the member, and it answers
+    /// their reads until the sync limit.
+    pub fn cut_off(&self, member: usize) {
+        self.links_of(member).for_each(Link::cut);
+    }
+
+    /// Delays everything between this member and the others, in each direction, until
+    /// [`reconnect`](Self::reconnect). A follower applies transactions that much later.
+    pub fn delay(&self, member: usize, delay: Duration) {
+        self.links_of(member).for_each(|link| link.delay(delay));
+    }
+
+    /// Ends the cuts and delays of all members. Connections that were cut are closed.
+    pub fn reconnect(&self) {
+        self.links.iter().for_each(|link| link.link.delay(Duration::ZERO));
+    }
+
+    fn links_of(&self, member: usize) -> impl Iterator<Item = &Link> {
+        let of = move |link: &&MemberLink| link.from == member || link.to == member;
+        self.links.iter().filter(of).map(|link| &link.link)
+    }
+
+    /// Reconnects all members, thaws frozen ones and launches killed ones; returns when all members accept requests.
     ///
     /// # Panics
     /// If they do not within a minute.
     pub fn heal(&mut self) {
+        self.reconnect();
         for member in &mut self.members {
             member.thaw();
             member.launch();

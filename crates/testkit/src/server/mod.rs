@@ -15,6 +15,7 @@ mod config;
 mod ensemble;
 mod error;
 mod installation;
+mod link;
 mod port;
 mod process;
 mod program;
