@@ -58,6 +58,7 @@ use bellwether_sim::history::Checker;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::run::Plan;
 use crate::score::Score;
 
@@ -82,6 +83,9 @@ struct Run {
     /// The server or servers that nodes and clients use.
     #[arg(long, value_enum, default_value = "ensemble")]
     server: servers::Kind,
+    /// Inject only the faults whose name in the scorecard contains this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Calls per second of each of the three clients.
     #[arg(long, default_value_t = 12)]
     rate: u32,
@@ -149,15 +153,30 @@ fn check(history: &Path) -> Result<ExitCode, Failure> {
     Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn faults(kind: servers::Kind, only: Option<&str>) -> Result<Vec<Fault>, Failure> {
+    let all = Fault::all(kind);
+    let Some(text) = only else { return Ok(all) };
+    let names: Vec<_> = all.iter().map(|fault| format!("  {fault}")).collect();
+    let chosen: Vec<_> = all.into_iter().filter(|fault| fault.to_string().contains(text)).collect();
+    if chosen.is_empty() {
+        let names = names.join("\n");
+        return Err(Failure::new(format!(
+            "no fault has {text:?} in its name; the faults of these servers are\n{names}"
+        )));
+    }
+    Ok(chosen)
+}
+
 async fn chaos(arguments: Run) -> Result<ExitCode, Failure> {
-    let Run { minutes, seed, server, rate, keep, output } = arguments;
+    let Run { minutes, seed, server, only, rate, keep, output } = arguments;
     let seed = seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     let dir = match keep {
         Some(dir) => std::path::absolute(dir)?,
         None => tempfile::Builder::new().prefix("bellwether-chaos-").tempdir()?.keep(),
     };
     let lasts = Duration::try_from_secs_f64(minutes * 60.0)?;
-    let plan = Plan { kind: server, seed, lasts, rate, dir };
+    let faults = faults(server, only.as_deref())?;
+    let plan = Plan { kind: server, seed, lasts, rate, faults, dir };
     eprintln!("seed {seed}; records in {}", plan.dir.display());
     let outcome = run::run(&plan).await?;
     let mut file = std::io::BufWriter::new(std::fs::File::create(plan.dir.join("history.jsonl"))?);

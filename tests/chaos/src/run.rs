@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) lasts: Duration,
     pub(crate) rate: u32,
+    /// The faults to inject.
+    pub(crate) faults: Vec<Fault>,
     pub(crate) dir: PathBuf,
 }
 
@@ -82,12 +84,14 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let frame = Frame { chroot: CHROOT.to_owned(), wall: record::wall(), boot: record::now() };
     let stalls = Stalls::watch()?;
     let mut stage = Stage::set(plan.kind, &plan.dir, plan.rate, &mut rng).await?;
-    let mut run = Run { deck: Vec::new(), deals: Vec::new(), missed: 0, canaries: 0, problems: Vec::new() };
+    let faults = plan.faults.clone();
+    let (deck, deals, problems) = (Vec::new(), Vec::new(), Vec::new());
+    let mut run = Run { faults, deck, deals, missed: 0, canaries: 0, problems };
     let start = Instant::now();
     let mut step = 0_u32;
     while start.elapsed() < plan.lasts {
         step += 1;
-        let faults = run.deal(plan.kind, if step.is_multiple_of(STORM_EVERY) { STORM } else { 1 }, &mut rng);
+        let faults = run.deal(if step.is_multiple_of(STORM_EVERY) { STORM } else { 1 }, &mut rng);
         let names: Vec<_> = faults.iter().map(Fault::to_string).collect();
         let elapsed = start.elapsed().as_secs();
         let took = run.play(faults, &mut stage, &mut rng).await?;
@@ -143,6 +147,8 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
 }
 
 struct Run {
+    /// One deck: all faults of the run.
+    faults: Vec<Fault>,
     deck: Vec<Fault>,
     deals: Vec<Deal>,
     missed: u32,
@@ -152,11 +158,11 @@ struct Run {
 
 impl Run {
     /// Draws faults from a deck, which is shuffled again when it is empty.
-    fn deal(&mut self, kind: Kind, count: usize, rng: &mut Rng) -> Vec<Fault> {
+    fn deal(&mut self, count: usize, rng: &mut Rng) -> Vec<Fault> {
         (0..count)
             .map(|_| {
                 if self.deck.is_empty() {
-                    self.deck = Fault::all(kind);
+                    self.deck.clone_from(&self.faults);
                     rng.shuffle(&mut self.deck);
                 }
                 self.deck.pop().expect("the deck was refilled")
