@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_testkit::{Proxy, namespace, op};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::txn::{Lifetime, Op};
+use bellwether_testkit::{Ensemble, Proxy, RawClient, namespace, op};
 use bellwether_zk::connect;
 
 #[tokio::test]
@@ -39,4 +41,44 @@ async fn trust_starts_when_the_answered_request_was_sent() {
 
     let lease = zk.session_timeout() - zk.session_timeout() / 10;
     assert_eq!(zk.trusted_until(), zk.last_contact() + lease, "a tenth of the timeout is not trusted");
+}
+
+/// The follower answers reads for 20 s after it was cut off; its leader expires the session long before.
+#[tokio::test(flavor = "multi_thread")]
+async fn trust_ends_before_the_session_of_a_follower_that_is_cut_off() {
+    const SYNC_LIMIT: u32 = 100;
+    const HEARTBEATS: u32 = 5;
+    let ensemble = Ensemble::try_start(3, SYNC_LIMIT).expect("an ensemble");
+    let leader = ensemble.leader().expect("an ensemble that serves has a leader");
+    let follower = (leader + 1) % 3;
+    let to = ensemble.members()[follower].connect_string().parse().expect("a connect string");
+    let zk = connect(&to, Duration::from_millis(1_500)).await.expect("a session");
+    let path = "/alive".to_owned();
+    let alive = Op::Create { path: path.clone(), data: Vec::new(), lifetime: Lifetime::Ephemeral };
+    assert_eq!(zk.commit(vec![alive]).await, Outcome::Applied(()));
+
+    let begun = zk.last_contact();
+    let beating = zk.clone();
+    let beats = tokio::spawn(async move {
+        let mut interval = tokio::time::interval(beating.session_timeout() / HEARTBEATS);
+        loop {
+            interval.tick().await;
+            // Errors are expected after the cut.
+            drop(beating.heartbeat().await);
+        }
+    });
+    let deadline = begun + Duration::from_secs(20);
+    while zk.last_contact() == begun {
+        assert!(Instant::now() < deadline, "heartbeats extend the trust");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    ensemble.cut_off(follower);
+    let mut observer = RawClient::connect(ensemble.members()[leader].address()).expect("a session");
+    while observer.exists(&path).expect("an answer") {
+        assert!(Instant::now() < deadline, "the leader expires the session");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(zk.trusted_until() < Instant::now(), "a session that has expired is not trusted");
+    beats.abort();
 }
