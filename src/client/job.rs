@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::job::{ContentType, JobRecord, JobState, Payload};
+use bellwether_core::job::{ContentType, JobRecord, JobState, Payload, dead_letter_kind};
 use bellwether_core::name::{JobId, Kind, NameError};
 use bellwether_core::time::WallMillis;
 use bellwether_core::trace::TraceContext;
@@ -199,6 +199,12 @@ impl<K> Job<K> {
         self.set(|options| options.renew_lease_automatically(renew))
     }
 
+    /// Sets whether its death creates a job of kind `KIND.dead`: see [`JobOptions::dead_letter()`].
+    #[must_use]
+    pub fn dead_letter(self, dead_letter: bool) -> Self {
+        self.set(|options| options.dead_letter(dead_letter))
+    }
+
     /// Requires a worker with this tag: see [`JobOptions::tag`].
     #[must_use]
     pub fn tag(self, tag: impl AsRef<str>) -> Self {
@@ -264,6 +270,9 @@ impl<K> Job<K> {
             return Err(problem.clone());
         }
         self.options.check()?;
+        if self.options.dead_letter == Some(true) {
+            dead_letter_kind(&self.kind)?;
+        }
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
         if self.if_exists == IfExists::Again && self.timing.start.is_some() {

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::dead_letter::{self, DeadLetter};
 use super::json::{decode, encode};
 use super::{Finished, Handler, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, group_end};
 use crate::client::{AnyKind, JobKind, JoinKind, Members, ParentKind};
@@ -204,6 +205,74 @@ where
         async move {
             let finished = group_end::finished(&context).await?;
             encode(&run(context, finished).await?)
+        }
+        .boxed()
+    })
+}
+
+/// Runs after the death of a job that was submitted with the option
+/// [`dead_letter`](crate::client::JobOptions::dead_letter()). It is a job of kind `KIND.dead`, created in the transaction
+/// that ended the dead job: by its worker, or by the leader after a loss, an expired lease or an expiry. So each death has
+/// exactly one dead-letter job, which waits until a worker has a handler for it.
+///
+/// ```
+/// use bellwether::client::JobOptions;
+/// use bellwether::{Handlers, JobKind, handler};
+///
+/// struct Bill;
+///
+/// impl JobKind for Bill {
+///     const NAME: &'static str = "bill";
+///     type Payload = u32;
+///     type Result = ();
+///
+///     fn defaults() -> JobOptions {
+///         JobOptions::new().dead_letter(true)
+///     }
+/// }
+///
+/// let dead = handler::dead_letter::<Bill>(|_, letter| async move {
+///     println!("{} is dead: {}", letter.job, letter.error);
+///     Ok(())
+/// });
+/// # assert!(Handlers::new().add(dead).check().is_ok());
+/// ```
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn dead_letter<K: JobKind>(run: impl HandlerFn<DeadLetter<K>, ()>) -> KindHandler {
+    dead_letter_of(K::NAME, run)
+}
+
+/// Runs after the death of a job of a kind that is given by its name: see [`dead_letter`](dead_letter()).
+///
+/// # Cancellation
+/// As for [`handler()`].
+pub fn dead_letter_job<R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, DeadLetter) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    dead_letter_of(kind, run)
+}
+
+fn dead_letter_of<K: 'static, R, Fut>(
+    kind: &str,
+    run: impl Fn(JobContext, DeadLetter<K>) -> Fut + Send + Sync + 'static,
+) -> KindHandler
+where
+    R: Serialize,
+    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    KindHandler::new(&format!("{kind}.dead"), move |context| {
+        let run = Arc::clone(&run);
+        async move {
+            let letter = dead_letter::read(&context).await?;
+            encode(&run(context, letter).await?)
         }
         .boxed()
     })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::middleware::{Layer, Middleware};
-use super::{Finished, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, create};
+use super::{DeadLetter, Finished, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, create};
 use crate::client::{JobKind, JoinKind, Members, ParentKind};
 
 /// The handlers of a node, one per kind.
@@ -95,6 +95,12 @@ impl Handlers {
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
         self.add(create::finished_job(kind, run))
+    }
+
+    /// Adds a handler without options: short for `add(handler::dead_letter::<K>(run))`, see
+    /// [`dead_letter`](super::dead_letter()).
+    pub fn dead_letter<K: JobKind>(self, run: impl HandlerFn<DeadLetter<K>, ()>) -> Self {
+        self.add(create::dead_letter::<K>(run))
     }
 
     /// Puts middleware around all handlers of this set, including those that are added later. The first middleware is

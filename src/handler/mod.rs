@@ -44,6 +44,7 @@
 //! | payloads and results that are not JSON | [`handler::raw("sum", f)`](raw), [`handler::blocking_raw`](blocking_raw) |
 //! | the join of a group | [`handler::join::<K>(f)`](join), [`handler::join_job("sum", f)`](join_job) |
 //! | the end of a job with sub-jobs | [`handler::finished::<K>(f)`](finished), [`handler::finished_job("sum", f)`](finished_job) |
+//! | the death of a job | [`handler::dead_letter::<K>(f)`](dead_letter()), [`handler::dead_letter_job("sum", f)`](dead_letter_job) |
 //! | any of these with a shared state, such as a connection pool | [`handler::with_state(state)`](with_state) |
 //! | code around handlers, for logs, metrics or checks | [`middleware`], [`Handlers::layer`] |
 //!
@@ -58,6 +59,7 @@
 
 mod context;
 mod create;
+mod dead_letter;
 mod function;
 mod group_end;
 mod handlers;
@@ -73,9 +75,10 @@ pub use bellwether_host::worker::{HandlerError, HandlerResult, RegistryError};
 
 pub use context::JobContext;
 pub use create::{
-    blocking, blocking_job, blocking_raw, finished, finished_job, from_impl, handler, job, join, join_job,
-    raw,
+    blocking, blocking_job, blocking_raw, dead_letter, dead_letter_job, finished, finished_job, from_impl,
+    handler, job, join, join_job, raw,
 };
+pub use dead_letter::DeadLetter;
 pub use function::{Handler, HandlerFn, StateHandlerFn};
 pub use group_end::Finished;
 pub use handlers::Handlers;

@@ -5,7 +5,9 @@ use std::future::Future;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Finished, HandlerError, HandlerResult, JobContext, KindHandler, StateHandlerFn, create};
+use super::{
+    DeadLetter, Finished, HandlerError, HandlerResult, JobContext, KindHandler, StateHandlerFn, create,
+};
 use crate::client::{JobKind, JoinKind, Members, ParentKind};
 
 /// Creates handlers whose first argument is a state, for example a connection pool. Each attempt gets a clone of it, so
@@ -92,6 +94,12 @@ impl<S: Clone + Send + Sync + 'static> WithState<S> {
     ) -> KindHandler {
         let Self(state) = self.clone();
         create::finished::<K>(move |context, finished| run(state.clone(), context, finished))
+    }
+
+    /// Like [`dead_letter`](super::dead_letter()).
+    pub fn dead_letter<K: JobKind>(&self, run: impl StateHandlerFn<S, DeadLetter<K>, ()>) -> KindHandler {
+        let Self(state) = self.clone();
+        create::dead_letter::<K>(move |context, letter| run(state.clone(), context, letter))
     }
 
     /// Like [`join_job`](super::join_job).

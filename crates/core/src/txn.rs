@@ -44,7 +44,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex};
+use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket, Place};
 use crate::time::WallMillis;
@@ -224,10 +224,12 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
     Some(Op::create(path::turn(&record.turn()?, job), encode(&TurnIndex(index))))
 }
 
-/// The secondary parts of a job's end: its turn is deleted, and its place in its group becomes a mark.
+/// The secondary parts of a job's end: its turn is deleted, its place in its group becomes a mark, and its dead-letter
+/// job is created.
 fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
     let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
-    turn.into_iter().chain(leave_group(job, record)).collect()
+    let letter = dead_letter(job, record).map(|(letter, record)| submit(&letter, &record, 0));
+    turn.into_iter().chain(leave_group(job, record)).chain(letter.into_iter().flatten()).collect()
 }
 
 /// Moves a job from the queue to a worker's inbox. The record is not written, so its version stays the fencing token. A

@@ -26,6 +26,7 @@ fn job(kind: &str, number: usize) -> JobPlan {
         timeout_ms: None,
         lease_ms: None,
         renews: true,
+        dead_letter: kind == "killer",
     }
 }
 

@@ -52,6 +52,9 @@ pub struct JobOptions {
     /// Whether the worker renews the lease: [`JobOptions::renew_lease_automatically()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renew_lease: Option<bool>,
+    /// Whether its death creates another job: [`JobOptions::dead_letter()`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter: Option<bool>,
     /// The priority: [`JobOptions::priority()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
@@ -86,7 +89,7 @@ impl JobOptions {
 
     /// Returns the options of a stored job: those that it was submitted with, and the defaults of the others.
     pub(crate) fn effective(policy: &Policy, placement: &Placement, priority: Priority) -> Self {
-        let Policy { max_attempts, max_losses, backoff, timeout, lease, auto_renew } = *policy;
+        let Policy { max_attempts, max_losses, backoff, timeout, lease, auto_renew, dead_letter } = *policy;
         let Placement { tags, affinity, lane } = placement;
         Self {
             max_attempts: Some(max_attempts),
@@ -95,6 +98,7 @@ impl JobOptions {
             timeout,
             lease,
             renew_lease: auto_renew,
+            dead_letter: Some(dead_letter),
             priority: Some(priority.get()),
             tags: tags.iter().map(ToString::to_string).collect(),
             affinity: affinity.as_ref().map(ToString::to_string),
@@ -136,6 +140,12 @@ impl JobOptions {
         Self { renew_lease: Some(renew), ..self }
     }
 
+    /// Sets whether the transaction that ends the job as dead, whoever ends it, creates a job of kind `KIND.dead`. See
+    /// [`handler::dead_letter`](crate::handler::dead_letter). Default: no.
+    pub fn dead_letter(self, dead_letter: bool) -> Self {
+        Self { dead_letter: Some(dead_letter), ..self }
+    }
+
     /// Sets the priority: 0 to 9, 9 goes first. Default 5. See [`Job::priority`](super::Job::priority).
     pub fn priority(self, priority: u8) -> Self {
         Self { priority: Some(priority), ..self }
@@ -166,6 +176,7 @@ impl JobOptions {
             timeout: self.timeout.or(defaults.timeout),
             lease: self.lease.or(defaults.lease),
             renew_lease: self.renew_lease.or(defaults.renew_lease),
+            dead_letter: self.dead_letter.or(defaults.dead_letter),
             priority: self.priority.or(defaults.priority),
             tags: [defaults.tags, self.tags].concat(),
             affinity: self.affinity.or(defaults.affinity),
@@ -202,6 +213,7 @@ impl JobOptions {
             timeout: self.timeout,
             lease: self.lease,
             auto_renew: self.renew_lease,
+            dead_letter: self.dead_letter.unwrap_or(default.dead_letter),
         };
         policy.check()?;
         Ok(Checked { policy, placement, priority })

@@ -86,6 +86,7 @@ fn all() -> JobOptions {
         .timeout(60 * SECOND)
         .lease(30 * SECOND)
         .renew_lease_automatically(true)
+        .dead_letter(true)
         .priority(8)
         .tag("gpu")
         .affinity("scene-1")
@@ -106,6 +107,7 @@ fn a_job_has_the_options_of_its_kind() {
         timeout: Some(60 * SECOND),
         lease: Some(30 * SECOND),
         auto_renew: Some(true),
+        dead_letter: true,
     };
     assert_eq!((record.policy, record.priority), (policy, Priority::new(8).unwrap()));
     let placement = record.placement;
@@ -142,6 +144,7 @@ fn options_are_serialized_by_their_names_with_durations_as_text() {
         "timeout": "1m",
         "lease": "30s",
         "renew_lease": true,
+        "dead_letter": true,
         "priority": 8,
         "tags": ["gpu"],
         "affinity": "scene-1",
@@ -173,9 +176,18 @@ fn effective_options_are_those_of_the_record_and_the_same_job_has_them_again() {
         "max_attempts": 5,
         "max_losses": 3,
         "backoff": { "initial": "1s", "max": "5m" },
+        "dead_letter": false,
         "priority": 5,
     });
     assert_eq!(serde_json::to_value(JobOptions::defaults()).unwrap(), defaults);
+}
+
+#[test]
+fn a_kind_that_is_too_long_for_a_dead_letter_job_is_refused() {
+    let job = |bytes: usize| Job::new("k".repeat(bytes), &()).unwrap().dead_letter(true);
+    assert_eq!(job(89).check(), Ok(()));
+    assert!(job(90).check().unwrap_err().to_string().contains("at most 128"));
+    assert_eq!(job(90).dead_letter(false).check(), Ok(()));
 }
 
 #[test]

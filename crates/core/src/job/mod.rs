@@ -15,6 +15,7 @@
 //! fencing token of the attempt from the moment that the previous attempt was closed.
 
 mod attempt;
+mod dead_letter;
 mod entry;
 pub mod identity;
 mod isolation;
@@ -27,6 +28,7 @@ mod progress;
 mod record;
 
 pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
+pub use dead_letter::{dead_letter, dead_letter_kind, is_dead_letter};
 pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
 pub use isolation::Isolation;
 pub use membership::{Membership, Role};

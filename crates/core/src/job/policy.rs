@@ -23,6 +23,8 @@ pub struct Policy {
     pub lease: Option<Duration>,
     /// Whether the worker renews the lease automatically; `None` uses the setting of the kind.
     pub auto_renew: Option<bool>,
+    /// Whether its death creates a job of kind `KIND.dead`: see [`dead_letter`](super::dead_letter()).
+    pub dead_letter: bool,
 }
 
 impl Default for Policy {
@@ -34,6 +36,7 @@ impl Default for Policy {
             timeout: None,
             lease: None,
             auto_renew: None,
+            dead_letter: false,
         }
     }
 }

@@ -18,7 +18,7 @@
 
 use super::{Op, fence};
 use crate::group::{End, GroupRecord, Mark, Stage};
-use crate::job::{Assignment, JobRecord, Membership, Role};
+use crate::job::{Assignment, JobRecord, Membership, Role, is_dead_letter};
 use crate::name::{GroupId, JobId, WorkerId};
 use crate::outcome::Reason;
 use crate::path::{self, GroupPlace, Place};
@@ -171,11 +171,14 @@ pub fn remove_group(id: &GroupId, version: i32, marks: &[(Mark, End)], records: 
 }
 
 /// The part of a job's end that caused its transaction to be rejected, because an operator changed the namespace: a
-/// deleted turn or place, an existing mark, or a deleted group. The caller ends the job [`without_part`].
+/// deleted turn or place, an existing mark, a deleted group, or an existing dead-letter job. The caller ends the job
+/// [`without_part`].
 #[must_use]
 pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
     let gone = match reason {
-        Reason::NoNode | Reason::NodeExists => ops.get(at).filter(|op| op.is_part_of_end()),
+        Reason::NoNode | Reason::NodeExists => {
+            ops.get(at).filter(|op| op.is_part_of_end()).or_else(|| letter(ops, ops.get(at)?))
+        }
         Reason::BadVersion
         | Reason::NotEmpty
         | Reason::NoAuth
@@ -187,10 +190,30 @@ pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
     gone.map(|op| op.path().to_owned())
 }
 
+/// The creation of a dead-letter job's record, if the operation creates a znode of that job.
+fn letter<'a>(ops: &'a [Op], op: &Op) -> Option<&'a Op> {
+    let created = |op: &&Op| matches!(op, Op::Create { .. }) && letter_of(op.path()).is_some();
+    ops.iter().filter(created).find(|record| {
+        record.path() == op.path()
+            || letter_of(record.path()).is_some_and(|letter| path::queue_entry(&letter) == op.path())
+    })
+}
+
+/// The dead-letter job with this record.
+fn letter_of(record: &str) -> Option<JobId> {
+    let name = record.strip_prefix(path::JOBS)?.rsplit('/').next()?;
+    JobId::new(name).ok().filter(is_dead_letter)
+}
+
 /// Removes a [`gone_part`] of a job's end from its transaction. The other parts stay. If the group of a job's
 /// sub-jobs was deleted, the job frees its own place instead. All callers that end jobs use this function. `record`
 /// is the record as the transaction writes it.
 pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
+    if ops.iter().any(|op| op.path() == gone && letter(ops, op).is_some()) {
+        let entry = letter_of(gone).map(|letter| path::queue_entry(&letter));
+        ops.retain(|op| op.path() != gone && Some(op.path()) != entry.as_deref());
+        return;
+    }
     let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };
     let part = ops.remove(at);
     let parent = matches!(path::parse(part.path()), Place::Group(GroupPlace::Mark(_, Mark::Parent, _)));

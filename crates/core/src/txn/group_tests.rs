@@ -4,8 +4,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, GroupRecord, Mark, Parent, Stage};
-use crate::job::{Membership, Payload, Role};
+use crate::job::{JobState, Membership, Payload, Policy, Role, Verdict, dead_letter};
 use crate::name::{GroupId, Kind};
+use crate::outcome::Reason;
 
 const NOW: WallMillis = WallMillis(9);
 
@@ -153,4 +154,36 @@ fn a_group_is_removed_at_the_version_that_was_read() {
             format!("delete {} at 5", path::group(&id())),
         ]
     );
+}
+
+/// A job that is dead, and asks for a dead-letter job.
+fn dead() -> JobRecord {
+    let state = JobState::Terminal { verdict: Verdict::Dead, at: NOW };
+    let policy = Policy { dead_letter: true, ..Policy::default() };
+    JobRecord { membership: None, policy, state, ..member() }
+}
+
+#[test]
+fn every_end_as_dead_creates_the_dead_letter_job() {
+    let (letter, _) = dead_letter(&job(), &dead()).unwrap();
+    let created = lines([("create", path::record(&letter)), ("create", path::queue_entry(&letter))]);
+    for ops in [
+        close(&job(), worker(), 4, None, &dead(), &Next::Terminal),
+        cancel(&job(), 4, &dead(), EntryLocation::Queued),
+    ] {
+        assert_eq!(shape(&ops)[2..], created);
+    }
+}
+
+/// The end of a job never fails because of its dead-letter job.
+#[test]
+fn a_dead_letter_job_that_exists_is_left_out() {
+    let whole = close(&job(), worker(), 4, None, &dead(), &Next::Terminal);
+    for at in [2, 3] {
+        let gone = gone_part(&whole, at, &Reason::NodeExists).unwrap();
+        let mut ops = whole.clone();
+        without_part(&dead(), &gone, &mut ops);
+        assert_eq!(ops, whole[..2]);
+    }
+    assert_eq!(gone_part(&whole, 0, &Reason::NoNode), None);
 }

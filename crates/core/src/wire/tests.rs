@@ -36,6 +36,7 @@ fn job() -> JobRecord {
             timeout: Some(Duration::from_secs(30)),
             lease: Some(Duration::from_secs(60)),
             auto_renew: Some(true),
+            dead_letter: true,
         },
         placement: Placement {
             tags: vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()],
@@ -237,7 +238,7 @@ fn forms() -> [(JobRecord, &'static str); 10] {
     let ends = |verdict| JobState::Terminal { verdict, at: WallMillis(7) };
     let open = |not_before| JobState::Open { not_before };
     let plain = JobRecord {
-        policy: Policy { timeout: None, lease: None, auto_renew: None, ..job().policy },
+        policy: Policy { timeout: None, lease: None, auto_renew: None, dead_letter: false, ..job().policy },
         placement: Placement::default(),
         expires_at: None,
         membership: None,

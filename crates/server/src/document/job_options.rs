@@ -39,7 +39,7 @@ pub(crate) enum Form {
 }
 
 /// All options, in the order of the help.
-pub(crate) const JOB_OPTIONS: [JobOption; 10] = [
+pub(crate) const JOB_OPTIONS: [JobOption; 11] = [
     JobOption {
         name: "max_attempts",
         flag: "max-attempts",
@@ -79,6 +79,12 @@ pub(crate) const JOB_OPTIONS: [JobOption; 10] = [
         form: Form::Truth,
         text: "Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else \
                false.",
+    },
+    JobOption {
+        name: "dead_letter",
+        flag: "dead-letter",
+        form: Form::Truth,
+        text: "Whether the death of the job creates a job of kind KIND.dead.",
     },
     JobOption {
         name: "priority",
@@ -187,6 +193,7 @@ pub(crate) fn example() -> Value {
         "timeout": "1h",
         "lease": "90s",
         "renew_lease": true,
+        "dead_letter": true,
         "priority": 7,
         "tags": ["gpu"],
         "affinity": "scene-1",

@@ -113,6 +113,9 @@ fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
     &of[rng.usize(..of.len())]
 }
 
+/// The kinds whose jobs often die, and for whose dead-letter jobs each worker has a handler.
+const DYING: [&str; 4] = ["flaky", "killer", "never", "poison"];
+
 fn job(rng: &mut Rng, number: usize) -> JobPlan {
     let kinds = [
         "sum", "sum", "sum", "flaky", "flaky", "slow", "stubborn", "poison", "hangs", "steady", "steady",
@@ -139,6 +142,7 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         timeout_ms: (rng.u8(..4) == 0).then(|| rng.u64(100..5_000)),
         lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
         renews: kind != "hangs" && rng.bool(),
+        dead_letter: DYING.contains(&kind),
     }
 }
 
@@ -153,7 +157,8 @@ fn group(rng: &mut Rng, number: usize, jobs: &mut Vec<JobPlan>) -> GroupPlan {
         let drawn = job(rng, 0);
         // A member that waits long keeps its group open.
         let delay_ms = drawn.delay_ms.map(|ms| ms / 4);
-        jobs.push(JobPlan { id: name, kind: kind.clone(), delay_ms, ..drawn });
+        let dead_letter = DYING.contains(&kind.as_str());
+        jobs.push(JobPlan { id: name, kind: kind.clone(), delay_ms, dead_letter, ..drawn });
     }
     GroupPlan {
         id,

@@ -158,6 +158,8 @@ pub struct JobPlan {
     pub lease_ms: Option<u64>,
     /// Whether the lease is renewed automatically.
     pub renews: bool,
+    /// Whether its death creates a dead-letter job.
+    pub dead_letter: bool,
 }
 
 /// A call of a client.
@@ -450,7 +452,8 @@ impl JobPlan {
             .max_attempts(self.max_attempts)
             .max_losses(self.max_losses)
             .backoff(initial, initial * 4)
-            .renew_lease_automatically(self.renews);
+            .renew_lease_automatically(self.renews)
+            .dead_letter(self.dead_letter);
         // The client rejects a delay with [`IfExists::Again`].
         let delay = self.delay_ms.filter(|_| if_exists != IfExists::Again);
         if let Some(delay) = delay {

@@ -55,6 +55,7 @@ pub(super) struct PolicyV1 {
     timeout_ms: Option<u64>,
     lease_ms: Option<u64>,
     auto_renew: Option<bool>,
+    dead_letter: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,6 +140,7 @@ impl From<&Policy> for PolicyV1 {
             timeout_ms: policy.timeout.map(as_millis),
             lease_ms: policy.lease.map(as_millis),
             auto_renew: policy.auto_renew,
+            dead_letter: policy.dead_letter,
         }
     }
 }
@@ -156,6 +158,7 @@ impl TryFrom<PolicyV1> for Policy {
             timeout: stored.timeout_ms.map(Duration::from_millis),
             lease: stored.lease_ms.map(Duration::from_millis),
             auto_renew: stored.auto_renew,
+            dead_letter: stored.dead_letter,
         };
         policy.check().map_err(value)?;
         Ok(policy)

@@ -11,6 +11,7 @@ mod bounded_calls;
 mod cancelled;
 mod clean_end;
 mod cut_off;
+mod dead_letters;
 mod drained_soon;
 mod draining;
 mod due_ticks;
@@ -93,6 +94,11 @@ pub const RULES: &[Rule] = &[
         new::<places::Places>,
     ),
     rule("S2", "a job ends once per generation", new::<one_end::OneEnd>),
+    rule(
+        "S2",
+        "a death creates the job's dead-letter job, and nothing else does",
+        new::<dead_letters::DeadLetters>,
+    ),
     rule("S3", "a leader's transaction checks the epoch of its session", new::<fenced::Fenced>),
     rule("S4", "epochs increase, and each belongs to the session that claimed it", new::<epochs::Epochs>),
     rule("S5", "two running nodes are never active at the same time", new::<one_leader::OneLeader>),

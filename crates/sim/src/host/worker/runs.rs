@@ -43,8 +43,8 @@ use super::{Address, sub_jobs};
 use crate::history::{Digest, EventKind, RunStep};
 use crate::host::context::{Context, Out, Route};
 
-/// The kinds that every simulated worker serves, in addition to the joins of groups of these and the handlers of
-/// finished sub-jobs.
+/// The kinds that every simulated worker serves, in addition to the joins of groups of these, their dead-letter jobs and
+/// the handlers of finished sub-jobs.
 const KINDS: [&str; 13] = [
     "flaky", "hangs", "killer", "later", "never", "nest1", "nest2", "nest3", "poison", "slow", "steady",
     "stubborn", "sum",
@@ -59,11 +59,12 @@ const JOINS: [&str; 8] = [
     "steady.join",
     "sum.join",
 ];
+const DEAD: [&str; 4] = ["flaky.dead", "killer.dead", "never.dead", "poison.dead"];
 const FINISHED: [&str; 3] = ["nest1.finished", "nest2.finished", "nest3.finished"];
 
 /// Returns all kinds that a worker offers.
 pub(crate) fn kinds() -> Vec<Kind> {
-    let mut kinds: Vec<_> = KINDS.into_iter().chain(JOINS).chain(FINISHED).collect();
+    let mut kinds: Vec<_> = KINDS.into_iter().chain(JOINS).chain(DEAD).chain(FINISHED).collect();
     kinds.sort_unstable();
     kinds.into_iter().map(|kind| Kind::new(kind).expect("letters")).collect()
 }
