@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Links(Vec<String>),
     /// A mutation survived, or could not be run.
     Mutate(Box<Trouble>),
+    /// A data directory was given for an ensemble.
+    DataDir,
     /// ZooKeeper ran in the foreground and ended.
     Ended(io::Result<Option<ExitStatus>>),
 }
@@ -46,6 +48,7 @@ impl Failure {
             | Self::Api(_)
             | Self::Links(_)
             | Self::Mutate(_)
+            | Self::DataDir
             | Self::Ended(_) => ExitCode::FAILURE,
         }
     }
@@ -68,6 +71,9 @@ impl fmt::Display for Failure {
             Self::Api(leaks) => write!(f, "the API of bellwether is not closed:\n  {}", leaks.join("\n  ")),
             Self::Links(links) => write!(f, "broken links:\n  {}", links.join("\n  ")),
             Self::Mutate(trouble) => write!(f, "{trouble}"),
+            Self::DataDir => f.write_str(
+                "--data-dir is for one member: each member of an ensemble has its own temporary directory",
+            ),
             Self::Ended(Ok(Some(status))) => write!(f, "zookeeper ended: {status}"),
             Self::Ended(Ok(None)) => write!(f, "zookeeper was killed"),
             Self::Ended(Err(error)) => write!(f, "waiting for zookeeper failed: {error}"),

@@ -5,6 +5,7 @@ mod book;
 mod cargo;
 mod compat;
 mod differential;
+mod ensemble;
 mod failure;
 mod fuzz_http;
 mod install;
@@ -81,12 +82,16 @@ enum Task {
     Dashboards,
     /// Remove each fence of the product in turn, and show which layers of tests detect it. Takes hours.
     Mutate(mutate::Mutate),
-    /// Run a temporary ZooKeeper in the foreground, until Ctrl-C.
+    /// Run a temporary ZooKeeper in the foreground, until Ctrl-C. With several members it is an ensemble, which shows the
+    /// state of each member, to see what happens when one dies.
     Zookeeper {
-        /// The port on 127.0.0.1.
+        /// The port on 127.0.0.1; further members have the ports after it.
         #[arg(long, default_value_t = 2181)]
         port: u16,
-        /// The data directory; without it the data is deleted when the server ends.
+        /// The number of members, 1 to 7.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=7))]
+        members: u8,
+        /// The data directory of a single member; without it the data is deleted when the server ends.
         #[arg(long)]
         data_dir: Option<PathBuf>,
     },
@@ -145,9 +150,12 @@ fn run(task: Task) -> Result<(), Failure> {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
         }
         Task::Mutate(mutate) => mutate::run(&mutate).map_err(|trouble| Failure::Mutate(Box::new(trouble))),
-        Task::Zookeeper { port, data_dir } => {
+        Task::Zookeeper { port, members, data_dir } => {
+            if members > 1 && data_dir.is_some() {
+                return Err(Failure::DataDir);
+            }
             install::zookeeper()?;
-            zookeeper::run(port, data_dir)
+            if members > 1 { ensemble::run(port, members.into()) } else { zookeeper::run(port, data_dir) }
         }
     }
 }

@@ -7,7 +7,7 @@ use bellwether_testkit::{Profile, Program, StartError, ZooKeeperServer};
 use crate::failure::Failure;
 
 /// ZooKeeper's default tick: sessions of 4 s and more, which suits interactive use.
-const TICK_MS: u32 = 2_000;
+pub(crate) const TICK_MS: u32 = 2_000;
 
 /// Runs until ZooKeeper ends. Ctrl-C ends this process, and its watchdog then ends ZooKeeper.
 pub(crate) fn run(port: u16, data_dir: Option<PathBuf>) -> Result<(), Failure> {
@@ -19,18 +19,22 @@ pub(crate) fn run(port: u16, data_dir: Option<PathBuf>) -> Result<(), Failure> {
     if let Some(data_dir) = data_dir {
         builder = builder.data_dir(data_dir);
     }
-    let mut server = builder.try_start().map_err(|error| match error {
-        StartError::Missing(missing) => Failure::Missing(missing),
-        error @ (StartError::Io(_) | StartError::Exited { .. } | StartError::NotReady { .. }) => {
-            Failure::Start(error)
-        }
-    })?;
+    let mut server = builder.try_start().map_err(not_started)?;
     eprintln!("xtask: ZooKeeper is ready; press Ctrl-C to end it. Connect string:");
     say(&server.connect_string());
     Err(Failure::Ended(server.wait()))
 }
 
+pub(crate) fn not_started(error: StartError) -> Failure {
+    match error {
+        StartError::Missing(missing) => Failure::Missing(missing),
+        error @ (StartError::Io(_) | StartError::Exited { .. } | StartError::NotReady { .. }) => {
+            Failure::Start(error)
+        }
+    }
+}
+
 #[expect(clippy::print_stdout, reason = "the connect string is this command's output")]
-fn say(connect_string: &str) {
+pub(crate) fn say(connect_string: &str) {
     println!("{connect_string}");
 }

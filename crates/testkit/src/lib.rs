@@ -32,8 +32,8 @@ pub use process::Process;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};
 pub use raw::{Credentials, RawClient};
 pub use server::{
-    Builder, Ensemble, Installation, Missing, Profile, Program, StartError, ZooKeeperServer, binary_or,
-    command, unused_address,
+    Builder, Ensemble, EnsembleBuilder, Installation, Missing, Profile, Program, StartError, ZooKeeperServer,
+    binary_or, command, unused_address,
 };
 pub use shared::{namespace, shared};
 

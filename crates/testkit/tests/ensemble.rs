@@ -10,7 +10,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn an_ensemble_serves_while_it_has_a_majority() {
-    let mut ensemble = Ensemble::start(3);
+    let mut ensemble = Ensemble::builder(3).start();
     let leader = ensemble.leader().expect("an ensemble that serves has a leader");
     RawClient::connect(ensemble.members()[0].address()).unwrap().create("/kept", b"").unwrap();
 
@@ -37,7 +37,7 @@ async fn an_ensemble_serves_while_it_has_a_majority() {
 #[tokio::test]
 async fn a_follower_that_is_cut_off_answers_stale_reads() {
     const SYNC_LIMIT: u32 = 150;
-    let ensemble = Ensemble::try_start(3, SYNC_LIMIT).unwrap();
+    let ensemble = Ensemble::builder(3).sync_limit(SYNC_LIMIT).start();
     let leader = ensemble.leader().expect("an ensemble that serves has a leader");
     let follower = (leader + 1) % 3;
     let mut reader = RawClient::connect(ensemble.members()[follower].address()).unwrap();

@@ -48,7 +48,7 @@ async fn trust_starts_when_the_answered_request_was_sent() {
 async fn trust_ends_before_the_session_of_a_follower_that_is_cut_off() {
     const SYNC_LIMIT: u32 = 100;
     const HEARTBEATS: u32 = 5;
-    let ensemble = Ensemble::try_start(3, SYNC_LIMIT).expect("an ensemble");
+    let ensemble = Ensemble::builder(3).sync_limit(SYNC_LIMIT).start();
     let leader = ensemble.leader().expect("an ensemble that serves has a leader");
     let follower = (leader + 1) % 3;
     let to = ensemble.members()[follower].connect_string().parse().expect("a connect string");

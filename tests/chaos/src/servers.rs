@@ -44,7 +44,7 @@ pub(crate) enum Servers {
 impl Servers {
     pub(crate) async fn start(kind: Kind, dir: &Path) -> Result<Self, Failure> {
         let mut servers = match kind {
-            Kind::Ensemble => Self::Ensemble(Ensemble::try_start(MEMBERS, SYNC_LIMIT)?),
+            Kind::Ensemble => Self::Ensemble(Ensemble::builder(MEMBERS).sync_limit(SYNC_LIMIT).try_start()?),
             Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
         };
         servers.launch(0)?;

@@ -8,7 +8,8 @@
 //! If another process takes one of them first, the whole start is repeated with other ports.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,13 +42,44 @@ struct MemberLink {
     link: Link,
 }
 
-impl Ensemble {
-    /// Starts an ensemble with the settings of [`Profile::Test`]; returns when all members accept requests.
+/// Settings for starting an [`Ensemble`]; the defaults are for tests.
+#[derive(Debug, Clone)]
+pub struct EnsembleBuilder {
+    members: usize,
+    sync_limit: u32,
+    tick_ms: u32,
+    profile: Profile,
+    first_port: Option<u16>,
+}
+
+impl EnsembleBuilder {
+    /// Sets ZooKeeper's `syncLimit`: the number of ticks of silence after which a follower gives up its leader. Until
+    /// then it answers reads, even if the leader has expired the sessions of its clients. Default: 5, which is one second.
+    pub fn sync_limit(self, sync_limit: u32) -> Self {
+        Self { sync_limit, ..self }
+    }
+
+    /// Sets ZooKeeper's tick. Default: 200 ms.
+    pub fn tick_ms(self, tick_ms: u32) -> Self {
+        Self { tick_ms, ..self }
+    }
+
+    /// Sets the tuning of the members. Default: [`Profile::Test`].
+    pub fn profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Sets the client port of the first member; the others have the ports after it. Default: any free ports.
+    pub fn first_port(self, port: u16) -> Self {
+        Self { first_port: Some(port), ..self }
+    }
+
+    /// Starts the ensemble; returns when all members accept requests.
     ///
     /// # Panics
     /// If ZooKeeper is not installed, or the members do not start.
-    pub fn start(members: usize) -> Self {
-        match Self::try_start(members, SHORT_SYNC_LIMIT) {
+    pub fn start(self) -> Ensemble {
+        match self.try_start() {
             Ok(ensemble) => ensemble,
             Err(StartError::Missing(missing)) => panic!("{missing}"),
             Err(error @ (StartError::Io(_) | StartError::Exited { .. } | StartError::NotReady { .. })) => {
@@ -56,24 +88,31 @@ impl Ensemble {
         }
     }
 
-    /// Starts an ensemble; returns when all members accept requests.
-    ///
-    /// `sync_limit` is ZooKeeper's `syncLimit`: the number of ticks of silence after which a follower gives up its
-    /// leader. Until then it answers reads, also if the leader has expired the sessions of its clients.
-    pub fn try_start(members: usize, sync_limit: u32) -> Result<Self, StartError> {
-        let mut tries = 1;
+    /// Starts the ensemble; returns when all members accept requests.
+    pub fn try_start(self) -> Result<Ensemble, StartError> {
+        let mut tries = if self.first_port.is_some() { PORT_TRIES } else { 1 };
         loop {
-            match Self::on_free_ports(members, sync_limit) {
+            match self.on_free_ports() {
                 Err(StartError::Exited { .. }) if tries < PORT_TRIES => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    fn on_free_ports(members: usize, sync_limit: u32) -> Result<Self, StartError> {
+    fn client_addresses(&self) -> Result<Vec<SocketAddr>, StartError> {
+        let Some(first) = self.first_port else { return free(self.members) };
+        let port = |member: usize| u16::try_from(member).ok().and_then(|member| first.checked_add(member));
+        let ports = (0..self.members).map(|member| port(member).ok_or(io::ErrorKind::AddrNotAvailable));
+        let address = |port: Result<u16, io::ErrorKind>| {
+            Ok((Ipv4Addr::LOCALHOST, port.map_err(io::Error::from)?).into())
+        };
+        ports.map(address).collect()
+    }
+
+    fn on_free_ports(&self) -> Result<Ensemble, StartError> {
         let program = Program::Apache.find()?;
-        let mut clients = free(3 * members)?;
-        let peers = clients.split_off(members);
+        let clients = self.client_addresses()?;
+        let peers = free(2 * self.members)?;
         let ports: Vec<_> = peers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
         let (mut started, mut links) = (Vec::new(), Vec::new());
         for (index, address) in clients.into_iter().enumerate() {
@@ -85,17 +124,16 @@ impl Ensemble {
                 *quorum_port = link.address();
                 links.push(MemberLink { from: index, to, link });
             }
-            let quorum = Some(Quorum { id: index + 1, ports: reached, sync_limit });
+            let quorum = Some(Quorum { id: index + 1, ports: reached, sync_limit: self.sync_limit });
             let program = program.clone();
-            let profile = Profile::Test;
             let home = Home {
                 program,
                 dir,
                 data,
                 address,
-                tick_ms: TICK_MS,
+                tick_ms: self.tick_ms,
                 memory: false,
-                profile,
+                profile: self.profile,
                 quorum,
                 settings: Vec::new(),
                 java_flags: Vec::new(),
@@ -110,7 +148,15 @@ impl Ensemble {
             .into_iter()
             .map(|(home, process)| ZooKeeperServer { home, state: State::Running(process) })
             .collect();
-        Ok(Self { members, links })
+        Ok(Ensemble { members, links })
+    }
+}
+
+impl Ensemble {
+    /// Returns a builder for an ensemble of this many members.
+    pub fn builder(members: usize) -> EnsembleBuilder {
+        let (tick_ms, profile) = (TICK_MS, Profile::Test);
+        EnsembleBuilder { members, sync_limit: SHORT_SYNC_LIMIT, tick_ms, profile, first_port: None }
     }
 
     /// Returns the members, in the order of their numbers.

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 pub use builder::{Builder, Profile};
-pub use ensemble::Ensemble;
+pub use ensemble::{Ensemble, EnsembleBuilder};
 pub use error::StartError;
 pub use installation::{Installation, Missing};
 pub use port::unused as unused_address;
