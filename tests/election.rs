@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bellwether::election::{
-    CommitError, Election, LeadershipState, Lifetime, Op, Policy, StartError, Strategy,
+    CommitError, Election, Inactive, LeadershipState, Lifetime, Op, Policy, StartError, Strategy,
 };
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
@@ -106,6 +106,41 @@ async fn closing_hands_over_within_a_second() {
     assert_eq!(b.watch().active().await, epoch + 1);
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     drop(keeps_nothing_alive);
+}
+
+/// The only thread of the leader's runtime is blocked, as by a handler that does not yield. The client library has its own
+/// thread, so the session lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
+    let to = namespace("hung");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let start = |name: &str| Election::builder(&to).node(name).start();
+    let a = runtime.spawn(start("a")).await.unwrap().unwrap();
+    let epoch = a.watch().active().await;
+    let b = start("b").await.unwrap();
+    let zk = bellwether_zk::connect(&to.parse().unwrap(), SOON).await.unwrap();
+    let version = async |path: &str| zk.get(path.to_owned()).await.unwrap().unwrap().version;
+    let seen = version("/leading").await;
+    eventually("two more beats", SOON, async || version("/leading").await >= seen + 2).await;
+
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let hung = Instant::now();
+    runtime.spawn(async move { blocked.recv() });
+    eventually("b leads", SOON, async || {
+        assert!(!(a.is_leader() && b.is_leader()), "both lead");
+        b.is_leader()
+    })
+    .await;
+    println!("replaced {:?} after the leader's runtime hung", hung.elapsed());
+    assert!(hung.elapsed() < Duration::from_secs(6), "{:?}", hung.elapsed());
+    assert!(b.watch().active().await > epoch);
+    assert!(!a.is_leader());
+    drop(release);
+    let standby = LeadershipState::Inactive(Inactive::Standby);
+    eventually("a waits behind b", SOON, async || a.leadership() == standby).await;
+    assert!(b.is_leader());
+    drop(a);
+    runtime.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]

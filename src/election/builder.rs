@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{Election, Inner, Policy, Strategy};
 use crate::session_timeout::{self, SessionTimeoutError};
 
-/// The default session timeout. A dead or frozen leader is replaced after it.
+/// The default session timeout.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The default of [`Builder::within`].

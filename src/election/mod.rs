@@ -24,15 +24,18 @@
 //! * Under every policy, ZooKeeper rejects a write that is fenced with an epoch once a later epoch was claimed. Use
 //!   [`Election::commit`], or begin your own multi with a check of [`Election::fence`]. A node that is the leader
 //!   when it decides may no longer be the leader when its write arrives; only the fence detects that.
-//! * A dead leader is replaced within the session timeout and about a second. A leader that steps down or closes is
-//!   replaced within a second.
+//! * A leader that is dead, frozen or hung is replaced about 3 s after its last beat, or when its session ends, whichever
+//!   is first. A leader that steps down or closes is replaced within a second.
 //!
 //! # When the connection is lost
 //!
 //! The leader becomes `Paused` as soon as its connection breaks. It keeps its state, but does not act (unless its
 //! policy is [`Policy::AtLeastOne`]). If the connection returns in time and nothing has changed, it becomes `Active`
-//! again with the same epoch. Otherwise it becomes `Inactive` before ZooKeeper can let another node become the
-//! leader.
+//! again with the same epoch. Otherwise it becomes `Inactive`. It never acts when another node can be the leader.
+//!
+//! It also becomes `Paused` when no beat was applied for 2.7 s: it writes one per second, and the next candidate replaces a
+//! leader that is silent for 3 s. So the runtime of the election must not be blocked for longer. The times are stored in the
+//! namespace.
 //!
 //! Epochs are the versions of one znode, `/epoch` in the namespace. They only grow, and each belongs to one session.
 

@@ -11,7 +11,7 @@ use bellwether_host::election::ActiveTerm;
 pub enum LeadershipState {
     /// Not the leader.
     Inactive(Inactive),
-    /// The leader, cut off from ZooKeeper; the term may still be valid.
+    /// The leader, cut off from ZooKeeper or without an applied beat for too long; the term may still be valid.
     Paused {
         /// The term, which continues if the session lives.
         term: Term,

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bellwether_actors::session::SessionEvent as ToConcern;
+use bellwether_actors::session::{Made, SessionEvent as ToConcern};
 use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust, will};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
@@ -74,9 +74,9 @@ pub(crate) fn send<C: Hosting>(to: &Ref<C>, msg: C::Msg) {
 /// A session event as a message to a concern.
 pub(crate) fn session<C: Concern>(event: SessionEvent, msg: impl FnOnce(ToConcern) -> C::Msg) -> Letter<C> {
     let event = match event {
-        SessionEvent::Connected { zk, .. } => {
-            let event = ToConcern::Connected { session: zk.session_id(), timeout: zk.session_timeout() };
-            return Letter::Session(zk, msg(event));
+        SessionEvent::Connected { zk, failover } => {
+            let made = Made { session: zk.session_id(), timeout: zk.session_timeout(), failover };
+            return Letter::Session(zk, msg(made.connected()));
         }
         SessionEvent::Disconnected { .. } => ToConcern::Disconnected,
         SessionEvent::Reconnected => ToConcern::Reconnected,

@@ -10,6 +10,7 @@ use bellwether_actors::session::{
     self as concern, Args, Failure, Made, Opaque, SessionEvent as Event, SessionMsg, State, Status, Tell,
 };
 use bellwether_core::chain::chain;
+use bellwether_core::failover::Failover;
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, open_namespace,
 };
@@ -45,6 +46,8 @@ pub enum SessionEvent {
     Connected {
         /// The session.
         zk: Zk,
+        /// The times of the namespace.
+        failover: Failover,
     },
     /// The connection is lost.
     Disconnected {
@@ -254,7 +257,7 @@ impl Links {
 /// Converts an event to the type of this host's subscribers.
 fn of(event: Event, zk: &Zk) -> SessionEvent {
     match event {
-        Event::Connected { .. } => SessionEvent::Connected { zk: zk.clone() },
+        Event::Connected { failover, .. } => SessionEvent::Connected { zk: zk.clone(), failover },
         Event::Disconnected => SessionEvent::Disconnected { trusted_until: zk.trusted_until() },
         Event::Reconnected => SessionEvent::Reconnected,
         Event::Expired => SessionEvent::Expired,
@@ -265,8 +268,8 @@ fn connect(config: &SessionConfig, me: &Ref<Supervisor>) -> Owned {
     let (config, me) = (config.clone(), me.clone());
     Owned::spawn(async move {
         let letter = match attempt(&config).await {
-            Ok(zk) => {
-                let made = Made { session: zk.session_id(), timeout: zk.session_timeout() };
+            Ok((zk, failover)) => {
+                let made = Made { session: zk.session_id(), timeout: zk.session_timeout(), failover };
                 Letter::Session(zk, SessionMsg::Made(Ok(made)))
             }
             Err(failure) => Letter::Mail(SessionMsg::Made(Err(failure)).into()),
@@ -275,10 +278,10 @@ fn connect(config: &SessionConfig, me: &Ref<Supervisor>) -> Owned {
     })
 }
 
-async fn attempt(config: &SessionConfig) -> Result<Zk, Failure<NamespaceError>> {
+async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover), Failure<NamespaceError>> {
     let zk = connect_as(&config.connect, &config.access, config.session_timeout).await.map_err(refused)?;
     match open_namespace(&zk, config.create_namespace).await {
-        Ok(()) => Ok(zk),
+        Ok(failover) => Ok((zk, failover)),
         Err(error) if error.may_pass() => Err(Failure::Transient(chain(&error))),
         Err(error) => Err(Failure::Refused(error)),
     }

@@ -22,14 +22,16 @@ use bellwether_core::machine::election::leadership::{
 use bellwether_core::name::NodeId;
 use bellwether_core::time::Millis;
 
-use crate::session::SessionEvent;
+use crate::session::{Made, SessionEvent};
 use crate::{Concern, Context, Trust};
 
-/// The watch and the timer of the election.
+/// The watches and the timer of the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// The campaign's watch.
     Candidate,
+    /// The next candidate's watch on the beats of the leader.
+    Beats,
     /// The next time that the machine waits for.
     Wake,
 }
@@ -38,7 +40,7 @@ pub enum Key {
 pub struct Election {
     node: NodeId,
     machine: Leadership,
-    session: Option<(i64, Duration)>,
+    session: Option<Made>,
     /// The current or last session; 0 before the first.
     last: i64,
     wake: Option<Millis>,
@@ -117,19 +119,20 @@ impl Concern for Election {
 
 impl Election {
     fn session(&mut self, cx: &mut Context<'_, Self>, event: SessionEvent) {
-        if let SessionEvent::Connected { session, timeout } = event {
-            (self.session, self.last) = (Some((session, timeout)), session);
+        if let SessionEvent::Connected { session, timeout, failover } = event {
+            (self.session, self.last) = (Some(Made { session, timeout, failover }), session);
         }
         // Events of a session before its `Connected` are ignored.
-        let Some((session, timeout)) = self.session else { return };
+        let Some(Made { session, timeout, failover }) = self.session else { return };
         match event {
             SessionEvent::Connected { .. } | SessionEvent::Reconnected => {
-                self.feed(cx, Event::Connected { session, timeout });
+                self.feed(cx, Event::Connected { session, timeout, failover });
             }
             SessionEvent::Disconnected => self.feed(cx, Event::Disconnected { session }),
             SessionEvent::Expired => {
                 self.session = None;
                 cx.unwatch(Key::Candidate);
+                cx.unwatch(Key::Beats);
                 self.feed(cx, Event::Expired { session });
             }
         }
@@ -137,8 +140,7 @@ impl Election {
 
     /// Passes the session's trust on, the only source of the term's trust.
     fn trust(&mut self, cx: &mut Context<'_, Self>) {
-        let trust =
-            cx.trust.filter(|trust| self.session.is_some_and(|(session, _)| session == trust.session));
+        let trust = cx.trust.filter(|trust| self.session.is_some_and(|made| made.session == trust.session));
         if let Some(Trust { session, until }) = trust {
             self.feed(cx, Event::Trust { session, until });
         }

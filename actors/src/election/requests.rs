@@ -1,12 +1,12 @@
 //! Translates the machine's requests into ZooKeeper requests, in the machine's order.
 
 use bellwether_core::machine::election::campaign::{self, Ticket};
-use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::machine::election::leadership::{Beat, Findings, Reply, Request, Sighting};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::port::{Node, ReadError, ReadResult};
-use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::txn::{self, Lifetime, Op, Seat};
 
 use super::{Election, ElectionMsg, Key};
 use crate::Context;
@@ -53,24 +53,30 @@ pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket
                 Some(campaigned(campaign::Reply::Deleted(outcome)))
             });
         }
-        Request::ReadEpoch => cx.task(move |zk| {
-            let (synced, read) = (zk.sync(path::EPOCH.to_owned()), zk.get(path::EPOCH.to_owned()));
-            async move {
-                let seen = synced.await.and(read.await).map(|node| node.as_ref().map(sighting));
-                reply(Reply::Epoch(outcome(seen)))
-            }
-        }),
-        Request::Claim(claim) => {
-            cx.commit(claim.ops(node, cx.wall), move |_, outcome| Some(reply(Reply::Claimed(outcome))))
-        }
-        Request::Verify { candidate } => cx.task(move |zk| {
-            let paths = vec![candidate, path::EPOCH.to_owned()];
+        Request::Read { candidate } => cx.task(move |zk| {
+            // The candidate last: see `Findings::owner`.
+            let paths = vec![path::EPOCH.to_owned(), path::LEADING.to_owned(), candidate];
             let (synced, read) = (zk.sync(path::EPOCH.to_owned()), zk.get_many(paths));
             async move {
                 let read = synced.await.and(read.await);
-                reply(Reply::Verified(outcome(read.and_then(findings))))
+                reply(Reply::Read(outcome(read.and_then(findings))))
             }
         }),
+        Request::Claim(claim) => {
+            if let Seat::Second { .. } | Seat::Replacement = claim.seat() {
+                tracing::warn!(%node, epoch = claim.epoch(), "the leader is silent: replacing it");
+            }
+            cx.commit(claim.ops(node, cx.wall), move |_, outcome| Some(reply(Reply::Claimed(outcome))))
+        }
+        Request::Beat { epoch, candidate } => {
+            cx.commit(txn::beat(epoch, candidate), move |_, outcome| Some(reply(Reply::Beaten(outcome))))
+        }
+        Request::WatchBeats => cx.glance(
+            Key::Beats,
+            path::LEADING.to_owned(),
+            move |exists| reply(Reply::Watched(outcome(exists.map(|_exists| ())))),
+            reply(Reply::Changed),
+        ),
     }
 }
 
@@ -92,12 +98,13 @@ fn children(read: ReadResult<Option<Vec<String>>>) -> Outcome<Vec<String>> {
 
 fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
     match nodes.as_slice() {
-        [candidate, epoch] => Ok(Findings {
+        [epoch, leading, candidate] => Ok(Findings {
             owner: candidate.as_ref().map(|node| node.owner),
             epoch: epoch.as_ref().map(sighting),
+            beat: leading.as_ref().map(|node| Beat { version: node.version, written: node.written }),
         }),
         other => {
-            let reason = format!("requested 2 znodes, got {}", other.len());
+            let reason = format!("requested 3 znodes, got {}", other.len());
             Err(ReadError::Refused(Reason::Other(reason)))
         }
     }

@@ -57,7 +57,7 @@ impl fmt::Display for Kind {
 }
 
 kinds!(Feed { Watching, Changes });
-kinds!(leadership::Reply { Campaign, Epoch, Claimed, Verified });
+kinds!(leadership::Reply { Campaign, Read, Claimed, Beaten, Watched, Changed });
 kinds!(recovery::Event { Lost, Survived, Listed, Read, Committed, Removed, Sweep });
 kinds!(group_joiner::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
 kinds!(assigner::Event {

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::chain::chain;
+use bellwether_core::failover::Failover;
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge, histogram};
@@ -57,6 +58,8 @@ pub enum SessionEvent {
         session: i64,
         /// The timeout that the server granted.
         timeout: Duration,
+        /// The times of the namespace.
+        failover: Failover,
     },
     /// The connection is lost; the session may still be alive.
     Disconnected,
@@ -83,6 +86,17 @@ pub struct Made {
     pub session: i64,
     /// The timeout that the server granted.
     pub timeout: Duration,
+    /// The times of the namespace.
+    pub failover: Failover,
+}
+
+impl Made {
+    /// The event that announces it.
+    #[must_use]
+    pub fn connected(self) -> SessionEvent {
+        let Self { session, timeout, failover } = self;
+        SessionEvent::Connected { session, timeout, failover }
+    }
 }
 
 /// Why an attempt to create a session failed.
@@ -239,27 +253,23 @@ impl<O: Opaque> Concern for Session<O> {
 impl<O: Opaque> Session<O> {
     /// The events that lead to the current state.
     fn greeting(&self) -> Vec<SessionEvent> {
-        let connected = |Live { made: Made { session, timeout }, .. }: &Live| SessionEvent::Connected {
-            session: *session,
-            timeout: *timeout,
-        };
         match &self.connection {
             Connection::Connecting { .. } => Vec::new(),
-            Connection::Up(live) => vec![connected(live)],
-            Connection::Down(live) => vec![connected(live), SessionEvent::Disconnected],
+            Connection::Up(live) => vec![live.made.connected()],
+            Connection::Down(live) => vec![live.made.connected(), SessionEvent::Disconnected],
         }
     }
 
     fn made(&mut self, cx: &mut Context<'_, Self>, made: Made) {
         self.generation += 1;
-        let (generation, Made { session, timeout }) = (self.generation, made);
+        let (generation, Made { session, timeout, .. }) = (self.generation, made);
         tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "connected to ZooKeeper");
         counter!(metric::SESSIONS_CREATED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
         cx.tell(Tell::Status(Status::Connected));
-        cx.tell(Tell::Event(SessionEvent::Connected { session, timeout }));
+        cx.tell(Tell::Event(made.connected()));
         self.heartbeat(cx);
     }
 

@@ -15,8 +15,11 @@ impl Opaque for Numbers {
 type Msg = SessionMsg<Numbers>;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MADE: Made = Made { session: 1, timeout: TIMEOUT };
-const CONNECTED: &str = "event Connected { session: 1, timeout: 10s }";
+const FAILOVER: Failover =
+    Failover { beat: Duration::from_secs(1), trust: Duration::from_secs(2), wait: Duration::from_secs(3) };
+const MADE: Made = Made { session: 1, timeout: TIMEOUT, failover: FAILOVER };
+const CONNECTED: &str =
+    "event Connected { session: 1, timeout: 10s, failover: Failover { beat: 1s, trust: 2s, wait: 3s } }";
 
 fn begin() -> Stage<Session<Numbers>> {
     let (stage, out) = Stage::start(Args { to: "zk".to_owned() });
@@ -137,7 +140,7 @@ fn a_late_subscriber_receives_the_current_state_first() {
             _ => panic!("no greeting"),
         }
     };
-    let connected = SessionEvent::Connected { session: 1, timeout: TIMEOUT };
+    let connected = MADE.connected();
     assert_eq!(greeted(None), []);
     assert_eq!(greeted(Some(Msg::Made(Ok(MADE)))), [connected]);
     let lost = Msg::State(1, State::Disconnected);

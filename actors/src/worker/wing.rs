@@ -382,10 +382,12 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use bellwether_core::failover::Failover;
     use bellwether_core::name::NodeId;
     use bellwether_core::wire;
 
     use super::*;
+    use crate::session::Made;
     use crate::stage::Stage;
     use crate::{Ask, Out};
 
@@ -416,15 +418,15 @@ mod tests {
         };
         let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
         let (mut stage, _) = Stage::start(args);
-        let timeout = Duration::from_secs(10);
-        for event in [
-            SessionEvent::Connected { session: 1, timeout },
-            SessionEvent::Expired,
-            SessionEvent::Connected { session: 1, timeout },
-        ] {
+        for event in [connected(), SessionEvent::Expired, connected()] {
             stage.handle(WorkerWingMsg::Session(event));
         }
         stage
+    }
+
+    fn connected() -> SessionEvent {
+        let timeout = Duration::from_secs(10);
+        Made { session: 1, timeout, failover: Failover::default() }.connected()
     }
 
     fn starts(out: &[Out<WorkerWing>]) -> bool {
@@ -451,9 +453,7 @@ mod tests {
         let mut ids = Vec::new();
         let expire = |stage: &mut Stage<WorkerWing>| {
             stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
-            let timeout = Duration::from_secs(10);
-            let connected = SessionEvent::Connected { session: 1, timeout };
-            former(&stage.handle(WorkerWingMsg::Session(connected))).expect("it registers")
+            former(&stage.handle(WorkerWingMsg::Session(connected()))).expect("it registers")
         };
         for n in 2..=MAX_FORMER_IDS + 3 {
             let former = expire(&mut stage);

@@ -18,6 +18,7 @@ pub mod budget;
 pub mod chain;
 pub mod contact;
 pub mod duration;
+pub mod failover;
 pub mod group;
 pub mod job;
 pub mod machine;

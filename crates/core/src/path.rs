@@ -22,6 +22,8 @@ pub const ELECTION: &str = "/election";
 pub const LEADER: &str = "/leader";
 /// The record of the leader. Its version is the epoch.
 pub const EPOCH: &str = "/epoch";
+/// Set by the leader at every beat. A new version shows that the leader lives.
+pub const LEADING: &str = "/leading";
 /// Parent of the live workers.
 pub const WORKERS: &str = "/workers";
 /// Parent of the buckets of job records.
@@ -38,6 +40,8 @@ pub const LANES: &str = "/lanes";
 pub const CONFIG: &str = "/config";
 /// How long records of terminal jobs are kept.
 pub const RETENTION: &str = "/config/retention";
+/// The times of a leader's beats.
+pub const FAILOVER: &str = "/config/failover";
 /// Parent of the paused kinds.
 pub const PAUSES: &str = "/pauses";
 /// Parent of the schedules. Its version grows with every removal, so that the version of a removed schedule cannot be

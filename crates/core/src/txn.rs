@@ -20,7 +20,8 @@
 //! | [`register`] | the worker id's uniqueness | read the ephemeral: owned by our session ⇒ ours |
 //! | [`register_parents`] | nothing: a second create is rejected | the next registration shows whether they exist |
 //! | [`retire`] | an empty inbox | absent ⇒ done |
-//! | [`claim`](Claim::ops) | the candidate, the epoch | read `/epoch`: has our token ⇒ ours; else decide again |
+//! | [`claim`](Claim::ops) | the candidate, the epoch, the version of `/leading` | read `/epoch`: has our token ⇒ ours; else decide again |
+//! | [`beat`] | epoch, the candidate | beat again: an unknown beat extends no trust |
 //! | [`add_schedule`] | the schedule's absence | read it: the same spec ⇒ done |
 //! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide again |
 //! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the cursor of the schedule |
@@ -59,7 +60,7 @@ mod schedule;
 mod subject;
 
 pub use batch::{Batch, Locus};
-pub use claim::{Claim, ClaimStep};
+pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat};
 pub use group::{
     advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
     rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,

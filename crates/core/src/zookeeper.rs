@@ -26,6 +26,8 @@ pub(crate) struct Znode {
     pub(crate) owner: i64,
     /// The transaction that created it.
     pub(crate) created: i64,
+    /// The transaction that last wrote its data.
+    pub(crate) written: i64,
 }
 
 pub(crate) struct ZooKeeper {
@@ -116,7 +118,8 @@ impl ZooKeeper {
             let ours = nodes.filter(|(path, ..)| path != "/" && !path.starts_with("/zookeeper"));
             let znode = |(path, row, data): (_, NodeRow, Data)| {
                 let data = data.unwrap_or_default().to_vec();
-                (path, Znode { data, version: row.version, owner: row.ephemeral_owner, created: row.czxid })
+                let NodeRow { version, ephemeral_owner: owner, czxid: created, mzxid: written, .. } = row;
+                (path, Znode { data, version, owner, created, written })
             };
             ours.map(znode).collect()
         })

@@ -49,7 +49,7 @@ pub(crate) async fn everywhere(zk: &Zk) -> Result<bool, ReadError> {
 }
 
 fn parts() -> impl Iterator<Item = &'static str> {
-    path::PARENTS.into_iter().chain([path::EPOCH, path::LAYOUT])
+    path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING, path::LAYOUT])
 }
 
 /// The access list of a znode; `None` if it may not be read or the znode does not exist.

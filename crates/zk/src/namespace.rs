@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
+use bellwether_core::failover::Failover;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
@@ -52,6 +53,17 @@ pub enum NamespaceError {
         chroot: String,
         /// The version that this build serves.
         known: u16,
+        /// Why it cannot be read.
+        #[source]
+        reason: WireError,
+    },
+    /// Its `/config/failover` cannot be read.
+    #[error(
+        "namespace {chroot} has an unreadable /config/failover: restore it, or delete it while no node runs"
+    )]
+    UnreadableFailover {
+        /// The path of the namespace.
+        chroot: String,
         /// Why it cannot be read.
         #[source]
         reason: WireError,
@@ -125,6 +137,7 @@ impl NamespaceError {
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Unreadable { .. }
+            | Self::UnreadableFailover { .. }
             | Self::Foreign { .. }
             | Self::Absent { .. } => false,
         }
@@ -137,17 +150,19 @@ impl NamespaceError {
 ///
 /// Every step may be repeated and may run concurrently with another node: existing znodes are not changed. With
 /// `create`, a namespace that this session can read but not write is refused, because a node in it could do nothing.
+/// Returns the times of the namespace's leaders.
 ///
 /// # Errors
 /// [`NamespaceError`]; [`NamespaceError::may_pass`] states whether a retry may help.
-pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
+pub async fn open_namespace(zk: &Zk, create: bool) -> Result<Failover, NamespaceError> {
     let made = check_layout(zk).await? || (made_meanwhile(zk).await? && check_layout(zk).await?);
     match (made, create) {
         (true, true) => {
             make_parts(zk).await?;
-            return check_writable(zk).await;
+            check_writable(zk).await?;
+            return failover(zk).await;
         }
-        (true, false) => return Ok(()),
+        (true, false) => return failover(zk).await,
         (false, _) => {}
     }
     if !create {
@@ -159,7 +174,18 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<(), NamespaceError>
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
     check_layout(zk).await?;
-    check_writable(zk).await
+    check_writable(zk).await?;
+    failover(zk).await
+}
+
+/// The times of the namespace's leaders. They are absent only if an operator deleted them: then the next node creates
+/// them again, with the defaults.
+async fn failover(zk: &Zk) -> Result<Failover, NamespaceError> {
+    match zk.get(path::FAILOVER.to_owned()).await.map_err(|error| lost(zk, error))? {
+        Some(node) => wire::decode(&node.data)
+            .map_err(|reason| NamespaceError::UnreadableFailover { chroot: chroot(zk), reason }),
+        None => Ok(Failover::default()),
+    }
 }
 
 /// Refuses a namespace whose parents do not allow this session to create, delete and set. Skips the check if there
@@ -191,10 +217,13 @@ async fn check_writable(zk: &Zk) -> Result<(), NamespaceError> {
     }
 }
 
-/// Creates the missing parents, buckets and the epoch.
+/// Creates the missing parents, buckets, the leader's znodes and the times of the leaders.
 async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
-    let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned);
+    let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned);
     make_all(zk, missing(zk, "", top.collect()).await?).await?;
+    for absent in missing(zk, path::CONFIG, vec![path::FAILOVER.to_owned()]).await? {
+        make(zk, absent, wire::encode(&Failover::default())).await?;
+    }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
     make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
     make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await?;
@@ -234,7 +263,10 @@ async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
 async fn made_meanwhile(zk: &Zk) -> Result<bool, NamespaceError> {
     let children = zk.children("/".to_owned()).await.map_err(|error| lost(zk, error))?.unwrap_or_default();
     let ours = |name: &str| {
-        path::PARENTS.iter().chain([&path::EPOCH, &path::LEADER]).any(|path| &path[1..] == name)
+        path::PARENTS
+            .iter()
+            .chain([&path::EPOCH, &path::LEADER, &path::LEADING])
+            .any(|path| &path[1..] == name)
             || (name == "zookeeper" && zk.client().path() == "/")
     };
     // Another node created the layout after this node looked for it.

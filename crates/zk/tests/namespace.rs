@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::failover::Failover;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
@@ -27,10 +28,10 @@ async fn concurrent_nodes_create_a_namespace_once() {
     let to = namespace("made-once") + "/deeper/still";
     let (one, two) = (session(&to).await, session(&to).await);
     let (first, second) = tokio::join!(open_namespace(&one, true), open_namespace(&two, true));
-    assert_eq!((first, second), (Ok(()), Ok(())));
+    assert_eq!((first, second), (Ok(Failover::default()), Ok(Failover::default())));
     let buckets = one.children(path::JOBS.into()).await.unwrap().unwrap();
     assert_eq!(buckets.len(), Bucket::all().count());
-    assert_eq!(open_namespace(&one, false).await, Ok(()));
+    assert_eq!(open_namespace(&one, false).await, Ok(Failover::default()));
 }
 
 /// Opening reads the layout first and then lists other znodes: the layout may be created in between.
@@ -43,14 +44,14 @@ async fn a_reader_never_sees_a_partial_namespace() {
             let zk = session(&to).await;
             loop {
                 match open_namespace(&zk, false).await {
-                    Ok(()) => break,
+                    Ok(_) => break,
                     Err(NamespaceError::Absent { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
         });
         let (made, _) = tokio::join!(open_namespace(&maker, true), join_all(readers));
-        assert_eq!(made, Ok(()));
+        assert_eq!(made, Ok(Failover::default()));
     }
 }
 

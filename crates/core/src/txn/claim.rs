@@ -1,14 +1,74 @@
-//! The claim of an epoch, which turns the first candidate into a leader.
+//! The claim of an epoch, which turns a candidate into a leader, and the beats that keep it the leader.
 
 use uuid::Uuid;
 
-use super::Op;
+use super::{ANY_VERSION, Lifetime, Op, fence};
 use crate::budget::MAX_TXN_OPS;
 use crate::name::NodeId;
 use crate::path;
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::EpochRecord;
+
+/// The place from which a candidate claims.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Seat {
+    /// The first candidate: no other precedes it.
+    First {
+        /// Its znode.
+        candidate: String,
+    },
+    /// The second candidate of the strategy `queue`. Its claim deletes the silent first one.
+    Second {
+        /// Its znode.
+        candidate: String,
+        /// The znode of the first candidate.
+        silent: String,
+    },
+    /// Any other candidate of the strategy `single`. Its claim replaces `/leader`, which a silent leader owns, by its own.
+    Replacement,
+}
+
+impl Seat {
+    /// The znode of the candidate, once the claim is applied.
+    #[must_use]
+    pub fn candidate(&self) -> &str {
+        match self {
+            Self::First { candidate } | Self::Second { candidate, .. } => candidate,
+            Self::Replacement => path::LEADER,
+        }
+    }
+
+    /// The place of the candidate after the claim.
+    #[must_use]
+    pub fn after(&self) -> Self {
+        Self::First { candidate: self.candidate().to_owned() }
+    }
+
+    /// The purposes of [`Seat::ops`].
+    fn steps(&self) -> &'static [ClaimStep] {
+        match self {
+            Self::First { .. } => &[ClaimStep::CheckCandidate],
+            Self::Second { .. } => &[ClaimStep::CheckCandidate, ClaimStep::ReplaceSilent],
+            Self::Replacement => &[ClaimStep::ReplaceSilent, ClaimStep::ReplaceSilent],
+        }
+    }
+
+    /// Checks the claimant's candidate, and deletes the silent one. The version of a candidate is 0, because its data is
+    /// never set.
+    fn ops(&self, node: &NodeId) -> Vec<Op> {
+        let check = |candidate: &str| Op::Check { path: candidate.to_owned(), version: 0 };
+        match self {
+            Self::First { candidate } => vec![check(candidate)],
+            Self::Second { candidate, silent } => vec![check(candidate), Op::delete(silent.clone())],
+            Self::Replacement => {
+                let (path, data) = (path::LEADER.to_owned(), node.as_str().as_bytes().to_vec());
+                let create = Op::Create { path, data, lifetime: Lifetime::Ephemeral };
+                vec![Op::delete(path::LEADER.to_owned()), create]
+            }
+        }
+    }
+}
 
 /// Raises `/epoch` to a version that no leader known to this process has ever had, if the candidate still exists.
 ///
@@ -17,13 +77,18 @@ use crate::worker::EpochRecord;
 /// needed after an operator deleted `/epoch`: its version would start at 0 again, and the token of a stale leader would
 /// become valid again. So the used versions are skipped, in steps that fit a multi.
 ///
+/// The claim also sets `/leading` at the version that was read. So it is rejected if the leader has beaten since then, and
+/// it is the first beat of its own term.
+///
 /// Epoch 0 is never claimed: a namespace may be created with `/epoch` or without it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
-    candidate: String,
+    seat: Seat,
     session: i64,
     token: Uuid,
     from: Option<i32>,
+    /// The version of `/leading` that was read; `None` if it was absent.
+    leading: Option<i32>,
     epoch: i32,
     target: i32,
 }
@@ -31,34 +96,37 @@ pub struct Claim {
 /// The purpose of an operation of [`Claim::ops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimStep {
-    /// Checks the candidate.
+    /// Checks the claimant's candidate.
     CheckCandidate,
+    /// Deletes the candidate of the silent leader, or replaces it.
+    ReplaceSilent,
     /// Creates `/epoch`, or raises its version.
     RaiseEpoch,
+    /// Creates or sets `/leading`.
+    Beat,
+}
+
+/// What a claimant has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// The version of `/epoch`, if it exists.
+    pub epoch: Option<i32>,
+    /// The version of `/leading`, if it exists.
+    pub leading: Option<i32>,
 }
 
 impl Claim {
-    /// Plans a claim. `found` is the version of `/epoch`, if it exists; `highest` is the highest epoch known to
-    /// have been claimed. `None` when all epochs are used, after 2³¹ claims.
+    /// Plans a claim. `highest` is the highest epoch known to have been claimed. `None` when all epochs are used, after
+    /// 2³¹ claims.
     #[must_use]
-    pub fn plan(
-        candidate: String,
-        session: i64,
-        token: Uuid,
-        found: Option<i32>,
-        highest: i32,
-    ) -> Option<Self> {
-        const MOST_SETS: i32 = (MAX_TXN_OPS - 2) as i32;
-        let base = found.unwrap_or(0);
+    pub fn plan(seat: Seat, session: i64, token: Uuid, found: Found, highest: i32) -> Option<Self> {
+        // Besides them: two for the seat, the creation of `/epoch`, and `/leading`.
+        const MOST_SETS: i32 = (MAX_TXN_OPS - 4) as i32;
+        let base = found.epoch.unwrap_or(0);
         let target = base.max(highest).checked_add(1)?;
-        Some(Self {
-            candidate,
-            session,
-            token,
-            from: found,
-            epoch: target.min(base.saturating_add(MOST_SETS)),
-            target,
-        })
+        let epoch = target.min(base.saturating_add(MOST_SETS));
+        let Found { epoch: from, leading } = found;
+        Some(Self { seat, session, token, from, leading, epoch, target })
     }
 
     /// The version of `/epoch` after the claim was applied.
@@ -73,10 +141,10 @@ impl Claim {
         self.epoch == self.target
     }
 
-    /// The candidate that must still exist.
+    /// The place from which it claims.
     #[must_use]
-    pub fn candidate(&self) -> &str {
-        &self.candidate
+    pub fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     /// The session that the candidate belongs to.
@@ -91,20 +159,28 @@ impl Claim {
         self.token
     }
 
-    /// The purpose of the operation at this position of [`Claim::ops`]. The first is the check; the others write
-    /// `/epoch`.
+    /// The purpose of the operation at this position of [`Claim::ops`].
     #[must_use]
-    pub fn step(at: usize) -> ClaimStep {
-        if at == 0 { ClaimStep::CheckCandidate } else { ClaimStep::RaiseEpoch }
+    pub fn step(&self, at: usize) -> ClaimStep {
+        let seat = self.seat.steps();
+        match at.checked_sub(seat.len()) {
+            None => seat[at],
+            Some(at) if at < self.raises() => ClaimStep::RaiseEpoch,
+            Some(_) => ClaimStep::Beat,
+        }
     }
 
-    /// The operations of the multi. The first is the check of the candidate: its version is 0, because its data is
-    /// never set.
+    fn raises(&self) -> usize {
+        let sets = self.epoch - self.from.unwrap_or(0);
+        usize::try_from(sets).expect("an epoch is only raised") + usize::from(self.from.is_none())
+    }
+
+    /// The operations of the multi.
     #[must_use]
     pub fn ops(&self, node: &NodeId, since: WallMillis) -> Vec<Op> {
         let data =
             encode(&EpochRecord { node: node.clone(), session: self.session, token: self.token, since });
-        let mut ops = vec![Op::Check { path: self.candidate.clone(), version: 0 }];
+        let mut ops = self.seat.ops(node);
         if self.from.is_none() {
             ops.push(Op::create(path::EPOCH.to_owned(), data.clone()));
         }
@@ -113,22 +189,68 @@ impl Claim {
             data: data.clone(),
             version,
         }));
+        ops.push(match self.leading {
+            None => Op::create(path::LEADING.to_owned(), Vec::new()),
+            Some(version) => Op::Set { path: path::LEADING.to_owned(), data: Vec::new(), version },
+        });
         ops
     }
+}
+
+/// The purpose of an operation of [`beat`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeatStep {
+    /// Checks the epoch.
+    CheckEpoch,
+    /// Checks the leader's candidate.
+    CheckCandidate,
+    /// Sets `/leading`.
+    Set,
+}
+
+impl BeatStep {
+    /// The purpose of the operation at this position.
+    #[must_use]
+    pub fn at(at: usize) -> Self {
+        match at {
+            0 => Self::CheckEpoch,
+            1 => Self::CheckCandidate,
+            _ => Self::Set,
+        }
+    }
+}
+
+/// Shows that the leader of this epoch lives. Sets any version of `/leading`: the epoch is the fence, and a beat that is
+/// applied twice or late only makes the candidates wait longer.
+#[must_use]
+pub fn beat(epoch: i32, candidate: String) -> Vec<Op> {
+    let set = Op::Set { path: path::LEADING.to_owned(), data: Vec::new(), version: ANY_VERSION };
+    vec![fence(epoch), Op::Check { path: candidate, version: 0 }, set]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn claim(found: Option<i32>, highest: i32) -> Claim {
-        Claim::plan("/election/c".into(), 7, Uuid::from_u128(1), found, highest).unwrap()
+    const FIRST: &str = "/election/c";
+
+    fn first() -> Seat {
+        Seat::First { candidate: FIRST.to_owned() }
+    }
+
+    fn claim_of(seat: Seat, epoch: Option<i32>, highest: i32) -> Claim {
+        Claim::plan(seat, 7, Uuid::from_u128(1), Found { epoch, leading: Some(9) }, highest).unwrap()
+    }
+
+    fn claim(epoch: Option<i32>, highest: i32) -> Claim {
+        claim_of(first(), epoch, highest)
     }
 
     fn shape(claim: &Claim) -> Vec<String> {
         let node = NodeId::new("a").unwrap();
         let kind = |op: &Op| match op {
             Op::Check { path, version } => format!("check {path} {version}"),
+            Op::Create { path, lifetime: Lifetime::Ephemeral, .. } => format!("create ephemeral {path}"),
             Op::Create { path, .. } => format!("create {path}"),
             Op::Set { path, version, .. } => format!("set {path} {version}"),
             Op::Delete { path, .. } => format!("delete {path}"),
@@ -136,36 +258,64 @@ mod tests {
         claim.ops(&node, WallMillis(0)).iter().map(kind).collect()
     }
 
+    fn steps(claim: &Claim) -> Vec<ClaimStep> {
+        (0..shape(claim).len()).map(|at| claim.step(at)).collect()
+    }
+
     #[test]
-    fn a_claim_checks_the_candidate_and_raises_the_epoch_by_one() {
-        assert_eq!(shape(&claim(Some(4), 2)), ["check /election/c 0", "set /epoch 4"]);
-        assert_eq!(claim(Some(4), 2).epoch(), 5);
+    fn a_claim_checks_the_candidate_raises_the_epoch_by_one_and_beats() {
+        let claim = claim(Some(4), 2);
+        assert_eq!(shape(&claim), ["check /election/c 0", "set /epoch 4", "set /leading 9"]);
+        assert_eq!(steps(&claim), [ClaimStep::CheckCandidate, ClaimStep::RaiseEpoch, ClaimStep::Beat]);
+        assert_eq!(claim.epoch(), 5);
+    }
+
+    #[test]
+    fn a_claim_of_the_second_candidate_deletes_the_first() {
+        let seat = Seat::Second { candidate: FIRST.to_owned(), silent: "/election/b".to_owned() };
+        let claim = claim_of(seat, Some(4), 2);
+        let expected = ["check /election/c 0", "delete /election/b", "set /epoch 4", "set /leading 9"];
+        assert_eq!(shape(&claim), expected);
+        assert_eq!(steps(&claim)[..2], [ClaimStep::CheckCandidate, ClaimStep::ReplaceSilent]);
+        assert_eq!(claim.seat().after(), first());
+    }
+
+    #[test]
+    fn a_claim_of_the_strategy_single_replaces_the_leaders_znode() {
+        let claim = claim_of(Seat::Replacement, Some(4), 2);
+        let expected = ["delete /leader", "create ephemeral /leader", "set /epoch 4", "set /leading 9"];
+        assert_eq!(shape(&claim), expected);
+        assert_eq!(claim.seat().after(), Seat::First { candidate: "/leader".to_owned() });
     }
 
     #[test]
     fn the_first_claim_of_a_namespace_makes_epoch_one() {
-        let shape = shape(&claim(None, 0));
-        assert_eq!(shape, ["check /election/c 0", "create /epoch", "set /epoch 0"]);
-        assert_eq!(claim(None, 0).epoch(), 1);
+        let absent = Found { epoch: None, leading: None };
+        let claim = Claim::plan(first(), 7, Uuid::from_u128(1), absent, 0).unwrap();
+        let expected = ["check /election/c 0", "create /epoch", "set /epoch 0", "create /leading"];
+        assert_eq!(shape(&claim), expected);
+        assert_eq!(steps(&claim)[1..], [ClaimStep::RaiseEpoch, ClaimStep::RaiseEpoch, ClaimStep::Beat]);
+        assert_eq!(claim.epoch(), 1);
     }
 
     #[test]
     fn used_epochs_are_skipped_after_the_znode_was_deleted() {
         assert_eq!(claim(None, 3).epoch(), 4);
-        assert_eq!(shape(&claim(None, 3)).len(), 2 + 4);
+        assert_eq!(shape(&claim(None, 3)).len(), 3 + 4);
     }
 
     #[test]
     fn many_skipped_epochs_take_several_multis() {
-        let step = claim(None, 1_000_000);
+        let seat = Seat::Second { candidate: FIRST.to_owned(), silent: "/election/b".to_owned() };
+        let step = claim_of(seat, None, 1_000_000);
         assert_eq!(shape(&step).len(), MAX_TXN_OPS);
-        assert_eq!((step.epoch(), step.is_complete()), (498, false));
-        assert_eq!(claim(Some(step.epoch()), 1_000_000).epoch(), 996);
+        assert_eq!((step.epoch(), step.is_complete()), (496, false));
+        assert_eq!(claim(Some(step.epoch()), 1_000_000).epoch(), 992);
     }
 
     #[test]
     fn used_up_epochs_are_not_wrapped() {
-        let token = Uuid::from_u128(1);
-        assert_eq!(Claim::plan("/c".into(), 7, token, Some(i32::MAX), 0), None);
+        let (token, found) = (Uuid::from_u128(1), Found { epoch: Some(i32::MAX), leading: None });
+        assert_eq!(Claim::plan(first(), 7, token, found, 0), None);
     }
 }

@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::budget::MAX_RECORD_BYTES;
+use crate::failover::Failover;
 use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::name::NameError;
@@ -33,8 +34,9 @@ const HEADER: usize = 6;
 pub const SCHEMA: u16 = 1;
 
 /// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
-/// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only.
-pub const LAYOUT_VERSION: u16 = 5;
+/// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only, 5 had no
+/// beats.
+pub const LAYOUT_VERSION: u16 = 6;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -145,6 +147,10 @@ impl Stored for GroupRecord {
 impl Stored for PauseRecord {
     const KIND: u8 = 11;
     type Body = v1::PauseRecordV1;
+}
+impl Stored for Failover {
+    const KIND: u8 = 12;
+    type Body = v1::FailoverV1;
 }
 
 /// The layout of a namespace, in `/layout`.

@@ -308,6 +308,7 @@ fn version_1_has_the_golden_bytes() {
         ("schedule", hex(&encode(&schedule())), include_str!("golden/schedule.v1.hex")),
         ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
         ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
+        ("failover", hex(&encode(&Failover::default())), include_str!("golden/failover.v1.hex")),
         ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -351,6 +352,7 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
     assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
+    assert_eq!(decode::<Failover>(&encode(&Failover::default())), Ok(Failover::default()));
     assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
     assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
     assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));

@@ -14,6 +14,7 @@ mod corruption;
 mod drain;
 mod election;
 mod expiry;
+mod failover;
 mod lanes;
 mod leader_steps;
 mod leases;

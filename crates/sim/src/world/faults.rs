@@ -58,6 +58,11 @@ impl World {
         self.standing.insert(node.clone(), (*state, *epoch)) == Some((*state, *epoch))
     }
 
+    fn stall(&mut self, at: usize, part: Part, ms: u64) {
+        self.put_peer(self.now_us, at, Incoming::Msg(Msg::PartStalls(part)));
+        self.put_peer(self.now_us + ms * 1_000, at, Incoming::Msg(Msg::PartGoesOn(part)));
+    }
+
     pub(super) fn fault(&mut self, number: usize) {
         let fault = self.plan.faults[number].clone();
         let target = match &fault.kind {
@@ -72,7 +77,8 @@ impl World {
             | FaultKind::Drain { target, .. }
             | FaultKind::ChildDies { target }
             | FaultKind::PartDies { target, .. }
-            | FaultKind::PartStalls { target, .. } => self.target(*target),
+            | FaultKind::PartStalls { target, .. }
+            | FaultKind::Hang { target, .. } => self.target(*target),
             FaultKind::MemberDies => self.leader.or(Some(0)),
             FaultKind::ServerRestart { .. }
             | FaultKind::ServerCutOff { .. }
@@ -129,10 +135,8 @@ impl World {
             FaultKind::PartDies { part, .. } => {
                 self.put_peer(now_us, at, Incoming::Msg(Msg::PartDies(part)));
             }
-            FaultKind::PartStalls { part, ms, .. } => {
-                self.put_peer(now_us, at, Incoming::Msg(Msg::PartStalls(part)));
-                self.put_peer(now_us + ms * 1_000, at, Incoming::Msg(Msg::PartGoesOn(part)));
-            }
+            FaultKind::PartStalls { part, ms, .. } => self.stall(at, part, ms),
+            FaultKind::Hang { ms, .. } => Part::ALL.into_iter().for_each(|part| self.stall(at, part, ms)),
             FaultKind::ServerRestart { down_ms } => match &mut self.servers {
                 Servers::One(server) => {
                     server.kill();

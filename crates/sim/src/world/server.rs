@@ -79,7 +79,7 @@ impl Server {
             lifetime: bellwether_core::txn::Lifetime::Persistent,
         };
         let empty = |path: String| make(path, Vec::new());
-        let top = path::PARENTS.into_iter().chain([path::EPOCH]).map(str::to_owned).map(empty);
+        let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned).map(empty);
         let buckets = Bucket::all().flat_map(|bucket| {
             [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()]
         });

@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use bellwether_actors::session::{Failure, Made, SessionMsg};
+use bellwether_core::failover::Failover;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::supervisor::Followed;
@@ -190,7 +191,10 @@ impl World {
         peer.library.view.connected = true;
         let (session, timeout) =
             (peer.library.view.session, Duration::from_micros(peer.library.view.timeout_us));
-        self.report_session(at, |life| session::made(life, Zk(generation), Made { session, timeout }));
+        let failover = Failover::default();
+        self.report_session(at, |life| {
+            session::made(life, Zk(generation), Made { session, timeout, failover })
+        });
     }
 
     pub(super) fn heartbeat(&mut self, at: usize, zk: Zk, then: Then<Msg>) {

@@ -1,6 +1,7 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. Each new version gets a new folder.
 
 mod entry;
+mod failover;
 mod group;
 mod job;
 mod parts;
@@ -10,6 +11,7 @@ mod schedule;
 mod worker;
 
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
+pub(super) use failover::FailoverV1;
 pub(super) use group::GroupRecordV1;
 pub(super) use job::JobRecordV1;
 pub(super) use pause::PauseRecordV1;

@@ -12,7 +12,7 @@ use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket, Place};
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Claim, EntryLocation, Lifetime, Op};
+use bellwether_core::txn::{self, Claim, EntryLocation, Found, Lifetime, Op, Seat};
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
@@ -174,10 +174,11 @@ impl Attempts {
     }
 
     pub(super) fn claim(&self, state: &mut State, n: usize) {
-        let found = state.zk.get(path::EPOCH).map(|(_, version)| version);
+        let version = |path| state.zk.get(path).map(|(_, version)| version);
+        let found = Found { epoch: version(path::EPOCH), leading: version(path::LEADING) };
         let token = Uuid::from_u128(n as u128);
-        let claim =
-            Claim::plan(stage::candidate(n), NOBODY, token, found, 0).expect("the epoch can be increased");
+        let seat = Seat::First { candidate: stage::candidate(n) };
+        let claim = Claim::plan(seat, NOBODY, token, found, 0).expect("the epoch can be increased");
         let node = NodeId::new("n").expect("a valid name");
         let outcome = self.commit(state, Author::Client, NOBODY, &claim.ops(&node, WallMillis(0)));
         assert_eq!(outcome, Outcome::Applied(()), "no other claim is in flight");

@@ -43,7 +43,13 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
     let job = job();
     let bucket = Bucket::of(&job);
     let parents = path::PARENTS.map(str::to_owned).into_iter();
-    let own = [path::EPOCH.to_owned(), bucket.jobs(), bucket.queue(), path::delayed_minute(MINUTE)];
+    let own = [
+        path::EPOCH.to_owned(),
+        path::LEADING.to_owned(),
+        bucket.jobs(),
+        bucket.queue(),
+        path::delayed_minute(MINUTE),
+    ];
     let mut zk = ZooKeeper::with(parents.chain(own));
     let mut commit = |session, ops: Vec<Op>| {
         assert_eq!(zk.commit(session, &ops), Outcome::Applied(()), "{ops:?}");

@@ -10,12 +10,16 @@
 //! | lost or late request | cut before it was served; may be applied until the reconnection, or later if it is fenced |
 //! | freeze, delay | time passes before the next item is moved |
 //! | expiry | possible, not forced (a ping may have arrived), after a session timeout without requests |
+//! | hung leader | its next step is not taken, and its session lives |
+//! | lost or late beat | as any request |
 //! | stale leader | a node with a term sends a fenced write, which is served at any time |
 //! | stepping down and campaigning again | a separate step |
 //! | manual delete | an operator deletes the first candidate's znode |
 //!
 //! Time passes in halves of the session timeout. Both a lease (nine tenths) and a timeout end at the second half, at
-//! the same time, which is the worst case for trust. Finer steps add no other order of the deadlines.
+//! the same time, which is the worst case for trust. Finer steps add no other order of the deadlines. In the explorations
+//! of silent leaders, the trust of a beat and the wait for one both end at the first half; in the others no beat is due. A
+//! leader that is hung takes no step, and its session is not made to expire.
 //!
 //! The bounds limit how often each adversity may happen ([`Bounds`]). All orders of the other steps are explored.
 
@@ -51,10 +55,51 @@ fn a_leader_and_its_successor_are_cut_off() {
 }
 
 #[test]
+fn a_silent_leader_is_replaced() {
+    let bounds = Bounds { passes: 2, writes: 1, ..Bounds::default() };
+    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats, Sight::StaleWrite];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    explore("election, a silent leader", 1_000, election);
+}
+
+#[test]
+fn a_silent_leader_is_cut_off() {
+    let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, ..Bounds::default() };
+    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    explore("election, silent and cut off", 1_000, election);
+}
+
+#[test]
+fn the_successor_of_a_silent_leader_is_cut_off() {
+    let bounds = Bounds { faulty: 2, cuts: 1, passes: 1, ..Bounds::default() };
+    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    explore("election, silent, two cut off", 1_000, election);
+}
+
+#[test]
+fn a_silent_leader_of_the_strategy_single_is_replaced() {
+    let bounds = Bounds { passes: 1, ..Bounds::default() };
+    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
+    let election = Election::new(Strategy::Single, Start::Led, bounds, sights).fast();
+    explore("election, single, silent", 1_000, election);
+}
+
+#[test]
+fn a_first_candidate_that_never_claims_is_replaced() {
+    let bounds = Bounds { passes: 2, ..Bounds::default() };
+    let sights = &[Sight::Active, Sight::Replaced, Sight::Vandalised];
+    let election = Election::new(Strategy::Queue, Start::Claiming, bounds, sights).fast();
+    explore("election, no claim", 1_000, election);
+}
+
+#[test]
 fn candidates_of_the_strategy_single_are_cut_off() {
     let bounds = Bounds { faulty: 1, passes: 2, writes: 1, ..Bounds::default() };
     let sights = &[Sight::Lapsed, Sight::Successor, Sight::StaleWrite];
-    explore("election, single", 1_000, Election::new(Strategy::Single, Start::Led, bounds, sights));
+    let election = Election::new(Strategy::Single, Start::Led, bounds, sights).of_two();
+    explore("election, single", 1_000, election);
 }
 
 #[test]

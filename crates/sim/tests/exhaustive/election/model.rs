@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::{self, Strategy};
 use bellwether_core::machine::election::leadership::{Effect, Event, LeadershipState, Reply, Request, Why};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::Millis;
-use bellwether_core::txn::{self, Claim, ClaimStep};
+use bellwether_core::txn::{self, Claim, ClaimStep, Seat};
 use stateright::{Model, Property};
 
 use super::node::{News, Node, Sent, is_grave, outlives_connection};
@@ -20,6 +21,19 @@ use crate::zookeeper::ZooKeeper;
 const NODES: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PASS: Duration = Duration::from_secs(1);
+
+/// The trust of a beat and the wait for one end at the first half of the session timeout.
+pub(crate) const FAST: Failover = Failover {
+    beat: Duration::from_millis(450),
+    trust: Duration::from_millis(900),
+    wait: Duration::from_secs(1),
+};
+/// No beat is due before the end of the model.
+pub(crate) const SLOW: Failover = Failover {
+    beat: Duration::from_secs(1_000),
+    trust: Duration::from_secs(2_700),
+    wait: Duration::from_secs(3_000),
+};
 
 /// How often each adversity may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -51,6 +65,9 @@ pub(crate) enum Start {
 pub(crate) struct Election {
     strategy: Strategy,
     start: Start,
+    /// The nodes that take part.
+    nodes: usize,
+    failover: Failover,
     bounds: Bounds,
     sights: Sights<Sight>,
 }
@@ -110,18 +127,31 @@ sights! { Election {
     StaleWrite = "a stale leader's write is rejected",
     Committed = "a leader's write is applied",
     Successor = "another leads after a session ended",
+    Replaced = "a silent leader is replaced",
+    StaleBeat = "a replaced leader's beat is rejected",
+    Beats = "a replacement is rejected because the leader has beaten",
     Released = "a leader that stepped down is followed by another",
     Vandalised = "a candidate that an operator deleted cannot claim",
 }}
 
 impl Election {
     pub(crate) fn new(strategy: Strategy, start: Start, bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { strategy, start, bounds, sights: Sights::expecting(expected) }
+        Self { strategy, start, nodes: NODES, failover: SLOW, bounds, sights: Sights::expecting(expected) }
+    }
+
+    /// Without the last node.
+    pub(crate) fn of_two(self) -> Self {
+        Self { nodes: 2, ..self }
+    }
+
+    /// With beats that may lapse before a session does.
+    pub(crate) fn fast(self) -> Self {
+        Self { failover: FAST, ..self }
     }
 
     /// Runs all pending steps without faults.
     fn settle(&self, state: &mut State) {
-        for n in 0..NODES {
+        for n in 0..self.nodes {
             self.connect(state, n);
             while let Some(action) =
                 [Action::Hear(n), Action::Serve(n)].into_iter().find(|a| enabled(state, a))
@@ -205,7 +235,7 @@ impl Election {
         if over != 0 && over != session {
             self.handle(state, n, Event::Expired { session: over });
         }
-        self.handle(state, n, Event::Connected { session, timeout: TIMEOUT });
+        self.handle(state, n, Event::Connected { session, timeout: TIMEOUT, failover: self.failover });
     }
 
     /// Serves a request. Its reply stays in flight if it could have another effect later.
@@ -289,18 +319,28 @@ impl Election {
                 let (reply, changed) = rules::serve(&mut state.zk, session, &request);
                 match (&request, &reply) {
                     (Request::Claim(claim), Reply::Claimed(outcome)) => {
-                        let first =
-                            first.is_some_and(|(path, owner)| path == claim.candidate() && owner == session);
+                        let first = first.is_some_and(|(path, owner)| match claim.seat() {
+                            Seat::First { candidate } => path == *candidate && owner == session,
+                            Seat::Second { silent, .. } => path == *silent,
+                            Seat::Replacement => path == path::LEADER,
+                        });
                         match outcome {
-                            Outcome::Applied(()) => self.claimed(state, n, session, claim.epoch(), first),
-                            Outcome::Rejected(rejection)
-                                if Claim::step(rejection.at) == ClaimStep::RaiseEpoch =>
-                            {
-                                self.note(Sight::ClaimedBefore)
-                            }
-                            Outcome::Rejected(_) => self.note(Sight::Vandalised),
+                            Outcome::Applied(()) => self.claimed(state, n, session, claim, first),
+                            Outcome::Rejected(rejection) => self.note(match claim.step(rejection.at) {
+                                ClaimStep::RaiseEpoch | ClaimStep::ReplaceSilent => Sight::ClaimedBefore,
+                                ClaimStep::Beat => Sight::Beats,
+                                ClaimStep::CheckCandidate => Sight::Vandalised,
+                            }),
                             Outcome::Unknown => {}
                         }
+                    }
+                    (Request::Beat { .. }, Reply::Beaten(Outcome::Rejected(_))) => {
+                        self.note(Sight::StaleBeat);
+                    }
+                    (Request::WatchBeats, _) => {
+                        // Its reply has no effect.
+                        state.nodes[n].beats = Some(ticket);
+                        return None;
                     }
                     (Request::Campaign(campaign::Request::Watch { path }), _) => {
                         state.nodes[n].watch = Some((ticket, path.clone()));
@@ -313,7 +353,11 @@ impl Election {
         }
     }
 
-    fn claimed(&self, state: &mut State, n: usize, session: i64, epoch: i32, first: bool) {
+    fn claimed(&self, state: &mut State, n: usize, session: i64, claim: &Claim, first: bool) {
+        let epoch = claim.epoch();
+        if *claim.seat() != claim.seat().after() {
+            self.note(Sight::Replaced);
+        }
         let highest = state.claims.last_key_value().map_or(0, |(epoch, _)| *epoch);
         let stands_at = rules::sighting(&state.zk).map(|seen| seen.version);
         if epoch <= highest || stands_at != Some(epoch) {
@@ -350,6 +394,11 @@ fn fire(state: &mut State, changed: &[String]) {
             && let Some((ticket, _)) = node.watch.take()
         {
             node.mailbox.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
+        }
+        if changed.iter().any(|path| path == path::LEADING)
+            && let Some(ticket) = node.beats.take()
+        {
+            node.mailbox.push_back(Event::Reply(ticket, Reply::Changed));
         }
     }
 }
@@ -392,7 +441,7 @@ impl Model for Election {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let parents = [path::ELECTION, path::EPOCH].map(str::to_owned);
+        let parents = [path::ELECTION, path::EPOCH, path::LEADING].map(str::to_owned);
         let mut state = State {
             now: Millis(0),
             zk: Part::new(ZooKeeper::with(parents)),
@@ -413,7 +462,7 @@ impl Model for Election {
         if state.broken.is_some() {
             return;
         }
-        for n in 0..NODES {
+        for n in 0..self.nodes {
             let cuts = [(false, News::First), (false, News::Last), (true, News::First), (true, News::Last)];
             let cuts = cuts.map(|(served, news)| Action::Cut { node: n, served, news });
             let others = [
@@ -455,7 +504,7 @@ impl Model for Election {
             ),
             Property::<Self>::always("L5: a term is never kept beyond its trust", |_, state| {
                 state.nodes.iter().all(|node| {
-                    let Some(until) = node.machine.trusted_until() else { return true };
+                    let Some(until) = node.machine.term_until() else { return true };
                     node.handled < until && node.machine.next_wake().is_some_and(|wake| wake <= until)
                 })
             }),

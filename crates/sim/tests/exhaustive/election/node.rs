@@ -32,6 +32,8 @@ pub(crate) struct Node {
     /// Events that the machine has not handled yet.
     pub(crate) mailbox: VecDeque<Event>,
     pub(crate) watch: Option<(Ticket, String)>,
+    /// The watch on `/leading`.
+    pub(crate) beats: Option<Ticket>,
     /// When the machine handled its last event.
     pub(crate) handled: Millis,
 }
@@ -51,6 +53,7 @@ impl Node {
             late: VecDeque::new(),
             mailbox: VecDeque::new(),
             watch: None,
+            beats: None,
             handled: Millis(0),
         }
     }
@@ -58,7 +61,7 @@ impl Node {
     /// The connection breaks. Returns the events for the machine: every request without a reply becomes unknown, and
     /// the machine may see that before or after the event of the break.
     pub(crate) fn cut(&mut self, news: News) -> Vec<Event> {
-        (self.up, self.watch) = (false, None);
+        (self.up, self.watch, self.beats) = (false, None, None);
         let unheard = std::mem::take(&mut self.mailbox);
         let sent = std::mem::take(&mut self.sent);
         let lost: Vec<_> =
@@ -103,14 +106,14 @@ pub(crate) enum News {
 /// Returns whether the reply has an effect even if it is late. A reply to any other request only causes the next
 /// request, so a delay of that one covers it.
 pub(crate) fn is_grave(request: &Request) -> bool {
-    matches!(request, Request::Claim(_) | Request::Verify { .. })
+    matches!(request, Request::Claim(_) | Request::Beat { .. })
 }
 
 /// Returns whether the request changes anything when it is served late.
 fn writes(sent: &Sent) -> bool {
     match sent {
-        Sent::Write(_) | Sent::Request(_, Request::Claim(_)) => true,
-        Sent::Request(_, Request::ReadEpoch | Request::Verify { .. }) => false,
+        Sent::Write(_) | Sent::Request(_, Request::Claim(_) | Request::Beat { .. }) => true,
+        Sent::Request(_, Request::Read { .. } | Request::WatchBeats) => false,
         Sent::Request(_, Request::Campaign(request)) => match request {
             campaign::Request::CreateParent { .. }
             | campaign::Request::CreateSequential { .. }
@@ -126,7 +129,7 @@ fn writes(sent: &Sent) -> bool {
 /// Returns whether the request may be served after a reconnection, and after the end of its session. ZooKeeper does
 /// neither, but the safety of fenced writes must not depend on it. The requests of the campaign do depend on it.
 pub(crate) fn outlives_connection(sent: &Sent) -> bool {
-    matches!(sent, Sent::Write(_) | Sent::Request(_, Request::Claim(_)))
+    matches!(sent, Sent::Write(_) | Sent::Request(_, Request::Claim(_) | Request::Beat { .. }))
 }
 
 /// Returns what remains of an event that was in flight when the connection broke.
@@ -134,9 +137,11 @@ fn unheard_of(event: Event) -> Option<Event> {
     match event {
         Event::Reply(ticket, reply) => {
             let reply = match reply {
-                Reply::Epoch(_) => Reply::Epoch(Outcome::Unknown),
+                Reply::Read(_) => Reply::Read(Outcome::Unknown),
                 Reply::Claimed(_) => Reply::Claimed(Outcome::Unknown),
-                Reply::Verified(_) => Reply::Verified(Outcome::Unknown),
+                Reply::Beaten(_) => Reply::Beaten(Outcome::Unknown),
+                Reply::Watched(_) => Reply::Watched(Outcome::Unknown),
+                Reply::Changed => return None,
                 Reply::Campaign(reply) => Reply::Campaign(match reply {
                     campaign::Reply::Created(_) => campaign::Reply::Created(Outcome::Unknown),
                     campaign::Reply::Listed(_) => campaign::Reply::Listed(Outcome::Unknown),
@@ -168,9 +173,10 @@ fn unserved(sent: &Sent) -> Option<Event> {
 
 fn unknown(request: &Request) -> Reply {
     match request {
-        Request::ReadEpoch => Reply::Epoch(Outcome::Unknown),
+        Request::Read { .. } => Reply::Read(Outcome::Unknown),
         Request::Claim(_) => Reply::Claimed(Outcome::Unknown),
-        Request::Verify { .. } => Reply::Verified(Outcome::Unknown),
+        Request::Beat { .. } => Reply::Beaten(Outcome::Unknown),
+        Request::WatchBeats => Reply::Watched(Outcome::Unknown),
         Request::Campaign(request) => Reply::Campaign(match request {
             campaign::Request::CreateParent { .. }
             | campaign::Request::CreateSequential { .. }

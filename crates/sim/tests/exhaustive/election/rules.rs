@@ -1,12 +1,12 @@
 //! The server's handling of election requests.
 
 use bellwether_core::machine::election::campaign;
-use bellwether_core::machine::election::leadership::{Findings, Reply, Request, Sighting};
+use bellwether_core::machine::election::leadership::{Beat, Findings, Reply, Request, Sighting};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::txn::{self, Lifetime, Op};
 
 use crate::zookeeper::ZooKeeper;
 
@@ -15,19 +15,32 @@ pub(crate) fn serve(zk: &mut ZooKeeper, session: i64, request: &Request) -> (Rep
     let mut changed = Vec::new();
     let reply = match request {
         Request::Campaign(request) => Reply::Campaign(campaign(zk, session, request, &mut changed)),
-        Request::ReadEpoch => Reply::Epoch(Outcome::Applied(sighting(zk))),
+        Request::Read { candidate } => Reply::Read(Outcome::Applied(Findings {
+            owner: zk.znodes.get(candidate).map(|znode| znode.owner),
+            epoch: sighting(zk),
+            // No operator deletes it here, so its version identifies a beat.
+            beat: zk.get(path::LEADING).map(|(_, version)| Beat { version, written: version.into() }),
+        })),
         Request::Claim(claim) => {
             let node = NodeId::new("n").expect("a valid name");
             let ops = claim.ops(&node, WallMillis(0));
-            changed.push(path::EPOCH.to_owned());
-            Reply::Claimed(zk.commit(session, &ops))
+            Reply::Claimed(commit(zk, session, &ops, &mut changed))
         }
-        Request::Verify { candidate } => Reply::Verified(Outcome::Applied(Findings {
-            owner: zk.znodes.get(candidate).map(|znode| znode.owner),
-            epoch: sighting(zk),
-        })),
+        Request::Beat { epoch, candidate } => {
+            Reply::Beaten(commit(zk, session, &txn::beat(*epoch, candidate.clone()), &mut changed))
+        }
+        Request::WatchBeats => Reply::Watched(Outcome::Applied(())),
     };
     (reply, changed)
+}
+
+fn commit(zk: &mut ZooKeeper, session: i64, ops: &[Op], changed: &mut Vec<String>) -> Outcome<()> {
+    let outcome = zk.commit(session, ops);
+    if outcome == Outcome::Applied(()) {
+        let writes = ops.iter().filter(|op| !matches!(op, Op::Check { .. }));
+        changed.extend(writes.map(|op| op.path().to_owned()));
+    }
+    outcome
 }
 
 pub(crate) fn sighting(zk: &ZooKeeper) -> Option<Sighting> {

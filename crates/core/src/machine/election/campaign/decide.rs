@@ -4,6 +4,7 @@ use super::candidate::Candidate;
 use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy};
 use crate::path;
 use crate::time::Millis;
+use crate::txn::Seat;
 
 impl Campaign {
     pub(super) fn decide(&mut self, now: Millis, children: &[String], out: &mut Vec<Effect>) {
@@ -18,7 +19,11 @@ impl Campaign {
             (Goal::Leave, [.., last]) | (Goal::Stand, [_, .., last]) => self.delete(path_of(*last), out),
             (Goal::Stand, []) => self.create(out),
             (Goal::Stand, [0]) => self.first(path_of(0), out),
-            (Goal::Stand, [own]) => self.stand_by(now, path_of(own - 1), out),
+            (Goal::Stand, [1]) => {
+                let seat = Seat::Second { candidate: path_of(1), silent: path_of(0) };
+                self.stand_by(now, path_of(0), Some(seat), out);
+            }
+            (Goal::Stand, [own]) => self.stand_by(now, path_of(own - 1), None, out),
         }
     }
 
@@ -30,7 +35,9 @@ impl Campaign {
             (Goal::Leave, Some(_) | None) => self.left(out),
             (Goal::Stand, None) => self.create(out),
             (Goal::Stand, Some(_)) if ours => self.first(path::LEADER.to_owned(), out),
-            (Goal::Stand, Some(_)) => self.stand_by(now, path::LEADER.to_owned(), out),
+            (Goal::Stand, Some(_)) => {
+                self.stand_by(now, path::LEADER.to_owned(), Some(Seat::Replacement), out);
+            }
         }
     }
 
@@ -45,7 +52,7 @@ impl Campaign {
         };
         out.push(Effect::Candidacy(Candidacy::Running));
         out.push(Effect::Send(ticket, request));
-        (self.state, self.behind) = (State::Creating { ticket }, false);
+        self.state = State::Creating { ticket };
     }
 
     fn delete(&mut self, path: String, out: &mut Vec<Effect>) {
@@ -59,19 +66,18 @@ impl Campaign {
         let path = candidate.clone();
         out.push(Effect::Send(ticket, Request::Watch { path }));
         out.push(Effect::Candidacy(Candidacy::First { candidate }));
-        (self.state, self.behind) = (State::First { ticket }, false);
+        self.state = State::First { ticket };
     }
 
-    fn stand_by(&mut self, now: Millis, predecessor: String, out: &mut Vec<Effect>) {
+    fn stand_by(&mut self, now: Millis, predecessor: String, next: Option<Seat>, out: &mut Vec<Effect>) {
         let ticket = self.ticket();
-        let path = predecessor.clone();
-        out.push(Effect::Send(ticket, Request::Watch { path }));
-        out.push(Effect::Candidacy(Candidacy::Behind { predecessor }));
-        (self.state, self.behind) = (State::Standby { ticket, look_at: now + SWEEP }, true);
+        out.push(Effect::Send(ticket, Request::Watch { path: predecessor }));
+        out.push(Effect::Candidacy(Candidacy::Behind { next }));
+        self.state = State::Standby { ticket, look_at: now + SWEEP };
     }
 
     fn left(&mut self, out: &mut Vec<Effect>) {
         out.push(Effect::Candidacy(Candidacy::Left));
-        (self.state, self.behind) = (State::Left, false);
+        self.state = State::Left;
     }
 }

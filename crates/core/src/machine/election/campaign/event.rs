@@ -1,6 +1,7 @@
 //! Events, replies, requests and effects of a campaign.
 
 use crate::outcome::{Outcome, Rejection};
+use crate::txn::Seat;
 
 /// Matches a reply to its request. Tickets of two campaigns of one process never alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,10 +108,10 @@ pub enum Request {
 pub enum Candidacy {
     /// It has no znode, and is creating one.
     Running,
-    /// Another candidate precedes it.
+    /// Another candidate precedes it. Sent after every look with this result.
     Behind {
-        /// The only znode that it watches.
-        predecessor: String,
+        /// The place from which it may claim when the leader is silent, if it is the next candidate.
+        next: Option<Seat>,
     },
     /// No candidate precedes it. Sent after every look with this result.
     First {

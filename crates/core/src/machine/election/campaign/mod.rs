@@ -18,7 +18,9 @@
 //! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
 //!   fewer requests and suits a handful of candidates.
 //!
-//! Being first is a hint, not a permission: [`super::leadership`] must claim the epoch first.
+//! Being first is a hint, not a permission: [`super::leadership`] must claim the epoch first. It also replaces a first
+//! candidate that is silent: the second one in the queue, or any other of the strategy `single`, may claim then
+//! ([`Candidacy::Behind`]).
 //!
 //! # States and events
 //!
@@ -101,8 +103,6 @@ pub struct Campaign {
     who: Campaigner,
     goal: Goal,
     state: State,
-    /// Whether the last answered look found another candidate first; false while disconnected.
-    behind: bool,
     requests: u64,
     /// Rests since the last answered look.
     rests: u32,
@@ -140,13 +140,7 @@ impl Campaign {
     /// Creates a campaign that starts with the first [`Event::Connected`].
     #[must_use]
     pub fn new(who: Campaigner) -> Self {
-        Self { who, goal: Goal::Stand, state: State::Offline, behind: false, requests: 0, rests: 0 }
-    }
-
-    /// Returns whether another candidate is first.
-    #[must_use]
-    pub fn is_standby(&self) -> bool {
-        self.behind
+        Self { who, goal: Goal::Stand, state: State::Offline, requests: 0, rests: 0 }
     }
 
     /// Returns when the campaign needs the next [`Event::Tick`].
@@ -206,7 +200,7 @@ impl Campaign {
             | State::Repairing { .. }
             | State::Deleting { .. }
             | State::Standby { .. }
-            | State::First { .. } => (self.state, self.behind) = (State::Offline, false),
+            | State::First { .. } => self.state = State::Offline,
             // Ended.
             State::Left => {}
         }

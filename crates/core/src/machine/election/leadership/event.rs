@@ -5,6 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Term;
+use crate::failover::Failover;
 use crate::machine::election::campaign::{self, Ticket};
 use crate::outcome::{Outcome, Rejection};
 use crate::time::Millis;
@@ -21,6 +22,8 @@ pub enum Event {
         session: i64,
         /// Its timeout, as granted by the server.
         timeout: Duration,
+        /// The times of the namespace.
+        failover: Failover,
     },
     /// The connection is lost; the session may live.
     Disconnected {
@@ -32,9 +35,9 @@ pub enum Event {
         /// The session.
         session: i64,
     },
-    /// The session is proven to live until then. From the first such event on, these are the only source of trust. A host
-    /// that sends none has a single server, which hears of a session itself: then an answered verification renews the
-    /// trust.
+    /// The session is proven to live until then. From the first such event on, these are the only source of trust in the
+    /// session. A host that sends none has a single server, which hears of a session itself: then an applied beat proves
+    /// it.
     Trust {
         /// The session.
         session: i64,
@@ -61,12 +64,16 @@ pub enum Event {
 pub enum Reply {
     /// To a campaign's request.
     Campaign(campaign::Reply),
-    /// To [`Request::ReadEpoch`]: the content of `/epoch`, or `None` if it is absent.
-    Epoch(Outcome<Option<Sighting>>),
+    /// To [`Request::Read`].
+    Read(Outcome<Findings>),
     /// To [`Request::Claim`].
     Claimed(Outcome<()>),
-    /// To [`Request::Verify`].
-    Verified(Outcome<Findings>),
+    /// To [`Request::Beat`].
+    Beaten(Outcome<()>),
+    /// To [`Request::WatchBeats`]: the watch is set, or not.
+    Watched(Outcome<()>),
+    /// A later answer to [`Request::WatchBeats`]: `/leading` was changed. A hint, not a fact.
+    Changed,
 }
 
 /// The content of `/epoch`.
@@ -90,13 +97,25 @@ impl Sighting {
     }
 }
 
-/// The state of a leader's two znodes.
+/// A state of `/leading`. No two states are equal: the transactions that wrote them differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Beat {
+    /// The version of the znode, for the check in a claim. It starts again if an operator deletes the znode.
+    pub version: i32,
+    /// The transaction that wrote it.
+    pub written: i64,
+}
+
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Findings {
-    /// The session that owns the candidate (0: not ephemeral), or `None` if the candidate is absent.
+    /// The session that owns the candidate (0: not ephemeral), or `None` if the candidate is absent. Read after the
+    /// epoch: if a claim replaced the candidate before the epoch was read, this is its new owner.
     pub owner: Option<i64>,
     /// The content of `/epoch`.
     pub epoch: Option<Sighting>,
+    /// The state of `/leading`, or `None` if it is absent.
+    pub beat: Option<Beat>,
 }
 
 /// One request to ZooKeeper.
@@ -104,15 +123,23 @@ pub struct Findings {
 pub enum Request {
     /// A request of the campaign.
     Campaign(campaign::Request),
-    /// Read `/epoch` after a `sync`: a claim whose reply was lost may have been applied on another server.
-    ReadEpoch,
-    /// One multi of [`Claim::ops`].
-    Claim(Claim),
-    /// Read the owner of a candidate and `/epoch`, after a `sync`.
-    Verify {
+    /// Read `/epoch`, `/leading` and the owner of a candidate, in this order and after a `sync`: a claim whose reply was
+    /// lost may have been applied on another server.
+    Read {
         /// The candidate.
         candidate: String,
     },
+    /// One multi of [`Claim::ops`].
+    Claim(Claim),
+    /// One multi of [`beat`](crate::txn::beat).
+    Beat {
+        /// The epoch of the term.
+        epoch: i32,
+        /// The leader's candidate.
+        candidate: String,
+    },
+    /// Watch for the next change of `/leading`, whether it exists or not. Replaces the earlier watch.
+    WatchBeats,
 }
 
 /// Output of the machine.
@@ -140,7 +167,7 @@ pub enum Effect {
 pub enum LeadershipState<A = Term> {
     /// Not the leader.
     Inactive(Inactive),
-    /// The leader, cut off from ZooKeeper; the term may still be valid.
+    /// The leader, cut off from ZooKeeper or without an applied beat for too long; the term may still be valid.
     Paused {
         /// The term, which continues if the session lives.
         term: Term,
@@ -205,6 +232,10 @@ pub enum Why {
     Expired,
     /// No request was answered for so long that the session may have ended.
     TrustLapsed,
+    /// No beat was applied for so long that another candidate may have replaced the leader.
+    BeatsLapsed,
+    /// ZooKeeper refused a beat: `/leading` was deleted, or may not be written.
+    BeatRefused,
     /// The candidate was deleted, or is no longer first.
     CandidateGone,
     /// The epoch was claimed by another candidate, or deleted.
@@ -223,6 +254,8 @@ impl Why {
             Self::Disconnected => "disconnected",
             Self::Expired => "expired",
             Self::TrustLapsed => "trust-lapsed",
+            Self::BeatsLapsed => "beats-lapsed",
+            Self::BeatRefused => "beat-refused",
             Self::CandidateGone => "candidate-gone",
             Self::EpochMoved => "epoch-moved",
             Self::FencedOut => "fenced-out",

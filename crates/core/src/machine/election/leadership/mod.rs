@@ -6,57 +6,74 @@
 //! raises `/epoch`, in one multi that also checks its candidate znode, and fences every write of the [`Term`] with that
 //! version (S3). After that no write of a predecessor can commit.
 //!
-//! The fence makes stale *writes* harmless. Trust prevents two leaders from *acting* at the same time (S5): a session
-//! is certain to live for its timeout after the server last received a request, so a leader trusts itself until the
-//! sending of its last answered request plus a [`lease`], and no longer. It renews that trust by verifying its two
-//! znodes four times per lease. It never relies on the expiry event of the session, because the client library reports
-//! it late.
+//! The fence makes stale *writes* harmless. Trust prevents two leaders from *acting* at the same time (S5). A leader is
+//! followed by another one in two ways, and trusts itself for the shorter of two times:
+//!
+//! * **Its session ends**, and ZooKeeper deletes its candidate. A session is certain to live for its timeout after the
+//!   server last heard of it, so a leader trusts its session for a [`lease`] after that. It never relies on the expiry event,
+//!   because the client library reports it late.
+//! * **It is silent**, because its process died, is frozen, or hangs while the client library keeps the session alive. The
+//!   leader *beats*: it sets `/leading` once per period, behind a check of its epoch, at most one beat in flight. The next
+//!   candidate that sees no new beat for the wait claims, in one multi that also deletes the silent candidate. The leader
+//!   trusts itself for less than the wait from the sending of its last applied beat ([`crate::failover`] has the proof).
 //!
 //! # States and events
 //!
-//! | state | Connected | Disconnected | Expired | first | claim applied | trust lapsed | StepDown | FencedOut |
-//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | Idle | campaign, unless out of the election | – | – | – | – | – | stay out | – |
-//! | Campaigning | look | stay | Idle | Claiming | – | – | Leaving | – |
-//! | Claiming | – | Campaigning | Idle | – | **Active** | – | Leaving | – |
-//! | Active | – | **Paused** | Idle | other candidate: Claiming | – | Campaigning | Leaving | Leaving, then campaign |
-//! | Paused | look | – | Idle | verify ⇒ **Active**, same term | – | Campaigning | Leaving | Leaving, then campaign |
-//! | Leaving | look | stay | Idle | – | – | – | stay out afterwards | – |
+//! | state | Connected | Disconnected | Expired | first | behind | claim applied | session lapsed | beats lapsed | StepDown | FencedOut |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | Idle | campaign, unless out of the election | – | – | – | – | – | – | – | stay out | – |
+//! | Campaigning | look | stay | Idle | Claiming | Standby | – | – | – | Leaving | – |
+//! | Standby | look | Campaigning | Idle | Claiming | stay | – | – | – | Leaving | – |
+//! | Claiming | – | Campaigning | Idle | – | Standby, unless it replaces the first | **Active** | – | – | Leaving | – |
+//! | Active | – | **Paused** | Idle | other candidate: Claiming | Standby | – | Campaigning | **Paused**, beat | Leaving | Leaving, then campaign |
+//! | Paused | look | – | Idle | beat; applied ⇒ **Active**, same term | Standby | – | Campaigning | stay | Leaving | Leaving, then campaign |
+//! | Leaving | look | stay | Idle | – | – | – | – | – | stay out afterwards | – |
 //!
-//! Externally, Idle, Campaigning, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* is reported by the
-//! campaign ([`Candidacy::First`]) after each look. When the campaign finds its candidate deleted or preceded by
-//! another, Claiming, Active and Paused fall back to Campaigning. A new session without an Expired event counts as an
-//! expiry of the old one.
+//! Externally, Idle, Campaigning, Standby, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* and *behind* are
+//! reported by the campaign ([`Candidacy`]) after each look. When the campaign finds its candidate deleted, Standby,
+//! Claiming, Active and Paused fall back to Campaigning. A new session without an Expired event counts as an expiry of the
+//! old one.
 //!
-//! A claim reads `/epoch` and writes it ([`crate::txn::Claim`]). Outcomes of the write:
+//! In Standby the next candidate ([`Candidacy::Behind`]) watches `/leading` and reads it, after a `sync`, when it changes
+//! and when the wait is over. If the last read shows no new beat, it claims.
+//!
+//! A claim reads `/epoch` and `/leading` and writes both ([`crate::txn::Claim`]). Outcomes of the write:
 //!
 //! * applied ⇒ Active; unknown ⇒ read back: our token ⇒ Active, else look and decide again;
 //! * the candidate's check failed ⇒ the candidate was deleted or modified: delete it and campaign again;
-//! * the epoch's version has changed ⇒ look again, and claim again if still first.
+//! * the epoch or the beat has changed, or the silent candidate is gone ⇒ look again, and decide again.
+//!
+//! Outcomes of a beat:
+//!
+//! * applied ⇒ Active, trusted from its sending; an applied beat whose reply took longer than the trust is followed by
+//!   another one; unknown ⇒ it extends nothing, and the next beat follows;
+//! * the epoch has changed ⇒ another node leads: leave and campaign again, at the end of the queue;
+//! * the candidate or `/leading` was deleted ⇒ the term ends; look, and claim again if still first.
 //!
 //! # Time
 //!
 //! Before it handles an event, the machine checks whether trust has lapsed. So an actor that wakes from a freeze
-//! (SIGSTOP) ends its term whatever event comes first; only evidence in that event itself (an answered verification)
+//! (SIGSTOP) ends or pauses its term whatever event comes first; only evidence in that event itself (an applied beat)
 //! counts before the check. Between events [`Leadership::may_act`] compares with the clock as well.
 //!
 //! # Recovery and limits
 //!
-//! * A term that lapsed is never resumed, even if the session is still alive: the epoch is claimed again.
-//! * If an operator deletes `/epoch`, the term ends at the next verification or write. The next claim creates `/epoch`
+//! * A term whose session lapsed is never resumed, even if the session is still alive: the epoch is claimed again.
+//! * If an operator deletes `/epoch`, the term ends at the next beat or write. The next claim creates `/epoch`
 //!   and skips every epoch that its process has seen. Another process may reuse an epoch that it has not seen; until
-//!   the old leader's next verification or write, the fence does not distinguish the two.
+//!   the old leader's next beat or write, the fence does not distinguish the two.
 //! * If an operator deletes a candidate znode, the next candidate becomes the leader. The old leader watches its own
-//!   znode and ends its term when the event arrives, at an unbounded delay; its writes are rejected once the new claim
+//!   znode and ends its term when the event arrives, or at its next beat; its writes are rejected once the new claim
 //!   is applied.
-//! * Times are compared only with this process's monotonic clock.
+//! * If the leader and the next candidate hang, both with live sessions, no other candidate replaces them.
 //! * Times are compared with this process's monotonic clock only.
 
+mod beating;
 mod claiming;
 mod event;
+mod standby;
 mod state;
 mod term;
-mod verifying;
 
 use std::mem;
 use std::time::Duration;
@@ -64,16 +81,16 @@ use std::time::Duration;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
-pub use self::event::{Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why};
-use self::state::{After, Idle, KnownSession, Renewal, Session, State};
+use self::beating::beat;
+pub use self::event::{
+    Beat, Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why,
+};
+use self::state::{After, Beating, Heard, Idle, KnownSession, Session, State, Tenure};
 pub use self::term::Term;
-use self::verifying::verify;
 use crate::machine::election::campaign::{self, Campaign, Campaigner, Candidacy, Strategy};
 use crate::name::NodeId;
 use crate::time::Millis;
-
-/// Renewals of trust per lease: three verifications may be lost before trust lapses.
-const RENEWALS_PER_LEASE: u32 = 4;
+use crate::txn::Seat;
 
 /// How long a session is trusted after the sending of an answered request. The reserved tenth covers clocks of
 /// different speeds, and the time from the decision to stop until the last action.
@@ -119,6 +136,8 @@ pub struct Leadership {
     /// The highest version of `/epoch` that was seen, or that a claim of this machine may have written.
     highest: i32,
     session: KnownSession,
+    /// The last beat that this process has seen. Also valid for later sessions, because only its own clock counts.
+    heard: Option<Heard>,
     state: State,
 }
 
@@ -132,6 +151,7 @@ impl Leadership {
             campaigns: 0,
             highest: 0,
             session: KnownSession::Gone,
+            heard: None,
             state: State::Idle(Idle::NoSession),
         }
     }
@@ -148,10 +168,16 @@ impl Leadership {
         self.state.tenure().map(|tenure| &tenure.term)
     }
 
-    /// Returns the end of the term's trust.
+    /// Returns the end of the term's trust: an active leader pauses then.
     #[must_use]
     pub fn trusted_until(&self) -> Option<Millis> {
-        self.state.tenure().map(|tenure| tenure.trusted_until)
+        self.state.tenure().map(Tenure::trusted_until)
+    }
+
+    /// Returns the end of the term, if the session is not proven to live longer.
+    #[must_use]
+    pub fn term_until(&self) -> Option<Millis> {
+        self.state.tenure().map(|tenure| tenure.session_until)
     }
 
     /// Returns whether the node may act as the leader now.
@@ -164,11 +190,15 @@ impl Leadership {
     #[must_use]
     pub fn may_act_until(&self) -> Option<Millis> {
         match (&self.state, self.config.policy) {
-            (State::Active(_, tenure, _), Policy::AtMostOne) => Some(tenure.trusted_until),
+            (State::Active(_, tenure, _), Policy::AtMostOne) => Some(tenure.trusted_until()),
             (State::Active(_, _, _) | State::Paused(_, _, _), Policy::AtLeastOne) => Some(Millis(u64::MAX)),
             (State::Paused(_, _, _), Policy::AtMostOne) => None,
             (
-                State::Idle(_) | State::Campaigning(_) | State::Claiming(_, _) | State::Leaving(_, _),
+                State::Idle(_)
+                | State::Campaigning(_)
+                | State::Standby(_, _)
+                | State::Claiming(_, _)
+                | State::Leaving(_, _),
                 Policy::AtMostOne | Policy::AtLeastOne,
             ) => None,
         }
@@ -188,7 +218,10 @@ impl Leadership {
         self.learn(&event);
         self.lapse(now, out);
         match event {
-            Event::Connected { session, timeout } => self.connected(now, session, timeout, out),
+            Event::Connected { session, timeout, failover } => {
+                let lease = lease(timeout);
+                self.connected(now, Session { id: session, lease, proven: None, failover }, out);
+            }
             Event::Disconnected { session } => self.disconnected(now, session, out),
             Event::Expired { session } => self.expired(session, out),
             // `learn` has handled it.
@@ -200,9 +233,11 @@ impl Leadership {
             Event::Reply(ticket, Reply::Campaign(reply)) => {
                 self.feed(now, campaign::Event::Reply(ticket, reply), out);
             }
-            Event::Reply(ticket, Reply::Epoch(outcome)) => self.epoch_read(now, ticket, outcome, out),
+            Event::Reply(ticket, Reply::Read(outcome)) => self.read_answered(now, ticket, outcome, out),
             Event::Reply(ticket, Reply::Claimed(outcome)) => self.claim_answered(now, ticket, outcome, out),
-            Event::Reply(ticket, Reply::Verified(outcome)) => self.verified(now, ticket, outcome, out),
+            Event::Reply(ticket, Reply::Beaten(outcome)) => self.beat_answered(now, ticket, outcome, out),
+            Event::Reply(_, Reply::Watched(outcome)) => self.beats_watched(outcome, out),
+            Event::Reply(ticket, Reply::Changed) => self.beat_changed(ticket, out),
         }
         let after = self.state();
         if after != before {
@@ -210,18 +245,18 @@ impl Leadership {
         }
     }
 
-    fn connected(&mut self, now: Millis, id: i64, timeout: Duration, out: &mut Vec<Effect>) {
-        if let Some(old) = self.session.known().filter(|session| session.id != id) {
+    fn connected(&mut self, now: Millis, session: Session, out: &mut Vec<Effect>) {
+        if let Some(old) = self.session.known().filter(|known| known.id != session.id) {
             self.expired(old.id, out);
         }
-        let lease = lease(timeout);
-        let proven = self.session.known().filter(|session| session.id == id).and_then(|it| it.proven);
-        self.session = KnownSession::Up(Session { id, lease, proven });
+        let proven = self.session.known().and_then(|known| known.proven);
+        self.session = KnownSession::Up(Session { proven, ..session });
         match self.state {
             State::Idle(Idle::NoSession) => self.campaign(now, out),
             // Stays out of the election until [`Event::Stand`].
             State::Idle(Idle::Out) => {}
             State::Campaigning(_)
+            | State::Standby(_, _)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
             | State::Paused(_, _, _)
@@ -236,14 +271,14 @@ impl Leadership {
             KnownSession::Up(_) | KnownSession::Down(_) | KnownSession::Gone => return,
         }
         self.state = match self.take() {
-            // The reply may be lost; the next look shows the outcome of the claim.
-            State::Claiming(campaign, _) => State::Campaigning(campaign),
+            // The reply may be lost; the next look shows the outcome of the claim, or the position.
+            State::Claiming(campaign, _) | State::Standby(campaign, _) => State::Campaigning(campaign),
             State::Active(campaign, tenure, _) => {
                 let (epoch, why) = (tenure.term.epoch(), Why::Disconnected);
                 out.push(Effect::Lost { epoch, why });
                 State::Paused(campaign, tenure, None)
             }
-            // The next look sends the verification again.
+            // A beat follows the next look.
             State::Paused(campaign, tenure, _) => State::Paused(campaign, tenure, None),
             // There is no claim or term to lose.
             state @ (State::Idle(_) | State::Campaigning(_) | State::Leaving(_, _)) => state,
@@ -262,6 +297,7 @@ impl Leadership {
             State::Idle(idle) => idle,
             State::Leaving(_, After::Out) => Idle::Out,
             State::Campaigning(_)
+            | State::Standby(_, _)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
             | State::Paused(_, _, _)
@@ -276,6 +312,7 @@ impl Leadership {
             // Already takes part.
             State::Idle(Idle::NoSession)
             | State::Campaigning(_)
+            | State::Standby(_, _)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
             | State::Paused(_, _, _) => {}
@@ -287,6 +324,7 @@ impl Leadership {
             State::Idle(idle) => *idle = Idle::Out,
             State::Leaving(_, after) => *after = After::Out,
             State::Campaigning(_)
+            | State::Standby(_, _)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
             | State::Paused(_, _, _) => self.leave(now, Why::SteppedDown, After::Out, out),
@@ -302,11 +340,12 @@ impl Leadership {
 
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.feed(now, campaign::Event::Tick, out);
-        if let State::Active(campaign, tenure, renewal) = &mut self.state
-            && let Renewal::Due(at) = *renewal
+        self.read_when_due(now, out);
+        if let State::Active(campaign, tenure, beating) = &mut self.state
+            && let Beating::Due(at) = *beating
             && now >= at
         {
-            *renewal = Renewal::Asked(verify(now, campaign, tenure, out));
+            *beating = Beating::Asked(beat(now, campaign, tenure, out));
         }
     }
 
@@ -331,7 +370,8 @@ impl Leadership {
 
     fn candidacy(&mut self, now: Millis, candidacy: Candidacy, out: &mut Vec<Effect>) {
         match candidacy {
-            Candidacy::Running | Candidacy::Behind { .. } => self.fall_back(Why::CandidateGone, out),
+            Candidacy::Running => self.fall_back(Why::CandidateGone, out),
+            Candidacy::Behind { next } => self.stand_by(next, out),
             Candidacy::First { candidate } => self.first(now, candidate, out),
             Candidacy::Left => match self.state {
                 State::Leaving(_, After::Out) => self.state = State::Idle(Idle::Out),
@@ -339,6 +379,7 @@ impl Leadership {
                 // Only `Leaving` makes a campaign leave.
                 State::Idle(_)
                 | State::Campaigning(_)
+                | State::Standby(_, _)
                 | State::Claiming(_, _)
                 | State::Active(_, _, _)
                 | State::Paused(_, _, _) => {}
@@ -347,33 +388,36 @@ impl Leadership {
     }
 
     fn first(&mut self, now: Millis, candidate: String, out: &mut Vec<Effect>) {
-        if self.term().is_some_and(|term| term.candidate() != candidate) {
+        let gone = self.term().is_some_and(|term| term.candidate() != candidate);
+        if gone || matches!(self.state, State::Standby(_, _)) {
             self.fall_back(Why::CandidateGone, out);
         }
         match &mut self.state {
-            State::Campaigning(_) => self.read_epoch(candidate, out),
+            State::Campaigning(_) => self.read_to_claim(Seat::First { candidate }, out),
             State::Paused(campaign, tenure, asked @ None) => {
-                *asked = Some(verify(now, campaign, tenure, out));
+                *asked = Some(beat(now, campaign, tenure, out));
             }
             // The claim in progress checks the candidate itself.
             State::Claiming(_, _) => {}
-            // Already leads, or verifies already.
+            // Already leads, or its beat is in flight.
             State::Active(_, _, _) | State::Paused(_, _, Some(_)) => {}
+            // A candidate that waited has just fallen back.
+            State::Standby(_, _) => {}
             // Leaving: the campaign deletes the candidate that it finds.
             State::Idle(_) | State::Leaving(_, _) => {}
         }
     }
 
-    /// Ends a claim or a term; the candidacy continues.
+    /// Ends a wait, a claim or a term; the candidacy continues.
     fn fall_back(&mut self, why: Why, out: &mut Vec<Effect>) {
         self.state = match self.take() {
-            State::Claiming(campaign, _) => State::Campaigning(campaign),
+            State::Claiming(campaign, _) | State::Standby(campaign, _) => State::Campaigning(campaign),
             State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _) => {
                 let epoch = tenure.term.epoch();
                 out.push(Effect::Lost { epoch, why });
                 State::Campaigning(campaign)
             }
-            // There is no claim and no term.
+            // There is no wait, no claim and no term.
             state @ (State::Idle(_) | State::Campaigning(_) | State::Leaving(_, _)) => state,
         };
     }
@@ -385,6 +429,7 @@ impl Leadership {
             State::Campaigning(campaign) => State::Leaving(campaign, after),
             // There is no candidacy, or it is ending; the other states have just fallen back.
             state @ (State::Idle(_)
+            | State::Standby(_, _)
             | State::Claiming(_, _)
             | State::Active(_, _, _)
             | State::Paused(_, _, _)

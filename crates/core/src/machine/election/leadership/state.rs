@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{LeadershipState, Term};
+use super::{Beat, Inactive, LeadershipState, Term};
+use crate::failover::Failover;
 use crate::machine::election::campaign::{Campaign, Ticket};
-use crate::machine::election::leadership::Inactive;
 use crate::time::Millis;
-use crate::txn::Claim;
+use crate::txn::{Claim, Seat};
 
 /// The known state of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub(super) struct Session {
     pub(super) lease: Duration,
     /// The time until which the session is proven to live, if the host passes it on ([`Event::Trust`](super::Event::Trust)).
     pub(super) proven: Option<Millis>,
+    /// The times of the namespace.
+    pub(super) failover: Failover,
 }
 
 impl KnownSession {
@@ -55,13 +57,15 @@ impl KnownSession {
 pub(super) enum State {
     /// There is no candidacy.
     Idle(Idle),
-    /// Not first yet, or behind another candidate.
+    /// The position is not known yet.
     Campaigning(Campaign),
-    /// First; claiming the epoch.
+    /// Behind another candidate. The next candidate watches for beats of the leader.
+    Standby(Campaign, Option<Next>),
+    /// First, or behind a silent leader; claiming the epoch.
     Claiming(Campaign, Claiming),
     /// The leader.
-    Active(Campaign, Tenure, Renewal),
-    /// Cut off from ZooKeeper, or reconnected and verifying that the term is still valid.
+    Active(Campaign, Tenure, Beating),
+    /// Cut off from ZooKeeper, or without an applied beat for too long; perhaps with a beat in flight.
     Paused(Campaign, Tenure, Option<Asked>),
     /// Deleting the candidate.
     Leaving(Campaign, After),
@@ -85,34 +89,78 @@ pub(super) enum After {
     Afresh,
 }
 
+/// The next candidate's view of the leader.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Next {
+    /// The place from which it claims when the leader is silent.
+    pub(super) seat: Seat,
+    /// The watch on `/leading`.
+    pub(super) watch: Ticket,
+    pub(super) read: NextRead,
+}
+
+/// The next read of `/leading`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum NextRead {
+    Due(Millis),
+    Asked(Ticket),
+}
+
+/// The last beat that was seen: the content of `/leading`, `None` if it was absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Heard {
+    pub(super) beat: Option<Beat>,
+    /// When it was seen first.
+    pub(super) since: Millis,
+}
+
 /// Progress of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Claiming {
-    /// Reading `/epoch`.
-    Reading { ticket: Ticket, candidate: String },
+    /// Reading `/epoch` and `/leading`.
+    Reading { ticket: Ticket, seat: Seat },
     /// The claim was sent.
     Writing { ticket: Ticket, claim: Claim, sent_at: Millis },
     /// The reply was lost: reading `/epoch` back.
     ReadingBack { ticket: Ticket, claim: Claim, sent_at: Millis },
 }
 
-/// A term and the end of its trust.
+impl Claiming {
+    pub(super) fn seat(&self) -> &Seat {
+        match self {
+            Self::Reading { seat, .. } => seat,
+            Self::Writing { claim, .. } | Self::ReadingBack { claim, .. } => claim.seat(),
+        }
+    }
+}
+
+/// A term and its trust.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tenure {
     pub(super) term: Term,
-    pub(super) trusted_until: Millis,
+    /// Until then the session is certain to live.
+    pub(super) session_until: Millis,
+    /// Until then no candidate replaces this leader for its silence.
+    pub(super) beat_until: Millis,
 }
 
-/// A verification in flight.
+impl Tenure {
+    /// The time until which no other node leads.
+    pub(super) fn trusted_until(&self) -> Millis {
+        self.session_until.min(self.beat_until)
+    }
+}
+
+/// A beat in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Asked {
     pub(super) ticket: Ticket,
     pub(super) at: Millis,
 }
 
-/// When trust is renewed next.
+/// The next beat. At most one is in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Renewal {
+pub(super) enum Beating {
     Due(Millis),
     Asked(Asked),
 }
@@ -122,6 +170,7 @@ impl State {
         match self {
             Self::Idle(_) => None,
             Self::Campaigning(campaign)
+            | Self::Standby(campaign, _)
             | Self::Claiming(campaign, _)
             | Self::Active(campaign, _, _)
             | Self::Paused(campaign, _, _)
@@ -132,25 +181,34 @@ impl State {
     pub(super) fn tenure(&self) -> Option<&Tenure> {
         match self {
             Self::Active(_, tenure, _) | Self::Paused(_, tenure, _) => Some(tenure),
-            Self::Idle(_) | Self::Campaigning(_) | Self::Claiming(_, _) | Self::Leaving(_, _) => None,
+            Self::Idle(_)
+            | Self::Campaigning(_)
+            | Self::Standby(_, _)
+            | Self::Claiming(_, _)
+            | Self::Leaving(_, _) => None,
         }
     }
 
     pub(super) fn tenure_mut(&mut self) -> Option<&mut Tenure> {
         match self {
             Self::Active(_, tenure, _) | Self::Paused(_, tenure, _) => Some(tenure),
-            Self::Idle(_) | Self::Campaigning(_) | Self::Claiming(_, _) | Self::Leaving(_, _) => None,
+            Self::Idle(_)
+            | Self::Campaigning(_)
+            | Self::Standby(_, _)
+            | Self::Claiming(_, _)
+            | Self::Leaving(_, _) => None,
         }
     }
 
-    /// Returns the verification in flight.
+    /// Returns the beat in flight.
     pub(super) fn asked(&self) -> Option<Asked> {
         match self {
-            Self::Active(_, _, Renewal::Asked(asked)) => Some(*asked),
+            Self::Active(_, _, Beating::Asked(asked)) => Some(*asked),
             Self::Paused(_, _, asked) => *asked,
-            Self::Active(_, _, Renewal::Due(_))
+            Self::Active(_, _, Beating::Due(_))
             | Self::Idle(_)
             | Self::Campaigning(_)
+            | Self::Standby(_, _)
             | Self::Claiming(_, _)
             | Self::Leaving(_, _) => None,
         }
@@ -159,31 +217,35 @@ impl State {
     pub(super) fn told(&self) -> LeadershipState {
         match self {
             Self::Idle(_) => LeadershipState::Inactive(Inactive::Idle),
-            Self::Campaigning(campaign) if campaign.is_standby() => {
-                LeadershipState::Inactive(Inactive::Standby)
-            }
             Self::Campaigning(_) | Self::Claiming(_, _) => LeadershipState::Inactive(Inactive::Campaigning),
+            Self::Standby(_, _) => LeadershipState::Inactive(Inactive::Standby),
             Self::Active(_, tenure, _) => LeadershipState::Active(tenure.term.clone()),
             Self::Paused(_, tenure, _) => {
-                LeadershipState::Paused { term: tenure.term.clone(), until: tenure.trusted_until }
+                LeadershipState::Paused { term: tenure.term.clone(), until: tenure.session_until }
             }
             Self::Leaving(_, _) => LeadershipState::Inactive(Inactive::Leaving),
         }
     }
 
     pub(super) fn next_wake(&self) -> Option<Millis> {
-        let (campaign, trusted_until, renewal) = match self {
+        let (campaign, at) = match self {
             Self::Idle(_) => return None,
             Self::Campaigning(campaign) | Self::Claiming(campaign, _) | Self::Leaving(campaign, _) => {
-                (campaign, None, None)
+                (campaign, None)
             }
-            Self::Active(campaign, tenure, Renewal::Due(at)) => {
-                (campaign, Some(tenure.trusted_until), Some(*at))
+            Self::Standby(campaign, next) => {
+                let due = next.as_ref().and_then(|next| match next.read {
+                    NextRead::Due(at) => Some(at),
+                    NextRead::Asked(_) => None,
+                });
+                (campaign, due)
             }
-            Self::Active(campaign, tenure, Renewal::Asked(_)) | Self::Paused(campaign, tenure, _) => {
-                (campaign, Some(tenure.trusted_until), None)
+            Self::Active(campaign, tenure, Beating::Due(at)) => {
+                (campaign, Some(tenure.trusted_until().min(*at)))
             }
+            Self::Active(campaign, tenure, Beating::Asked(_)) => (campaign, Some(tenure.trusted_until())),
+            Self::Paused(campaign, tenure, _) => (campaign, Some(tenure.session_until)),
         };
-        [campaign.next_wake(), trusted_until, renewal].into_iter().flatten().min()
+        [campaign.next_wake(), at].into_iter().flatten().min()
     }
 }

@@ -31,7 +31,7 @@ impl Term {
         Self {
             epoch: claim.epoch(),
             session: claim.session(),
-            candidate: claim.candidate().to_owned(),
+            candidate: claim.seat().candidate().to_owned(),
             token: claim.token(),
         }
     }

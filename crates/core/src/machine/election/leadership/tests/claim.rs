@@ -18,7 +18,7 @@ fn writing(version: i32) -> Driver {
 #[test]
 fn the_epoch_is_claimed_before_the_first_candidate_is_active() {
     let run = claiming();
-    assert_eq!(run.seen(), "campaigning: watch, read epoch");
+    assert_eq!(run.seen(), "campaigning: watch, read");
     let run = run.epoch(4, None);
     assert_eq!(run.seen(), "campaigning: claim 5");
     let claim = run.claim();
@@ -26,7 +26,7 @@ fn the_epoch_is_claimed_before_the_first_candidate_is_active() {
     assert_eq!(run.seen(), "active 5: tell");
     let term = run.term();
     assert_eq!((term.session(), term.token()), (SESSION, claim.token()));
-    assert_eq!(term.candidate(), claim.candidate());
+    assert_eq!(term.candidate(), claim.seat().candidate());
     assert_eq!(term.fence(), Op::Check { path: path::EPOCH.to_owned(), version: 5 });
 }
 
@@ -35,7 +35,7 @@ fn a_claim_whose_reply_was_lost_is_read_back() {
     let run = writing(4);
     let token = run.claim().token();
     let run = run.answer(Reply::Claimed(Outcome::Unknown));
-    assert_eq!(run.seen(), "campaigning: read epoch");
+    assert_eq!(run.seen(), "campaigning: read");
     assert_eq!(run.epoch(5, Some(token)).seen(), "active 5: tell");
 }
 
@@ -68,6 +68,8 @@ fn every_rejection_of_a_claim_leads_to_its_next_step() {
         (1, Reason::BadVersion, "campaigning: look"),
         (1, Reason::NoNode, "campaigning: look"),
         (1, Reason::NodeExists, "campaigning: look"),
+        (2, Reason::BadVersion, "campaigning: look"),
+        (2, Reason::NoNode, "campaigning: look"),
         (0, Reason::NotSent, "campaigning: refused (not sent: the session is not connected)"),
         (0, Reason::NoAuth, "campaigning: refused (not authorised)"),
         (1, other(), "campaigning: refused (ZooKeeper refused it: x)"),
@@ -82,10 +84,10 @@ fn every_rejection_of_a_claim_leads_to_its_next_step() {
 fn a_changed_epoch_is_claimed_again_only_while_still_first() {
     let run = writing(4).answer(Reply::Claimed(rejected(1, Reason::BadVersion)));
     let first = run.looked(Some(1), Some(2));
-    assert_eq!(first.seen(), "campaigning: watch, read epoch");
+    assert_eq!(first.seen(), "campaigning: watch, read");
     assert_eq!(first.epoch(5, None).seen(), "campaigning: claim 6");
     let run = writing(4).answer(Reply::Claimed(rejected(1, Reason::BadVersion)));
-    assert_eq!(run.looked(Some(2), Some(1)).seen(), "standby: tell, watch");
+    assert_eq!(run.looked(Some(2), Some(1)).seen(), "standby: tell, watch, watch beats, read");
 }
 
 #[test]
@@ -95,7 +97,7 @@ fn an_unreadable_epoch_is_read_again() {
         (rejected(0, Reason::NoAuth), "campaigning: refused (not authorised)"),
     ];
     for (outcome, expected) in table {
-        assert_eq!(claiming().answer(Reply::Epoch(outcome)).seen(), expected);
+        assert_eq!(claiming().answer(Reply::Read(outcome)).seen(), expected);
     }
     let (sighting, error) = Sighting::new(3, b"garbage");
     assert_eq!((sighting, error.is_some()), (Sighting { version: 3, token: None }, true));
@@ -105,10 +107,9 @@ fn an_unreadable_epoch_is_read_again() {
 #[test]
 fn a_deleted_epoch_is_created_again_above_every_epoch_seen() {
     let run = Driver::new().active();
-    let gone = Findings { owner: Some(SESSION), epoch: None };
-    let run = run.at(LEASE / 4).on(Event::Tick).answer(Reply::Verified(Outcome::Applied(gone)));
+    let run = run.at(BEAT).on(Event::Tick).answer(Reply::Beaten(rejected(0, Reason::NoNode)));
     assert_eq!(run.seen(), "leaving: tell, lost 1 (epoch-moved), look");
-    let run = run.looked(None, None).ran(2, None).answer(Reply::Epoch(Outcome::Applied(None)));
+    let run = run.looked(None, None).ran(2, None).read(None);
     assert_eq!(run.seen(), "campaigning: claim 2");
 }
 
@@ -116,11 +117,11 @@ fn a_deleted_epoch_is_created_again_above_every_epoch_seen() {
 fn a_claim_below_a_used_epoch_does_not_make_a_leader() {
     let mut run = claiming();
     run.machine.highest = 600;
-    let run = run.answer(Reply::Epoch(Outcome::Applied(None)));
-    assert_eq!(run.seen(), "campaigning: claim 498");
+    let run = run.read(None);
+    assert_eq!(run.seen(), "campaigning: claim 496");
     let run = run.answer(Reply::Claimed(Outcome::Applied(())));
-    assert_eq!(run.seen(), "campaigning: read epoch");
-    let run = run.epoch(498, None);
+    assert_eq!(run.seen(), "campaigning: read");
+    let run = run.epoch(496, None);
     assert_eq!(run.seen(), "campaigning: claim 601");
     assert_eq!(run.answer(Reply::Claimed(Outcome::Applied(()))).seen(), "active 601: tell");
 }
@@ -134,7 +135,7 @@ fn used_up_epochs_are_reported_and_do_not_wrap() {
 fn a_deleted_candidate_ends_the_claim() {
     let run = writing(4);
     let (claim, _) = run.asked.clone().unwrap();
-    let run = run.on(Event::Connected { session: SESSION, timeout: TIMEOUT }).looked(None, None);
+    let run = run.on(connected(SESSION)).looked(None, None);
     assert_eq!(run.seen(), "campaigning: create candidate");
     let run = run.on(Event::Reply(claim, Reply::Claimed(Outcome::Applied(()))));
     assert_eq!(run.seen(), "campaigning", "the applied claim is no longer used");
@@ -154,4 +155,14 @@ fn the_deletion_of_its_own_candidate_ends_a_term() {
         run.looked(None, Some(2)).seen(),
         "campaigning: tell, lost 1 (candidate-gone), create candidate"
     );
+}
+
+/// In the strategy `single` another node may have replaced `/leader` since the look.
+#[test]
+fn a_candidate_of_another_session_does_not_claim() {
+    for owner in [None, Some(0), Some(8)] {
+        let found = Findings { owner, epoch: Some(Sighting { version: 4, token: None }), beat: beat_of(1) };
+        let run = claiming().answer(Reply::Read(Outcome::Applied(found)));
+        assert_eq!(run.seen(), "campaigning", "{owner:?}");
+    }
 }

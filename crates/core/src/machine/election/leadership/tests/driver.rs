@@ -4,16 +4,22 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::failover::Failover;
 use crate::machine::election::campaign::{self, Strategy, Ticket};
 use crate::machine::election::leadership::*;
 use crate::name::NodeId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
+use crate::txn::Seat;
 
 pub(super) const SESSION: i64 = 7;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// [`lease`] of [`TIMEOUT`] in milliseconds, counted from 0.
 pub(super) const LEASE: u64 = 9_000;
+/// The default times of a namespace, in milliseconds.
+pub(super) const BEAT: u64 = 1_000;
+pub(super) const TRUST: u64 = 2_700;
+pub(super) const WAIT: u64 = 3_000;
 
 pub(super) struct Driver {
     pub(super) machine: Leadership,
@@ -21,12 +27,23 @@ pub(super) struct Driver {
     pub(super) effects: Vec<Effect>,
     /// The last request, which awaits its answer.
     pub(super) asked: Option<(Ticket, Request)>,
+    /// The last watch on `/leading`.
+    pub(super) watch: Option<Ticket>,
     /// The candidate's name without its sequence number.
     prefix: String,
 }
 
 pub(super) fn rejected<T>(at: usize, reason: Reason) -> Outcome<T> {
     Outcome::Rejected(Rejection { at, reason })
+}
+
+pub(super) fn connected(session: i64) -> Event {
+    Event::Connected { session, timeout: TIMEOUT, failover: Failover::default() }
+}
+
+/// A beat that was written by the transaction of this number.
+pub(super) fn beat_of(written: i64) -> Option<Beat> {
+    Some(Beat { version: 3, written })
 }
 
 impl Driver {
@@ -43,6 +60,7 @@ impl Driver {
             now: Millis(0),
             effects: Vec::new(),
             asked: None,
+            watch: None,
             prefix: String::new(),
         }
     }
@@ -55,8 +73,10 @@ impl Driver {
             if let Request::Campaign(campaign::Request::CreateSequential { prefix, .. }) = request {
                 self.prefix = prefix.strip_prefix("/election/").unwrap().to_owned();
             }
-            if !matches!(request, Request::Campaign(campaign::Request::Watch { .. })) {
-                self.asked = Some((*ticket, request.clone()));
+            match request {
+                Request::Campaign(campaign::Request::Watch { .. }) => {}
+                Request::WatchBeats => self.watch = Some(*ticket),
+                request => self.asked = Some((*ticket, request.clone())),
             }
         }
         self
@@ -67,13 +87,18 @@ impl Driver {
         self
     }
 
+    /// Answers an earlier request next.
+    pub(super) fn awaiting(self, asked: Option<(Ticket, Request)>) -> Self {
+        Self { asked, ..self }
+    }
+
     pub(super) fn answer(self, reply: Reply) -> Self {
         let (ticket, _) = self.asked.clone().expect("a request is awaited");
         self.on(Event::Reply(ticket, reply))
     }
 
     pub(super) fn connected(self) -> Self {
-        self.on(Event::Connected { session: SESSION, timeout: TIMEOUT })
+        self.on(connected(SESSION))
     }
 
     pub(super) fn disconnected(self) -> Self {
@@ -94,8 +119,29 @@ impl Driver {
         self.looked(None, other).answer(created).looked(Some(n), other)
     }
 
+    /// Connected, with two candidates before its own.
+    pub(super) fn behind_two(self) -> Self {
+        let created = Reply::Campaign(campaign::Reply::Created(Outcome::Applied(())));
+        let run = self.looked(None, None).answer(created);
+        let other = |n: u128| format!("{}-n-{n:010}", Uuid::from_u128(90 + n).hyphenated());
+        let names = vec![other(1), other(2), format!("{}{:010}", run.prefix, 3)];
+        run.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
+    }
+
     pub(super) fn epoch(self, version: i32, token: Option<Uuid>) -> Self {
-        self.answer(Reply::Epoch(Outcome::Applied(Some(Sighting { version, token }))))
+        self.read(Some(Sighting { version, token }))
+    }
+
+    /// Answers a read with this content of `/epoch`.
+    pub(super) fn read(self, epoch: Option<Sighting>) -> Self {
+        let found = Findings { owner: Some(SESSION), epoch, beat: beat_of(1) };
+        self.answer(Reply::Read(Outcome::Applied(found)))
+    }
+
+    /// Answers a read of the next candidate with this beat.
+    pub(super) fn heard(self, beat: Option<Beat>) -> Self {
+        let epoch = Some(Sighting { version: 4, token: None });
+        self.answer(Reply::Read(Outcome::Applied(Findings { owner: Some(SESSION), epoch, beat })))
     }
 
     pub(super) fn claim(&self) -> crate::txn::Claim {
@@ -117,10 +163,9 @@ impl Driver {
         self.machine.term().expect("the machine has a term").clone()
     }
 
-    /// Answers a verification of `term` without any change.
-    pub(super) fn confirmed(self, term: &Term) -> Self {
-        let epoch = Some(Sighting { version: term.epoch(), token: Some(term.token()) });
-        self.answer(Reply::Verified(Outcome::Applied(Findings { owner: Some(SESSION), epoch })))
+    /// Applies the beat in flight.
+    pub(super) fn beaten(self) -> Self {
+        self.answer(Reply::Beaten(Outcome::Applied(())))
     }
 
     /// `state: effect, effect`
@@ -144,9 +189,13 @@ fn word(effect: &Effect) -> String {
         Effect::Lost { epoch, why } => format!("lost {epoch} ({})", why.as_str()),
         Effect::Refused(rejection) => format!("refused ({})", rejection.reason),
         Effect::EpochsUsedUp => "epochs used up".to_owned(),
-        Effect::Send(_, Request::ReadEpoch) => "read epoch".to_owned(),
-        Effect::Send(_, Request::Claim(claim)) => format!("claim {}", claim.epoch()),
-        Effect::Send(_, Request::Verify { .. }) => "verify".to_owned(),
+        Effect::Send(_, Request::Read { .. }) => "read".to_owned(),
+        Effect::Send(_, Request::Claim(claim)) => match claim.seat() {
+            Seat::First { .. } => format!("claim {}", claim.epoch()),
+            Seat::Second { .. } | Seat::Replacement => format!("replace by {}", claim.epoch()),
+        },
+        Effect::Send(_, Request::Beat { epoch, .. }) => format!("beat {epoch}"),
+        Effect::Send(_, Request::WatchBeats) => "watch beats".to_owned(),
         Effect::Send(_, Request::Campaign(request)) => match request {
             campaign::Request::CreateParent { .. } => "create parent",
             campaign::Request::CreateSequential { .. } => "create candidate",

@@ -2,5 +2,6 @@ mod claim;
 mod driver;
 mod model;
 mod server;
+mod standby;
 mod table;
 mod trust;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::{Just, ProptestConfig, Strategy as _, any, prop, prop_oneof, proptest};
 use uuid::Uuid;
 
-use super::driver::TIMEOUT;
+use super::driver::{TIMEOUT, connected};
 use super::server::{answer, unknown};
 use crate::machine::election::campaign::{self, Strategy, Ticket};
 use crate::machine::election::leadership::*;
@@ -42,6 +42,8 @@ enum Step {
     /// SIGSTOP or SIGCONT: a stopped process neither sends pings nor handles events.
     Freeze,
     Thaw,
+    /// The runtime hangs: the client library still sends pings, but no event is handled.
+    Hang,
     /// The connection breaks; requests in flight are lost, or applied late.
     Cut {
         late: bool,
@@ -72,7 +74,7 @@ fn step(operator: Operator) -> impl proptest::strategy::Strategy<Value = (usize,
         2 => Just(Step::Tick),
         1 => Just(Step::Ping),
         3 => prop_oneof![3 => 0..500u16, 2 => 500..4_000u16, 1 => 4_000..11_000u16].prop_map(Step::Advance),
-        1 => Just(Step::Freeze),
+        1 => prop_oneof![Just(Step::Freeze), Just(Step::Hang)],
         2 => Just(Step::Thaw),
         1 => any::<bool>().prop_map(|late| Step::Cut { late }),
         3 => Just(Step::Reconnect),
@@ -105,6 +107,7 @@ struct Node {
     client: i64,
     connected: bool,
     frozen: bool,
+    hung: bool,
     to_server: VecDeque<Sent>,
     /// Left over from a broken connection; applied before any request of the next one.
     late: VecDeque<Sent>,
@@ -113,6 +116,8 @@ struct Node {
     /// Sent and not answered yet.
     outstanding: BTreeMap<Ticket, Request>,
     watch: Option<(Ticket, String)>,
+    /// The watch on `/leading`.
+    beats: Option<Ticket>,
     highest: i32,
 }
 
@@ -143,12 +148,14 @@ impl World {
             client: 0,
             connected: false,
             frozen: false,
+            hung: false,
             to_server: VecDeque::new(),
             late: VecDeque::new(),
             from_server: VecDeque::new(),
             mailbox: VecDeque::new(),
             outstanding: BTreeMap::new(),
             watch: None,
+            beats: None,
             highest: 0,
         };
         Self {
@@ -163,16 +170,10 @@ impl World {
     }
 
     fn step(&mut self, n: usize, step: Step) {
-        let frozen = self.nodes[n].frozen;
+        let Node { frozen, hung, .. } = self.nodes[n];
         match step {
-            Step::Run(_)
-            | Step::Receive
-            | Step::Handle
-            | Step::Tick
-            | Step::Ping
-            | Step::Leave
-            | Step::Stand
-                if frozen => {}
+            Step::Run(_) | Step::Ping if frozen => {}
+            Step::Receive | Step::Handle | Step::Tick | Step::Leave | Step::Stand if frozen || hung => {}
             Step::Run(times) => {
                 for _ in 0..times {
                     let steps = [Step::Ping, Step::Serve, Step::Receive, Step::Handle, Step::Handle];
@@ -180,7 +181,8 @@ impl World {
                 }
             }
             Step::Freeze => self.nodes[n].frozen = true,
-            Step::Thaw => self.nodes[n].frozen = false,
+            Step::Hang => self.nodes[n].hung = true,
+            Step::Thaw => (self.nodes[n].frozen, self.nodes[n].hung) = (false, false),
             Step::Serve => self.serve(n),
             Step::Receive => {
                 let node = &mut self.nodes[n];
@@ -210,7 +212,7 @@ impl World {
             }
             Step::Write => {
                 let node = &mut self.nodes[n];
-                let sends = node.connected && node.client == node.session && !node.frozen;
+                let sends = node.connected && node.client == node.session && !node.frozen && !node.hung;
                 if sends && node.machine.may_act(self.now) {
                     let epoch = node.machine.term().expect("a leader that may act has a term").epoch();
                     node.to_server.push_back(Sent::Write { epoch });
@@ -278,8 +280,15 @@ impl World {
     fn apply(&mut self, n: usize, session: i64, sent: &Sent) -> Event {
         match sent {
             Sent::Request(ticket, request) => {
-                if let Request::Campaign(campaign::Request::Watch { path }) = request {
-                    self.nodes[n].watch = Some((*ticket, path.clone()));
+                match request {
+                    Request::Campaign(campaign::Request::Watch { path }) => {
+                        self.nodes[n].watch = Some((*ticket, path.clone()));
+                    }
+                    Request::WatchBeats => self.nodes[n].beats = Some(*ticket),
+                    Request::Campaign(_)
+                    | Request::Read { .. }
+                    | Request::Claim(_)
+                    | Request::Beat { .. } => {}
                 }
                 let reply = answer(&mut self.server, session, request);
                 if let (Request::Claim(claim), Reply::Claimed(Outcome::Applied(()))) = (request, &reply) {
@@ -312,7 +321,7 @@ impl World {
             return;
         }
         node.connected = false;
-        node.watch = None;
+        (node.watch, node.beats) = (None, None);
         node.from_server.clear();
         let lost = std::mem::take(&mut node.to_server);
         if late {
@@ -352,7 +361,7 @@ impl World {
             node.session = self.server.session(TIMEOUT);
         }
         node.connected = true;
-        node.mailbox.push_back(Event::Connected { session: node.session, timeout: TIMEOUT });
+        node.mailbox.push_back(connected(node.session));
     }
 
     fn candidates(&self) -> Vec<String> {
@@ -365,6 +374,10 @@ impl World {
         for node in &mut self.nodes {
             if let Some((ticket, _)) = node.watch.take_if(|(_, path)| changed.contains(path)) {
                 node.from_server.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
+            }
+            let beaten = changed.iter().any(|path| path == path::LEADING);
+            if let Some(ticket) = node.beats.take_if(|_| beaten) {
+                node.from_server.push_back(Event::Reply(ticket, Reply::Changed));
             }
         }
     }
@@ -395,7 +408,10 @@ impl World {
                 request,
                 campaign::Request::CreateSequential { .. } | campaign::Request::CreateEphemeral { .. }
             ),
-            Sent::Request(_, Request::ReadEpoch | Request::Claim(_) | Request::Verify { .. })
+            Sent::Request(
+                _,
+                Request::Read { .. } | Request::Claim(_) | Request::Beat { .. } | Request::WatchBeats,
+            )
             | Sent::Write { .. } => false,
         };
         for node in &self.nodes {

@@ -5,65 +5,77 @@ use crate::machine::election::campaign;
 use crate::machine::election::leadership::*;
 use crate::outcome::Outcome;
 
-const STATES: [&str; 13] = [
+const STATES: [&str; 16] = [
     "no session",
     "out",
     "campaigning",
     "cut off",
     "standby",
+    "next",
+    "replacing",
     "reading",
     "writing",
     "reading back",
     "active",
-    "renewing",
+    "beating",
+    "silent",
     "paused",
-    "verifying",
+    "resuming",
     "leaving",
 ];
 
 fn state(name: &str) -> Driver {
     let new = Driver::new;
+    let next = || new().connected().ran(2, Some(1)).heard(beat_of(1));
     let reading = || new().connected().ran(1, None);
     let run = match name {
         "no session" => new(),
         "out" => new().on(Event::StepDown),
         "campaigning" => new().connected(),
         "cut off" => new().connected().disconnected(),
-        "standby" => new().connected().ran(2, Some(1)),
+        "standby" => new().connected().behind_two(),
+        "next" => next(),
+        "replacing" => next().at(WAIT).on(Event::Tick).heard(beat_of(1)),
         "reading" => reading(),
         "writing" => reading().epoch(0, None),
         "reading back" => reading().epoch(0, None).answer(Reply::Claimed(Outcome::Unknown)),
         "active" => new().active(),
-        "renewing" => new().active().at(LEASE / 4).on(Event::Tick).at(0),
+        "beating" => new().active().at(BEAT).on(Event::Tick),
+        "silent" => new().active().at(TRUST).on(Event::Tick),
         "paused" => new().active().disconnected(),
-        "verifying" => new().active().disconnected().connected().looked(Some(1), None),
+        "resuming" => new().active().disconnected().connected().looked(Some(1), None),
         "leaving" => new().active().on(Event::StepDown),
         other => panic!("unknown state {other}"),
     };
-    run.at(100)
+    let now = run.now.0.max(100);
+    run.at(now)
 }
 
 /// The module's table, with the effects of each cell. A line reads `state | event | new state: effects`.
 #[test]
 fn every_state_answers_every_event() {
-    let events: [(&str, u64, Event); 12] = [
-        ("connected", 100, Event::Connected { session: SESSION, timeout: TIMEOUT }),
-        ("new session", 100, Event::Connected { session: 8, timeout: TIMEOUT }),
-        ("disconnected", 100, Event::Disconnected { session: SESSION }),
-        ("disconnected, other session", 100, Event::Disconnected { session: 8 }),
-        ("expired", 100, Event::Expired { session: SESSION }),
-        ("expired, other session", 100, Event::Expired { session: 8 }),
-        ("tick", 100, Event::Tick),
+    let events: [(&str, u64, Event); 14] = [
+        ("connected", 0, connected(SESSION)),
+        ("new session", 0, connected(8)),
+        ("disconnected", 0, Event::Disconnected { session: SESSION }),
+        ("disconnected, other session", 0, Event::Disconnected { session: 8 }),
+        ("expired", 0, Event::Expired { session: SESSION }),
+        ("expired, other session", 0, Event::Expired { session: 8 }),
+        ("tick", 0, Event::Tick),
+        ("tick after the beat's trust", TRUST, Event::Tick),
+        ("tick after the wait", WAIT, Event::Tick),
         ("tick after the lease", LEASE, Event::Tick),
-        ("stand", 100, Event::Stand),
-        ("step down", 100, Event::StepDown),
-        ("fenced out", 100, Event::FencedOut { epoch: 1 }),
-        ("fenced out, earlier term", 100, Event::FencedOut { epoch: 0 }),
+        ("stand", 0, Event::Stand),
+        ("step down", 0, Event::StepDown),
+        ("fenced out", 0, Event::FencedOut { epoch: 1 }),
+        ("fenced out, earlier term", 0, Event::FencedOut { epoch: 0 }),
     ];
     let mut table = String::new();
     for name in STATES {
         for (event_name, now, event) in events.clone() {
-            let seen = state(name).at(now).on(event).seen();
+            let run = state(name);
+            let now = run.now.0.max(now);
+            let seen = run.at(now).on(event).seen();
             table += &format!("{name} | {event_name} | {seen}\n");
         }
     }
@@ -73,16 +85,17 @@ fn every_state_answers_every_event() {
 /// Replies to abandoned requests change nothing in any state.
 #[test]
 fn stale_replies_are_dropped_in_every_state() {
-    let found = Findings { owner: Some(SESSION), epoch: None };
+    let found = Findings { owner: Some(SESSION), epoch: None, beat: None };
     for name in STATES {
         let stale = campaign::Ticket { campaign: 1, request: 99 };
         for reply in [
-            Reply::Epoch(Outcome::Applied(None)),
-            Reply::Epoch(Outcome::Unknown),
+            Reply::Read(Outcome::Applied(found)),
+            Reply::Read(Outcome::Unknown),
             Reply::Claimed(Outcome::Applied(())),
             Reply::Claimed(Outcome::Unknown),
-            Reply::Verified(Outcome::Applied(found)),
-            Reply::Verified(Outcome::Unknown),
+            Reply::Beaten(Outcome::Applied(())),
+            Reply::Beaten(Outcome::Unknown),
+            Reply::Changed,
             Reply::Campaign(campaign::Reply::Changed),
             Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(vec![]))),
             Reply::Campaign(campaign::Reply::Created(Outcome::Applied(()))),
@@ -124,5 +137,5 @@ fn a_fenced_out_leader_queues_again_behind_the_others() {
     let run = run.answer(Reply::Campaign(campaign::Reply::Deleted(Outcome::Applied(()))));
     let run = run.looked(None, Some(2));
     assert_eq!(run.seen(), "campaigning: tell, look");
-    assert_eq!(run.ran(3, Some(2)).seen(), "standby: tell, watch");
+    assert_eq!(run.ran(3, Some(2)).seen(), "standby: tell, watch, watch beats, read");
 }

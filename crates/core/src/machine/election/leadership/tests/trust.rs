@@ -5,59 +5,73 @@ use crate::machine::election::leadership::*;
 use crate::outcome::{Outcome, Reason};
 use crate::time::Millis;
 
-fn verifying() -> (Driver, Term) {
+fn resuming() -> (Driver, Term) {
     let run = Driver::new().active().at(100).disconnected();
     let term = run.term();
     (run.at(200).connected().looked(Some(1), None), term)
 }
 
-#[test]
-fn a_disconnected_leader_pauses_and_continues_with_the_same_term() {
-    let (run, term) = verifying();
-    assert_eq!(run.seen(), "paused 1 until 9000: watch, verify");
-    assert!(!run.machine.may_act(run.now));
-    let run = run.at(300).confirmed(&term);
-    assert_eq!(run.seen(), "active 1: tell");
-    assert_eq!(run.term(), term);
-    assert_eq!(run.machine.trusted_until(), Some(Millis(200 + LEASE)));
+fn proof(until: u64) -> Event {
+    Event::Trust { session: SESSION, until: Millis(until) }
 }
 
 #[test]
-fn a_paused_leader_that_was_replaced_is_inactive() {
-    let (_, term) = verifying();
-    let ours = Sighting { version: 1, token: Some(term.token()) };
+fn a_disconnected_leader_pauses_and_continues_with_the_same_term() {
+    let (run, term) = resuming();
+    assert_eq!(run.seen(), "paused 1 until 9000: watch, beat 1");
+    assert!(!run.machine.may_act(run.now));
+    let run = run.at(300).beaten();
+    assert_eq!(run.seen(), "active 1: tell");
+    assert_eq!(run.term(), term);
+    assert_eq!(run.machine.trusted_until(), Some(Millis(200 + TRUST)));
+    assert_eq!(run.machine.term_until(), Some(Millis(200 + LEASE)));
+}
+
+#[test]
+fn every_rejection_of_a_beat_leads_to_its_next_step() {
+    let other = || Reason::Other("x".into());
     let table = [
-        (Some(8), Some(ours), "campaigning: tell, lost 1 (candidate-gone), look"),
-        (None, Some(ours), "campaigning: tell, lost 1 (candidate-gone), look"),
-        (Some(SESSION), None, "leaving: tell, lost 1 (epoch-moved), look"),
-        (Some(SESSION), Some(Sighting { version: 2, ..ours }), "leaving: tell, lost 1 (epoch-moved), look"),
-        (Some(SESSION), Some(Sighting { token: None, ..ours }), "leaving: tell, lost 1 (epoch-moved), look"),
+        (0, Reason::BadVersion, "leaving: tell, lost 1 (epoch-moved), look"),
+        (0, Reason::NoNode, "leaving: tell, lost 1 (epoch-moved), look"),
+        (1, Reason::NoNode, "campaigning: tell, lost 1 (candidate-gone), look"),
+        (1, Reason::BadVersion, "campaigning: tell, lost 1 (candidate-gone), look"),
+        (2, Reason::NoNode, "campaigning: tell, lost 1 (beat-refused), look"),
     ];
-    for (owner, epoch, expected) in table {
-        let (run, _) = verifying();
-        let run = run.answer(Reply::Verified(Outcome::Applied(Findings { owner, epoch })));
-        assert_eq!(run.seen(), expected, "{owner:?} {epoch:?}");
+    for (at, reason, expected) in table {
+        let active = Driver::new().active().at(BEAT).on(Event::Tick);
+        for run in [resuming().0, active] {
+            let run = run.answer(Reply::Beaten(rejected(at, reason.clone())));
+            assert_eq!(run.seen(), expected, "{at} {reason}");
+        }
+    }
+    for (at, reason) in [(2, Reason::NoAuth), (0, other())] {
+        let run = Driver::new().active().at(BEAT).on(Event::Tick);
+        let run = run.answer(Reply::Beaten(rejected(at, reason.clone())));
+        assert_eq!(run.seen(), format!("active 1: refused ({reason})"));
+        let run = resuming().0.answer(Reply::Beaten(rejected(at, reason.clone())));
+        assert_eq!(run.seen(), format!("campaigning: tell, refused ({reason}), lost 1 (beat-refused)"));
     }
 }
 
 #[test]
 fn a_paused_leader_that_is_no_longer_first_is_inactive() {
     let run = Driver::new().active().disconnected().connected();
-    assert_eq!(run.looked(Some(3), Some(2)).seen(), "standby: tell, watch, lost 1 (candidate-gone)");
+    let behind = run.looked(Some(3), Some(2));
+    assert_eq!(behind.seen(), "standby: tell, watch, lost 1 (candidate-gone), watch beats, read");
     let run = Driver::new().active().disconnected().connected();
     let fresh = run.looked(Some(3), None);
-    assert_eq!(fresh.seen(), "campaigning: tell, watch, lost 1 (candidate-gone), read epoch");
+    assert_eq!(fresh.seen(), "campaigning: tell, watch, lost 1 (candidate-gone), read");
 }
 
 #[test]
-fn an_unanswered_verification_is_repeated_until_the_deadline() {
+fn an_unanswered_beat_is_repeated_until_the_deadline() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
-        let (run, term) = verifying();
-        let run = run.answer(Reply::Verified(outcome));
+        let (run, _) = resuming();
+        let run = run.answer(Reply::Beaten(outcome));
         assert!(run.seen().starts_with("paused 1"), "{}", run.seen());
         let run = run.at(1_000).on(Event::Tick).looked(Some(1), None);
-        assert_eq!(run.seen(), "paused 1 until 9000: watch, verify");
-        assert_eq!(run.confirmed(&term).seen(), "active 1: tell");
+        assert_eq!(run.seen(), "paused 1 until 9000: watch, beat 1");
+        assert_eq!(run.beaten().seen(), "active 1: tell");
     }
 }
 
@@ -68,7 +82,7 @@ fn a_pause_ends_at_the_deadline_and_a_live_session_claims_again() {
     let run = run.at(LEASE).on(Event::Tick);
     assert_eq!(run.seen(), "campaigning: tell, lost 1 (trust-lapsed)");
     let run = run.at(LEASE + 500).connected().looked(Some(1), None);
-    assert_eq!(run.seen(), "campaigning: watch, read epoch");
+    assert_eq!(run.seen(), "campaigning: watch, read");
     let run = run.epoch(1, None).answer(Reply::Claimed(Outcome::Applied(())));
     assert_eq!(run.seen(), "active 2: tell");
 }
@@ -78,11 +92,11 @@ fn a_pause_ends_at_the_deadline_and_a_live_session_claims_again() {
 fn a_leader_that_wakes_from_a_freeze_is_inactive_after_any_first_event() {
     let late = [
         Event::Tick,
-        Event::Connected { session: SESSION, timeout: TIMEOUT },
+        connected(SESSION),
         Event::Disconnected { session: SESSION },
         Event::Stand,
         Event::FencedOut { epoch: 0 },
-        Event::Trust { session: SESSION, until: Millis(LEASE + 1) },
+        proof(LEASE + 1),
         Event::Trust { session: 8, until: Millis(9 * LEASE) },
     ];
     for event in late {
@@ -96,54 +110,77 @@ fn a_leader_that_wakes_from_a_freeze_is_inactive_after_any_first_event() {
 
 #[test]
 fn evidence_that_the_session_lives_counts_before_the_lapse() {
-    let until = Millis(3 * LEASE);
-    let run = Driver::new().active().at(LEASE + 1).on(Event::Trust { session: SESSION, until });
-    assert_eq!(run.seen(), "active 1");
-    assert!(run.machine.may_act(run.now));
+    let run = Driver::new().active().at(LEASE + 1).on(proof(3 * LEASE));
+    assert!(run.seen().starts_with("paused 1 until 27000"), "{}", run.seen());
+    assert!(!run.machine.may_act(run.now), "but the beat is too old");
 }
 
 #[test]
-fn an_active_leader_renews_its_trust_by_verifying() {
+fn an_active_leader_beats_once_a_period_with_one_beat_in_flight() {
     let run = Driver::new().active();
-    let term = run.term();
-    assert_eq!(run.machine.next_wake(), Some(Millis(LEASE / 4)));
-    let run = run.at(LEASE / 4).on(Event::Tick);
-    assert_eq!(run.seen(), "active 1: verify");
-    let run = run.at(LEASE / 4 + 10).confirmed(&term);
+    assert_eq!(run.machine.next_wake(), Some(Millis(BEAT)));
+    let run = run.at(BEAT).on(Event::Tick);
+    assert_eq!(run.seen(), "active 1: beat 1");
+    let run = run.at(2 * BEAT).on(Event::Tick);
     assert_eq!(run.seen(), "active 1");
-    assert_eq!(run.machine.trusted_until(), Some(Millis(LEASE / 4 + LEASE)));
-    assert_eq!(run.machine.next_wake(), Some(Millis(LEASE / 2)));
+    let run = run.beaten();
+    assert_eq!(run.seen(), "active 1");
+    assert_eq!(run.machine.trusted_until(), Some(Millis(BEAT + TRUST)), "counted from the sending");
+    assert_eq!(run.machine.next_wake(), Some(Millis(2 * BEAT)));
+    assert_eq!(run.on(Event::Tick).seen(), "active 1: beat 1");
 }
 
 #[test]
-fn with_proofs_of_the_session_claims_and_verifications_extend_no_trust() {
-    let proof = |until| Event::Trust { session: SESSION, until: Millis(until) };
+fn a_leader_without_applied_beats_pauses_and_resumes_with_the_next_one() {
+    let run = Driver::new().active().on(proof(3 * LEASE));
+    assert!(run.machine.may_act(Millis(TRUST - 1)));
+    assert!(!run.machine.may_act(Millis(TRUST)), "even before the event");
+    let run = run.at(BEAT).on(Event::Tick).at(TRUST).on(Event::Tick);
+    assert_eq!(run.seen(), "paused 1 until 27000: tell, lost 1 (beats-lapsed)");
+    assert_eq!(run.machine.next_wake(), Some(Millis(3 * LEASE)));
+    let run = run.at(BEAT + TRUST).beaten();
+    assert_eq!(run.seen(), "paused 1 until 27000: beat 1", "its reply was too late");
+    let run = run.beaten();
+    assert_eq!(run.seen(), "active 1: tell");
+    assert_eq!(run.machine.trusted_until(), Some(Millis(BEAT + 2 * TRUST)));
+}
+
+#[test]
+fn a_leader_that_could_not_beat_in_time_sends_a_beat_when_it_pauses() {
+    let run = Driver::new().active().on(proof(3 * LEASE)).at(TRUST).on(Event::Stand);
+    assert_eq!(run.seen(), "paused 1 until 27000: tell, lost 1 (beats-lapsed), beat 1");
+    let run = run.answer(Reply::Beaten(rejected(0, Reason::BadVersion)));
+    assert_eq!(run.seen(), "leaving: tell, lost 1 (epoch-moved), look");
+}
+
+#[test]
+fn with_proofs_of_the_session_claims_and_beats_do_not_extend_its_trust() {
     let claiming = |until| Driver::new().connected().on(proof(until)).ran(1, None).epoch(0, None);
     let claimed = || Reply::Claimed(Outcome::Applied(()));
-    let run = claiming(5_000).at(1_000).answer(claimed());
-    assert_eq!(run.machine.trusted_until(), Some(Millis(5_000)));
-    let term = run.term();
-    let run = run.at(LEASE / 4 + 1_000).on(Event::Tick).confirmed(&term);
-    assert_eq!(run.machine.trusted_until(), Some(Millis(5_000)));
+    let run = claiming(2_000).at(500).answer(claimed());
+    assert_eq!(run.machine.trusted_until(), Some(Millis(2_000)));
+    let run = run.at(BEAT).on(Event::Tick).beaten();
+    assert_eq!(run.machine.trusted_until(), Some(Millis(2_000)));
     let run = run.on(proof(7_000));
-    assert_eq!(run.machine.trusted_until(), Some(Millis(7_000)));
-    let late = claiming(5_000).at(5_000).answer(claimed());
+    assert_eq!(run.machine.trusted_until(), Some(Millis(BEAT + TRUST)));
+    let late = claiming(2_000).at(2_000).answer(claimed());
     assert_eq!(late.machine.term(), None, "the proof is over");
 }
 
 #[test]
-fn an_unanswered_renewal_is_repeated_and_does_not_end_the_term() {
+fn an_unanswered_beat_does_not_end_the_term() {
     for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
-        let run = Driver::new().active().at(LEASE / 4).on(Event::Tick);
-        let run = run.answer(Reply::Verified(outcome));
+        let run = Driver::new().active().at(BEAT).on(Event::Tick);
+        let run = run.answer(Reply::Beaten(outcome));
         assert!(run.seen().starts_with("active 1"), "{}", run.seen());
-        assert_eq!(run.at(LEASE / 2).on(Event::Tick).seen(), "active 1: verify");
+        assert_eq!(run.machine.trusted_until(), Some(Millis(TRUST)), "it extends no trust");
+        assert_eq!(run.at(2 * BEAT).on(Event::Tick).seen(), "active 1: beat 1");
     }
 }
 
 #[test]
-fn a_claim_that_took_longer_than_the_lease_does_not_make_a_leader() {
-    let run = Driver::new().connected().ran(1, None).epoch(0, None).at(LEASE);
+fn a_claim_that_took_longer_than_the_trust_does_not_make_a_leader() {
+    let run = Driver::new().connected().ran(1, None).epoch(0, None).at(TRUST);
     let run = run.answer(Reply::Claimed(Outcome::Applied(())));
     assert_eq!(run.seen(), "campaigning");
 }
