@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bellwether_sim::plan::{Plan, Servers, Size};
+use bellwether_sim::plan::{Fault, FaultKind, Plan, Servers, Size, Target};
 use bellwether_sim::{Trace, minimise, simulate};
 
 fn with(servers: Servers) -> Size {
@@ -83,5 +83,25 @@ fn every_call_is_made_and_has_an_effect() {
     ] {
         let given = lines.iter().filter(|line| line.contains(" call ") && line.contains(answer)).count();
         assert!(given > 0, "no call is answered with {answer}");
+    }
+}
+
+/// L1, with the default session timeout: the leader is lost at a time when nothing else happens.
+#[test]
+fn a_silent_leader_is_replaced_before_its_session_ends() {
+    let kinds = [
+        FaultKind::Crash { target: Target::Leader, down_ms: 30_000 },
+        FaultKind::Freeze { target: Target::Leader, ms: 30_000 },
+        FaultKind::Hang { target: Target::Leader, ms: 30_000 },
+    ];
+    for (seed, kind) in (0..10).flat_map(|seed| kinds.iter().map(move |kind| (seed, kind))) {
+        let mut plan = Plan::generate(seed, Size::default());
+        // Later than the end of every session that was lost before the healing.
+        (plan.session_timeout_ms, plan.heal_ms) = (10_000, 5_000);
+        plan.faults = vec![Fault { at_ms: 19_000, kind: kind.clone() }];
+        plan.nodes.resize(3, plan.nodes[0]);
+        let report = simulate(&plan, Trace::hashed());
+        assert_eq!(report.violations, [], "seed {seed}: {kind:?}");
+        assert_eq!(report.stats.faults.get(kind.name()), Some(&1), "there was a leader: seed {seed}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use bellwether_core::failover::Failover;
 use bellwether_core::name::NodeId;
 use bellwether_core::time::as_millis;
 
@@ -105,6 +106,11 @@ impl World {
     /// Returns whether there is a running leader.
     pub(super) fn is_led(&self) -> bool {
         self.active.iter().any(|node| self.runs(node))
+    }
+
+    /// Returns how long a candidate waits for a beat of the leader.
+    pub(super) fn wait(&self) -> u64 {
+        as_millis(Failover::default().wait)
     }
 
     /// Returns T + tick: the time after which the session of a vanished client has ended.

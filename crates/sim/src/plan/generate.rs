@@ -69,6 +69,10 @@ impl Plan {
                 .extend((0..drawn.usize(..=8)).map(|_| fault_of_server(drawn, session_timeout_ms, heal_ms)));
             faults.sort_by_key(|fault| fault.at_ms);
         }
+        // Also drawn separately.
+        let hung = &mut Rng::with_seed(seed ^ 0x4a09_ed00);
+        faults.extend((0..hung.usize(..=2)).map(|_| hang(hung, nodes.len(), session_timeout_ms, heal_ms)));
+        faults.sort_by_key(|fault| fault.at_ms);
         Self {
             seed,
             session_timeout_ms,
@@ -95,6 +99,13 @@ impl Plan {
             heal_ms,
         }
     }
+}
+
+/// A hung runtime: mostly the leader's, for longer or shorter than the candidates wait for its beat.
+fn hang(rng: &mut Rng, nodes: usize, timeout: u64, heal_ms: u64) -> Fault {
+    let target = if rng.u8(..4) > 0 { Target::Leader } else { Target::Node(rng.usize(..nodes)) };
+    let ms = rng.u64(500..3 * timeout.max(3_000));
+    Fault { at_ms: rng.u64(..heal_ms), kind: FaultKind::Hang { target, ms } }
 }
 
 /// A fault between the servers of an ensemble.

@@ -345,6 +345,13 @@ pub enum FaultKind {
         /// Duration.
         ms: u64,
     },
+    /// The runtime of a node hangs: no part handles a message for a while, but the client library keeps the session alive.
+    Hang {
+        /// The node.
+        target: Target,
+        /// Duration.
+        ms: u64,
+    },
     /// A server of an ensemble is cut off from the other servers, but not from its clients.
     ServerCutOff {
         /// The server.
@@ -400,6 +407,7 @@ impl FaultKind {
             Self::PartStalls { part: Part::Election, .. } => "election-stalls",
             Self::PartStalls { part: Part::LeaderWing, .. } => "leader-wing-stalls",
             Self::PartStalls { part: Part::WorkerWing, .. } => "worker-wing-stalls",
+            Self::Hang { .. } => "hang",
             Self::ServerCutOff { .. } => "server-cut-off",
             Self::ServerLags { .. } => "server-lags",
             Self::ServerDies { .. } => "server-dies",

@@ -40,6 +40,7 @@ mod payloads;
 mod places;
 mod recovered_soon;
 mod removals;
+mod replaced_soon;
 mod runs;
 mod seen_ends;
 mod settled;
@@ -126,6 +127,7 @@ pub const RULES: &[Rule] = &[
     rule("S20", "the last loss of a job comes from a run alone", new::<neighbours::Neighbours>),
     rule("S23", "a read that follows an acknowledged submission sees it", new::<fresh_reads::FreshReads>),
     rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
+    rule("L1", "a silent leader is replaced soon", new::<replaced_soon::ReplacedSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),
     rule("L3", "every job that can run ends", new::<settled::Settled>),
     rule("L3", "every group that can advance does", new::<group_progress::GroupProgress>),
