@@ -68,6 +68,8 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     (
         "leases",
         &[
+            // It takes longer than the time between two beats of the leader.
+            ("election", &["Tick", "Reply.Beaten", "Reply.Changed"]),
             ("executor_pool", &["Tell.Third", "Tell.Lapsed"]),
             ("status_reporter", &["Said", "Beat.Committed", "Beat.Wake"]),
         ],

@@ -132,9 +132,7 @@ impl World {
                 for (feed, msg) in heard {
                     self.tell(at, Route::Feed(feed), msg);
                 }
-                if let Some(msg) = glanced {
-                    self.report(at, msg);
-                }
+                glanced.into_iter().for_each(|msg| self.report(at, msg));
             }
             Down::Fin => self.lost(at, conn),
             Down::Connected(_) => {}
@@ -282,9 +280,7 @@ impl World {
         let library = &mut self.peers[at].library;
         let had_session = library.state == State::Down;
         let glanced = library.ended();
-        if let Some(msg) = glanced {
-            self.report(at, msg);
-        }
+        glanced.into_iter().for_each(|msg| self.report(at, msg));
         if had_session {
             self.stats.expirations += 1;
             self.changed(at);

@@ -83,7 +83,7 @@ pub(crate) struct Library<M> {
     next_xid: i32,
     pending: VecDeque<Pending<M>>,
     feeds: Vec<Feed<M>>,
-    glance: Option<Glance<M>>,
+    glances: Vec<Glance<M>>,
     peeks: Vec<Peek>,
     next_feed: u64,
 }
@@ -103,7 +103,7 @@ impl<M> Library<M> {
             next_xid: 0,
             pending: VecDeque::new(),
             feeds: Vec::new(),
-            glance: None,
+            glances: Vec::new(),
             peeks: Vec::new(),
             next_feed: 0,
         }
@@ -132,9 +132,11 @@ impl<M> Library<M> {
         set
     }
 
-    /// Sets the glance, of which there is one. It replaces an earlier one.
+    /// Sets the glance on a path. It replaces an earlier one. The receiver drops the messages of glances that it replaced by
+    /// others.
     pub(crate) fn glance(&mut self, path: String, then: Box<dyn FnOnce() -> M>) {
-        self.glance = Some(Glance { path, then });
+        self.glances.retain(|glance| glance.path != path);
+        self.glances.push(Glance { path, then });
     }
 
     /// Adds a one-shot watch. It ignores events until the reply to its read sets the returned flag.
@@ -175,8 +177,8 @@ impl<M> Library<M> {
         pending.then.map(|then| then(Answer::Reply(reply.result)))
     }
 
-    /// Handles a watch event: returns the messages of the feeds, by feed number, and of the glance.
-    pub(crate) fn notified(&mut self, event: &WatchedEvent) -> (Vec<(u64, M)>, Option<M>) {
+    /// Handles a watch event: returns the messages of the feeds, by feed number, and of the glances.
+    pub(crate) fn notified(&mut self, event: &WatchedEvent) -> (Vec<(u64, M)>, Vec<M>) {
         self.last_zxid = self.last_zxid.max(event.zxid);
         let below = |parent: &str| {
             event.path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -191,8 +193,8 @@ impl<M> Library<M> {
             // An error means that its task has been dropped.
             let _heard = changed.send(());
         }
-        let glance = self.glance.take_if(|glance| glance.path == event.path);
-        (heard, glance.map(|glance| (glance.then)()))
+        let glanced = self.glances.extract_if(.., |glance| glance.path == event.path);
+        (heard, glanced.map(|glance| (glance.then)()).collect())
     }
 
     /// Handles the loss of the connection: every unanswered request is lost.
@@ -207,7 +209,7 @@ impl<M> Library<M> {
     /// Returns the first request of a new connection of the same session: it sets the one-shot watches.
     pub(crate) fn set_watches(&self) -> Option<(i32, Request)> {
         let peeks = self.peeks.iter().filter(|peek| !peek.changed.is_canceled()).map(|peek| &peek.path);
-        let paths = self.glance.iter().map(|glance| &glance.path).chain(peeks).collect::<BTreeSet<_>>();
+        let paths = self.glances.iter().map(|glance| &glance.path).chain(peeks).collect::<BTreeSet<_>>();
         if paths.is_empty() {
             return None;
         }
@@ -223,10 +225,10 @@ impl<M> Library<M> {
     }
 
     /// Handles the end of the session.
-    pub(crate) fn ended(&mut self) -> Option<M> {
+    pub(crate) fn ended(&mut self) -> Vec<M> {
         self.state = State::Away;
         self.view.connected = false;
         self.peeks.clear();
-        self.glance.take().map(|glance| (glance.then)())
+        self.glances.drain(..).map(|glance| (glance.then)()).collect()
     }
 }
