@@ -110,3 +110,28 @@ async fn deleted_znodes_of_a_namespace_are_created_again() {
     let read = zk.get_many(vec![bucket.jobs(), bucket.queue(), path::QUARANTINE.into()]).await.unwrap();
     assert!(read.iter().all(Option::is_some), "{read:?}");
 }
+
+#[tokio::test]
+async fn every_session_reads_the_times_of_the_namespace_and_refuses_unreadable_ones() {
+    let zk = session(&namespace("failover")).await;
+    open_namespace(&zk, true).await.unwrap();
+    let [beat, trust, wait] = [100, 250, 300].map(Duration::from_millis);
+    let times = Failover { beat, trust, wait };
+    let set = |data: Vec<u8>| Op::Set { path: path::FAILOVER.into(), data, version: -1 };
+    assert_eq!(zk.commit(vec![set(wire::encode(&times))]).await, Outcome::Applied(()));
+    for create in [true, false] {
+        assert_eq!(open_namespace(&zk, create).await, Ok(times));
+    }
+    let contradictory = wire::encode(&Failover { trust: wait, ..times });
+    for unreadable in [b"garbage".to_vec(), contradictory] {
+        assert_eq!(zk.commit(vec![set(unreadable)]).await, Outcome::Applied(()));
+        for create in [true, false] {
+            let refused = open_namespace(&zk, create).await.unwrap_err();
+            assert!(matches!(refused, NamespaceError::UnreadableFailover { .. }), "{refused}");
+        }
+    }
+    let delete = Op::Delete { path: path::FAILOVER.into(), version: None };
+    assert_eq!(zk.commit(vec![delete]).await, Outcome::Applied(()));
+    assert_eq!(open_namespace(&zk, true).await, Ok(Failover::default()));
+    assert!(zk.get(path::FAILOVER.into()).await.unwrap().is_some(), "a node creates it again");
+}
