@@ -1,9 +1,9 @@
 //! The context of an attempt: the values that its handler can read and report.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bellwether_core::job::{Payload, Policy, PolicyError, Progress, ProgressError};
+use bellwether_core::job::{Payload, Progress, ProgressError};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::trace::TraceContext;
 use bellwether_host::worker::RunContext;
@@ -15,7 +15,7 @@ use super::node_client::NodeClient;
 /// The context of one attempt, which its handler receives.
 #[derive(Debug, Clone)]
 pub struct JobContext {
-    run: RunContext,
+    pub(super) run: RunContext,
     /// `None` for an attempt without a worker.
     node: Option<Arc<NodeClient>>,
 }
@@ -114,12 +114,19 @@ impl JobContext {
         self.run.fencing_token
     }
 
-    /// Returns the instant until which no other worker can be given this job, as far as is known now. It advances
-    /// while ZooKeeper answers. Do not begin a side effect that must not happen twice after this instant. If the job
-    /// has a lane, the attempt is dropped at this instant, because the next job of the lane may begin.
+    /// Returns the instant until which no other worker can be given this job, as far as is known now. Do not begin a
+    /// side effect that must not happen twice after this instant.
+    ///
+    /// It is the earlier one of two: the end of the trust in the worker's session, which advances while ZooKeeper
+    /// answers, and the end of the lease ([`JobContext::lease_until`]). It is in the past once the attempt should stop
+    /// ([`JobContext::is_cancelled`]). If the job has a lane, the attempt is dropped when the trust in the session
+    /// ends, because the next job of the lane may begin.
+    ///
+    /// Read it immediately before each effect. A blocking handler can read it from its own thread: the worker need not
+    /// be responsive for it to end.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
-        self.run.trust.until()
+        self.run.trusted_until()
     }
 
     /// Returns the instant at which the attempt's lease ends, as far as is known now. It advances when a renewal is
@@ -127,22 +134,6 @@ impl JobContext {
     #[must_use]
     pub fn lease_until(&self) -> Instant {
         self.run.lease_until()
-    }
-
-    /// Renews the lease: it lasts at least `lease` from now. The current lease is never shortened. 1 s to a week.
-    ///
-    /// Returns immediately. The renewal is written when a third of the current lease has passed, together with those
-    /// of the worker's other jobs, so a job that ends earlier writes nothing. [`JobContext::lease_until`] shows when
-    /// it was written. While ZooKeeper cannot be reached, the renewal waits and the current lease runs on.
-    ///
-    /// A job that renews its lease automatically needs this only to get a longer lease.
-    ///
-    /// # Errors
-    /// Fails if the lease is out of bounds. Then nothing is requested.
-    pub fn renew_lease(&self, lease: Duration) -> Result<(), PolicyError> {
-        Policy { lease: Some(lease), ..Policy::default() }.check()?;
-        self.run.pulse.renew(lease);
-        Ok(())
     }
 
     /// Reports the progress of the attempt: a percentage from 0 to 100, if known, and a message of at most 1 KiB. The

@@ -68,6 +68,7 @@ mod kind_handler;
 mod measured;
 pub mod middleware;
 mod node_client;
+mod renewal;
 mod state;
 mod sub_jobs;
 
@@ -84,6 +85,7 @@ pub use group_end::Finished;
 pub use handlers::Handlers;
 pub use kind_handler::KindHandler;
 pub(crate) use node_client::NodeClient;
+pub use renewal::RenewalError;
 pub use state::{WithState, with_state};
 pub use sub_jobs::{SubJobs, SubJobsError};
 

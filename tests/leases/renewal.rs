@@ -76,6 +76,30 @@ async fn a_requested_renewal_is_written_once_and_extends_the_lease() {
 }
 
 #[tokio::test]
+async fn an_awaited_renewal_is_stored_when_the_call_returns() {
+    let gate = Gate::new();
+    let awaits = with_state(gate.clone()).job("awaits", |gate, context, lease: Duration| async move {
+        context.renew_lease_confirmed(lease).await?;
+        gate.come(&context);
+        gate.wait().await;
+        Ok(context.lease_until()).map(|until| until > std::time::Instant::now() + lease / 2)
+    });
+    let handlers = Handlers::new().add(awaits.lease(60 * LEASE));
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let zk = look(&cluster).await;
+    let awaits = bellwether::Job::new("awaits", &Duration::from_secs(600)).unwrap().id("awaits");
+    cluster.client().submit(awaits).await.unwrap();
+    gate.has_come("awaits", 1).await;
+    let (stored, version) = assignment(&cluster, &zk, "awaits").await;
+    assert_eq!((stored.lease, version), (Duration::from_secs(600), 1));
+    gate.open();
+    let view = over(&cluster, "awaits").await;
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 1), "{view:?}");
+    assert_eq!(view.result.unwrap().bytes(), b"true");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_lease_out_of_bounds_is_an_error_that_names_the_field() {
     let handlers = Handlers::new().job("asking", |context, lease: Duration| async move {
         context.renew_lease(lease)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bellwether::testing::Cluster;
 use bellwether::{Job, JobContext, JobId, JobView};
@@ -23,7 +23,7 @@ pub(crate) struct Gate(Arc<Inner>);
 
 struct Inner {
     open: watch::Sender<bool>,
-    came: Mutex<BTreeMap<String, Vec<u32>>>,
+    came: Mutex<BTreeMap<String, Vec<JobContext>>>,
 }
 
 impl Gate {
@@ -35,10 +35,15 @@ impl Gate {
         self.0.open.send_replace(true);
     }
 
-    /// Records the run.
+    /// Records the run. No earlier run of the job may still be trusted, even if its code runs on.
     pub(crate) fn come(&self, context: &JobContext) {
+        let now = Instant::now();
         let mut came = self.0.came.lock().unwrap();
-        came.entry(context.job().to_string()).or_default().push(context.attempt());
+        let runs = came.entry(context.job().to_string()).or_default();
+        let trusted = runs.iter().find(|earlier| now < earlier.trusted_until()).map(JobContext::attempt);
+        runs.push(context.clone());
+        drop(came);
+        assert_eq!(trusted, None, "attempt {} runs while an earlier one is trusted", context.attempt());
     }
 
     pub(crate) async fn wait(&self) {
@@ -54,7 +59,8 @@ impl Gate {
 
     /// Returns the attempts that ran, in the order of their starts.
     pub(crate) fn came(&self, job: &str) -> Vec<u32> {
-        self.0.came.lock().unwrap().get(job).cloned().unwrap_or_default()
+        let came = self.0.came.lock().unwrap();
+        came.get(job).map(|runs| runs.iter().map(JobContext::attempt).collect()).unwrap_or_default()
     }
 
     pub(crate) async fn has_come(&self, job: &str, runs: usize) {

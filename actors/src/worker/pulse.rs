@@ -3,9 +3,14 @@
 //! The handler writes into the cell and notifies the worker if the cell was empty. The worker empties the cell when the
 //! notification arrives. So a handler that reports often does not fill the mailbox: at most one notification is in
 //! flight, and only the newest report counts.
+//!
+//! A handler may wait until a renewal is written. Its request gets a ticket, and the worker confirms the highest ticket
+//! that is written. The handler stops to wait when its attempt is told to stop or its lease ends, so no waker outlives the
+//! attempt.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use bellwether_core::job::{Progress, ProgressError};
@@ -30,6 +35,12 @@ struct Cell {
     until: Millis,
     progress: Progress,
     said: Said,
+    /// The last ticket that was given out.
+    ticket: u64,
+    /// The highest ticket whose renewal is written.
+    confirmed: u64,
+    /// Handlers that wait for a confirmation.
+    waiting: Vec<Waker>,
 }
 
 /// The handler's reports since the cell was last emptied.
@@ -37,6 +48,8 @@ struct Cell {
 pub struct Said {
     /// The handler requested a lease of this length.
     pub renew: Option<Duration>,
+    /// The handler waits until the lease is written: the highest ticket.
+    pub confirm: Option<u64>,
     /// The handler reported this progress.
     pub progress: Option<Progress>,
 }
@@ -51,7 +64,12 @@ impl Pulse {
     /// Creates the cell of an attempt that starts with the progress of the previous attempt.
     #[must_use]
     pub fn new(of: Word, notify: Option<Notify>, until: Millis, progress: Progress) -> Self {
-        Self { of, notify, cell: Mutex::new(Cell { until, progress, said: Said::default() }) }
+        let (said, waiting) = (Said::default(), Vec::new());
+        Self {
+            of,
+            notify,
+            cell: Mutex::new(Cell { until, progress, said, ticket: 0, confirmed: 0, waiting }),
+        }
     }
 
     /// Locks the cell. Poison is ignored: a holder of the lock cannot panic between two changes.
@@ -73,6 +91,43 @@ impl Pulse {
     /// Requests a lease of this length from now on.
     pub fn renew(&self, lease: Duration) {
         self.say(|cell| cell.said.renew = cell.said.renew.max(Some(lease)));
+    }
+
+    /// Requests that a lease of this length from now on is written immediately. Returns the ticket for
+    /// [`Pulse::poll_confirmed`].
+    #[must_use]
+    pub fn renew_now(&self, lease: Duration) -> u64 {
+        self.say(|cell| {
+            cell.ticket += 1;
+            (cell.said.renew, cell.said.confirm) = (cell.said.renew.max(Some(lease)), Some(cell.ticket));
+            if self.notify.is_none() {
+                cell.confirmed = cell.ticket;
+            }
+            cell.ticket
+        })
+    }
+
+    /// Is ready once the renewal of this ticket is written. An attempt without a worker writes nothing and is ready
+    /// immediately.
+    pub fn poll_confirmed(&self, ticket: u64, cx: &mut task::Context<'_>) -> Poll<()> {
+        let mut cell = self.cell();
+        if cell.confirmed >= ticket {
+            return Poll::Ready(());
+        }
+        if !cell.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            cell.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Confirms that the renewals of all tickets up to this one are written.
+    pub fn confirm(&self, ticket: u64) {
+        let waiting = {
+            let mut cell = self.cell();
+            cell.confirmed = cell.confirmed.max(ticket);
+            std::mem::take(&mut cell.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Reports the handler's progress.
@@ -124,9 +179,14 @@ impl fmt::Debug for Pulse {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
     use super::*;
+
+    fn word() -> Word {
+        (JobId::new("a").unwrap(), 1)
+    }
 
     #[test]
     fn many_reports_cause_one_notification_and_the_newest_report_counts() {
@@ -146,6 +206,37 @@ mod tests {
         assert_eq!(pulse.take(), Said::default());
         pulse.renew(Duration::from_secs(1));
         assert_eq!(words.try_recv(), Ok(of), "an emptied cell notifies again");
+    }
+
+    #[test]
+    fn a_handler_waits_until_its_renewal_is_confirmed() {
+        let pulse = Pulse::new(word(), Some(Arc::new(|_| {})), Millis(0), Progress::default());
+        let cx = &mut task::Context::from_waker(Waker::noop());
+        let (first, second) =
+            (pulse.renew_now(Duration::from_secs(1)), pulse.renew_now(Duration::from_secs(2)));
+        let said = Said { renew: Some(Duration::from_secs(2)), confirm: Some(second), progress: None };
+        assert_eq!(pulse.take(), said);
+        assert_eq!(pulse.poll_confirmed(first, cx), Poll::Pending);
+        pulse.confirm(first);
+        assert_eq!(pulse.poll_confirmed(first, cx), Poll::Ready(()));
+        assert_eq!(pulse.poll_confirmed(second, cx), Poll::Pending);
+    }
+
+    #[test]
+    fn a_confirmation_wakes_the_handler() {
+        struct Flag(AtomicBool);
+        impl task::Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+        let flag = Arc::new(Flag(AtomicBool::new(false)));
+        let pulse = Pulse::new(word(), Some(Arc::new(|_| {})), Millis(0), Progress::default());
+        let ticket = pulse.renew_now(Duration::from_secs(1));
+        let waker = Waker::from(Arc::clone(&flag));
+        assert_eq!(pulse.poll_confirmed(ticket, &mut task::Context::from_waker(&waker)), Poll::Pending);
+        pulse.confirm(ticket);
+        assert!(flag.0.load(Ordering::SeqCst));
     }
 
     #[test]

@@ -134,10 +134,10 @@ impl StatusReporter {
 
     /// Takes the reports of a handler, unless its attempt has ended.
     fn said(&mut self, cx: &mut Context<'_, Self>, word: Word) {
-        let Some(Said { renew, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
+        let Some(Said { renew, confirm, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
         let (job, attempt) = word;
         if renew.is_some() || progress.is_some() {
-            self.beat(cx, beats::Event::Requested { job, attempt, renew, progress });
+            self.beat(cx, beats::Event::Requested { job, attempt, renew, confirm, progress });
         }
     }
 
@@ -182,6 +182,11 @@ impl StatusReporter {
                 Effect::Until(job, attempt, until) => {
                     if let Some(pulse) = self.pulses.get(&(job, attempt)) {
                         pulse.set_until(until);
+                    }
+                }
+                Effect::Confirmed(job, attempt, ticket) => {
+                    if let Some(pulse) = self.pulses.get(&(job, attempt)) {
+                        pulse.confirm(ticket);
                     }
                 }
                 Effect::Third(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Third(job, attempt))),

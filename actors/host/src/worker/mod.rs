@@ -9,6 +9,7 @@ mod run;
 mod runs;
 mod wing;
 
+pub use bellwether_actors::worker::pulse::{Pulse, Said};
 pub use bellwether_core::machine::worker::wing::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{

@@ -44,6 +44,8 @@ pub struct RunContext {
     pub pulse: Arc<Pulse>,
     /// The slot in which the attempt runs.
     pub slot: Slot,
+    /// When the run was launched.
+    pub launched: Instant,
 }
 
 /// The trust of a context without a worker.
@@ -69,6 +71,7 @@ impl RunContext {
             fencing_token: 0,
             cancelled: CancellationToken::new(),
             trust: Trust::unanswered(DETACHED_TRUST),
+            launched: Instant::now(),
         }
     }
 
@@ -84,5 +87,15 @@ impl RunContext {
     #[must_use]
     pub fn lease_until(&self) -> Instant {
         clock::instant(self.pulse.until())
+    }
+
+    /// The time until which no other worker can have the job: the earlier end of the session's trust and of the lease.
+    /// When the run was told to stop, it is the time of the launch: in the past, however late the caller compares it.
+    #[must_use]
+    pub fn trusted_until(&self) -> Instant {
+        if self.cancelled.is_cancelled() {
+            return self.launched;
+        }
+        self.trust.until().min(self.lease_until())
     }
 }

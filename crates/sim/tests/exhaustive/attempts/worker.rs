@@ -179,7 +179,13 @@ impl Worker {
     pub(crate) fn renew(&mut self, deeds: &mut Vec<Deed>) {
         let Running { job, attempt, .. } = self.run.clone().expect("a handler runs");
         self.now = self.now + DEFAULT_LEASE / 3;
-        let asked = beats::Event::Requested { job, attempt, renew: Some(DEFAULT_LEASE), progress: None };
+        let asked = beats::Event::Requested {
+            job,
+            attempt,
+            renew: Some(DEFAULT_LEASE),
+            confirm: None,
+            progress: None,
+        };
         self.hear(Heard::Beats(asked), deeds);
     }
 

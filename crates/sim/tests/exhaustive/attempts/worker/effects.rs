@@ -153,7 +153,7 @@ impl Worker {
             Effect::Lapsed(job, attempt) => {
                 todo.push_back(Heard::ExecutorPool(executor_pool::Event::Lapsed(job, attempt)));
             }
-            Effect::Until(..) | Effect::WakeAt(_) => {}
+            Effect::Until(..) | Effect::Confirmed(..) | Effect::WakeAt(_) => {}
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Lease {
     auto: Option<Duration>,
     /// A renewal was requested: extend the lease to this time.
     wanted: Option<Millis>,
+    /// The handler waits for a beat that is not sent yet: the highest ticket.
+    confirm: Option<u64>,
     /// Reported by the handler and not written yet.
     progress: Option<Progress>,
     /// The beat in flight.
@@ -33,6 +35,8 @@ pub(super) struct Lease {
 struct Sending {
     written: Assignment,
     at: Millis,
+    /// The ticket that the beat confirms.
+    confirm: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +45,8 @@ pub(super) enum Phase {
     InFlight,
     /// The stored state is unknown: read it.
     Unresolved,
+    /// The stored bytes cannot be decoded. A write would erase them.
+    Unreadable,
 }
 
 /// Which lease times were reported to the executor.
@@ -67,6 +73,7 @@ impl Lease {
             until: now + lease,
             auto: auto.then_some(lease),
             wanted: None,
+            confirm: None,
             progress: None,
             sending: None,
             wrote: now,
@@ -131,16 +138,24 @@ impl Lease {
         let renewal = (self.auto.is_some() || self.wanted.is_some()).then_some(self.since + lease / 3);
         let progress = self.progress.is_some().then_some(self.wrote + PROGRESS_EVERY);
         // A rejected write waits, too (`refused` sets `wrote` to a later time).
-        renewal.map(|at| at.max(self.wrote)).into_iter().chain(progress).min()
+        let confirm = self.confirm.map(|_| self.wrote);
+        renewal.map(|at| at.max(self.wrote)).into_iter().chain(progress).chain(confirm).min()
     }
 
-    pub(super) fn ask(&mut self, renew: Option<Duration>, progress: Option<Progress>, now: Millis) {
+    pub(super) fn ask(
+        &mut self,
+        renew: Option<Duration>,
+        confirm: Option<u64>,
+        progress: Option<Progress>,
+        now: Millis,
+    ) {
         if let Some(lease) = renew {
             let wanted = now + lease;
             if wanted > self.until.max(self.wanted.unwrap_or_default()) {
                 self.wanted = Some(wanted);
             }
         }
+        self.confirm = self.confirm.max(confirm);
         self.progress = progress.or(self.progress.take());
     }
 
@@ -158,17 +173,16 @@ impl Lease {
     pub(super) fn sent(&mut self, written: Assignment, now: Millis) {
         self.phase = Phase::InFlight;
         self.wrote = now;
-        self.sending = Some(Sending { written, at: now });
+        self.sending = Some(Sending { written, at: now, confirm: self.confirm.take() });
     }
 
-    /// The beat was applied. Returns the end of the lease.
-    pub(super) fn written(&mut self) -> Millis {
+    /// The beat was applied. Returns the end of the lease and the confirmed ticket.
+    pub(super) fn written(&mut self) -> (Millis, Option<u64>) {
         self.phase = Phase::Idle;
-        if let Some(Sending { written, at }) = self.sending.take() {
-            self.version += 1;
-            self.stands(written, at);
-        }
-        self.until
+        let Some(Sending { written, at, confirm }) = self.sending.take() else { return (self.until, None) };
+        self.version += 1;
+        self.stands(written, at);
+        (self.until, confirm)
     }
 
     fn stands(&mut self, written: Assignment, at: Millis) {
@@ -187,7 +201,8 @@ impl Lease {
 
     pub(super) fn not_written(&mut self) {
         self.phase = Phase::Idle;
-        self.sending = None;
+        let unconfirmed = self.sending.take().and_then(|sending| sending.confirm);
+        self.confirm = self.confirm.max(unconfirmed);
     }
 
     pub(super) fn refused(&mut self, now: Millis) {
@@ -197,8 +212,7 @@ impl Lease {
 
     /// The stored assignment of this attempt was read. Returns the end of the lease.
     pub(super) fn found(&mut self, found: Assignment, version: i32) -> Millis {
-        self.phase = Phase::Idle;
-        self.sending = None;
+        self.not_written();
         if version != self.version {
             // The content does not show whether the write was this worker's, because another process may have
             // written the same. The lease keeps its end and is renewed again.
@@ -210,11 +224,10 @@ impl Lease {
         self.until
     }
 
-    /// The assignment cannot be decoded: a write would erase it.
+    /// The assignment cannot be decoded: nothing is written until the attempt ends.
     pub(super) fn overwritten(&mut self, version: i32) {
-        self.not_written();
+        self.phase = Phase::Unreadable;
         self.version = version;
-        (self.auto, self.wanted) = (None, None);
     }
 
     /// Hands over the state of the attempt where it is newer than the executor's.

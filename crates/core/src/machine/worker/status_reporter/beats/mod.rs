@@ -7,6 +7,7 @@
 //! | request | written |
 //! | --- | --- |
 //! | a renewal, automatic or requested | after a third of the current lease |
+//! | a renewal whose handler waits for the confirmation | immediately |
 //! | progress, a checkpoint | [`PROGRESS_EVERY`] after the last write or the start |
 //! | none | never |
 //!
@@ -27,6 +28,10 @@
 //! A beat whose reply was lost may be applied after the read-back. Then the next beat, or the close, fails on the
 //! version, and the next read-back finds it. The version ties a beat to its attempt: requests of a session are
 //! applied in order or not at all, and this worker closes the attempt after the beat.
+//!
+//! A renewal with a *ticket* is confirmed ([`Effect::Confirmed`]) by the reply to a beat that was sent after the request:
+//! the attempt was open and its lease restarted. After a lost reply another beat is sent, because the read-back does not
+//! show whose write it found.
 //!
 //! When a third of the first lease has passed, the executor hands back an attempt that still waits for a slot
 //! ([`Effect::Third`]): otherwise it would start with a partly used lease.
@@ -70,6 +75,8 @@ pub enum Event {
         attempt: u32,
         /// Extend the lease to at least this duration from now.
         renew: Option<Duration>,
+        /// Write the lease immediately and confirm this ticket. Tickets of an attempt grow.
+        confirm: Option<u64>,
         /// The new progress.
         progress: Option<Progress>,
     },
@@ -120,6 +127,8 @@ pub enum Effect {
     Read(Vec<JobId>),
     /// Report the end of the lease to the handler.
     Until(JobId, u32, Millis),
+    /// A beat was applied that was sent after the request with this ticket, and after all earlier requests.
+    Confirmed(JobId, u32, u64),
     /// A third of the first lease has passed: the attempt must have started by now.
     Third(JobId, u32),
     /// The lease has expired: the attempt must stop.
@@ -202,8 +211,8 @@ impl Beats {
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Started(begun) => begun.into_iter().for_each(|begun| self.begun(begun, now, out)),
-            Event::Requested { job, attempt, renew, progress } => {
-                self.change(&job, attempt, |lease| lease.ask(renew, progress, now));
+            Event::Requested { job, attempt, renew, confirm, progress } => {
+                self.change(&job, attempt, |lease| lease.ask(renew, confirm, progress, now));
             }
             Event::Finished(finished) => self.finished(*finished, out),
             Event::Over(job, attempt) => self.over(&job, attempt),
@@ -291,8 +300,9 @@ impl Beats {
         match outcome {
             Outcome::Applied(()) => {
                 for (Beat { job, attempt }, _) in batch.into_groups() {
-                    let until = self.change(&job, attempt, Lease::written);
-                    out.extend(until.map(|until| Effect::Until(job, attempt, until)));
+                    let Some((until, ticket)) = self.change(&job, attempt, Lease::written) else { continue };
+                    out.push(Effect::Until(job.clone(), attempt, until));
+                    out.extend(ticket.map(|ticket| Effect::Confirmed(job, attempt, ticket)));
                 }
             }
             Outcome::Unknown => {

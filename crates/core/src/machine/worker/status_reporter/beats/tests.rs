@@ -41,11 +41,29 @@ impl Worker {
     }
 
     fn says(&mut self, n: usize, what: &str) -> Vec<Effect> {
-        self.on(Event::Requested { job: job(n), attempt: 1, renew: None, progress: Some(said(what)) })
+        self.on(Event::Requested {
+            job: job(n),
+            attempt: 1,
+            renew: None,
+            confirm: None,
+            progress: Some(said(what)),
+        })
     }
 
     fn asks(&mut self, n: usize, lease: Duration) -> Vec<Effect> {
-        self.on(Event::Requested { job: job(n), attempt: 1, renew: Some(lease), progress: None })
+        self.on(Event::Requested {
+            job: job(n),
+            attempt: 1,
+            renew: Some(lease),
+            confirm: None,
+            progress: None,
+        })
+    }
+
+    /// The handler waits for the confirmation of a renewal.
+    fn awaits(&mut self, n: usize, lease: Duration, ticket: u64) -> Vec<Effect> {
+        let confirm = Some(ticket);
+        self.on(Event::Requested { job: job(n), attempt: 1, renew: Some(lease), confirm, progress: None })
     }
 }
 
@@ -150,6 +168,55 @@ fn a_renewal_requested_after_a_third_is_written_immediately() {
     let mut worker = Worker::running(0..1, false);
     worker.after(2 * THIRD);
     assert_eq!(written(&sent(worker.asks(0, LEASE))), [beat(0, 60, "", 0)]);
+}
+
+#[test]
+fn an_awaited_renewal_is_written_immediately_and_confirmed_by_its_reply() {
+    let mut worker = Worker::running(0..1, false);
+    worker.after(SECOND);
+    let batch = sent(worker.awaits(0, 5 * LEASE, 1));
+    assert_eq!(written(&batch), [beat(0, 300, "", 0)]);
+    assert_eq!(worker.awaits(0, SECOND, 2), [], "one beat of the attempt is in flight");
+    let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+    assert_eq!(
+        out[..2],
+        [
+            Effect::Until(job(0), 1, Millis(301_000)),
+            Effect::Confirmed(job(0), 1, 1), // The second request came after this beat was sent.
+        ]
+    );
+    let batch = sent(out);
+    assert_eq!(written(&batch), [beat(0, 300, "", 1)], "a lease is never shortened");
+    let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(out.contains(&Effect::Confirmed(job(0), 1, 2)), "{out:?}");
+    assert_eq!(worker.after(SECOND), [], "nothing is left to write");
+}
+
+#[test]
+fn a_lost_reply_does_not_confirm_a_renewal_and_another_beat_does() {
+    for applied in [true, false] {
+        let mut worker = Worker::running(0..1, false);
+        let batch = sent(worker.awaits(0, LEASE, 1));
+        assert_eq!(worker.on(Event::Committed(batch, Outcome::Unknown)), [Effect::Read(vec![job(0)])]);
+        let stands = Look::There(begun(0, true).assignment, i32::from(applied));
+        let out = worker.on(Event::Read(vec![(job(0), stands)]));
+        assert!(!out.iter().any(|effect| matches!(effect, Effect::Confirmed(..))), "{out:?}");
+        let batch = sent(out);
+        let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+        assert!(out.contains(&Effect::Confirmed(job(0), 1, 1)), "{out:?}");
+    }
+}
+
+#[test]
+fn a_rejected_or_unsent_renewal_is_not_confirmed_before_it_is_written() {
+    for reason in [Reason::NotSent, Reason::NoAuth] {
+        let mut worker = Worker::running(0..1, false);
+        let batch = sent(worker.awaits(0, LEASE, 1));
+        assert_eq!(worker.on(Event::Committed(batch, rejected(0, reason))), []);
+        let batch = sent(worker.after(SECOND));
+        let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
+        assert!(out.contains(&Effect::Confirmed(job(0), 1, 1)), "{out:?}");
+    }
 }
 
 #[test]
@@ -286,9 +353,12 @@ fn an_unsent_beat_is_sent_again_after_a_delay_or_with_the_session() {
 fn an_assignment_that_cannot_be_read_is_left_alone() {
     let mut worker = Worker::running(0..1, true);
     let batch = sent(worker.after(THIRD));
+    worker.says(0, "one");
     worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
     let odd = Look::Unreadable { why: "x".into(), newer: true, version: 4 };
     assert_eq!(worker.on(Event::Read(vec![(job(0), odd)])), []);
+    assert_eq!(worker.after(SECOND), [], "progress would erase it");
+    assert_eq!(worker.awaits(0, LEASE, 1), []);
     assert_eq!(worker.after(LEASE), [Effect::Lapsed(job(0), 1)]);
 }
 
@@ -407,7 +477,7 @@ proptest! {
                 match effect {
                     Effect::Until(_, _, until) => told = until,
                     effect @ (Effect::Commit(_) | Effect::Read(_)) => asked.push(effect),
-                    Effect::Third(..) | Effect::Lapsed(..) | Effect::Cancel { .. } => {}
+                    Effect::Third(..) | Effect::Lapsed(..) | Effect::Cancel { .. } | Effect::Confirmed(..) => {}
                     Effect::Zombie(..) | Effect::Close(_) | Effect::WakeAt(_) => prop_assert!(false),
                 }
             }
