@@ -23,6 +23,7 @@ async fn node(to: &str, name: &str) -> Node {
     let id = NodeId::new(name).expect("a name");
     let config = NodeConfig {
         session: SessionConfig {
+            is_trusted: true,
             connect: to.parse().expect("a connect string"),
             access: bellwether_zk::Access::default(),
             session_timeout: Duration::from_secs(2),

@@ -156,7 +156,13 @@ impl Builder {
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();
         let session_timeout = session_timeout::check(self.session_timeout)?;
-        let session = SessionConfig { connect, access: self.access, session_timeout, create_namespace: true };
+        let session = SessionConfig {
+            is_trusted: true,
+            connect,
+            access: self.access,
+            session_timeout,
+            create_namespace: true,
+        };
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;
         let config =

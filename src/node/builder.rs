@@ -177,8 +177,13 @@ impl NodeBuilder {
         if worker.is_none() && candidate.is_none() && self.schedules.is_empty() {
             return Err(StartError::NoRole);
         }
-        let session =
-            SessionConfig { connect, access: self.access.clone(), session_timeout, create_namespace: true };
+        let session = SessionConfig {
+            is_trusted: true,
+            connect,
+            access: self.access.clone(),
+            session_timeout,
+            create_namespace: true,
+        };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_host::node::Node::start(config).await;
         let inner = inner.map_err(|error| StartError::Actors(Box::new(error)))?;

@@ -12,7 +12,8 @@ use bellwether_actors::session::{
 use bellwether_core::chain::chain;
 use bellwether_core::failover::Failover;
 use bellwether_zk::{
-    Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, open_namespace,
+    Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, connect_trusted,
+    open_namespace,
 };
 use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
@@ -35,6 +36,8 @@ pub struct SessionConfig {
     pub access: Access,
     /// The requested session timeout. The server may grant a shorter or longer one.
     pub session_timeout: Duration,
+    /// Whether the owner acts only while the session is trusted. Then every server is asked for the timeout that it grants.
+    pub is_trusted: bool,
     /// Whether to create the namespace if it does not exist.
     pub create_namespace: bool,
 }
@@ -279,7 +282,12 @@ fn connect(config: &SessionConfig, me: &Ref<Supervisor>) -> Owned {
 }
 
 async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover), Failure<NamespaceError>> {
-    let zk = connect_as(&config.connect, &config.access, config.session_timeout).await.map_err(refused)?;
+    let SessionConfig { connect, access, session_timeout, .. } = config;
+    let zk = match config.is_trusted {
+        true => connect_trusted(connect, access, *session_timeout).await,
+        false => connect_as(connect, access, *session_timeout).await,
+    };
+    let zk = zk.map_err(refused)?;
     match open_namespace(&zk, config.create_namespace).await {
         Ok(failover) => Ok((zk, failover)),
         Err(error) if error.may_pass() => Err(Failure::Transient(chain(&error))),

@@ -21,6 +21,10 @@
 //! the leader may expire the session. From which request the timeout counts, and the proof, are in
 //! [`bellwether_core::contact`].
 //!
+//! **Shorter timeouts.** A session that moves to another server gets the timeout that this server grants, and the client
+//! library does not report it. So the owner of a trusted session asks every server when it connects and uses the shortest
+//! timeout (`bellwether_zk::connect_trusted`). A session that ends while it is trusted is reported as an error.
+//!
 //! The host owns the client library, opens the namespace, and holds the subscribers. A lost reply needs no case here: a
 //! heartbeat is answered or ends with its connection, and the next heartbeat follows in both cases.
 
@@ -319,6 +323,14 @@ impl<O: Opaque> Session<O> {
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
         tracing::warn!(generation = self.generation, "the ZooKeeper session has ended");
         counter!(metric::SESSIONS_EXPIRED).increment(1);
+        if let Some(left) = cx.trust.map(|trust| trust.until.since(cx.now)).filter(|left| !left.is_zero()) {
+            tracing::error!(
+                ?left,
+                "the ZooKeeper session ended while it was trusted: another client closed it, or a server grants a \
+                 shorter session timeout than the others (maxSessionTimeout)"
+            );
+            counter!(metric::SESSIONS_EXPIRED_EARLY).increment(1);
+        }
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         self.connection = Connection::Connecting { failures: 0 };
         cx.disarm(Key::Heartbeat);

@@ -154,6 +154,7 @@ metrics! {
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
     SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
+    SESSIONS_EXPIRED_EARLY = "bellwether_sessions_expired_early_total", Counter, Labels::None, "ZooKeeper sessions that ended while this node still trusted them.";
     ZOOKEEPER_HEARTBEAT_DURATION_SECONDS = "bellwether_zookeeper_heartbeat_duration_seconds", Histogram(Seconds), Labels::None, "Round-trip time of the ZooKeeper session's heartbeats.";
     ZOOKEEPER_REQUESTS = "bellwether_zookeeper_requests_total", Counter, Labels::Fixed("request", &["read", "write"]), "Requests sent to ZooKeeper; a transaction is one.";
     ZOOKEEPER_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";

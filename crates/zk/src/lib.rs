@@ -35,7 +35,7 @@ pub use error::ReadError;
 pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace};
 pub use read::{Node, ReadResult, Tally};
-pub use session::{ConnectError, SessionState, Trust, Zk, connect, connect_as};
+pub use session::{ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};
 pub use watch::{Change, ChangeKind, Glance, Watch};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState as ClientState, StateWatcher};
@@ -24,6 +25,7 @@ pub struct Zk(Arc<Inner>);
 struct Inner {
     client: Client,
     access: Access,
+    timeout: Duration,
     contact: Arc<Contact>,
 }
 
@@ -90,16 +92,82 @@ pub async fn connect_as(
     session_timeout: Duration,
 ) -> Result<Zk, ConnectError> {
     let sent = Instant::now();
+    let client = establish(to, access, session_timeout).await?;
+    let timeout = client.session_timeout();
+    Ok(Zk::of(client, access, sent, timeout))
+}
+
+/// As [`connect_as`], for an owner that relies on [`Zk::trusted_until`].
+///
+/// A session that moves to another server gets the timeout that *this* server grants, and the client library does not report
+/// it. A server with a smaller `maxSessionTimeout` would make the trust too long without any sign. So this asks every server
+/// once, with a session of its own that ends immediately, and [`Zk::session_timeout`] is the shortest granted timeout.
+///
+/// Limits: a server that does not answer within [`ASK_WITHIN`] is not considered, nor a later change of its configuration.
+///
+/// # Errors
+/// As [`connect_as`].
+///
+/// # Cancellation
+/// As [`connect_as`].
+pub async fn connect_trusted(
+    to: &ConnectString,
+    access: &Access,
+    session_timeout: Duration,
+) -> Result<Zk, ConnectError> {
+    let sent = Instant::now();
+    let client = establish(to, access, session_timeout).await?;
+    let granted = client.session_timeout();
+    let shortest = shortest_timeout(to, access, session_timeout).await.unwrap_or(granted);
+    if shortest < granted {
+        tracing::warn!(
+            ?granted,
+            ?shortest,
+            "the servers grant different session timeouts: set the same maxSessionTimeout on all of them"
+        );
+    }
+    Ok(Zk::of(client, access, sent, granted.min(shortest)))
+}
+
+/// How long each server has to grant a session to [`connect_trusted`]: a server that is up answers within milliseconds,
+/// and the start of a node waits for the slowest.
+pub const ASK_WITHIN: Duration = Duration::from_millis(500);
+
+/// Returns the shortest session timeout that the servers grant. A single server is not asked again.
+async fn shortest_timeout(to: &ConnectString, access: &Access, requested: Duration) -> Option<Duration> {
+    if to.servers().len() < 2 {
+        return None;
+    }
+    let asked = to.servers().iter().map(|server| async move {
+        let connector = Client::connector().with_session_timeout(requested).with_fail_eagerly();
+        match timeout(ASK_WITHIN, access.connect(connector, server)).await {
+            // The session ends when the client is dropped.
+            Ok(Ok(client)) => Some(client.session_timeout()),
+            Ok(Err(error)) => {
+                tracing::debug!(%server, %error, "the session timeout of this server is unknown");
+                None
+            }
+            Err(_) => {
+                tracing::debug!(%server, within = ?ASK_WITHIN, "the session timeout of this server is unknown");
+                None
+            }
+        }
+    });
+    join_all(asked).await.into_iter().flatten().min()
+}
+
+async fn establish(
+    to: &ConnectString,
+    access: &Access,
+    session_timeout: Duration,
+) -> Result<Client, ConnectError> {
     let connector = Client::connector().with_session_timeout(session_timeout).with_fail_eagerly();
     let attempts: Vec<_> = to.servers().iter().filter_map(|server| access.unnameable(server)).collect();
     if !attempts.is_empty() {
         return Err(ConnectError::Unreachable { attempts });
     }
     let reason = match timeout(session_timeout, access.connect(connector, &to.to_string())).await {
-        Ok(Ok(client)) => {
-            let contact = Arc::new(Contact::new(sent, client.session_timeout()));
-            return Ok(Zk(Arc::new(Inner { client, access: access.clone(), contact })));
-        }
+        Ok(Ok(client)) => return Ok(client),
         Ok(Err(Error::AuthFailed)) => return Err(ConnectError::LoginRefused { who: access.to_string() }),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no session within {} ms", session_timeout.as_millis()),
@@ -121,20 +189,26 @@ async fn diagnose(to: &ConnectString, access: &Access, otherwise: &str) -> Vec<S
         };
         format!("{server}: {reason}")
     });
-    futures::future::join_all(knocks).await
+    join_all(knocks).await
 }
 
 impl Zk {
+    /// `sent` is when the session was requested.
+    fn of(client: Client, access: &Access, sent: Instant, timeout: Duration) -> Self {
+        let contact = Arc::new(Contact::new(sent, timeout));
+        Self(Arc::new(Inner { client, access: access.clone(), timeout, contact }))
+    }
+
     /// The session's id, which owns its ephemeral znodes.
     #[must_use]
     pub fn session_id(&self) -> i64 {
         self.0.client.session_id().0
     }
 
-    /// The timeout that the server granted.
+    /// The timeout that the server granted, or, after [`connect_trusted`], the shortest that any server grants.
     #[must_use]
     pub fn session_timeout(&self) -> Duration {
-        self.0.client.session_timeout()
+        self.0.timeout
     }
 
     /// The current state.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bellwether_core::outcome::Outcome;
 use bellwether_core::txn::{Lifetime, Op};
-use bellwether_testkit::{Ensemble, Proxy, RawClient, namespace, op};
-use bellwether_zk::connect;
+use bellwether_testkit::{Ensemble, Proxy, RawClient, ZooKeeperServer, namespace, op};
+use bellwether_zk::{Access, connect, connect_trusted};
 
 #[tokio::test]
 async fn an_answered_read_does_not_extend_the_trust() {
@@ -81,4 +81,27 @@ async fn trust_ends_before_the_session_of_a_follower_that_is_cut_off() {
     }
     assert!(zk.trusted_until() < Instant::now(), "a session that has expired is not trusted");
     beats.abort();
+}
+
+/// After a reconnection to the other server the session would live for its timeout only, which the client library does
+/// not report.
+#[tokio::test]
+async fn the_shortest_timeout_that_any_server_grants_counts() {
+    let patient = ZooKeeperServer::builder().memory().tick_ms(1_000).start();
+    let strict = ZooKeeperServer::builder().memory().start();
+    // A server grants at least two ticks.
+    let (asked, two_ticks) = (Duration::from_millis(400), Duration::from_secs(2));
+    let to = |first: &ZooKeeperServer, second: &ZooKeeperServer| {
+        let (first, second) = (first.connect_string(), second.connect_string());
+        format!("{first},{second}").parse().expect("a connect string")
+    };
+    for to in [to(&patient, &strict), to(&strict, &patient)] {
+        let zk = connect_trusted(&to, &Access::default(), asked).await.expect("a session");
+        assert_eq!(zk.session_timeout(), asked, "the server with the shorter tick");
+        assert!(zk.trusted_until() < Instant::now() + asked);
+    }
+    drop(strict);
+    let alone = format!("{},127.0.0.1:1", patient.connect_string()).parse().expect("a connect string");
+    let zk = connect_trusted(&alone, &Access::default(), asked).await.expect("a session");
+    assert_eq!(zk.session_timeout(), two_ticks, "a server that is down is not considered");
 }

@@ -18,10 +18,11 @@ pub(super) fn board() -> Board {
                     states("Which node was connected at which time?", &["disconnected", "connected"], Any, "If all nodes are disconnected at the same time, check ZooKeeper. If one node is, check its machine and its network.", "bellwether_session_connected"),
                     lines("How close were sessions to their end?", Ratio, Below(0.35, 0.2), "The minimum session margin of the last minute, divided by the session timeout. 0.4 is normal; below 0.2 a session almost lost its trust.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
                     lines("What is the session timeout?", Seconds, Any, "The timeout that ZooKeeper granted. It may differ from the requested one.", [line("{{instance}}", "bellwether_session_timeout_seconds")]),
-                    lines("How many sessions were created, reconnected and expired?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a leadership term and all attempts of a worker.", [
+                    lines("How many sessions were created, reconnected and expired?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a leadership term and all attempts of a worker. An early expiry means that the servers grant different session timeouts, or that another client closed the session.", [
                         line("created", growth("bellwether_sessions_created_total", "")),
                         line("reconnected", growth("bellwether_session_reconnects_total", "")),
                         line("expired", growth("bellwether_sessions_expired_total", "")),
+                        line("expired early", growth("bellwether_sessions_expired_early_total", "")),
                     ]),
                 ],
             ),

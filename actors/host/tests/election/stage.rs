@@ -39,6 +39,7 @@ impl Node {
     pub(crate) async fn behind(proxy: Proxy, name: &str, strategy: Strategy) -> Self {
         let connect = proxy.connect_string().parse().unwrap();
         let session = SessionConfig {
+            is_trusted: true,
             connect,
             access: Access::default(),
             session_timeout: TIMEOUT,

@@ -99,6 +99,7 @@ impl Stage {
         open_namespace(&zk, true).await.unwrap();
         let connect = through.parse().unwrap();
         let config = SessionConfig {
+            is_trusted: true,
             connect,
             access: Access::default(),
             session_timeout: SESSION,
