@@ -20,6 +20,7 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("assigner", "Event.InboxChanged", "AssignerMsg::Feed delivers it"),
     ("assigner", "Event.InboxRead", "AssignerMsg::InboxRead delivers it"),
     ("assigner", "Event.Inbox", "AssignerMsg::Inbox delivers it"),
+    ("assigner", "Event.InboxRefused", "AssignerMsg::InboxRead and Inbox deliver it"),
     ("assigner", "Event.Committed", "AssignerMsg::Committed delivers it"),
     ("assigner", "Event.Resolved", "AssignerMsg::Resolved delivers it"),
     ("assigner", "Event.LanesWatched", "AssignerMsg::Lanes delivers it"),

@@ -15,7 +15,7 @@ use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_host::leader::{Leader, LeaderConfig};
-use bellwether_testkit::{Cut, Proxy, eventually, eventually_some, namespace};
+use bellwether_testkit::{Cut, Proxy, RawClient, eventually, eventually_some, namespace};
 use bellwether_zk::{SessionState, Zk, connect, open_namespace};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
@@ -192,6 +192,22 @@ async fn waiting_jobs_are_assigned_to_a_new_worker_up_to_its_slots() {
     let queued =
         bench.zk.children_many(path::Bucket::all().map(path::Bucket::queue).take(100).collect()).await;
     assert!(queued.expect("an answer").into_iter().flatten().flatten().next().is_none());
+}
+
+/// An operator has changed the access to one inbox.
+#[tokio::test]
+async fn an_inbox_that_cannot_be_listed_stops_only_its_worker() {
+    const ALL_BUT_READ: i32 = 30;
+    let bench = Bench::new("unlisted").await;
+    let (hidden, _hidden) = bench.worker(1).await;
+    let (other, _other) = bench.worker(1).await;
+    let (address, chroot) = bench.to.split_at(bench.to.find('/').expect("a namespace"));
+    let inbox = format!("{chroot}{}", path::inbox(hidden));
+    let mut operator = RawClient::connect(address.parse().expect("an address")).expect("a session");
+    operator.set_permissions(&inbox, ALL_BUT_READ).expect("an answer");
+    bench.lead().await;
+    bench.submit("a", Policy::default()).await;
+    bench.assigned(other, 1).await;
 }
 
 #[tokio::test]

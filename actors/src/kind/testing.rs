@@ -68,6 +68,7 @@ kinds!(assigner::Event {
     InboxChanged,
     InboxRead,
     Inbox,
+    InboxRefused,
     Committed,
     Resolved,
     LanesWatched,

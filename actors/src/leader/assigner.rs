@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_READ_BATCH, MAX_SLOTS};
 use bellwether_core::job::{Assignment, Isolation, QueueEntry, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{self, Effect, Event, InboxContents, Job, Order, Spot, Strategy};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Place};
-use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Requests};
+use bellwether_core::port::{Change, ChangeKind, Node, ReadError, ReadResult, Requests};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
@@ -27,6 +27,9 @@ use super::SWEEP;
 use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
+
+/// The most znodes of an inbox whose assignments are read: twice the most slots of a worker. Only foreign znodes can be more.
+const MAX_INBOX: usize = 2 * MAX_SLOTS as usize;
 
 /// The longest wait until a job expires. A changed wall clock is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -177,13 +180,18 @@ impl Concern for Assigner {
             AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::InboxRead(worker, Ok(Some(contents))) => Event::InboxRead(worker, Some(contents)),
-            AssignerMsg::InboxRead(worker, Err(_)) => Event::InboxRead(worker, None),
+            AssignerMsg::InboxRead(worker, Err(ReadError::Disconnected)) => Event::InboxRead(worker, None),
             AssignerMsg::Inbox(worker, Ok(Some(names))) => Event::Inbox(worker, Some(names)),
             // A worker without an inbox takes no jobs. The worker registry detects its end with its own watch.
             AssignerMsg::InboxRead(worker, Ok(None)) | AssignerMsg::Inbox(worker, Ok(None)) => {
                 Event::WorkerGone(worker)
             }
-            AssignerMsg::Inbox(worker, Err(_)) => Event::Inbox(worker, None),
+            AssignerMsg::Inbox(worker, Err(ReadError::Disconnected)) => Event::Inbox(worker, None),
+            AssignerMsg::InboxRead(worker, Err(ReadError::Refused(reason)))
+            | AssignerMsg::Inbox(worker, Err(ReadError::Refused(reason))) => {
+                tracing::error!(%worker, %reason, "the inbox of a worker cannot be listed: the worker gets no jobs");
+                Event::InboxRefused(worker)
+            }
             AssignerMsg::Resolved(entries) => {
                 let entries = entries.ok();
                 for (_, entry) in entries.iter().flatten() {
@@ -266,6 +274,7 @@ impl Assigner {
             waiting: self.machine.waiting(),
             isolated: self.machine.isolated(),
             workers: self.machine.workers(),
+            unlisted: self.machine.unlisted(),
             slots: self.machine.slots(),
         });
     }
@@ -328,6 +337,10 @@ fn order((lane, (generation, job)): &(Lane, Spot), node: &Node, unreadable: &mut
 /// cannot be read: its worker does not run it.
 async fn read_inbox(zk: Arc<dyn Requests>, worker: WorkerId) -> ReadResult<Option<InboxContents>> {
     let Some(names) = zk.children(path::inbox(worker)).await? else { return Ok(None) };
+    if names.len() > MAX_INBOX {
+        let reason = format!("{} znodes are more than {MAX_INBOX}", names.len());
+        return Err(ReadError::Refused(Reason::Other(reason)));
+    }
     let mut contents = InboxContents { jobs: names.len(), ..InboxContents::default() };
     let jobs = names.into_iter().filter_map(|name| JobId::new(name).ok()).collect::<Vec<_>>();
     for jobs in jobs.chunks(MAX_READ_BATCH) {
@@ -359,15 +372,17 @@ struct Gauges {
     waiting: usize,
     isolated: usize,
     workers: usize,
+    unlisted: usize,
     /// All slots, and those in use.
     slots: (usize, usize),
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
-fn set_gauges(Gauges { waiting, isolated, workers, slots: (slots, used) }: Gauges) {
+fn set_gauges(Gauges { waiting, isolated, workers, unlisted, slots: (slots, used) }: Gauges) {
     gauge!(metric::QUEUE_DEPTH).set(waiting as f64);
     gauge!(metric::ISOLATED_JOBS).set(isolated as f64);
     gauge!(metric::WORKERS).set(workers as f64);
+    gauge!(metric::WORKERS_UNLISTED).set(unlisted as f64);
     gauge!(metric::SLOTS).set(slots as f64);
     gauge!(metric::SLOTS_USED).set(used as f64);
 }

@@ -140,6 +140,7 @@ metrics! {
     SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &["misfire", "overlap", "taken"]), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
     GROUPS = "bellwether_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers that this leader knows.";
+    WORKERS_UNLISTED = "bellwether_workers_unlisted", Gauge, Labels::None, "Live workers that get no jobs because the leader cannot list their inboxes.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers that this leader knows.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Occupied slots of all live workers that this leader knows.";
     ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";

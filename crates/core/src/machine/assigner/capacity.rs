@@ -7,6 +7,10 @@
 //!
 //! The first list also reads the assignments, because earlier leaders made them: so this leader knows every job in the
 //! inbox that is isolated (S20). All later assignments are its own.
+//!
+//! A worker whose inbox cannot be listed (access denied, too many names) gets no jobs, and the other workers are not
+//! affected. This is safe: a job in that inbox has no queue entry, so it is not assigned twice; its turn in its lane stays
+//! until it has ended, whatever is known about inboxes; and isolation only concerns jobs of the same worker.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +34,8 @@ pub(super) struct Capacity {
     since: BTreeSet<JobId>,
     /// The isolated jobs among those held and planned.
     isolated: BTreeMap<JobId, Isolation>,
+    /// The last list was refused: the number of used slots, and which jobs are isolated, are unknown.
+    refused: bool,
     /// When the worker was found to hang, and the version of its registration at that time.
     hangs: Option<(Millis, i32)>,
 }
@@ -64,6 +70,7 @@ impl Capacity {
             before: BTreeSet::new(),
             since: BTreeSet::new(),
             isolated: BTreeMap::new(),
+            refused: false,
             hangs: None,
         }
     }
@@ -120,9 +127,9 @@ impl Capacity {
         self.serves(kind, tags) && self.used() < self.slots()
     }
 
-    /// Whether the worker is registered and its inbox was not listed yet.
+    /// Whether the worker is registered and the answer to its first list is missing.
     pub(super) fn is_new(&self) -> bool {
-        self.registration.is_some() && self.held.is_none()
+        self.registration.is_some() && self.held.is_none() && !self.refused
     }
 
     /// Compares by the share of used slots: `used/slots`, compared without division.
@@ -154,7 +161,26 @@ impl Capacity {
         }
     }
 
+    /// The inbox cannot be listed: the worker gets no jobs until a list is answered. The next sweep lists it again, and no
+    /// earlier event, so that a refused inbox that changes often costs nothing.
+    pub(super) fn refused(&mut self) {
+        (self.refused, self.held, self.listing) = (true, None, Listing::Fresh);
+    }
+
+    /// Whether the last list was refused.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// The inbox may have changed.
     pub(super) fn changed(&mut self) {
+        if !self.refused {
+            self.relist();
+        }
+    }
+
+    /// Requests a list.
+    pub(super) fn relist(&mut self) {
         self.listing = match self.listing {
             Listing::Fresh | Listing::Stale => Listing::Stale,
             Listing::InFlight { .. } => Listing::InFlight { stale: true },
@@ -174,8 +200,12 @@ impl Capacity {
         due.then(|| if self.held.is_none() { List::Read } else { List::Names })
     }
 
-    /// Handles the first list.
+    /// Handles the first list, or the first after a refused one.
     pub(super) fn read(&mut self, held: Option<InboxContents>) {
+        if held.is_some() {
+            let since = &self.since;
+            self.isolated.retain(|job, _| since.contains(job));
+        }
         self.answered(held.as_ref().map(|held| held.jobs));
         self.isolated.extend(held.into_iter().flat_map(|held| held.isolated));
     }
@@ -193,7 +223,7 @@ impl Capacity {
     fn answered(&mut self, held: Option<usize>) {
         let stale = matches!(self.listing, Listing::InFlight { stale: true }) || held.is_none();
         if let Some(held) = held {
-            self.held = Some(held);
+            (self.held, self.refused) = (Some(held), false);
             self.before.clear();
         }
         self.listing = if stale { Listing::Stale } else { Listing::Fresh };

@@ -25,10 +25,12 @@ pub enum Event {
     WorkerGone(WorkerId),
     /// A worker's inbox changed.
     InboxChanged(WorkerId),
-    /// A worker's inbox was read; `None` if the read failed.
+    /// A worker's inbox was read; `None` if the session is disturbed.
     InboxRead(WorkerId, Option<InboxContents>),
-    /// A worker's inbox was listed: the names in it; `None` if the list failed.
+    /// A worker's inbox was listed: the names in it; `None` if the session is disturbed.
     Inbox(WorkerId, Option<Vec<String>>),
+    /// A worker's inbox cannot be read or listed, although the session is not disturbed.
+    InboxRefused(WorkerId),
     /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
     /// Entries of jobs in limbo were read: the current queue entry, or `None` if the job is not in the queue. The outer

@@ -20,7 +20,7 @@
 //! assignment is rejected, because the entry is absent. So a job is never in two inboxes.
 //!
 //! Jobs of a *paused* kind are not assigned; running attempts continue. A new leader assigns nothing until it knows the
-//! paused kinds and has listed every worker's inbox.
+//! paused kinds and has listed every worker's inbox. A worker whose inbox cannot be listed gets no jobs (`capacity`).
 //!
 //! A job that has lost workers is isolated from other jobs (`isolate`), so that no job dies of its neighbours (S20).
 //!
@@ -141,6 +141,11 @@ impl Assigner {
                     capacity.listed(held.as_deref());
                 }
             }
+            Event::InboxRefused(id) => {
+                if let Some(capacity) = self.workers.get_mut(&id) {
+                    capacity.refused();
+                }
+            }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Resolved(entries) => self.resolved(entries, now, wall),
             Event::LanesWatched => {
@@ -169,7 +174,7 @@ impl Assigner {
                 self.gate.sweep();
                 for capacity in self.workers.values_mut() {
                     capacity.forgive(now);
-                    capacity.changed();
+                    capacity.relist();
                 }
                 if !self.limbo.is_empty() {
                     out.push(Effect::Resolve(self.limbo.keys().cloned().collect()));
@@ -242,6 +247,12 @@ impl Assigner {
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// Returns the number of live workers that get no jobs because their inboxes cannot be listed.
+    #[must_use]
+    pub fn unlisted(&self) -> usize {
+        self.workers.values().filter(|capacity| capacity.is_refused()).count()
     }
 
     /// Sends as many batches as possible. Workers that are discovered together are reported one by one: without waiting

@@ -129,6 +129,40 @@ fn a_job_is_assigned_as_soon_as_a_worker_registers() {
     assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))]);
 }
 
+/// An operator changed the access to the inbox, or filled it.
+#[test]
+fn a_worker_whose_inbox_cannot_be_listed_gets_no_jobs_and_the_others_do() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.handle(Event::Worker(worker(1), info(4), 0));
+    bench.handle(Event::Worker(worker(2), info(4), 0));
+    assert_eq!(bench.handle(Event::InboxRefused(worker(1))), [], "the other inbox is not listed yet");
+    bench.handle(empty(2));
+    let out = bench.queue([1, 2]);
+    assert_eq!(placed(&batch(&out)), [(job(1), worker(2)), (job(2), worker(2))]);
+    assert_eq!(bench.0.unlisted(), 1);
+    assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [], "a change of that inbox costs nothing");
+    bench.handle(Event::Committed(batch(&out), Outcome::Applied(())));
+    let out = bench.handle(Event::Resume);
+    assert!(out.contains(&Effect::ReadInbox(worker(1))), "a sweep lists it again: {out:?}");
+    let out = bench.queue([3]);
+    assert_eq!(placed(&batch(&out)), [(job(3), worker(2))], "planning goes on meanwhile");
+    bench.handle(Event::Committed(batch(&out), Outcome::Applied(())));
+    bench.handle(empty(1));
+    assert_eq!(placed(&batch(&bench.queue([4]))), [(job(4), worker(1))]);
+    assert_eq!(bench.0.unlisted(), 0);
+}
+
+/// A later list is refused: the isolation of the jobs in the inbox is unknown until it is read again.
+#[test]
+fn a_worker_whose_listed_inbox_is_refused_later_is_read_again_before_it_gets_jobs() {
+    let mut bench = Bench::new(Strategy::LeastLoaded);
+    bench.worker(1, info(1));
+    assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
+    bench.handle(Event::InboxRefused(worker(1)));
+    assert_eq!(bench.queue([1]), []);
+    assert_eq!(bench.handle(Event::Resume), [Effect::ReadInbox(worker(1))]);
+}
+
 /// The free slot of a hung worker would attract every job.
 #[test]
 fn a_hung_worker_gets_no_jobs_until_it_registers_again_or_a_sweep_after_a_minute() {
@@ -406,6 +440,8 @@ enum Step {
     Submit(u8),
     Finish(u8),
     Answer(u8),
+    /// The next list of an inbox is refused.
+    Refuse,
     Break,
     /// Another leader takes over.
     Elect,
@@ -416,6 +452,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
         (1u8..6).prop_map(Step::Submit),
         any::<u8>().prop_map(Step::Finish),
         (0u8..10).prop_map(Step::Answer),
+        Just(Step::Refuse),
         Just(Step::Break),
         Just(Step::Elect),
     ];
@@ -502,12 +539,22 @@ impl Model {
         }
     }
 
+    fn refuse(&mut self) {
+        for answer in &mut self.answers {
+            if let Event::InboxRead(id, Some(_)) | Event::Inbox(id, Some(_)) = answer {
+                *answer = Event::InboxRefused(*id);
+                return;
+            }
+        }
+    }
+
     /// The connection breaks: every pending answer is lost.
     fn lose(&mut self) -> Vec<Event> {
         let lost = std::mem::take(&mut self.answers).into_iter().filter_map(|answer| match answer {
             Event::Committed(batch, _) => Some(Event::Committed(batch, Outcome::Unknown)),
             Event::InboxRead(id, _) => Some(Event::InboxRead(id, None)),
             Event::Inbox(id, _) => Some(Event::Inbox(id, None)),
+            Event::InboxRefused(id) => Some(Event::InboxRead(id, None)),
             Event::Resolved(_) => Some(Event::Resolved(None)),
             Event::InboxChanged(id) => Some(Event::InboxChanged(id)),
             Event::Queued(_)
@@ -553,6 +600,7 @@ proptest! {
                     let effects = bench.handle(Event::Queued(new));
                     model.carry_out(effects, SLOTS as usize)?;
                 }
+                Step::Refuse => model.refuse(),
                 Step::Finish(n) => {
                     let held = model.inboxes.iter().flat_map(|(id, jobs)| jobs.iter().map(|job| (*id, job.clone())));
                     let held = held.collect::<Vec<_>>();
