@@ -36,7 +36,7 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
         Ok(record) => record,
         Err(error) => return Ok(Look::Unreadable(error.to_string())),
     };
-    let mut state = GroupState::new(record, node.version);
+    let mut state = GroupState::new(record, node.version, node.modified);
     if matches!(state.record.stage, Stage::Done { .. }) {
         return Ok(Look::There(Box::new(state)));
     }

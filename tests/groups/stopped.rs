@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bellwether::client::{Accepted, Error, GroupError, GroupStage, IfExists, SubmitError};
 use bellwether::handler::with_state;
-use bellwether::{Group, HandlerError, Handlers, Job, JobId, State};
+use bellwether::{Group, HandlerError, Handlers, Job, JobId, State, Untyped};
 use bellwether_testkit::eventually;
 use serde_json::json;
 
@@ -92,6 +92,35 @@ async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failur
     assert_eq!((view.cancelled, view.open), (3, 0), "{view:?}");
     let late = group.submit(3, job()).await.unwrap_err();
     assert!(matches!(late, SubmitError::Group(GroupError::Closed { .. })), "{late}");
+    cluster.stop().await.unwrap();
+}
+
+/// The client ended before it sealed the group. No worker serves the kind, so that only the test ends members.
+#[tokio::test]
+async fn an_abandoned_group_keeps_its_members_and_is_done_without_a_join_when_they_have_ended() {
+    let cluster = cluster(moody(&Runs::default()), 1).await;
+    let client = cluster.client();
+    let group = client.group(Group::new("unserved", "left").unwrap()).await.unwrap();
+    let job = || Job::new("unserved", &()).unwrap();
+    for number in 0..2 {
+        group.submit(number, job()).await.unwrap();
+    }
+    let view = client.abandon_group(group.id()).await.unwrap();
+    assert_eq!(view.status(), "open: it was abandoned, 2 members are open");
+    let late = group.submit(2, job()).await.unwrap_err();
+    assert!(matches!(late, SubmitError::Group(GroupError::Closed { .. })), "{late}");
+    let sealed = client.existing_group::<Untyped>(group.id()).await.unwrap().seal(2).await.unwrap_err();
+    assert!(matches!(sealed, Error::Group(GroupError::Closed { .. })), "{sealed}");
+    client.cancel(&JobId::new("unserved:left:0").unwrap()).await.unwrap();
+    let view = client.abandon_group(group.id()).await.unwrap();
+    assert_eq!(
+        (view.cancelled, view.open),
+        (1, 1),
+        "abandoned again, and the other member still waits: {view:?}"
+    );
+    client.cancel(&JobId::new("unserved:left:1").unwrap()).await.unwrap();
+    let view = group.wait(SOON).await.unwrap();
+    assert_eq!((view.stage, view.join, view.cancelled), (GroupStage::Done, None, 2));
     cluster.stop().await.unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
-use bellwether_core::group::Stage;
+use bellwether_core::group::{Stage, Stop};
 use bellwether_core::machine::group_joiner::{self, Effect, Event, Look};
 use bellwether_core::metric;
 use bellwether_core::name::GroupId;
@@ -118,6 +118,9 @@ impl GroupJoiner {
                 Effect::Cancel(group, batch) => cx.commit_batch(batch, move |batch, outcome| {
                     answer(Event::Cancelled(group, batch, outcome))
                 }),
+                Effect::Advanced(group, record) if record.stopped == Some(Stop::Abandoned) => {
+                    tracing::warn!(%group, stage = ?record.stage, "the group is abandoned: its client did not submit all members or seal it");
+                }
                 Effect::Advanced(group, record) => match record.stage {
                     Stage::Open => {
                         tracing::debug!(%group, total = ?record.total, "counted the members of the group")

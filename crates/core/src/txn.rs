@@ -63,7 +63,7 @@ pub use batch::{Batch, Locus};
 pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat};
 pub use group::{
     advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
-    rejoin_group, remove_chunk, remove_group, remove_member, seal, without_part,
+    rejoin_group, remove_chunk, remove_group, remove_member, set_group, without_part,
 };
 pub use reclaim::reclaim;
 pub use schedule::{

@@ -124,7 +124,9 @@ impl<K: AnyKind> GroupHandle<K> {
             if let Some(number) = self.highest(by).await?.filter(|number| *number >= total) {
                 return Err(GroupError::Below { group: id.clone(), number, total }.into());
             }
-            if self.client.0.session.commit(by, txn::seal(id, version, &sealed)).await? == Written::Applied {
+            if self.client.0.session.commit(by, txn::set_group(id, version, &sealed)).await?
+                == Written::Applied
+            {
                 // The stored record is now this one, or a newer one that was read in the meantime.
                 self.known.wrote(version, sealed);
                 return Ok(());

@@ -9,6 +9,7 @@
 //! is repeated. A member is an ordinary submission. Repeating everything changes nothing: a member's id contains its
 //! number, and an existing group with the same rules is the same group.
 
+mod abandon;
 mod handle;
 mod known;
 mod list;

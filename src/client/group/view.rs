@@ -72,6 +72,8 @@ pub struct GroupView {
     pub fail_fast: bool,
     /// Why it was stopped before all of its members ended.
     pub stopped: Option<String>,
+    /// Whether it was stopped because its client submitted no more members and did not seal it. It has no join.
+    pub is_abandoned: bool,
     /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
     /// Its join, if it has one, once that was created.
@@ -96,6 +98,9 @@ impl GroupView {
     #[must_use]
     pub fn status(&self) -> String {
         let why = match (self.stage, self.missing()) {
+            (GroupStage::Open, _) if self.is_abandoned => {
+                Some(format!("it was abandoned, {} members are open", self.open))
+            }
             (GroupStage::Open, None) => Some("its total is not set yet".to_owned()),
             (GroupStage::Open, Some(0)) => Some(format!("{} members are open", self.open)),
             (GroupStage::Open, Some(missing)) => {
@@ -115,7 +120,7 @@ impl GroupView {
             Stage::Finishing => (GroupStage::Finishing, None),
             Stage::Done { at } => (GroupStage::Done, Some(at.into())),
         };
-        let joined = record.join && stage != GroupStage::Open;
+        let joined = record.has_join() && stage != GroupStage::Open;
         let finished = matches!(stage, GroupStage::Finishing | GroupStage::Done);
         let finish = record.parent.as_ref().filter(|parent| parent.finish && finished);
         Self {
@@ -127,10 +132,12 @@ impl GroupView {
             cancelled: 0,
             dead: 0,
             fail_fast: record.fail_fast,
+            is_abandoned: record.stopped == Some(Stop::Abandoned),
             stopped: record.stopped.map(|stop| match stop {
                 Stop::Member(number) => format!("member {number} ended without success"),
                 Stop::Parent => "its parent ended without success".to_owned(),
                 Stop::Outer => "the group that it is nested in was stopped".to_owned(),
+                Stop::Abandoned => "it was abandoned".to_owned(),
             }),
             join: joined.then(|| record.join_id(id).ok()).flatten(),
             finish: finish.and_then(|parent| parent.finish_id(id).ok()),

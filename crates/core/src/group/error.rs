@@ -69,6 +69,14 @@ pub enum GroupError {
         /// The reason.
         why: &'static str,
     },
+    /// A group of sub-jobs cannot be abandoned: it ends with its parent.
+    #[error("group {group} belongs to job {parent} and ends with it: cancel the job instead")]
+    SubJobs {
+        /// The group.
+        group: GroupId,
+        /// The parent.
+        parent: JobId,
+    },
     /// The group exists with another kind or other rules.
     #[error(
         "group {group} was created with {field} {there}, not {given}: choose another name for another group"
@@ -170,6 +178,7 @@ impl GroupError {
             Self::Sealed { .. }
             | Self::Below { .. }
             | Self::Closed { .. }
+            | Self::SubJobs { .. }
             | Self::Other { .. }
             | Self::Kind { .. }
             | Self::Spawned { .. }

@@ -14,6 +14,10 @@
 //! marks. While a group is open, marks are only added, except by an operator's retry, which raises the record's
 //! version. So a stale list may show an incomplete group, but never a complete one by mistake.
 //!
+//! A group may wait for a member that is never submitted, because its client has ended. Such a group is *abandoned*: after a
+//! day without a new member, or by an operator. It admits no members, its members run on as ordinary jobs, and it is done
+//! without a join when they have ended, so its retention begins.
+//!
 //! A group of *sub-jobs* has a parent and also waits for the end of the parent. That end is a mark in this group. The
 //! parent's mark in its own group follows with the last stage of this group.
 
@@ -61,6 +65,17 @@ pub struct GroupRecord {
     pub created_at: WallMillis,
     /// The trace in which it was created. The join is part of it, and so are members without a trace.
     pub trace: Option<TraceContext>,
+    /// The leader's last count of a group that waits for its client.
+    pub idle: Option<Idle>,
+}
+
+/// A count of the members of a group that waits for its client to submit more, or to seal it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Idle {
+    /// The number of members.
+    pub members: u32,
+    /// Since when it is the same, by ZooKeeper's clock; `None` since the record was set with this count.
+    pub since: Option<WallMillis>,
 }
 
 /// The job whose handler submits a group's members.
@@ -105,6 +120,8 @@ pub enum Stop {
     Parent,
     /// The group that it is nested in was stopped.
     Outer,
+    /// Its client submitted no more members and did not seal it. The members run on, and there is no join.
+    Abandoned,
 }
 
 impl GroupId {
@@ -155,7 +172,20 @@ impl GroupRecord {
             token,
             created_at,
             trace: None,
+            idle: None,
         }
+    }
+
+    /// Whether the group is advanced to a join.
+    #[must_use]
+    pub fn has_join(&self) -> bool {
+        self.join && self.stopped != Some(Stop::Abandoned)
+    }
+
+    /// The same group, abandoned by its client.
+    #[must_use]
+    pub fn abandoned(&self) -> Self {
+        Self { stopped: Some(Stop::Abandoned), closed: true, ..self.clone() }
     }
 
     /// Checks every bound before anything is written. Afterwards every id that the group needs is valid.
@@ -203,6 +233,7 @@ impl GroupRecord {
             (Some(Stop::Member(_)), _) => Some("a member of the fail-fast group ended without success"),
             (Some(Stop::Parent), _) => Some("its parent ended without success"),
             (Some(Stop::Outer), _) => Some("the group that it is nested in was stopped"),
+            (Some(Stop::Abandoned), _) => Some("it was abandoned"),
             (None, Stage::Joining | Stage::Finishing | Stage::Done { .. }) => {
                 Some("all of its members have ended")
             }
@@ -222,6 +253,9 @@ impl GroupRecord {
             Some(sealed) if sealed != total => {
                 Err(GroupError::Sealed { group: id.clone(), sealed, given: total })
             }
+            None if self.stopped == Some(Stop::Abandoned) => {
+                Err(GroupError::Closed { group: id.clone(), why: "it was abandoned" })
+            }
             Some(_) | None => Ok(Self { total: Some(total), ..self.clone() }),
         }
     }
@@ -231,7 +265,7 @@ impl GroupRecord {
     pub fn next_stage(&self, at: WallMillis) -> Stage {
         let finish = self.parent.as_ref().is_some_and(|parent| parent.finish);
         match self.stage {
-            Stage::Open if self.join => Stage::Joining,
+            Stage::Open if self.has_join() => Stage::Joining,
             Stage::Open | Stage::Joining if finish => Stage::Finishing,
             Stage::Open | Stage::Joining | Stage::Finishing => Stage::Done { at },
             Stage::Done { at } => Stage::Done { at },
@@ -275,6 +309,7 @@ impl GroupRecord {
             Some(Stop::Member(number)) => format!("\"member {number}\""),
             Some(Stop::Parent) => "\"parent\"".to_owned(),
             Some(Stop::Outer) => "\"outer\"".to_owned(),
+            Some(Stop::Abandoned) => "\"abandoned\"".to_owned(),
         };
         let kind = &self.kind;
         format!(r#"{{"group":"{id}","kind":"{kind}","total":{total},"parent":{parent},"stopped":{stopped}}}"#)

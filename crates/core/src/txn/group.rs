@@ -5,7 +5,7 @@
 //! | [`make_group`] | the record's absence | read it: exists with our rules ⇒ ours |
 //! | [`make_sub_group`], [`mark_spawned`] | the parent's record and assignment, the group's absence | the same |
 //! | [`make_chunk`] | its absence | the submission that needs it shows whether it exists |
-//! | [`seal`] | the record's version | read it: our total ⇒ done |
+//! | [`set_group`] | the record's version | read it: our total, or abandoned ⇒ done |
 //! | [`advance`] | epoch, the record's version | read the stage of the group |
 //! | [`remove_member`], [`remove_chunk`], [`remove_group`] | epoch, versions, the absence of children | list it again |
 //! | [`join_group`], [`leave_group`], [`rejoin_group`] | parts of a submission, an end, a retry | as for the whole |
@@ -73,9 +73,9 @@ pub fn make_chunk(id: &GroupId, chunk: u32) -> Vec<Op> {
         .into()
 }
 
-/// Sets the total of a group.
+/// Sets the record of a group: its total, or that it is abandoned.
 #[must_use]
-pub fn seal(id: &GroupId, version: i32, sealed: &GroupRecord) -> Vec<Op> {
+pub fn set_group(id: &GroupId, version: i32, sealed: &GroupRecord) -> Vec<Op> {
     vec![Op::Set { path: path::group(id), data: encode(sealed), version }]
 }
 

@@ -77,7 +77,7 @@ fn a_group_advances_behind_the_epoch_at_the_version_that_was_read() {
 /// S7
 #[test]
 fn a_group_is_sealed_at_the_version_that_was_read() {
-    assert_eq!(shape(&seal(&id(), 5, &group())), [format!("set {} at 5", path::group(&id()))]);
+    assert_eq!(shape(&set_group(&id(), 5, &group())), [format!("set {} at 5", path::group(&id()))]);
 }
 
 /// S7

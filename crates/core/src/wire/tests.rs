@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::backoff::Backoff;
 use crate::budget::{MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS};
-use crate::group::{Parent, Stage, Stop};
+use crate::group::{Idle, Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, Payload, Placement, Policy,
     Priority, Progress, Role, Verdict,
@@ -121,6 +121,7 @@ fn group() -> GroupRecord {
         stage: Stage::Done { at: WallMillis(9) },
         stopped: Some(Stop::Member(5)),
         trace: Some(trace()),
+        idle: Some(Idle { members: 3, since: Some(WallMillis(7)) }),
         ..GroupRecord::new(Kind::new("sum").unwrap(), Uuid::from_u128(4), WallMillis(8))
     }
 }
@@ -128,7 +129,7 @@ fn group() -> GroupRecord {
 #[test]
 fn every_stage_and_stop_of_a_group_survives_a_round_trip_and_bounds_are_checked() {
     for stage in [Stage::Open, Stage::Joining, Stage::Finishing] {
-        for stopped in [None, Some(Stop::Parent), Some(Stop::Outer)] {
+        for stopped in [None, Some(Stop::Parent), Some(Stop::Outer), Some(Stop::Abandoned)] {
             let group = GroupRecord { stage, stopped, ..group() };
             assert_eq!(stored(&group), Ok(group.clone()));
         }

@@ -21,6 +21,20 @@ pub(crate) enum GroupCommand {
     /// Exit code 5 if a group is not done in time. The outcome of the members does not matter. JSON as for `group
     /// show`.
     Wait(Ids),
+    /// Abandon groups: they accept no more members, and are done without a join when their members have ended.
+    ///
+    /// For a group whose client is gone before it submitted all members or set the total. The members run on as ordinary jobs:
+    /// cancel them with `job cancel`. The leader abandons a group after one to two days without a new member. JSON as for `group
+    /// show`.
+    Abandon(Ids),
+}
+
+/// What the command does with each group.
+#[derive(Clone, Copy)]
+enum Act {
+    Show,
+    Wait,
+    Abandon,
 }
 
 #[derive(Debug, Args)]
@@ -31,20 +45,23 @@ pub(crate) struct Ids {
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) -> Result<(), Failure> {
-    let (ids, wait) = match command {
-        GroupCommand::Show(Ids { ids }) => (ids, false),
-        GroupCommand::Wait(Ids { ids }) => (ids, true),
+    let (ids, act) = match command {
+        GroupCommand::Show(Ids { ids }) => (ids, Act::Show),
+        GroupCommand::Wait(Ids { ids }) => (ids, Act::Wait),
+        GroupCommand::Abandon(Ids { ids }) => (ids, Act::Abandon),
     };
     let client = global.reader().await?;
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
     let until = std::time::Instant::now() + global.timeout;
     for id in &ids {
         let absent = || GroupError::Absent { group: id.clone() }.told();
-        let seen = if wait {
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            client.wait_group(id, left).await.map(Some).map_err(|error| error.told())
-        } else {
-            client.get_group(id).await.map_err(|error| error.told())
+        let seen = match act {
+            Act::Show => client.get_group(id).await.map_err(|error| error.told()),
+            Act::Wait => {
+                let left = until.saturating_duration_since(std::time::Instant::now());
+                client.wait_group(id, left).await.map(Some).map_err(|error| error.told())
+            }
+            Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.told()),
         };
         match seen {
             Ok(Some(view)) => views.push(view),

@@ -1,10 +1,16 @@
 //! Decides the next step of a group from one look.
 
+use std::time::Duration;
+
 use super::GroupState;
-use crate::group::{End, GroupRecord, Stage, Stop};
+use crate::group::{End, GroupRecord, Idle, Stage, Stop};
 use crate::job::JobRecord;
 use crate::name::{GroupId, JobId, NameError};
 use crate::time::WallMillis;
+
+/// How long a group waits for its client without a new member before it is abandoned, and how often such a group is
+/// counted. So it is abandoned one to two days after its last new member. A count costs one write.
+pub const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 
 /// The next step of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,6 +60,9 @@ fn open(id: &GroupId, state: &GroupState, condemned: bool, now: WallMillis) -> R
         return Ok(Step::Wait(None));
     }
     let set = |record| Ok(Step::Set(Box::new(record), None));
+    if let Some(idle) = count_again(state, now) {
+        return set(GroupRecord { idle: Some(idle), ..record.clone() });
+    }
     // The parent has ended, so there are no further members: the group is closed first, then the members are counted.
     let last = record.parent.is_some();
     match (record.total, state.members) {
@@ -79,8 +88,33 @@ fn stop(state: &GroupState, condemned: bool) -> Option<Stop> {
     match (state.parent, state.failed) {
         (Some(End::Cancelled | End::Dead), _) => Some(Stop::Parent),
         (_, Some(member)) if state.record.fail_fast => Some(Stop::Member(member)),
-        (_, _) => condemned.then_some(Stop::Outer),
+        (_, _) if condemned => Some(Stop::Outer),
+        (_, _) => is_abandoned(state).then_some(Stop::Abandoned),
     }
+}
+
+/// The number of members, if the group waits for its client to submit more or to seal it.
+fn awaited(state: &GroupState) -> Option<u32> {
+    let members = state.ended.saturating_add(state.open);
+    let waits = state.record.total.is_none_or(|total| members < total);
+    (state.record.parent.is_none() && waits).then_some(members)
+}
+
+/// Whether the group has waited for its client for [`ABANDONED_AFTER`] without a new member. Both times are ZooKeeper's: the
+/// record was set at both counts, so a wrong clock of a leader abandons no group early.
+fn is_abandoned(state: &GroupState) -> bool {
+    let (Some(members), Some(idle)) = (awaited(state), state.record.idle) else { return false };
+    let since = idle.since.unwrap_or(state.modified);
+    idle.members == members && state.modified.since(since) >= ABANDONED_AFTER
+}
+
+/// The new count of a group that waits for its client, if it is due by the leader's clock.
+fn count_again(state: &GroupState, now: WallMillis) -> Option<Idle> {
+    let members = awaited(state)?;
+    let is_due = state.modified + ABANDONED_AFTER <= now;
+    let unchanged = state.record.idle.filter(|idle| idle.members == members);
+    let since = unchanged.map(|idle| idle.since.unwrap_or(state.modified));
+    is_due.then_some(Idle { members, since })
 }
 
 /// Advances to the next stage. A stopped group is not done while one of its members is open.
@@ -96,13 +130,18 @@ fn advance(
         Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && state.parent.is_none() => {
             return Ok(rest(&next, state));
         }
-        Stage::Done { .. } if next.stopped.is_some() && state.open > 0 => return Ok(Step::EndRest),
+        Stage::Done { .. } if next.stopped.is_some() && state.open > 0 => return Ok(rest(&next, state)),
         Stage::Open | Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
     }
     let job = next.stage_job(id, now)?;
     Ok(Step::Set(Box::new(next), job.map(Box::new)))
 }
 
+/// Waits, and ends the open members of a stopped group. Those of an abandoned group run on.
 fn rest(record: &GroupRecord, state: &GroupState) -> Step {
-    if record.stopped.is_some() && state.open > 0 { Step::EndRest } else { Step::Wait(None) }
+    match record.stopped {
+        Some(Stop::Abandoned) => Step::Wait(Some(state.open.max(1))),
+        Some(Stop::Member(_) | Stop::Parent | Stop::Outer) if state.open > 0 => Step::EndRest,
+        Some(Stop::Member(_) | Stop::Parent | Stop::Outer) | None => Step::Wait(None),
+    }
 }

@@ -1,6 +1,7 @@
 //! The result of a look at a group.
 
 use crate::group::{End, GroupRecord};
+use crate::time::WallMillis;
 
 /// The answer to a look.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +25,8 @@ pub struct GroupState {
     pub record: GroupRecord,
     /// Its version.
     pub version: i32,
+    /// When it was last set, by ZooKeeper's clock.
+    pub modified: WallMillis,
     /// How the parent ended.
     pub parent: Option<End>,
     /// How the join ended.
@@ -46,10 +49,11 @@ pub struct GroupState {
 impl GroupState {
     /// Creates the state of a group without members.
     #[must_use]
-    pub fn new(record: GroupRecord, version: i32) -> Self {
+    pub fn new(record: GroupRecord, version: i32, modified: WallMillis) -> Self {
         Self {
             record,
             version,
+            modified,
             parent: None,
             join: None,
             finish: None,

@@ -14,6 +14,9 @@
 //! and after any answer follows another look: a lost reply is not a special case, and a second leader changes nothing
 //! (S7).
 //!
+//! **A group that waits for its client** (no total, or members that were not submitted) is counted once a day. If the count has
+//! not changed for [`ABANDONED_AFTER`], the group is stopped as abandoned.
+//!
 //! **A lost hint** delays the group until the next sweep, which looks at every group that is not done.
 //!
 //! Limits: a few words per group, whatever its size; [`BUSY`] groups with a request in flight, [`REST`] members of one
@@ -25,6 +28,7 @@ mod open_members;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use decide::ABANDONED_AFTER;
 pub use group_state::{GroupState, Look};
 pub use open_members::{Cursor, MemberLocation, OpenMember};
 

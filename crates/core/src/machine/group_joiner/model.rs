@@ -114,7 +114,7 @@ impl Leader {
                 Effect::Look(_) => match tree.record() {
                     None => self.due.push(Due::Looked(Look::Absent)),
                     Some((record, version)) => {
-                        let mut state = GroupState::new(record, version);
+                        let mut state = GroupState::new(record, version, WallMillis(0));
                         for name in tree.0.children(&path::group(&id())) {
                             if let Some((Mark::Join, end)) = path::parse_mark(&name) {
                                 state.join = Some(end);
@@ -200,7 +200,7 @@ impl World {
         match (self.dice.below(4), job) {
             (0, _) => {
                 if let Ok(sealed) = record.sealed(&id(), MEMBERS) {
-                    self.commit(&txn::seal(&id(), version, &sealed));
+                    self.commit(&txn::set_group(&id(), version, &sealed));
                     self.hint(&Event::Changed(id()));
                 }
             }
@@ -362,7 +362,7 @@ impl World {
                 && record.total.is_none()
                 && !record.closed
             {
-                self.commit(&txn::seal(&id(), version, &sealed));
+                self.commit(&txn::set_group(&id(), version, &sealed));
             }
             for _ in 0..8 {
                 self.client();

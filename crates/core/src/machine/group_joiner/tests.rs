@@ -1,15 +1,18 @@
 //! Tests of the decision after a look, and of lost answers.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::*;
-use crate::group::{Parent, Stage, Stop};
+use crate::group::{Idle, Parent, Stage, Stop};
 use crate::job::{JobRecord, Membership, Payload, Role};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
 use crate::outcome::{Reason, Rejection};
 use crate::path;
 use crate::txn::EntryLocation;
+use crate::wire;
 
 const NOW: WallMillis = WallMillis(9);
 
@@ -35,7 +38,7 @@ fn sub_jobs() -> GroupRecord {
 }
 
 fn state(record: GroupRecord) -> GroupState {
-    GroupState::new(record, 5)
+    GroupState::new(record, 5, NOW)
 }
 
 /// Returns the machine with this group seen, and the effects of a look with this result.
@@ -378,4 +381,85 @@ fn a_done_group_causes_no_further_look() {
     joiner.handle(NOW, Event::Resync, &mut out);
     joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);
     assert_eq!(out, []);
+}
+
+const DAY: Duration = Duration::from_hours(24);
+const START: WallMillis = WallMillis(1_000_000);
+
+/// Looks at the group, set at `modified` by ZooKeeper's clock, at `now` by the leader's. Returns the record that is written.
+fn written(
+    group: &GroupRecord,
+    ended: u32,
+    open: u32,
+    modified: WallMillis,
+    now: WallMillis,
+) -> Option<GroupRecord> {
+    let state = GroupState { ended, open, ..GroupState::new(group.clone(), 5, modified) };
+    let mut joiner = GroupJoiner::new(7);
+    let mut out = Vec::new();
+    joiner.handle(now, Event::Resync, &mut out);
+    joiner.handle(now, Event::Seen(vec![id()]), &mut out);
+    joiner.handle(now, Event::Looked(id(), Look::There(Box::new(state))), &mut out);
+    assert!(!out.iter().any(|effect| matches!(effect, Effect::Find(..))), "no member is cancelled: {out:?}");
+    out.into_iter().find_map(|effect| match effect {
+        Effect::Commit(_, ops) => ops.iter().find_map(|op| match op {
+            Op::Set { data, .. } => Some(wire::decode(data).unwrap()),
+            Op::Check { .. } | Op::Create { .. } | Op::Delete { .. } => None,
+        }),
+        _ => None,
+    })
+}
+
+/// Its client ended after it had submitted two members, or before it had submitted all of them.
+#[test]
+fn a_group_whose_client_is_gone_is_abandoned_after_a_day_without_a_new_member_and_keeps_its_members() {
+    for total in [None, Some(3)] {
+        let group = GroupRecord { total, ..record() };
+        let write = |group: &GroupRecord, open, modified, now| written(group, 2 - open, open, modified, now);
+        assert_eq!(write(&group, 2, START, START + DAY / 2), None);
+        let counted = write(&group, 2, START, START + DAY).unwrap();
+        assert_eq!((counted.stopped, counted.idle), (None, Some(Idle { members: 2, since: None })));
+        let again = write(&counted, 2, START + DAY, START + 2 * DAY).unwrap();
+        assert_eq!((again.stopped, again.idle.unwrap().since), (None, Some(START + DAY)));
+        let abandoned = write(&again, 2, START + 2 * DAY, START + 2 * DAY).unwrap();
+        assert_eq!((abandoned.stopped, abandoned.closed), (Some(Stop::Abandoned), true));
+        assert_eq!(abandoned.stage, Stage::Open, "its members run on");
+        assert_eq!(write(&abandoned, 1, START + 2 * DAY, START + 9 * DAY), None);
+        let done = write(&abandoned, 0, START + 2 * DAY, START + 9 * DAY).unwrap();
+        assert_eq!(done.stage, Stage::Done { at: START + 9 * DAY }, "without a join");
+        assert!(done.sealed(&id(), 2).is_err() || total.is_some());
+    }
+}
+
+#[test]
+fn a_group_that_gets_members_or_has_all_of_them_is_not_abandoned() {
+    let idle = |members| Some(Idle { members, since: Some(START) });
+    let waits = GroupRecord { idle: idle(1), ..record() };
+    let counted = written(&waits, 1, 1, START + 9 * DAY, START + 10 * DAY).unwrap();
+    assert_eq!(
+        (counted.stopped, counted.idle),
+        (None, Some(Idle { members: 2, since: None })),
+        "a new member"
+    );
+    let whole = GroupRecord { total: Some(2), idle: idle(2), ..record() };
+    assert_eq!(written(&whole, 1, 1, START + 9 * DAY, START + 10 * DAY), None, "a member runs for long");
+    let nested = GroupRecord { idle: idle(2), ..sub_jobs() };
+    assert_eq!(
+        written(&nested, 1, 1, START + 9 * DAY, START + 10 * DAY),
+        None,
+        "its parent may submit members"
+    );
+}
+
+/// Only ZooKeeper's clock abandons a group.
+#[test]
+fn a_leader_whose_clock_is_a_year_ahead_abandons_no_group() {
+    let (mut group, mut modified) = (record(), START);
+    for _ in 0..10 {
+        if let Some(next) = written(&group, 0, 2, modified, START + 365 * DAY) {
+            group = next;
+            modified = modified + Duration::from_secs(15);
+        }
+    }
+    assert_eq!(group.stopped, None);
 }

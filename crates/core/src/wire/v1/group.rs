@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::job::MembershipV1;
 use super::parts::{TraceV1, count};
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
-use crate::group::{GroupRecord, Parent, Stage, Stop};
+use crate::group::{GroupRecord, Idle, Parent, Stage, Stop};
 use crate::name::{JobId, Kind};
 use crate::time::WallMillis;
 use crate::wire::WireError;
@@ -24,6 +24,13 @@ pub struct GroupRecordV1 {
     token: [u8; 16],
     created_at: u64,
     trace: Option<TraceV1>,
+    idle: Option<IdleV1>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IdleV1 {
+    members: u32,
+    since: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,6 +56,7 @@ enum StopV1 {
     Member(u32),
     Parent,
     Outer,
+    Abandoned,
 }
 
 fn bound(field: &str, stored: u32, max: u32) -> Result<u32, WireError> {
@@ -77,10 +85,14 @@ impl From<&GroupRecord> for GroupRecordV1 {
                 Stop::Member(number) => StopV1::Member(number),
                 Stop::Parent => StopV1::Parent,
                 Stop::Outer => StopV1::Outer,
+                Stop::Abandoned => StopV1::Abandoned,
             }),
             token: group.token.into_bytes(),
             created_at: group.created_at.0,
             trace: group.trace.map(Into::into),
+            idle: group
+                .idle
+                .map(|Idle { members, since }| IdleV1 { members, since: since.map(|since| since.0) }),
         }
     }
 }
@@ -93,6 +105,7 @@ impl TryFrom<GroupRecordV1> for GroupRecord {
             Some(StopV1::Member(number)) => Some(Stop::Member(bound("member", number, MAX_MEMBERS)?)),
             Some(StopV1::Parent) => Some(Stop::Parent),
             Some(StopV1::Outer) => Some(Stop::Outer),
+            Some(StopV1::Abandoned) => Some(Stop::Abandoned),
         };
         Ok(Self {
             kind: Kind::new(stored.kind)?,
@@ -111,6 +124,7 @@ impl TryFrom<GroupRecordV1> for GroupRecord {
             token: Uuid::from_bytes(stored.token),
             created_at: WallMillis(stored.created_at),
             trace: stored.trace.map(TryInto::try_into).transpose()?,
+            idle: stored.idle.map(|IdleV1 { members, since }| Idle { members, since: since.map(WallMillis) }),
         })
     }
 }

@@ -241,6 +241,29 @@ pub(super) async fn wait_for_group(
     }
 }
 
+/// Abandon a group whose client is gone.
+///
+/// It accepts no more members, and is done without a join when its members have ended. The members run on. Repeating the
+/// request is safe.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/abandon", tag = "groups", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The group's id")),
+    responses(
+        (status = 200, description = "The group is abandoned", body = GroupDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn abandon_group(
+    State(app): State<App>,
+    GroupName(id): GroupName,
+) -> Result<Response, Problem> {
+    let view = app.client.abandon_group(&id).await?;
+    let mut answer = Answer(GroupDocument::from(&view)).into_response();
+    answer.extensions_mut().insert(AuditNote(format!("group {id} abandoned")));
+    Ok(answer)
+}
+
 /// Submit members of a group.
 ///
 /// All jobs are checked first: one invalid job rejects the request. The same number, kind and payload is the same

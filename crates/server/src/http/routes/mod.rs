@@ -74,6 +74,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(groups::make_group, groups::list_groups))
         .routes(routes!(groups::show_group))
         .routes(routes!(groups::wait_for_group))
+        .routes(routes!(groups::abandon_group))
         .routes(routes!(groups::submit_members))
         .routes(routes!(events::follow_events))
         .routes(routes!(schedules::list_schedules, schedules::add_schedule))

@@ -266,6 +266,8 @@ fn stopped_rightly(group: &GroupRecord, truth: &Truth, id: &GroupId) -> bool {
             let outer = parent.and_then(|parent| parent.membership.as_ref());
             outer.and_then(|outer| truth.group(&outer.group)).is_some_and(|outer| outer.stopped.is_some())
         }
+        // No simulated run lasts a day, and no simulated client abandons a group.
+        Some(Stop::Abandoned) => false,
     }
 }
 

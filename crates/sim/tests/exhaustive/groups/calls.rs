@@ -65,7 +65,7 @@ impl Call {
             }
             What::Seal(group) => {
                 let (record, version) = read(zk, group);
-                record.sealed(group, MEMBERS).ok().map(|sealed| txn::seal(group, version, &sealed))
+                record.sealed(group, MEMBERS).ok().map(|sealed| txn::set_group(group, version, &sealed))
             }
             What::Spawn => spawn(zk),
         };

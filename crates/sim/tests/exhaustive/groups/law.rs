@@ -78,7 +78,8 @@ fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
             let outer = outer.and_then(|outer| zk.value::<GroupRecord>(&path::group(&outer.group)));
             outer.is_some_and(|(outer, _)| outer.stopped.is_some())
         }
-        None => false,
+        // No day passes in the model.
+        Some(Stop::Abandoned) | None => false,
     }
 }
 

@@ -176,7 +176,7 @@ impl Leader {
                 let Some((record, version)) = zk.value::<GroupRecord>(&path::group(&group)) else {
                     return Some(Event::Looked(group, Look::Absent));
                 };
-                let state = GroupState::new(record, version);
+                let state = GroupState::new(record, version, WALL);
                 if matches!(state.record.stage, Stage::Done { .. }) {
                     return Some(Event::Looked(group, Look::There(Box::new(state))));
                 }
