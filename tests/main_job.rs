@@ -24,6 +24,7 @@ async fn node(to: &str, name: &str) -> Node {
     let config = NodeConfig {
         session: SessionConfig {
             is_trusted: true,
+            election: None,
             connect: to.parse().expect("a connect string"),
             access: bellwether_zk::Access::default(),
             session_timeout: Duration::from_secs(2),

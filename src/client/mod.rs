@@ -191,7 +191,14 @@ impl ClientBuilder {
         let Self { zookeeper, access, session_timeout, create_namespace, deadline } = self;
         let connect = zookeeper.parse::<ConnectString>()?;
         let session_timeout = session_timeout::check(session_timeout)?;
-        let config = SessionConfig { is_trusted: false, connect, access, session_timeout, create_namespace };
+        let config = SessionConfig {
+            is_trusted: false,
+            election: None,
+            connect,
+            access,
+            session_timeout,
+            create_namespace,
+        };
         Ok(Client::over(Arc::new(OnTokio::start(config).await?), deadline))
     }
 }

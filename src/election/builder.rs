@@ -104,7 +104,8 @@ impl Builder {
         self
     }
 
-    /// Sets how candidates are ordered. All nodes of a namespace must use the same strategy. Default
+    /// Sets how candidates are ordered. The first candidate of a namespace decides; one with another
+    /// strategy is refused ([`NamespaceError`]). Default
     /// [`Strategy::Queue`].
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
@@ -158,6 +159,7 @@ impl Builder {
         let session_timeout = session_timeout::check(self.session_timeout)?;
         let session = SessionConfig {
             is_trusted: true,
+            election: Some(self.strategy),
             connect,
             access: self.access,
             session_timeout,

@@ -116,7 +116,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets how candidates are ordered. All nodes of a namespace must use the same strategy.
+    /// Sets how candidates are ordered. The first candidate of a namespace decides; one with
+    /// another strategy is refused.
     #[must_use]
     pub fn election(mut self, strategy: ElectionStrategy) -> Self {
         self.election = strategy;
@@ -179,6 +180,7 @@ impl NodeBuilder {
         }
         let session = SessionConfig {
             is_trusted: true,
+            election: candidate.as_ref().map(|candidate| candidate.election.strategy),
             connect,
             access: self.access.clone(),
             session_timeout,

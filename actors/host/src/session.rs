@@ -11,9 +11,10 @@ use bellwether_actors::session::{
 };
 use bellwether_core::chain::chain;
 use bellwether_core::failover::Failover;
+use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, connect_trusted,
-    open_namespace,
+    open_namespace, settle_strategy,
 };
 use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
@@ -38,6 +39,8 @@ pub struct SessionConfig {
     pub session_timeout: Duration,
     /// Whether the owner acts only while the session is trusted. Then every server is asked for the timeout that it grants.
     pub is_trusted: bool,
+    /// The election strategy of a candidate. A namespace whose candidates use another one is refused.
+    pub election: Option<Strategy>,
     /// Whether to create the namespace if it does not exist.
     pub create_namespace: bool,
 }
@@ -288,7 +291,14 @@ async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover), Failure<Names
         false => connect_as(connect, access, *session_timeout).await,
     };
     let zk = zk.map_err(refused)?;
-    match open_namespace(&zk, config.create_namespace).await {
+    let opened = async {
+        let failover = open_namespace(&zk, config.create_namespace).await?;
+        if let Some(strategy) = config.election {
+            settle_strategy(&zk, strategy).await?;
+        }
+        Ok(failover)
+    };
+    match opened.await {
         Ok(failover) => Ok((zk, failover)),
         Err(error) if error.may_pass() => Err(Failure::Transient(chain(&error))),
         Err(error) => Err(Failure::Refused(error)),

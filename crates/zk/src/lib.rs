@@ -33,7 +33,7 @@ pub use access::{Access, AccessError, Scheme};
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
 pub use exposure::{Exposed, exposed};
-pub use namespace::{NamespaceError, open_namespace};
+pub use namespace::{NamespaceError, open_namespace, settle_strategy};
 pub use read::{Node, ReadResult, Tally};
 pub use session::{ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted};
 #[cfg(feature = "tls")]

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
 use bellwether_core::failover::Failover;
+use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
@@ -92,6 +93,20 @@ pub enum NamespaceError {
         /// The version that this build serves.
         known: u16,
     },
+    /// Its candidates are ordered in another way. Candidates of two strategies do not see each other and would replace each
+    /// other as leader again and again.
+    #[error(
+        "the candidates of namespace {chroot} use the election strategy {found}, not {given}: use {found}, or stop all \
+         candidates, delete {chroot}/layout and start them again"
+    )]
+    Strategy {
+        /// The path of the namespace.
+        chroot: String,
+        /// The strategy of the namespace.
+        found: Strategy,
+        /// The strategy of this candidate.
+        given: Strategy,
+    },
     /// ZooKeeper refused the login.
     #[error("ZooKeeper refused the login of {who}: check zookeeper_user, its password and zookeeper_auth")]
     LoginRefused {
@@ -133,6 +148,7 @@ impl NamespaceError {
             Self::Disconnected => true,
             Self::Refused { .. } => true,
             Self::LoginRefused { .. }
+            | Self::Strategy { .. }
             | Self::Forbidden { .. }
             | Self::Newer { .. }
             | Self::Older { .. }
@@ -172,7 +188,7 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<Failover, Namespace
     make_parts(zk).await?;
     // Only at the creation: if an operator deletes it later, it stays deleted and nothing is removed.
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
-    make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION })).await?;
+    make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION))).await?;
     check_layout(zk).await?;
     check_writable(zk).await?;
     failover(zk).await
@@ -186,6 +202,49 @@ async fn failover(zk: &Zk) -> Result<Failover, NamespaceError> {
             .map_err(|reason| NamespaceError::UnreadableFailover { chroot: chroot(zk), reason }),
         None => Ok(Failover::default()),
     }
+}
+
+/// Limit of attempts when candidates start at the same time: the first write is final.
+const TRIES: u32 = 3;
+
+/// Stores the election strategy of the first candidate of the namespace, and refuses a candidate with another one.
+///
+/// A lost reply is [`NamespaceError::Disconnected`]; the next call reads the layout again.
+///
+/// # Errors
+/// [`NamespaceError::Strategy`], and those of [`open_namespace`].
+pub async fn settle_strategy(zk: &Zk, given: Strategy) -> Result<(), NamespaceError> {
+    for _ in 0..TRIES {
+        let Some(node) = zk.get(path::LAYOUT.to_owned()).await.map_err(|error| lost(zk, error))? else {
+            return Err(NamespaceError::Absent { chroot: chroot(zk), known: LAYOUT_VERSION });
+        };
+        let layout = wire::decode::<Layout>(&node.data).map_err(|reason| NamespaceError::Unreadable {
+            chroot: chroot(zk),
+            known: LAYOUT_VERSION,
+            reason,
+        })?;
+        match layout.election {
+            Some(found) if found == given => return Ok(()),
+            Some(found) => return Err(NamespaceError::Strategy { chroot: chroot(zk), found, given }),
+            None => {}
+        }
+        let data = wire::encode(&Layout { election: Some(given), ..layout });
+        let set = Op::Set { path: path::LAYOUT.to_owned(), data, version: node.version };
+        match zk.commit(vec![set]).await {
+            Outcome::Applied(()) => return Ok(()),
+            Outcome::Rejected(Rejection { reason: Reason::BadVersion | Reason::NoNode, .. }) => {}
+            Outcome::Rejected(Rejection { reason: Reason::NoAuth, .. }) => {
+                return Err(forbidden(zk, format!("it may not write {}", path::LAYOUT)));
+            }
+            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) | Outcome::Unknown => {
+                return Err(NamespaceError::Disconnected);
+            }
+            Outcome::Rejected(Rejection { reason, .. }) => {
+                return Err(NamespaceError::Refused { chroot: chroot(zk), reason });
+            }
+        }
+    }
+    Err(NamespaceError::Disconnected)
 }
 
 /// Refuses a namespace whose parents do not allow this session to create, delete and set. Skips the check if there
@@ -248,7 +307,7 @@ async fn check_layout(zk: &Zk) -> Result<bool, NamespaceError> {
     };
     let chroot = chroot(zk);
     match wire::decode::<Layout>(&node.data) {
-        Ok(Layout { version: found }) => match found.cmp(&known) {
+        Ok(Layout { version: found, election: _ }) => match found.cmp(&known) {
             Ordering::Equal => Ok(true),
             Ordering::Greater => Err(NamespaceError::Newer { chroot, found, known }),
             Ordering::Less => Err(NamespaceError::Older { chroot, found, known }),

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bellwether_core::failover::Failover;
+use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire;
 use bellwether_testkit::namespace;
-use bellwether_zk::{NamespaceError, Zk, connect, open_namespace};
+use bellwether_zk::{NamespaceError, Zk, connect, open_namespace, settle_strategy};
 use futures::future::join_all;
 
 async fn session(to: &str) -> Zk {
@@ -72,7 +73,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
         let zk = session(&namespace(name)).await;
         open_namespace(&zk, true).await.unwrap();
         let layout = zk.get(path::LAYOUT.into()).await.unwrap().unwrap();
-        let data = wire::encode(&wire::Layout { version });
+        let data = wire::encode(&wire::Layout::new(version));
         let set = Op::Set { path: path::LAYOUT.into(), data, version: layout.version };
         assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
         for create in [true, false] {
@@ -134,4 +135,29 @@ async fn every_session_reads_the_times_of_the_namespace_and_refuses_unreadable_o
     assert_eq!(zk.commit(vec![delete]).await, Outcome::Applied(()));
     assert_eq!(open_namespace(&zk, true).await, Ok(Failover::default()));
     assert!(zk.get(path::FAILOVER.into()).await.unwrap().is_some(), "a node creates it again");
+}
+
+/// Candidates of two strategies do not see each other.
+#[tokio::test]
+async fn the_first_candidate_decides_the_election_strategy_of_the_namespace() {
+    let to = namespace("strategy");
+    let (one, two) = (session(&to).await, session(&to).await);
+    open_namespace(&one, true).await.unwrap();
+    let (queue, single) =
+        tokio::join!(settle_strategy(&one, Strategy::Queue), settle_strategy(&two, Strategy::Single));
+    assert!(queue.is_ok() != single.is_ok(), "{queue:?} {single:?}");
+    let (winner, loser) =
+        if queue.is_ok() { (Strategy::Queue, Strategy::Single) } else { (Strategy::Single, Strategy::Queue) };
+    for zk in [&one, &two] {
+        assert_eq!(settle_strategy(zk, winner).await, Ok(()));
+        let refused = settle_strategy(zk, loser).await.unwrap_err();
+        assert!(!refused.may_pass());
+        let said = refused.to_string();
+        assert!(said.contains(&format!("use the election strategy {winner}, not {loser}")), "{said}");
+    }
+    // A change of the strategy, as the error describes it.
+    let layout = Op::Delete { path: path::LAYOUT.into(), version: None };
+    assert_eq!(one.commit(vec![layout]).await, Outcome::Applied(()));
+    open_namespace(&one, true).await.unwrap();
+    assert_eq!(settle_strategy(&one, loser).await, Ok(()));
 }

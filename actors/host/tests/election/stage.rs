@@ -40,6 +40,7 @@ impl Node {
         let connect = proxy.connect_string().parse().unwrap();
         let session = SessionConfig {
             is_trusted: true,
+            election: Some(strategy),
             connect,
             access: Access::default(),
             session_timeout: TIMEOUT,

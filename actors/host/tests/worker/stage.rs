@@ -100,6 +100,7 @@ impl Stage {
         let connect = through.parse().unwrap();
         let config = SessionConfig {
             is_trusted: true,
+            election: None,
             connect,
             access: Access::default(),
             session_timeout: SESSION,

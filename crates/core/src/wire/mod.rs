@@ -21,6 +21,7 @@ use crate::budget::MAX_RECORD_BYTES;
 use crate::failover::Failover;
 use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
+use crate::machine::election::campaign::Strategy;
 use crate::name::NameError;
 use crate::retention::Retention;
 use crate::schedule::ScheduleRecord;
@@ -35,7 +36,7 @@ pub const SCHEMA: u16 = 1;
 
 /// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
 /// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only, 5 had no
-/// beats.
+/// beats and no election strategy.
 pub const LAYOUT_VERSION: u16 = 6;
 
 /// Why bytes cannot be decoded to a value.
@@ -158,6 +159,16 @@ impl Stored for Failover {
 pub struct Layout {
     /// Its version.
     pub version: u16,
+    /// How its candidates are ordered; `None` until its first candidate starts.
+    pub election: Option<Strategy>,
+}
+
+impl Layout {
+    /// Creates the layout of a namespace without candidates.
+    #[must_use]
+    pub const fn new(version: u16) -> Self {
+        Self { version, election: None }
+    }
 }
 
 /// Encodes a value. The parts of a value are bounded when they are created, so the result is within the budget.

@@ -12,6 +12,7 @@ use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, Payload, Placement, Policy,
     Priority, Progress, Role, Verdict,
 };
+use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
 use crate::time::WallMillis;
@@ -307,10 +308,14 @@ fn version_1_has_the_golden_bytes() {
         ("turn", hex(&encode(&TurnIndex(99))), include_str!("golden/turn.v1.hex")),
         ("pause", hex(&encode(&pause())), include_str!("golden/pause.v1.hex")),
         ("schedule", hex(&encode(&schedule())), include_str!("golden/schedule.v1.hex")),
-        ("layout", hex(&encode(&Layout { version: LAYOUT_VERSION })), include_str!("golden/layout.v1.hex")),
+        (
+            "layout",
+            hex(&encode(&Layout { election: Some(Strategy::Single), ..Layout::new(LAYOUT_VERSION) })),
+            include_str!("golden/layout.v1.hex"),
+        ),
         ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
         ("failover", hex(&encode(&Failover::default())), include_str!("golden/failover.v1.hex")),
-        ("older layout", hex(&encode(&Layout { version: 1 })), include_str!("golden/layout_1.v1.hex")),
+        ("older layout", hex(&encode(&Layout::new(1))), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
         assert_eq!(encoded, golden.trim(), "{what}");
@@ -358,7 +363,7 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
     assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
-    assert_eq!(decode::<Layout>(&encode(&Layout { version: 7 })), Ok(Layout { version: 7 }));
+    assert_eq!(decode::<Layout>(&encode(&Layout::new(7))), Ok(Layout::new(7)));
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub(crate) struct Node {
     /// Assignment strategy: round-robin, random, least-loaded or rendezvous.
     #[arg(long, default_value = "least-loaded")]
     pub(crate) strategy: AssignmentStrategy,
-    /// Election strategy; must be the same for all nodes of a namespace.
+    /// Election strategy. The first candidate of a namespace decides; one with another strategy is refused.
     #[arg(long, value_enum, default_value = "queue")]
     pub(crate) election: Election,
     /// Time after which ZooKeeper ends the session of a silent node; then its jobs and its leadership move to other

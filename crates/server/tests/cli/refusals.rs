@@ -80,7 +80,7 @@ async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
         let to = namespace(name);
         let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
-        let data = encode(&Layout { version });
+        let data = encode(&Layout::new(version));
         let other = Op::Set { path: path::LAYOUT.into(), data, version: 0 };
         assert_eq!(zk.commit(vec![other]).await, Outcome::Applied(()));
         for arguments in [&["job", "list"][..], &["job", "submit", "sum"]] {

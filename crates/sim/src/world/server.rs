@@ -83,7 +83,7 @@ impl Server {
         let buckets = Bucket::all().flat_map(|bucket| {
             [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()]
         });
-        let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout { version: LAYOUT_VERSION }));
+        let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION)));
         let retention = retention_ms.map(|kept_ms| {
             let kept = Duration::from_millis(kept_ms);
             let retention =

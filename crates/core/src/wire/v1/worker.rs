@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::parts::{few, lease, set};
 use crate::budget::{MAX_FORMER_IDS, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
+use crate::machine::election::campaign::Strategy;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::time::{WallMillis, as_millis};
 use crate::wire::{Layout, WireError};
@@ -48,6 +49,13 @@ struct LeaseV1 {
 #[derive(Serialize, Deserialize)]
 pub struct LayoutV1 {
     version: u16,
+    election: Option<ElectionV1>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ElectionV1 {
+    Queue,
+    Single,
 }
 
 impl From<&WorkerInfo> for WorkerInfoV1 {
@@ -135,13 +143,21 @@ fn leases(info: &WorkerInfo) -> Vec<LeaseV1> {
 
 impl From<&Layout> for LayoutV1 {
     fn from(layout: &Layout) -> Self {
-        Self { version: layout.version }
+        let election = layout.election.map(|strategy| match strategy {
+            Strategy::Queue => ElectionV1::Queue,
+            Strategy::Single => ElectionV1::Single,
+        });
+        Self { version: layout.version, election }
     }
 }
 
 impl TryFrom<LayoutV1> for Layout {
     type Error = WireError;
     fn try_from(stored: LayoutV1) -> Result<Self, WireError> {
-        Ok(Self { version: stored.version })
+        let election = stored.election.map(|strategy| match strategy {
+            ElectionV1::Queue => Strategy::Queue,
+            ElectionV1::Single => Strategy::Single,
+        });
+        Ok(Self { version: stored.version, election })
     }
 }

@@ -52,6 +52,7 @@ mod decide;
 mod event;
 mod replies;
 
+use std::fmt;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -79,6 +80,15 @@ pub enum Strategy {
     Queue,
     /// By the first create of a single znode; all others watch it.
     Single,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue => "queue",
+            Self::Single => "single",
+        })
+    }
 }
 
 /// Identity of a candidate.
