@@ -6,16 +6,20 @@
 //! and each job in it has one attempt to close.
 //!
 //! ```text
-//!  lost ─▶ Listing ─jobs─▶ Reading ─▶ Committing ─▶ next chunk … ─▶ Listing ─empty─▶ Removing ─▶ done
-//!             ▲                │           │                                             │
-//!             └── Interrupted ◀┴───────────┴── no answer, unknown, not sent ──────────────┘
+//!  lost ─▶ Queued ─▶ Listing ─jobs─▶ Queued ─▶ Reading ─▶ Committing ─▶ Queued … ─▶ Listing ─empty─▶ Queued ─▶ Removing ─▶ done
+//!             ▲                                    │           │                                                  │
+//!             └──────── sweep ── Interrupted ◀─────┴───────────┴──── no answer, unknown, not sent ────────────────┘
 //! ```
+//!
+//! At most [`WINDOW`] inboxes have a request in flight. The others are queued, and an inbox that has sent a list, a chunk or
+//! a removal goes to the end of the queue. So the death of a thousand workers does not delay the leader's other requests, and
+//! a full inbox does not delay the short ones.
 //!
 //! After any failure the inbox is listed again: a closed attempt is no longer in it. If a worker that was declared dead
 //! reports at the same time, the record's version decides which write wins. A job that is rejected [`STRIKES`] times in
 //! a row waits for the next sweep, so that one bad record does not block the others. If an operator deleted a job's
-//! turn in its lane or its place in its group, the attempt is closed without that part. Limits: one request in flight
-//! per worker, [`CHUNK`] jobs each.
+//! turn in its lane or its place in its group, the attempt is closed without that part. Limits: [`WINDOW`] requests in
+//! flight, one per worker, [`CHUNK`] jobs each.
 //!
 //! **A process that survives its session** registers again and names its former worker ids. Attempts of such an id are
 //! handed back without a loss: the process did not die of a job. A registration that was read once proves that for good,
@@ -32,6 +36,10 @@ use crate::txn::{self, Batch, Locus, Op};
 
 /// Jobs per request: two reads each make one full multi-read.
 pub const CHUNK: usize = 50;
+
+/// Requests in flight for all dead workers together. Eight recover a thousand small inboxes in a second or two, and leave most of
+/// [`MAX_IN_FLIGHT`](crate::budget::MAX_IN_FLIGHT) to the other members of the leader.
+pub const WINDOW: usize = 8;
 
 /// Former worker ids that a term remembers. Ids are ordered by their time, and the oldest is forgotten first: its inbox is
 /// normally recovered by then, and otherwise its attempts count as lost.
@@ -128,11 +136,21 @@ pub enum OrphanOutcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
+    /// Waits until fewer than [`WINDOW`] inboxes have a request in flight.
+    Queued(Next),
     Listing,
     Reading,
     Committing,
     Removing,
     Interrupted,
+}
+
+/// The next request of a queued inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Next {
+    List,
+    Read,
+    Remove,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -151,28 +169,29 @@ pub struct Recovery {
     inboxes: BTreeMap<WorkerId, Inbox>,
     /// Former ids of processes that have registered again, at most [`MOST_SURVIVED`].
     survived: BTreeSet<WorkerId>,
+    /// The inboxes that are queued, in order.
+    queue: VecDeque<WorkerId>,
+    /// The inboxes that have a request in flight, at most [`WINDOW`].
+    busy: BTreeSet<WorkerId>,
 }
 
 impl Recovery {
     /// Creates the machine for the term of `epoch`.
     #[must_use]
     pub fn new(epoch: i32) -> Self {
-        Self { epoch, inboxes: BTreeMap::new(), survived: BTreeSet::new() }
+        let (inboxes, survived, queue, busy) = Default::default();
+        Self { epoch, inboxes, survived, queue, busy }
     }
 
     /// Handles one event.
     pub fn handle(&mut self, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Lost(worker) => {
-                self.inboxes.entry(worker).or_insert_with(|| {
-                    out.push(Effect::List(worker));
-                    Inbox {
-                        phase: Phase::Listing,
-                        left: VecDeque::new(),
-                        strikes: BTreeMap::new(),
-                        gone: BTreeMap::new(),
-                    }
-                });
+                if !self.inboxes.contains_key(&worker) {
+                    let (left, strikes, gone) = Default::default();
+                    self.inboxes.insert(worker, Inbox { phase: Phase::Interrupted, left, strikes, gone });
+                    self.queue(worker, Next::List);
+                }
             }
             Event::Survived(worker) => {
                 self.survived.insert(worker);
@@ -180,24 +199,65 @@ impl Recovery {
                     self.survived.pop_first();
                 }
             }
-            Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs, out),
-            Event::Listed(worker, Ok(None)) => {
-                self.inboxes.remove(&worker);
-            }
+            Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs),
+            Event::Listed(worker, Ok(None)) => self.forget(worker),
             Event::Read(worker, Ok(orphans)) => self.read(worker, orphans, wall, out),
             Event::Listed(worker, Err(())) | Event::Read(worker, Err(())) => self.interrupt(worker),
             Event::Committed(worker, batch, outcome) => self.committed(worker, batch, outcome, out),
             Event::Removed(worker, outcome) => self.removed(worker, outcome, out),
             Event::Sweep => {
+                let mut again = Vec::new();
                 for (worker, inbox) in &mut self.inboxes {
                     if matches!(inbox.phase, Phase::Interrupted) {
                         inbox.strikes.clear();
-                        inbox.phase = Phase::Listing;
-                        out.push(Effect::List(*worker));
+                        again.push(*worker);
                     }
+                }
+                again.into_iter().for_each(|worker| self.queue(worker, Next::List));
+            }
+        }
+        self.send(out);
+    }
+
+    /// Queues the inbox behind the others.
+    fn queue(&mut self, worker: WorkerId, next: Next) {
+        self.busy.remove(&worker);
+        if let Some(inbox) = self.inboxes.get_mut(&worker) {
+            inbox.phase = Phase::Queued(next);
+            self.queue.push_back(worker);
+        }
+    }
+
+    /// Sends the next requests of the first queued inboxes.
+    fn send(&mut self, out: &mut Vec<Effect>) {
+        while self.busy.len() < WINDOW
+            && let Some(worker) = self.queue.pop_front()
+        {
+            let Some(inbox) = self.inboxes.get_mut(&worker) else { continue };
+            let Phase::Queued(next) = inbox.phase else { continue };
+            self.busy.insert(worker);
+            match next {
+                Next::List => {
+                    inbox.phase = Phase::Listing;
+                    out.push(Effect::List(worker));
+                }
+                Next::Read => {
+                    inbox.phase = Phase::Reading;
+                    let chunk = inbox.left.drain(..inbox.left.len().min(CHUNK)).collect();
+                    out.push(Effect::Read(worker, chunk));
+                }
+                Next::Remove => {
+                    inbox.phase = Phase::Removing;
+                    let ops = [vec![txn::fence(self.epoch)], txn::remove_inbox(worker)].concat();
+                    out.push(Effect::Remove(worker, ops));
                 }
             }
         }
+    }
+
+    fn forget(&mut self, worker: WorkerId) {
+        self.busy.remove(&worker);
+        self.inboxes.remove(&worker);
     }
 
     /// Returns whether no inbox needs recovery.
@@ -212,34 +272,25 @@ impl Recovery {
         self.inboxes.len()
     }
 
-    fn listed(&mut self, worker: WorkerId, jobs: Vec<JobId>, out: &mut Vec<Effect>) {
+    fn listed(&mut self, worker: WorkerId, jobs: Vec<JobId>) {
         let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
         if jobs.is_empty() {
-            inbox.phase = Phase::Removing;
-            let ops = [vec![txn::fence(self.epoch)], txn::remove_inbox(worker)].concat();
-            out.push(Effect::Remove(worker, ops));
-            return;
+            return self.queue(worker, Next::Remove);
         }
         inbox.strikes.retain(|job, _| jobs.contains(job));
         inbox.left =
             jobs.into_iter().filter(|job| inbox.strikes.get(job).is_none_or(|n| *n < STRIKES)).collect();
         if inbox.left.is_empty() {
             // All remaining jobs wait for the next sweep.
-            inbox.phase = Phase::Interrupted;
+            self.interrupt(worker);
         } else {
-            Self::next_chunk(worker, inbox, out);
+            self.queue(worker, Next::Read);
         }
     }
 
-    fn next_chunk(worker: WorkerId, inbox: &mut Inbox, out: &mut Vec<Effect>) {
-        if inbox.left.is_empty() {
-            inbox.phase = Phase::Listing;
-            out.push(Effect::List(worker));
-        } else {
-            inbox.phase = Phase::Reading;
-            let chunk = inbox.left.drain(..inbox.left.len().min(CHUNK)).collect();
-            out.push(Effect::Read(worker, chunk));
-        }
+    fn next_chunk(&mut self, worker: WorkerId) {
+        let all = self.inboxes.get(&worker).is_none_or(|inbox| inbox.left.is_empty());
+        self.queue(worker, if all { Next::List } else { Next::Read });
     }
 
     fn read(&mut self, worker: WorkerId, orphans: Vec<Orphan>, wall: WallMillis, out: &mut Vec<Effect>) {
@@ -258,7 +309,7 @@ impl Recovery {
             }
         }
         if batch.is_empty() {
-            Self::next_chunk(worker, inbox, out);
+            self.next_chunk(worker);
         } else {
             inbox.phase = Phase::Committing;
             let minutes = txn::minutes(batch.ops());
@@ -280,7 +331,7 @@ impl Recovery {
         match outcome {
             Outcome::Applied(()) => {
                 out.extend(batch.into_groups().into_iter().map(|(item, _)| Effect::Closed(item)));
-                Self::next_chunk(worker, inbox, out);
+                self.next_chunk(worker);
             }
             // Applied or not: the next list of the inbox shows it.
             Outcome::Unknown => self.interrupt(worker),
@@ -296,7 +347,7 @@ impl Recovery {
                     }
                     *inbox.strikes.entry(item.job).or_default() += 1;
                     if batch.is_empty() {
-                        Self::next_chunk(worker, inbox, out);
+                        self.next_chunk(worker);
                     } else {
                         out.push(Effect::Commit(worker, batch));
                     }
@@ -308,24 +359,21 @@ impl Recovery {
 
     fn removed(&mut self, worker: WorkerId, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
-            Outcome::Applied(()) => {
-                self.inboxes.remove(&worker);
-            }
+            Outcome::Applied(()) => self.forget(worker),
             Outcome::Unknown => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
                 out.push(Effect::FencedOut);
             }
             // Already removed.
-            Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => {
-                self.inboxes.remove(&worker);
-            }
+            Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => self.forget(worker),
             // The inbox contains a foreign child. Removing it is not urgent: the sweep tries again.
             Outcome::Rejected(_) => self.interrupt(worker),
         }
     }
 
     fn interrupt(&mut self, worker: WorkerId) {
+        self.busy.remove(&worker);
         if let Some(inbox) = self.inboxes.get_mut(&worker) {
             inbox.phase = Phase::Interrupted;
         }

@@ -341,3 +341,62 @@ fn a_job_is_closed_without_its_turn_only_if_an_operator_deleted_it() {
         assert_eq!(again.ops().any(Op::leaves_turn), leaves, "{reason} at {at}");
     }
 }
+
+fn dead(n: u128) -> WorkerId {
+    WorkerId::new(Uuid::from_u128(n))
+}
+
+/// A rack with a hundred workers has died. One of them has far more jobs than the others.
+#[test]
+fn the_requests_for_all_dead_workers_are_bounded_and_a_full_inbox_delays_no_short_one() {
+    const WORKERS: u128 = 100;
+    let mut bench = Bench(Recovery::new(7));
+    let mut held: BTreeMap<WorkerId, BTreeSet<JobId>> = BTreeMap::new();
+    let mut asked = VecDeque::new();
+    for n in 0..WORKERS {
+        let jobs = if n == 0 { 40 * CHUNK } else { 1 };
+        held.insert(dead(n), (0..jobs).map(|at| job(&format!("{n}-{at}"))).collect());
+        asked.extend(bench.handle(Event::Lost(dead(n))));
+    }
+    let mut answers = 0;
+    while let Some(effect) = asked.pop_front() {
+        assert!(asked.len() < WINDOW, "{} requests are in flight", asked.len() + 1);
+        answers += 1;
+        let answer = match effect {
+            Effect::List(worker) => Event::Listed(worker, Ok(Some(held[&worker].iter().cloned().collect()))),
+            Effect::Read(worker, jobs) => {
+                let orphans = jobs.iter().map(|job| orphan(job.as_str(), false, record()));
+                Event::Read(worker, Ok(orphans.collect()))
+            }
+            Effect::Commit(worker, batch) => {
+                for item in batch.keys() {
+                    held.get_mut(&worker).unwrap().remove(&item.job);
+                }
+                Event::Committed(worker, batch, Outcome::Applied(()))
+            }
+            Effect::Remove(worker, _) => {
+                assert!(held.remove(&worker).unwrap().is_empty());
+                if worker == dead(0) {
+                    assert_eq!(held.len(), 0, "the full inbox is removed last");
+                }
+                Event::Removed(worker, Outcome::Applied(()))
+            }
+            effect => panic!("{effect:?}"),
+        };
+        let sent = bench.handle(answer).into_iter();
+        asked.extend(sent.filter(|effect| !matches!(effect, Effect::Closed(_) | Effect::MakeMinutes(_))));
+    }
+    assert!(bench.0.is_idle() && held.is_empty(), "after {answers} answers");
+}
+
+#[test]
+fn inboxes_without_an_answer_do_not_occupy_the_window() {
+    let mut bench = Bench(Recovery::new(7));
+    let all = WINDOW as u128 + 3;
+    (0..all).for_each(|n| drop(bench.handle(Event::Lost(dead(n)))));
+    for n in 0..WINDOW as u128 {
+        let sent = bench.handle(Event::Listed(dead(n), Err(())));
+        assert_eq!(sent.len(), usize::from(n < 3), "the next inbox is listed");
+    }
+    assert_eq!(bench.handle(Event::Sweep).len(), WINDOW - 3, "the three that were queued are still listed");
+}
