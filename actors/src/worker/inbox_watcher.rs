@@ -1,7 +1,9 @@
 //! The inbox watcher: watches and reads the worker's inbox, as the [`inbox_watcher::InboxWatcher`] machine decides.
 //!
-//! The watch is requested first and the listing directly after it in the same session, so no change is missed between
-//! the two. Both are repeated at every reconnection, and the listing every 30 s, because watches are hints.
+//! The inbox is listed when the watch is set, so no change is missed between the two: a watch that ZooKeeper refused at first
+//! may be set long after it was requested. Both are repeated at every reconnection, and the listing every 30 s, because
+//! watches are hints. Messages of a replaced watch are dropped by their stamps (`mail`), and the listing that
+//! follows the new watch shows what they reported.
 
 use std::time::Duration;
 
@@ -137,7 +139,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Recheck(jobs) => {
                 jobs.into_iter().for_each(|job| self.feed(cx, Event::Recheck(job)))
             }
-            InboxWatcherMsg::Feed(Feed::Watching) => {}
+            InboxWatcherMsg::Feed(Feed::Watching) => self.list(cx),
             InboxWatcherMsg::Feed(Feed::Changes(changes)) => self.changed(cx, changes),
             InboxWatcherMsg::Listed(Ok(None)) => cx.tell(Tell::InboxGone),
             InboxWatcherMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
@@ -163,12 +165,11 @@ impl Concern for InboxWatcher {
 }
 
 impl InboxWatcher {
-    /// Requests the watch and then a listing.
+    /// Requests the watch. A listing follows when it is set.
     fn watch(&mut self, cx: &mut Context<'_, Self>) {
         self.trying = false;
         cx.disarm(Key::Retry);
         cx.watch(Key::Inbox, path::inbox(self.worker), InboxWatcherMsg::Feed);
-        self.list(cx);
     }
 
     fn list(&self, cx: &mut Context<'_, Self>) {
@@ -320,6 +321,21 @@ mod tests {
         let (mut stage, started) = Stage::<InboxWatcher>::start(worker);
         assert_eq!(watched(&started), [path::inbox(worker)]);
         assert_eq!(watched(&stage.handle(InboxWatcherMsg::Resume)), [path::inbox(worker)]);
+    }
+
+    /// ZooKeeper refused the watch at first and set it a second later: a listing from before misses changes in between.
+    #[test]
+    fn the_inbox_is_listed_when_its_watch_is_set() {
+        use crate::{Ask, Out};
+        let (mut stage, started) = Stage::<InboxWatcher>::start(WorkerId::new(Uuid::nil()));
+        let lists = |out: Vec<Out<InboxWatcher>>| {
+            out.iter().filter(|out| matches!(out, Out::Ask(Ask::Children(..)))).count()
+        };
+        assert_eq!(lists(started), 0, "the watch is not set yet");
+        assert_eq!(lists(stage.handle(InboxWatcherMsg::Feed(Feed::Watching))), 1);
+        assert_eq!(lists(stage.handle(InboxWatcherMsg::Resume)), 0);
+        assert_eq!(lists(stage.handle(InboxWatcherMsg::Listed(Ok(Some(Vec::new()))))), 0);
+        assert_eq!(lists(stage.handle(InboxWatcherMsg::Feed(Feed::Watching))), 1, "after each watch");
     }
 
     #[test]
