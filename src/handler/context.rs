@@ -6,6 +6,7 @@ use std::time::Instant;
 use bellwether_core::job::{Payload, Progress, ProgressError};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::trace::TraceContext;
+use bellwether_host::clock;
 use bellwether_host::worker::RunContext;
 use tokio_util::sync::CancellationToken;
 
@@ -122,11 +123,11 @@ impl JobContext {
     /// ([`JobContext::is_cancelled`]). If the job has a lane, the attempt is dropped when the trust in the session
     /// ends, because the next job of the lane may begin.
     ///
-    /// Read it immediately before each effect. A blocking handler can read it from its own thread: the worker need not
-    /// be responsive for it to end.
+    /// Read it immediately before each effect: [`Instant`] does not count the time while the machine is suspended. A
+    /// blocking handler can read it from its own thread: the worker need not be responsive for it to end.
     #[must_use]
     pub fn trusted_until(&self) -> Instant {
-        self.run.trusted_until()
+        clock::instant(self.run.trusted_until())
     }
 
     /// Returns the instant at which the attempt's lease ends, as far as is known now. It advances when a renewal is

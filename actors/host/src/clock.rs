@@ -1,37 +1,42 @@
 //! The clocks whose times the actors pass to the machines.
 
-use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use bellwether_core::time::{Millis, WallMillis, as_millis};
+use bellwether_zk::clock::uptime;
 
-fn origin() -> Instant {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    *ORIGIN.get_or_init(Instant::now)
-}
-
-/// This process's monotonic clock.
+/// This process's monotonic clock. It counts the time while the machine is suspended.
 #[must_use]
 pub fn now() -> Millis {
-    at(Instant::now())
+    Millis(as_millis(uptime()))
 }
 
-/// Converts an instant to the time scale of [`now`].
-#[must_use]
-pub fn at(instant: Instant) -> Millis {
-    Millis(as_millis(instant.saturating_duration_since(origin())))
-}
-
-/// Converts a time of the scale of [`now`] to an instant.
+/// Converts a time of the scale of [`now`] to an instant, for timers and callers outside. The instant is late by the time
+/// for which the machine is suspended from now on, because [`Instant`] does not count it.
 #[must_use]
 pub fn instant(at: Millis) -> Instant {
-    let origin = origin();
+    let (here, now) = (Instant::now(), now());
+    let behind = || here.checked_sub(now.since(at)).unwrap_or(here);
     // No lease is longer than a week, so the addition cannot overflow in practice.
-    origin.checked_add(Duration::from_millis(at.0)).unwrap_or(origin)
+    if at > now { here.checked_add(at.since(now)).unwrap_or(here) } else { behind() }
+}
+
+/// Sleeps until a time of the scale of [`now`], in steps, because a timer does not count the time while the machine is
+/// suspended. After a suspension it returns at most a step late.
+pub async fn sleep_until(at: Millis) {
+    /// Short compared to a session timeout, and cheap.
+    const STEP: Duration = Duration::from_millis(200);
+    loop {
+        let left = at.since(now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(STEP)).await;
+    }
 }
 
 /// This machine's wall clock, in milliseconds since the Unix epoch.
 #[must_use]
 pub fn wall() -> WallMillis {
-    WallMillis(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, as_millis))
+    WallMillis::from(SystemTime::now())
 }

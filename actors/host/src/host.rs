@@ -221,7 +221,7 @@ impl<C: Hosting> Hands<C> {
     }
 
     fn context_and_links(&mut self) -> (Context<'_, C>, &C::Links) {
-        let trust = |zk: &Zk| Trust { session: zk.session_id(), until: clock::at(zk.trusted_until()) };
+        let trust = |zk: &Zk| Trust { session: zk.session_id(), until: zk.trusted_until() };
         let context = Context {
             now: clock::now(),
             wall: clock::wall(),

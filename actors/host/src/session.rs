@@ -12,6 +12,7 @@ use bellwether_actors::session::{
 use bellwether_core::chain::chain;
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::time::Millis;
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, connect_trusted,
     open_namespace, settle_strategy,
@@ -58,7 +59,7 @@ pub enum SessionEvent {
     /// The connection is lost.
     Disconnected {
         /// The time until which the session can be trusted: last contact + session timeout − margin.
-        trusted_until: Instant,
+        trusted_until: Millis,
     },
     /// The same session is connected again: set the watches again, then read everything again.
     Reconnected,

@@ -6,13 +6,14 @@
 //! A scrape every 15 s would miss a silence of a few seconds. The gauge therefore shows the minimum of the last 30 to
 //! 60 s: it is kept for two windows of 30 s, and the older window is dropped as a whole.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellwether_core::metric;
 use bellwether_zk::Zk;
 use metrics::gauge;
 use tokio::time::sleep;
 
+use crate::clock;
 use crate::task::Owned;
 
 /// Samples per session timeout. A minimum between two samples is missed by at most a twentieth of the timeout.
@@ -26,12 +27,12 @@ pub(crate) fn show(zk: &Zk) -> Owned {
     let (trust, timeout) = (zk.trust(), zk.session_timeout());
     gauge!(metric::SESSION_TIMEOUT_SECONDS).set(timeout.as_secs_f64());
     let mut least = Least::new(timeout);
-    let began = Instant::now();
+    let began = clock::now();
     Owned::spawn(async move {
         loop {
-            let now = Instant::now();
-            let margin = trust.until().saturating_duration_since(now);
-            gauge!(metric::SESSION_MARGIN_SECONDS).set(least.note(now - began, margin).as_secs_f64());
+            let now = clock::now();
+            let margin = trust.until().since(now);
+            gauge!(metric::SESSION_MARGIN_SECONDS).set(least.note(now.since(began), margin).as_secs_f64());
             sleep(timeout / LOOKS).await;
         }
     })

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod clock;
 mod connect_string;
 mod contact;
 mod eager;

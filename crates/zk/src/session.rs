@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellwether_core::time::Millis;
 use futures::future::join_all;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zookeeper_client::{Client, Error, SessionState as ClientState, StateWatcher};
 
 use crate::access::Access;
+use crate::clock::uptime;
 use crate::connect_string::ConnectString;
 use crate::contact::Contact;
 use crate::eager::{Eager, send_now};
@@ -91,7 +93,7 @@ pub async fn connect_as(
     access: &Access,
     session_timeout: Duration,
 ) -> Result<Zk, ConnectError> {
-    let sent = Instant::now();
+    let sent = uptime();
     let client = establish(to, access, session_timeout).await?;
     let timeout = client.session_timeout();
     Ok(Zk::of(client, access, sent, timeout))
@@ -115,7 +117,7 @@ pub async fn connect_trusted(
     access: &Access,
     session_timeout: Duration,
 ) -> Result<Zk, ConnectError> {
-    let sent = Instant::now();
+    let sent = uptime();
     let client = establish(to, access, session_timeout).await?;
     let granted = client.session_timeout();
     let shortest = shortest_timeout(to, access, session_timeout).await.unwrap_or(granted);
@@ -194,7 +196,7 @@ async fn diagnose(to: &ConnectString, access: &Access, otherwise: &str) -> Vec<S
 
 impl Zk {
     /// `sent` is when the session was requested.
-    fn of(client: Client, access: &Access, sent: Instant, timeout: Duration) -> Self {
+    fn of(client: Client, access: &Access, sent: Duration, timeout: Duration) -> Self {
         let contact = Arc::new(Contact::new(sent, timeout));
         Self(Arc::new(Inner { client, access: access.clone(), timeout, contact }))
     }
@@ -218,9 +220,9 @@ impl Zk {
     }
 
     /// The deadline until which the session may be assumed to be alive without another reply: no leader of ZooKeeper
-    /// expires it before.
+    /// expires it before. On the scale of [`uptime`].
     #[must_use]
-    pub fn trusted_until(&self) -> Instant {
+    pub fn trusted_until(&self) -> Millis {
         self.0.contact.trusted_until()
     }
 
@@ -230,9 +232,10 @@ impl Zk {
         Trust(Arc::clone(&self.0.contact))
     }
 
-    /// The sending of the latest request from which ZooKeeper provably counts the session timeout.
+    /// The sending of the latest request from which ZooKeeper provably counts the session timeout, on the scale of
+    /// [`uptime`].
     #[must_use]
-    pub fn last_contact(&self) -> Instant {
+    pub fn last_contact(&self) -> Millis {
         self.0.contact.heard()
     }
 
@@ -250,7 +253,7 @@ impl Zk {
 
     /// Sends a `sync`, and records the contact if it is answered.
     pub(crate) fn synced(&self, path: String) -> Eager<Result<(), ReadError>> {
-        let (zk, sent) = (self.clone(), Instant::now());
+        let (zk, sent) = (self.clone(), uptime());
         self.read(1, move |client| async move {
             client.sync(&path).await?;
             zk.0.contact.answered(sent);
@@ -317,12 +320,12 @@ impl Trust {
     /// The trust in a session that starts now with `timeout` and never gets a reply.
     #[must_use]
     pub fn unanswered(timeout: Duration) -> Self {
-        Self(Arc::new(Contact::new(Instant::now(), timeout)))
+        Self(Arc::new(Contact::new(uptime(), timeout)))
     }
 
     /// As [`Zk::trusted_until`].
     #[must_use]
-    pub fn until(&self) -> Instant {
+    pub fn until(&self) -> Millis {
         self.0.trusted_until()
     }
 }

@@ -1,23 +1,29 @@
 //! A session is trusted from the sending of a request that ZooKeeper's leader has heard of, for nine tenths of its timeout.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellwether_core::outcome::Outcome;
+use bellwether_core::time::{Millis, as_millis};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_testkit::{Ensemble, Proxy, RawClient, ZooKeeperServer, namespace, op};
+use bellwether_zk::clock::uptime;
 use bellwether_zk::{Access, connect, connect_trusted};
+
+fn now() -> Millis {
+    Millis(as_millis(uptime()))
+}
 
 #[tokio::test]
 async fn an_answered_read_does_not_extend_the_trust() {
     let to = namespace("reads-prove-nothing").parse().expect("a connect string");
     let zk = connect(&to, Duration::from_millis(400)).await.expect("a session");
     let begun = zk.last_contact();
-    while begun.elapsed() < zk.session_timeout() {
+    while now().since(begun) < zk.session_timeout() {
         zk.get("/".to_owned()).await.expect("an answer");
     }
     assert_eq!(zk.last_contact(), begun);
     while zk.last_contact() == begun {
-        assert!(begun.elapsed() < Duration::from_secs(10), "syncs extend the trust");
+        assert!(now().since(begun) < Duration::from_secs(10), "syncs extend the trust");
         zk.heartbeat().await.expect("an answer");
     }
 }
@@ -30,7 +36,7 @@ async fn trust_starts_when_the_answered_request_was_sent() {
 
     let held = proxy.hold_reply(op::SYNC);
     let asked = zk.heartbeat();
-    let sent_by = Instant::now();
+    let sent_by = now();
     held.fired().await;
     held.release();
     asked.await.expect("an answer");
@@ -69,17 +75,17 @@ async fn trust_ends_before_the_session_of_a_follower_that_is_cut_off() {
     });
     let deadline = begun + Duration::from_secs(20);
     while zk.last_contact() == begun {
-        assert!(Instant::now() < deadline, "heartbeats extend the trust");
+        assert!(now() < deadline, "heartbeats extend the trust");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
     ensemble.cut_off(follower);
     let mut observer = RawClient::connect(ensemble.members()[leader].address()).expect("a session");
     while observer.exists(&path).expect("an answer") {
-        assert!(Instant::now() < deadline, "the leader expires the session");
+        assert!(now() < deadline, "the leader expires the session");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(zk.trusted_until() < Instant::now(), "a session that has expired is not trusted");
+    assert!(zk.trusted_until() < now(), "a session that has expired is not trusted");
     beats.abort();
 }
 
@@ -98,7 +104,7 @@ async fn the_shortest_timeout_that_any_server_grants_counts() {
     for to in [to(&patient, &strict), to(&strict, &patient)] {
         let zk = connect_trusted(&to, &Access::default(), asked).await.expect("a session");
         assert_eq!(zk.session_timeout(), asked, "the server with the shorter tick");
-        assert!(zk.trusted_until() < Instant::now() + asked);
+        assert!(zk.trusted_until() < now() + asked);
     }
     drop(strict);
     let alone = format!("{},127.0.0.1:1", patient.connect_string()).parse().expect("a connect string");

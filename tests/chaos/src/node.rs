@@ -17,7 +17,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use crate::failure::Failure;
-use crate::record::{Recorder, at};
+use crate::record::Recorder;
 use crate::work;
 
 /// Interval of reading a leader's trust: a small part of a session timeout.
@@ -113,11 +113,11 @@ impl Stand {
             LeadershipState::Active(ActiveTerm { zk, term }) => {
                 self.zk = Some(zk.clone());
                 // After this time the node does not act, whatever state it last reported, because it compares a clock.
-                let until = Some(at(zk.trusted_until()));
+                let until = Some(zk.trusted_until().0);
                 self.record(term.session(), term.epoch(), Leading::Active, until);
             }
             LeadershipState::Paused { term, .. } => {
-                let until = self.zk.as_ref().map(|zk| at(zk.trusted_until()));
+                let until = self.zk.as_ref().map(|zk| zk.trusted_until().0);
                 self.record(term.session(), term.epoch(), Leading::Paused, until);
             }
             LeadershipState::Inactive(_) => {

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use bellwether_sim::history::{Event, EventKind};
 use nix::time::{ClockId, clock_gettime};
@@ -20,15 +19,6 @@ pub(crate) fn now() -> u64 {
 /// Milliseconds since 1970, the clock of ZooKeeper's log.
 pub(crate) fn wall() -> u64 {
     millis(ClockId::CLOCK_REALTIME)
-}
-
-/// Converts an instant of this process to the shared clock.
-pub(crate) fn at(instant: Instant) -> u64 {
-    let (now, here) = (now(), Instant::now());
-    let ahead = instant.saturating_duration_since(here).as_millis();
-    let behind = here.saturating_duration_since(instant).as_millis();
-    let offset = |millis: u128| u64::try_from(millis).expect("the duration fits");
-    (now + offset(ahead)).saturating_sub(offset(behind))
 }
 
 fn millis(clock: ClockId) -> u64 {

@@ -144,8 +144,8 @@ async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) 
 /// Resolves when the session can no longer be trusted.
 async fn lapse(trust: Trust) {
     // The trust may be renewed during the sleep.
-    while next_look(clock::at(trust.until()), clock::now()).is_some() {
-        tokio::time::sleep_until(trust.until().into()).await;
+    while let Some(at) = next_look(trust.until(), clock::now()) {
+        clock::sleep_until(at).await;
     }
 }
 
@@ -169,7 +169,6 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
-    use std::time::Instant;
 
     use bellwether_core::job::Payload;
     use bellwether_core::name::Kind;
@@ -290,7 +289,7 @@ mod tests {
             assert_eq!(how, if laned { Run::Lapsed } else { Run::Aborted });
             assert_eq!(cancelled.is_cancelled(), laned, "the handler is asked to stop");
             dropped.cancelled().await;
-            assert!(Instant::now() >= until, "the run ends no earlier");
+            assert!(clock::now() >= until, "the run ends no earlier");
         }
     }
 }

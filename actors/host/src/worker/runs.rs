@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use bellwether_actors::worker::executor_pool::{ExecutorPool, ExecutorPoolMsg};
 use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
@@ -180,7 +179,7 @@ impl Runs for HandlerRuns {
             left: start.assignment.progress.or(start.record.progress),
             pulse,
             slot: Slot::of(&slot),
-            launched: Instant::now(),
+            launched: clock::now(),
         };
         let limited =
             concurrency.map(|_| Limited { kind: context.kind.clone(), slot: Arc::downgrade(&slot) });

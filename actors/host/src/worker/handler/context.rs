@@ -1,12 +1,13 @@
 //! The context in which a worker runs a handler.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellwether_actors::worker::pulse::Pulse;
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::job::{Payload, Progress};
 use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::time::Millis;
 use bellwether_core::trace::TraceContext;
 use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +46,7 @@ pub struct RunContext {
     /// The slot in which the attempt runs.
     pub slot: Slot,
     /// When the run was launched.
-    pub launched: Instant,
+    pub launched: Millis,
 }
 
 /// The trust of a context without a worker.
@@ -71,7 +72,7 @@ impl RunContext {
             fencing_token: 0,
             cancelled: CancellationToken::new(),
             trust: Trust::unanswered(DETACHED_TRUST),
-            launched: Instant::now(),
+            launched: clock::now(),
         }
     }
 
@@ -92,10 +93,10 @@ impl RunContext {
     /// The time until which no other worker can have the job: the earlier end of the session's trust and of the lease.
     /// When the run was told to stop, it is the time of the launch: in the past, however late the caller compares it.
     #[must_use]
-    pub fn trusted_until(&self) -> Instant {
+    pub fn trusted_until(&self) -> Millis {
         if self.cancelled.is_cancelled() {
             return self.launched;
         }
-        self.trust.until().min(self.lease_until())
+        self.trust.until().min(self.pulse.until())
     }
 }

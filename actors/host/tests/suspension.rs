@@ -1,0 +1,48 @@
+//! S5, S6: the machine is suspended for a minute. Its timers do not notice it; the clock does.
+//!
+//! The clock is that of the process, so this binary has one test.
+#![cfg(feature = "testing")]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+#[allow(dead_code, reason = "shared with the tests of elections")]
+#[path = "election/stage.rs"]
+mod election;
+#[allow(dead_code, reason = "shared with the tests of workers")]
+#[path = "worker/stage.rs"]
+mod worker;
+
+use bellwether_core::job::AttemptEndKind;
+use bellwether_core::machine::election::campaign::Strategy;
+use bellwether_core::outcome::Outcome;
+use bellwether_core::path;
+use bellwether_host::clock;
+use bellwether_testkit::eventually;
+use bellwether_zk::clock::testing::suspend;
+
+use self::election::{Node, SOON, stage};
+use self::worker::{Stage, policy};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_machine_trusts_no_session_when_it_wakes() {
+    let (namespace, _witness) = stage("suspended").await;
+    let leader = Node::start(&namespace, "a", Strategy::Queue).await;
+    let (zk, term) = leader.leads().await;
+    let workers = Stage::set("suspended-worker").await;
+    let id = workers.serving(None).await;
+    let laned = workers.submit_laned("laned", "until-told").await;
+    assert_eq!(workers.assign(&laned, id).await, Outcome::Applied(()));
+    let plain = workers.given("plain", "until-told", policy(), id).await;
+    workers.started(2).await;
+    assert!(leader.election.may_act());
+
+    suspend(60_000);
+    assert!(zk.trusted_until() < clock::now(), "the session may have expired");
+    assert!(!leader.election.may_act());
+
+    let closed = workers.closed(&laned).await;
+    assert_eq!(closed.last.unwrap().how, AttemptEndKind::Released, "a run with a lane is stopped");
+    assert!(workers.exists(path::assignment(id, &plain)).await, "other runs continue");
+    // The keeper runs in another process and was not suspended, so the session lives. The term has ended in any case.
+    assert!(leader.leads_above(term.epoch()).await.1.epoch() > term.epoch(), "a lapsed term is not resumed");
+    eventually("the new term is trusted", SOON, async || leader.election.may_act()).await;
+}
