@@ -29,6 +29,7 @@ async fn node(to: &str, name: &str) -> Node {
             access: bellwether_zk::Access::default(),
             session_timeout: Duration::from_secs(2),
             create_namespace: true,
+            reads_clock: true,
         },
         candidate: Some(CandidateConfig {
             election: ElectionConfig::new(id.clone()),

@@ -115,8 +115,10 @@ pub enum Out<C: Concern> {
 pub struct Context<'a, C: Concern> {
     /// This process's monotonic clock.
     pub now: Millis,
-    /// This machine's wall clock.
+    /// The wall-clock time: ZooKeeper's, as far as the process has read it ([`bellwether_core::clock`]). All decisions use it.
     pub wall: WallMillis,
+    /// This machine's wall clock, which may be wrong. Only for the comparison with ZooKeeper's.
+    pub local: WallMillis,
     /// How long the concern's current session can be trusted; `None` without a session.
     pub trust: Option<Trust>,
     /// Randomness for jitter and ids. Not for secrets.

@@ -136,7 +136,7 @@ mod tests {
     fn told(act: impl FnOnce(&mut Context<'_, Node>)) -> Vec<String> {
         let (mut rng, mut out) = (fastrand::Rng::with_seed(1), Vec::new());
         let (now, wall) = (Millis(0), WallMillis(0));
-        act(&mut Context { now, wall, trust: None, rng: &mut rng, out: &mut out });
+        act(&mut Context { now, wall, local: wall, trust: None, rng: &mut rng, out: &mut out });
         let told = out.into_iter().map(|out| match out {
             Out::Tell(Tell::Start(part)) => format!("start {part:?}"),
             Out::Tell(Tell::Stop(part)) => format!("stop {part:?}"),

@@ -28,7 +28,8 @@ impl<C: Concern> Stage<C> {
 
 fn context<'a, C: Concern>(rng: &'a mut fastrand::Rng, out: &'a mut Vec<Out<C>>) -> Context<'a, C> {
     let trust = Some(Trust { session: 1, until: Millis(10_000) });
-    Context { now: Millis(1_000), wall: WallMillis(1_700_000_000_000), trust, rng, out }
+    let wall = WallMillis(1_700_000_000_000);
+    Context { now: Millis(1_000), wall, local: wall, trust, rng, out }
 }
 
 /// The paths of the requested watches.

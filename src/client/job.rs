@@ -261,7 +261,7 @@ impl<K> Job<K> {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), JobError> {
-        self.check_at(clock::wall())
+        self.check_at(clock::local())
     }
 
     /// Like [`Job::check`], at the given time.

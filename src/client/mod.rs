@@ -198,6 +198,7 @@ impl ClientBuilder {
             access,
             session_timeout,
             create_namespace,
+            reads_clock: true,
         };
         Ok(Client::over(Arc::new(OnTokio::start(config).await?), deadline))
     }

@@ -164,6 +164,7 @@ impl Builder {
             access: self.access,
             session_timeout,
             create_namespace: true,
+            reads_clock: false,
         };
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;

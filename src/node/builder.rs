@@ -185,6 +185,7 @@ impl NodeBuilder {
             access: self.access.clone(),
             session_timeout,
             create_namespace: true,
+            reads_clock: true,
         };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_host::node::Node::start(config).await;

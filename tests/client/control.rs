@@ -35,7 +35,7 @@ async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
     let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
     // The leader or the worker would have created the minute's container.
-    let minute = bellwether_host::clock::wall().minute();
+    let minute = bellwether_host::clock::local().minute();
     for minute in minute..minute + 2 {
         hand.zk.create_container(path::delayed_minute(minute)).await;
     }
@@ -129,7 +129,7 @@ async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     hand.assign(job.id(), worker).await;
     let attempt = Attempt { number: before.attempts + 1, worker };
     let ending = Ending::Succeeded(Payload::json(*b"1").unwrap());
-    let (closed, next) = before.close(attempt, ending.clone(), bellwether_host::clock::wall(), 0);
+    let (closed, next) = before.close(attempt, ending.clone(), bellwether_host::clock::local(), 0);
     let zombie = txn::close(job.id(), worker, version, None, &closed, &next);
     let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else {
         panic!("the version of the record is old")

@@ -63,7 +63,7 @@ impl Hand {
             slots,
             tags: tags.iter().map(|tag| Tag::new(tag).unwrap()).collect(),
             codec: SCHEMA,
-            started_at: clock::wall(),
+            started_at: clock::local(),
             former: vec![],
             draining: false,
         };
@@ -79,7 +79,7 @@ impl Hand {
             node: NodeId::new("by-hand").unwrap(),
             session: self.zk.session_id(),
             token: Uuid::now_v7(),
-            since: clock::wall(),
+            since: clock::local(),
         };
         self.overwrite(path::EPOCH.into(), encode(&epoch)).await;
     }
@@ -88,14 +88,14 @@ impl Hand {
         let (record, _) = self.record(job).await;
         let attempt = record.attempts + 1;
         let isolation = record.isolation();
-        let assignment = Assignment { isolation, ..Assignment::new(attempt, 0, clock::wall()) };
+        let assignment = Assignment { isolation, ..Assignment::new(attempt, 0, clock::local()) };
         self.apply(txn::assign(job, worker, &assignment, record.turn().as_ref())).await;
     }
 
     pub(crate) async fn close(&self, job: &JobId, worker: WorkerId, ending: Ending) {
         let (record, version) = self.record(job).await;
         let attempt = Attempt { number: record.attempts + 1, worker };
-        let (record, next) = record.close(attempt, ending, clock::wall(), 0);
+        let (record, next) = record.close(attempt, ending, clock::local(), 0);
         if let Some(Delay { minute, .. }) = record.delay() {
             // The container may exist already.
             let _made = self.zk.create_container(path::delayed_minute(minute)).await;

@@ -32,7 +32,7 @@ async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
         client.submit(Job::new("sum", &1).unwrap().id(job).max_attempts(attempts)).await.unwrap();
     }
     client.submit(Job::new("product", &1).unwrap().id("other")).await.unwrap();
-    let minute = bellwether_host::clock::wall().minute();
+    let minute = bellwether_host::clock::local().minute();
     for minute in minute..minute + 2 {
         hand.zk.create_container(path::delayed_minute(minute)).await;
     }

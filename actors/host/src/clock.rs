@@ -35,8 +35,35 @@ pub async fn sleep_until(at: Millis) {
     }
 }
 
-/// This machine's wall clock, in milliseconds since the Unix epoch.
+/// This machine's wall clock, in milliseconds since the Unix epoch. Decisions use ZooKeeper's clock instead.
 #[must_use]
-pub fn wall() -> WallMillis {
-    WallMillis::from(SystemTime::now())
+pub fn local() -> WallMillis {
+    skewed(WallMillis::from(SystemTime::now()))
+}
+
+#[cfg(not(feature = "testing"))]
+const fn skewed(wall: WallMillis) -> WallMillis {
+    wall
+}
+
+#[cfg(feature = "testing")]
+use testing::skewed;
+
+/// A wrong wall clock, for tests.
+#[cfg(feature = "testing")]
+pub mod testing {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::WallMillis;
+
+    static AHEAD_MS: AtomicI64 = AtomicI64::new(0);
+
+    /// Sets the wall clock of this process ahead by this; negative sets it back.
+    pub fn set_ahead(ms: i64) {
+        AHEAD_MS.store(ms, Ordering::SeqCst);
+    }
+
+    pub(super) fn skewed(wall: WallMillis) -> WallMillis {
+        WallMillis(wall.0.saturating_add_signed(AHEAD_MS.load(Ordering::SeqCst)))
+    }
 }

@@ -81,6 +81,7 @@ pub(crate) fn session<C: Concern>(event: SessionEvent, msg: impl FnOnce(ToConcer
         SessionEvent::Disconnected { .. } => ToConcern::Disconnected,
         SessionEvent::Reconnected => ToConcern::Reconnected,
         SessionEvent::Expired => ToConcern::Expired,
+        SessionEvent::Clock { agrees } => ToConcern::Clock { agrees },
     };
     Letter::Mail(msg(event).into())
 }
@@ -222,9 +223,11 @@ impl<C: Hosting> Hands<C> {
 
     fn context_and_links(&mut self) -> (Context<'_, C>, &C::Links) {
         let trust = |zk: &Zk| Trust { session: zk.session_id(), until: zk.trusted_until() };
+        let (now, local) = (clock::now(), clock::local());
         let context = Context {
-            now: clock::now(),
-            wall: clock::wall(),
+            now,
+            wall: self.zk.as_ref().map_or(local, |zk| zk.wall(now, local)),
+            local,
             trust: self.zk.as_ref().map(trust),
             rng: &mut self.rng,
             out: &mut self.out,

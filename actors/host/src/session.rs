@@ -4,15 +4,18 @@
 //! message that announces it. A session ends when its last handle is dropped. The published status contains a handle,
 //! so the actor withdraws the status in every case: when it stops, fails, or is killed.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether_actors::session::{
     self as concern, Args, Failure, Made, Opaque, SessionEvent as Event, SessionMsg, State, Status, Tell,
 };
 use bellwether_core::chain::chain;
+use bellwether_core::clock::{Clock, Reading};
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::time::Millis;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::time::{Millis, WallMillis};
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, connect_trusted,
     open_namespace, settle_strategy,
@@ -21,13 +24,16 @@ use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
+use crate::clock;
 use crate::host::{self, Hosted, Hosting, Letter, Ref};
 use crate::session_margin;
 use crate::spawn::{Started, spawn};
-use crate::task::{Owned, tell};
+use crate::task::{Owned, report, tell};
 
 /// How long a stopping node waits for ZooKeeper to confirm the end of its session.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+const CONNECTION_LOST: &str = "the connection was lost before ZooKeeper's clock was read";
 
 /// The configuration of the connection to ZooKeeper.
 #[derive(Debug, Clone)]
@@ -44,6 +50,8 @@ pub struct SessionConfig {
     pub election: Option<Strategy>,
     /// Whether to create the namespace if it does not exist.
     pub create_namespace: bool,
+    /// Whether the process reads ZooKeeper's clock. An election without jobs decides nothing by wall-clock time.
+    pub reads_clock: bool,
 }
 
 /// A change of the session.
@@ -65,6 +73,11 @@ pub enum SessionEvent {
     Reconnected,
     /// The session has ended.
     Expired,
+    /// Whether this machine's wall clock and ZooKeeper's agree.
+    Clock {
+        /// They agree.
+        agrees: bool,
+    },
 }
 
 /// The current state of the session, for tasks that wait for a state instead of receiving events.
@@ -91,6 +104,7 @@ pub type Subscriber = Box<dyn Fn(SessionEvent) -> bool + Send>;
 pub struct Session {
     actor: Ref<Supervisor>,
     status: watch::Receiver<SessionStatus>,
+    time: Arc<Mutex<Clock>>,
 }
 
 impl Session {
@@ -100,10 +114,12 @@ impl Session {
     /// Only a failure of the actor system.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
-        let args = Args { to: config.connect.to_string() };
+        let args = Args { to: config.connect.to_string(), reads_clock: config.reads_clock };
+        let time = Arc::new(Mutex::default());
         let links = Links {
             config,
             publish,
+            clock: Arc::clone(&time),
             subscribers: Vec::new(),
             attempt: None,
             states: None,
@@ -111,7 +127,7 @@ impl Session {
             margin: None,
         };
         let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
-        Ok(Self { actor, status })
+        Ok(Self { actor, status, time })
     }
 
     /// Subscribes an actor to the events, starting with those that lead to the current state.
@@ -128,6 +144,13 @@ impl Session {
     #[must_use]
     pub fn status(&self) -> watch::Receiver<SessionStatus> {
         self.status.clone()
+    }
+
+    /// Returns the wall-clock time: ZooKeeper's, as far as it was read, also while there is no session.
+    #[must_use]
+    pub fn wall(&self) -> WallMillis {
+        let time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
+        time.wall(clock::now(), clock::local())
     }
 
     /// The actor.
@@ -161,6 +184,8 @@ pub(crate) fn roster() -> Vec<crate::testing::Entry> {
 pub(crate) struct Links {
     config: SessionConfig,
     publish: watch::Sender<SessionStatus>,
+    /// The time, for the holders of a [`Session`].
+    clock: Arc<Mutex<Clock>>,
     subscribers: Vec<Subscriber>,
     /// The task that creates a session.
     attempt: Option<Owned>,
@@ -213,8 +238,23 @@ impl Hosting for Supervisor {
                 }
             }
             (Tell::Heartbeat(generation), Some(zk)) => links.beat = Some(beat(zk, generation, me)),
+            (Tell::ReadClock(generation), Some(zk)) => {
+                let reading = read_clock(zk).map(Result::ok);
+                report(me, reading, move |reading| {
+                    Some(Letter::Mail(SessionMsg::Clock(generation, reading.flatten()).into()))
+                });
+            }
+            (Tell::Clock(clock), Some(zk)) => {
+                zk.set_clock(clock);
+                *links.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
+            }
             (
-                Tell::Status(Status::Connected) | Tell::Follow(_) | Tell::Event(_) | Tell::Heartbeat(_),
+                Tell::Status(Status::Connected)
+                | Tell::Follow(_)
+                | Tell::Event(_)
+                | Tell::Heartbeat(_)
+                | Tell::ReadClock(_)
+                | Tell::Clock(_),
                 None,
             ) => {
                 debug_assert!(false, "the session supervisor was not switched to the new session");
@@ -268,6 +308,7 @@ fn of(event: Event, zk: &Zk) -> SessionEvent {
         Event::Disconnected => SessionEvent::Disconnected { trusted_until: zk.trusted_until() },
         Event::Reconnected => SessionEvent::Reconnected,
         Event::Expired => SessionEvent::Expired,
+        Event::Clock { agrees } => SessionEvent::Clock { agrees },
     }
 }
 
@@ -275,8 +316,9 @@ fn connect(config: &SessionConfig, me: &Ref<Supervisor>) -> Owned {
     let (config, me) = (config.clone(), me.clone());
     Owned::spawn(async move {
         let letter = match attempt(&config).await {
-            Ok((zk, failover)) => {
-                let made = Made { session: zk.session_id(), timeout: zk.session_timeout(), failover };
+            Ok((zk, failover, clock)) => {
+                let (session, timeout) = (zk.session_id(), zk.session_timeout());
+                let made = Made { session, timeout, failover, clock };
                 Letter::Session(zk, SessionMsg::Made(Ok(made)))
             }
             Err(failure) => Letter::Mail(SessionMsg::Made(Err(failure)).into()),
@@ -285,7 +327,7 @@ fn connect(config: &SessionConfig, me: &Ref<Supervisor>) -> Owned {
     })
 }
 
-async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover), Failure<NamespaceError>> {
+async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover, Option<Reading>), Failure<NamespaceError>> {
     let SessionConfig { connect, access, session_timeout, .. } = config;
     let zk = match config.is_trusted {
         true => connect_trusted(connect, access, *session_timeout).await,
@@ -300,9 +342,25 @@ async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover), Failure<Names
         Ok(failover)
     };
     match opened.await {
-        Ok(failover) => Ok((zk, failover)),
+        Ok(failover) if config.reads_clock => {
+            let clock = read_clock(&zk).await.map_err(|()| Failure::Transient(CONNECTION_LOST.to_owned()))?;
+            Ok((zk, failover, clock))
+        }
+        Ok(failover) => Ok((zk, failover, None)),
         Err(error) if error.may_pass() => Err(Failure::Transient(chain(&error))),
         Err(error) => Err(Failure::Refused(error)),
+    }
+}
+
+/// Reads ZooKeeper's clock. `None` if ZooKeeper refuses the write; an error without an answer.
+fn read_clock(zk: &Zk) -> impl Future<Output = Result<Option<Reading>, ()>> + Send + use<> {
+    let (sent, written) = (clock::now(), zk.read_clock());
+    async move {
+        match written.await {
+            Outcome::Applied(server) => Ok(Some(Reading { sent, server })),
+            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) | Outcome::Unknown => Err(()),
+            Outcome::Rejected(_) => Ok(None),
+        }
     }
 }
 

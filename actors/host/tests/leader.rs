@@ -275,7 +275,7 @@ async fn a_delayed_job_is_promoted_and_assigned() {
     let record: JobRecord = wire::decode(&node.data).expect("readable");
     let attempt = bellwether_core::job::Attempt { number: 1, worker };
     let ending = bellwether_core::job::Ending::Failed("boom".into());
-    let (closed, next) = record.close(attempt, ending, bellwether_host::clock::wall(), 0);
+    let (closed, next) = record.close(attempt, ending, bellwether_host::clock::local(), 0);
     let delay = closed.delay().expect("a failed job is delayed");
     bench.zk.create_container(path::delayed_minute(delay.minute)).await;
     applied(&bench.zk, txn::close(&job, worker, node.version, None, &closed, &next)).await;

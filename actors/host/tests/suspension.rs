@@ -1,7 +1,6 @@
 //! S5, S6: the machine is suspended for a minute. Its timers do not notice it; the clock does.
 //!
 //! The clock is that of the process, so this binary has one test.
-#![cfg(feature = "testing")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 #[allow(dead_code, reason = "shared with the tests of elections")]

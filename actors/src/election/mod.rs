@@ -8,6 +8,8 @@
 //!                      ZooKeeper
 //! ```
 //!
+//! A node whose clock and ZooKeeper's disagree stays out of the election, as if it was asked to step down, until they agree.
+//!
 //! This concern does not answer whether the node may act *now*. Its host compares the clock with the time in
 //! [`Tell::Standing`], so the answer is right even when the actor or the process was suspended.
 
@@ -47,6 +49,17 @@ pub struct Election {
     standing: Option<(LeadershipState, Option<Millis>)>,
     /// The callers that wait for the deletion of the candidate.
     leavers: Vec<u64>,
+    /// Why the node stays out of the election.
+    out: Out,
+}
+
+/// The reasons for which a node stays out of the election. It takes part when there is none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Out {
+    /// It was asked to step down.
+    asked: bool,
+    /// Its clock and ZooKeeper's disagree.
+    clock: bool,
 }
 
 /// Messages to the election.
@@ -94,17 +107,26 @@ impl Concern for Election {
     fn start(_: &mut Context<'_, Self>, config: Config) -> Self {
         let node = config.node.clone();
         let machine = Leadership::new(config);
-        Self { node, machine, session: None, last: 0, wake: None, standing: None, leavers: Vec::new() }
+        Self {
+            node,
+            machine,
+            session: None,
+            last: 0,
+            wake: None,
+            standing: None,
+            leavers: Vec::new(),
+            out: Out::default(),
+        }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: ElectionMsg) {
         self.trust(cx);
         match msg {
             ElectionMsg::Session(event) => self.session(cx, event),
-            ElectionMsg::Stand => self.feed(cx, Event::Stand),
+            ElectionMsg::Stand => self.stay_out(cx, Out { asked: false, ..self.out }),
             ElectionMsg::StepDown(caller) => {
                 self.leavers.push(caller);
-                self.feed(cx, Event::StepDown);
+                self.stay_out(cx, Out { asked: true, ..self.out });
             }
             ElectionMsg::FencedOut(epoch) => self.feed(cx, Event::FencedOut { epoch }),
             ElectionMsg::Reply(ticket, reply) => self.feed(cx, Event::Reply(ticket, reply)),
@@ -118,9 +140,18 @@ impl Concern for Election {
 }
 
 impl Election {
+    fn stay_out(&mut self, cx: &mut Context<'_, Self>, out: Out) {
+        self.out = out;
+        self.feed(cx, if out.asked || out.clock { Event::StepDown } else { Event::Stand });
+    }
+
     fn session(&mut self, cx: &mut Context<'_, Self>, event: SessionEvent) {
         if let SessionEvent::Connected { session, timeout, failover } = event {
             (self.session, self.last) = (Some(Made { session, timeout, failover }), session);
+        }
+        // The clocks are compared before the session is announced.
+        if let SessionEvent::Clock { agrees } = event {
+            return self.stay_out(cx, Out { clock: !agrees, ..self.out });
         }
         // Events of a session before its `Connected` are ignored.
         let Some(Made { session, timeout, failover }) = self.session else { return };
@@ -135,6 +166,7 @@ impl Election {
                 cx.unwatch(Key::Beats);
                 self.feed(cx, Event::Expired { session });
             }
+            SessionEvent::Clock { .. } => {}
         }
     }
 
@@ -202,5 +234,67 @@ fn note(node: &NodeId, state: &LeadershipState) {
         LeadershipState::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not the leader"),
         // `leadership lost` is logged with the reason.
         LeadershipState::Paused { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::machine::election::campaign::Strategy;
+    use bellwether_core::machine::election::leadership::Policy;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::Out as Output;
+    use crate::stage::Stage;
+
+    const CONNECTED: SessionEvent = SessionEvent::Connected { session: 1, timeout: Duration::from_secs(10) };
+
+    fn stage() -> Stage<Election> {
+        Stage::start(Config {
+            node: NodeId::new("n").expect("a name"),
+            strategy: Strategy::default(),
+            policy: Policy::default(),
+            identity: Uuid::from_u128(1),
+            seed: Uuid::from_u128(2),
+        })
+        .0
+    }
+
+    /// The names of the states that were reported.
+    fn states(out: &[Output<Election>]) -> Vec<LeadershipState> {
+        let state = |out: &Output<Election>| match out {
+            Output::Tell(Tell::State(state)) => Some(state.clone()),
+            _ => None,
+        };
+        out.iter().filter_map(state).collect()
+    }
+
+    fn clock(agrees: bool) -> ElectionMsg {
+        ElectionMsg::Session(SessionEvent::Clock { agrees })
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_wrong_is_no_candidate_until_the_clocks_agree() {
+        let mut stage = stage();
+        stage.handle(clock(false));
+        assert_eq!(states(&stage.handle(ElectionMsg::Session(CONNECTED))), []);
+        let out = stage.handle(clock(true));
+        assert_eq!(states(&out), [LeadershipState::Inactive(Inactive::Campaigning)]);
+        let out = stage.handle(clock(false));
+        assert_eq!(states(&out), [LeadershipState::Inactive(Inactive::Leaving)]);
+    }
+
+    #[test]
+    fn each_of_two_reasons_keeps_a_node_out() {
+        let mut stage = stage();
+        stage.handle(ElectionMsg::Session(CONNECTED));
+        stage.handle(ElectionMsg::Session(SessionEvent::Expired));
+        stage.handle(ElectionMsg::StepDown(1));
+        stage.handle(clock(false));
+        stage.handle(ElectionMsg::Session(CONNECTED));
+        assert_eq!(states(&stage.handle(clock(true))), [], "it was asked to step down");
+        stage.handle(clock(false));
+        assert_eq!(states(&stage.handle(ElectionMsg::Stand)), [], "its clock is wrong");
+        assert_eq!(states(&stage.handle(clock(true))).len(), 1);
     }
 }

@@ -25,6 +25,11 @@
 //! library does not report it. So the owner of a trusted session asks every server when it connects and uses the shortest
 //! timeout (`bellwether_zk::connect_trusted`). A session that ends while it is trusted is reported as an error.
 //!
+//! **Time.** The session supervisor reads ZooKeeper's clock when a session is created, when its connection is regained, and
+//! every [`CLOCK_EVERY`]. [`Clock`] turns the readings into the time of the process, which outlives its sessions. While the
+//! machine's clock and ZooKeeper's disagree, the node does not lead ([`SessionEvent::Clock`]). A lost reply gives no reading;
+//! the next one follows.
+//!
 //! The host owns the client library, opens the namespace, and holds the subscribers. A lost reply needs no case here: a
 //! heartbeat is answered or ends with its connection, and the next heartbeat follows in both cases.
 
@@ -37,6 +42,7 @@ use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
 use bellwether_core::chain::chain;
+use bellwether_core::clock::{Clock, Reading};
 use bellwether_core::failover::Failover;
 use bellwether_core::metric;
 use bellwether_core::time::Millis;
@@ -52,6 +58,10 @@ const RETRY: Backoff = Backoff { initial: Duration::from_millis(100), max: Durat
 /// heartbeat proves: three to four intervals before the last answered one (`bellwether_core::contact`). So at least half of
 /// the timeout is trusted right after an answer, and about four tenths before the next one.
 const HEARTBEATS: u32 = 10;
+
+/// The wait between two readings of ZooKeeper's clock: a node that is wrong steps down within this time, and a reading is
+/// one small write.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// A change of the session, for the concerns that send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +81,14 @@ pub enum SessionEvent {
     Reconnected,
     /// The session has ended.
     Expired,
+    /// Whether this machine's wall clock and ZooKeeper's agree. They do until an event reports the opposite.
+    Clock {
+        /// They agree.
+        agrees: bool,
+    },
 }
 
-kinds!(SessionEvent { Connected, Disconnected, Reconnected, Expired });
+kinds!(SessionEvent { Connected, Disconnected, Reconnected, Expired, Clock });
 
 /// Types of a host that the concern passes on without reading them.
 pub trait Opaque: Send + 'static {
@@ -92,13 +107,15 @@ pub struct Made {
     pub timeout: Duration,
     /// The times of the namespace.
     pub failover: Failover,
+    /// A reading of ZooKeeper's clock; `None` without the permission to write.
+    pub clock: Option<Reading>,
 }
 
 impl Made {
     /// The event that announces it.
     #[must_use]
     pub fn connected(self) -> SessionEvent {
-        let Self { session, timeout, failover } = self;
+        let Self { session, timeout, failover, clock: _ } = self;
         SessionEvent::Connected { session, timeout, failover }
     }
 }
@@ -137,9 +154,13 @@ pub enum SessionMsg<O: Opaque> {
     Heartbeat,
     /// A heartbeat of this generation has ended, with its round trip if it was answered.
     Answered(u64, Option<Duration>),
+    /// The next reading of ZooKeeper's clock is due.
+    ReadClock,
+    /// A reading of ZooKeeper's clock in the session of this generation has ended; `None` without a usable answer.
+    Clock(u64, Option<Reading>),
 }
 
-kinds!(SessionMsg<O> { Subscribe, Made, Retry, State, Heartbeat, Answered } for O: Opaque);
+kinds!(SessionMsg<O> { Subscribe, Made, Retry, State, Heartbeat, Answered, ReadClock, Clock } for O: Opaque);
 
 /// The current state, for tasks that wait for a state instead of receiving events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +193,10 @@ pub enum Tell<O: Opaque> {
     Greet(O::Subscriber, Vec<SessionEvent>),
     /// Send a heartbeat in the session of this generation. [`SessionMsg::Answered`] follows.
     Heartbeat(u64),
+    /// Read ZooKeeper's clock in the session of this generation. [`SessionMsg::Clock`] follows.
+    ReadClock(u64),
+    /// Use this clock in the contexts of all concerns.
+    Clock(Clock),
     /// End with this error.
     Refuse(O::Refusal),
 }
@@ -183,6 +208,8 @@ pub enum Key {
     Retry,
     /// The wait between two heartbeats.
     Heartbeat,
+    /// The wait between two readings of ZooKeeper's clock.
+    Clock,
 }
 
 /// The arguments of the session supervisor.
@@ -190,11 +217,15 @@ pub enum Key {
 pub struct Args {
     /// The servers and the namespace, for the log.
     pub to: String,
+    /// Whether the process reads ZooKeeper's clock: it decides or writes something by wall-clock time.
+    pub reads_clock: bool,
 }
 
 /// Supervises the sessions of a process.
 pub struct Session<O> {
     to: String,
+    reads_clock: bool,
+    clock: Clock,
     /// The number of sessions so far.
     generation: u64,
     connection: Connection,
@@ -226,11 +257,11 @@ impl<O: Opaque> Concern for Session<O> {
     type Key = Key;
     type Tell = Tell<O>;
 
-    fn start(cx: &mut Context<'_, Self>, Args { to }: Args) -> Self {
+    fn start(cx: &mut Context<'_, Self>, Args { to, reads_clock }: Args) -> Self {
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         cx.tell(Tell::Connect);
         let connection = Connection::Connecting { failures: 0 };
-        Self { to, generation: 0, connection, opaque: PhantomData }
+        Self { to, reads_clock, clock: Clock::default(), generation: 0, connection, opaque: PhantomData }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: SessionMsg<O>) {
@@ -248,8 +279,12 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Answered(generation, round_trip) if generation == self.generation => {
                 self.answered(cx, round_trip);
             }
+            SessionMsg::ReadClock => self.read_clock(cx),
+            SessionMsg::Clock(generation, reading) if generation == self.generation => {
+                self.clock_answered(cx, reading);
+            }
             // From a session that has ended.
-            SessionMsg::State(..) | SessionMsg::Answered(..) => {}
+            SessionMsg::State(..) | SessionMsg::Answered(..) | SessionMsg::Clock(..) => {}
         }
     }
 }
@@ -257,22 +292,32 @@ impl<O: Opaque> Concern for Session<O> {
 impl<O: Opaque> Session<O> {
     /// The events that lead to the current state.
     fn greeting(&self) -> Vec<SessionEvent> {
-        match &self.connection {
-            Connection::Connecting { .. } => Vec::new(),
-            Connection::Up(live) => vec![live.made.connected()],
-            Connection::Down(live) => vec![live.made.connected(), SessionEvent::Disconnected],
-        }
+        let (live, lost) = match &self.connection {
+            Connection::Connecting { .. } => return Vec::new(),
+            Connection::Up(live) => (live, None),
+            Connection::Down(live) => (live, Some(SessionEvent::Disconnected)),
+        };
+        let agrees = self.clock.agrees();
+        let clock = (!agrees).then_some(SessionEvent::Clock { agrees });
+        clock.into_iter().chain([live.made.connected()]).chain(lost).collect()
     }
 
     fn made(&mut self, cx: &mut Context<'_, Self>, made: Made) {
         self.generation += 1;
-        let (generation, Made { session, timeout, .. }) = (self.generation, made);
+        let (generation, Made { session, timeout, clock, .. }) = (self.generation, made);
         tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "connected to ZooKeeper");
         counter!(metric::SESSIONS_CREATED).increment(1);
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
         cx.tell(Tell::Status(Status::Connected));
+        // First, so that no candidate stands before the clocks are compared. A part that has subscribed since the last
+        // session has not heard of it.
+        let known = self.clock.agrees();
+        self.clock_answered(cx, clock);
+        if !known && !self.clock.agrees() {
+            cx.tell(Tell::Event(SessionEvent::Clock { agrees: false }));
+        }
         cx.tell(Tell::Event(made.connected()));
         self.heartbeat(cx);
     }
@@ -316,6 +361,8 @@ impl<O: Opaque> Session<O> {
         counter!(metric::SESSION_RECONNECTS).increment(1);
         cx.tell(Tell::Status(Status::Connected));
         cx.tell(Tell::Event(SessionEvent::Reconnected));
+        // ZooKeeper may have another leader, with another clock.
+        self.read_clock(cx);
     }
 
     fn ended(&mut self, cx: &mut Context<'_, Self>) {
@@ -334,6 +381,7 @@ impl<O: Opaque> Session<O> {
         gauge!(metric::SESSION_CONNECTED).set(0.0);
         self.connection = Connection::Connecting { failures: 0 };
         cx.disarm(Key::Heartbeat);
+        cx.disarm(Key::Clock);
         cx.tell(Tell::Forget);
         cx.tell(Tell::Connect);
         cx.tell(Tell::Status(Status::Connecting { error: None }));
@@ -358,5 +406,40 @@ impl<O: Opaque> Session<O> {
         let every = live.made.timeout / HEARTBEATS;
         let wait = every.saturating_sub(cx.now.since(live.beat));
         cx.after(Key::Heartbeat, wait, SessionMsg::Heartbeat);
+    }
+
+    fn read_clock(&self, cx: &mut Context<'_, Self>) {
+        if self.reads_clock {
+            cx.tell(Tell::ReadClock(self.generation));
+        }
+    }
+
+    fn clock_answered(&mut self, cx: &mut Context<'_, Self>, reading: Option<Reading>) {
+        // The session has ended, and there is no new one yet.
+        let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
+        let before = self.clock.agrees();
+        if let Some(reading) = reading {
+            self.clock.read(reading, cx.now, cx.local);
+        }
+        // A new session also needs the time that is held since an earlier one.
+        cx.tell(Tell::Clock(self.clock));
+        #[expect(clippy::cast_precision_loss, reason = "a metric")]
+        let ahead = self.clock.ahead() as f64 / 1_000.0;
+        gauge!(metric::CLOCK_OFFSET_SECONDS).set(ahead);
+        let agrees = self.clock.agrees();
+        if agrees != before {
+            if agrees {
+                tracing::info!("the clocks of this machine and of ZooKeeper agree again");
+            } else {
+                tracing::error!(
+                    "the clock of this machine is {ahead} s ahead of ZooKeeper's: this node does not lead; check the time \
+                     synchronisation (NTP) of this machine and of the ZooKeeper servers"
+                );
+            }
+            cx.tell(Tell::Event(SessionEvent::Clock { agrees }));
+        }
+        if self.reads_clock {
+            cx.after(Key::Clock, CLOCK_EVERY, SessionMsg::ReadClock);
+        }
     }
 }

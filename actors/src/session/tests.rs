@@ -1,4 +1,5 @@
 use bellwether_core::outcome::Reason;
+use bellwether_core::time::WallMillis;
 
 use super::*;
 use crate::Out;
@@ -17,12 +18,12 @@ type Msg = SessionMsg<Numbers>;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const FAILOVER: Failover =
     Failover { beat: Duration::from_secs(1), trust: Duration::from_secs(2), wait: Duration::from_secs(3) };
-const MADE: Made = Made { session: 1, timeout: TIMEOUT, failover: FAILOVER };
+const MADE: Made = Made { session: 1, timeout: TIMEOUT, failover: FAILOVER, clock: None };
 const CONNECTED: &str =
     "event Connected { session: 1, timeout: 10s, failover: Failover { beat: 1s, trust: 2s, wait: 3s } }";
 
 fn begin() -> Stage<Session<Numbers>> {
-    let (stage, out) = Stage::start(Args { to: "zk".to_owned() });
+    let (stage, out) = Stage::start(Args { to: "zk".to_owned(), reads_clock: true });
     assert_eq!(shown(out), ["connect"]);
     stage
 }
@@ -52,6 +53,8 @@ fn show(out: Out<Session<Numbers>>) -> String {
         Out::Tell(Tell::Event(event)) => format!("event {event:?}"),
         Out::Tell(Tell::Greet(who, events)) => format!("greet {who} with {} events", events.len()),
         Out::Tell(Tell::Heartbeat(generation)) => format!("heartbeat {generation}"),
+        Out::Tell(Tell::ReadClock(generation)) => format!("read clock {generation}"),
+        Out::Tell(Tell::Clock(clock)) => format!("clock {} ms", clock.ahead()),
         Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
         Out::After(key, ..) => format!("after {key:?}"),
         Out::Disarm(key) => format!("disarm {key:?}"),
@@ -62,7 +65,10 @@ fn show(out: Out<Session<Numbers>>) -> String {
 #[test]
 fn a_new_session_is_followed_and_published_before_its_event_is_sent() {
     let out = begin().handle(Msg::Made(Ok(MADE)));
-    assert_eq!(shown(out), ["follow 1", "status Connected", CONNECTED, "heartbeat 1"]);
+    assert_eq!(
+        shown(out),
+        ["follow 1", "status Connected", "clock 0 ms", "after Clock", CONNECTED, "heartbeat 1"]
+    );
 }
 
 #[test]
@@ -94,8 +100,9 @@ fn a_refused_namespace_ends_the_supervisor() {
 #[test]
 fn a_connection_lost_and_regained_between_two_reports_causes_two_events() {
     let out = up().handle(Msg::State(1, State::Connected));
-    let both = ["status Disconnected", "event Disconnected", "status Connected", "event Reconnected"];
-    assert_eq!(shown(out), both);
+    let both = ["status Disconnected", "event Disconnected"];
+    let both = both.into_iter().chain(["status Connected", "event Reconnected", "read clock 1"]);
+    assert_eq!(shown(out), both.collect::<Vec<_>>());
 }
 
 #[test]
@@ -104,15 +111,16 @@ fn a_lost_connection_is_reported_once() {
     let lost = ["status Disconnected", "event Disconnected"];
     assert_eq!(shown(stage.handle(Msg::State(1, State::Disconnected))), lost);
     assert!(stage.handle(Msg::State(1, State::Disconnected)).is_empty());
-    let regained = ["status Connected", "event Reconnected"];
+    let regained = ["status Connected", "event Reconnected", "read clock 1"];
     assert_eq!(shown(stage.handle(Msg::State(1, State::Connected))), regained);
 }
 
 #[test]
 fn the_next_attempt_starts_before_the_end_of_a_session_is_reported() {
     let mut stage = up();
-    let over = ["disarm Heartbeat", "forget", "connect", "status connecting None", "event Expired"]
-        .map(str::to_owned);
+    let over =
+        ["disarm Heartbeat", "disarm Clock", "forget", "connect", "status connecting None", "event Expired"]
+            .map(str::to_owned);
     assert_eq!(shown(stage.handle(Msg::State(1, State::Ended))), over);
     assert!(stage.handle(Msg::State(1, State::Ended)).is_empty(), "a session ends once");
     assert_eq!(shown(stage.handle(Msg::Made(Ok(MADE))))[0], "follow 2");
@@ -168,4 +176,58 @@ fn heartbeats_of_an_older_generation_stop() {
     stage.handle(Msg::Made(Ok(MADE)));
     assert!(stage.handle(Msg::Answered(1, None)).is_empty(), "in the next session");
     assert_eq!(shown(stage.handle(Msg::Answered(2, None))), ["after Heartbeat"]);
+}
+
+/// The machine's clock, as the stage shows it.
+const LOCAL: WallMillis = WallMillis(1_700_000_000_000);
+const NOW: Millis = Millis(1_000);
+
+fn made_at(server: u64) -> Msg {
+    let clock = Some(Reading { sent: NOW, server: WallMillis(server) });
+    Msg::Made(Ok(Made { clock, ..MADE }))
+}
+
+#[test]
+fn clocks_that_disagree_are_reported_before_the_session_and_again_when_they_agree() {
+    let mut stage = begin();
+    let out = shown(stage.handle(made_at(LOCAL.0 - 60_000)));
+    let wrong = ["clock 59998 ms", "event Clock { agrees: false }", "after Clock", CONNECTED];
+    assert_eq!(out[2..6], wrong);
+    let Some(Out::Tell(Tell::Greet(7, events))) = stage.handle(Msg::Subscribe(7)).pop() else {
+        panic!("no greeting")
+    };
+    assert_eq!(events[0], SessionEvent::Clock { agrees: false }, "a late subscriber stays out as well");
+    assert_eq!(shown(stage.handle(Msg::ReadClock)), ["read clock 1"]);
+    let reading = Reading { sent: NOW, server: LOCAL };
+    let out = shown(stage.handle(Msg::Clock(1, Some(reading))));
+    assert_eq!(out, ["clock 0 ms", "event Clock { agrees: true }", "after Clock"]);
+    let out = shown(stage.handle(Msg::Clock(1, None)));
+    assert_eq!(out, ["clock 0 ms", "after Clock"], "a lost reply changes nothing");
+}
+
+#[test]
+fn a_part_that_subscribed_without_a_session_hears_that_the_clocks_disagree() {
+    let mut stage = begin();
+    stage.handle(made_at(LOCAL.0 - 60_000));
+    stage.handle(Msg::State(1, State::Ended));
+    stage.handle(Msg::Subscribe(7));
+    let out = shown(stage.handle(made_at(LOCAL.0 - 60_000)));
+    let (clock, connected) = ("event Clock { agrees: false }", CONNECTED);
+    let at = |wanted: &str| out.iter().position(|line| line == wanted).expect("it is reported");
+    assert!(at(clock) < at(connected), "{out:?}");
+}
+
+#[test]
+fn the_clock_of_an_older_generation_is_ignored() {
+    let mut stage = up();
+    stage.handle(Msg::State(1, State::Ended));
+    let reading = Reading { sent: NOW, server: WallMillis(5) };
+    assert!(stage.handle(Msg::Clock(1, Some(reading))).is_empty());
+}
+
+#[test]
+fn an_election_without_jobs_reads_no_clock() {
+    let (mut stage, _) = Stage::<Session<Numbers>>::start(Args { to: "zk".to_owned(), reads_clock: false });
+    stage.handle(Msg::Made(Ok(MADE)));
+    assert!(!shown(stage.handle(Msg::State(1, State::Connected))).contains(&"read clock 1".to_owned()));
 }

@@ -169,6 +169,8 @@ impl Concern for WorkerWing {
             }
             WorkerWingMsg::Session(SessionEvent::Disconnected) => Event::Disconnected,
             WorkerWingMsg::Session(SessionEvent::Reconnected) => Event::Reconnected,
+            // A worker whose clock is wrong works by ZooKeeper's.
+            WorkerWingMsg::Session(SessionEvent::Clock { .. }) => return,
             WorkerWingMsg::Session(SessionEvent::Expired) => {
                 self.session = None;
                 self.survive();

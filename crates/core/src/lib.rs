@@ -16,6 +16,7 @@
 pub mod backoff;
 pub mod budget;
 pub mod chain;
+pub mod clock;
 pub mod contact;
 pub mod duration;
 pub mod failover;

@@ -153,6 +153,7 @@ metrics! {
     FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
     SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves this node.";
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
+    CLOCK_OFFSET_SECONDS = "bellwether_clock_offset_seconds", Gauge(Seconds), Labels::None, "By how much this machine's wall clock is provably ahead of ZooKeeper's; negative if it is behind.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
     SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
     SESSIONS_EXPIRED_EARLY = "bellwether_sessions_expired_early_total", Counter, Labels::None, "ZooKeeper sessions that ended while this node still trusted them.";

@@ -1,10 +1,11 @@
 //! One ZooKeeper session.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bellwether_core::time::Millis;
+use bellwether_core::clock::Clock;
+use bellwether_core::time::{Millis, WallMillis};
 use futures::future::join_all;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -29,6 +30,7 @@ struct Inner {
     access: Access,
     timeout: Duration,
     contact: Arc<Contact>,
+    clock: Mutex<Clock>,
 }
 
 /// The state of the session as last reported by the client library.
@@ -198,7 +200,7 @@ impl Zk {
     /// `sent` is when the session was requested.
     fn of(client: Client, access: &Access, sent: Duration, timeout: Duration) -> Self {
         let contact = Arc::new(Contact::new(sent, timeout));
-        Self(Arc::new(Inner { client, access: access.clone(), timeout, contact }))
+        Self(Arc::new(Inner { client, access: access.clone(), timeout, contact, clock: Mutex::default() }))
     }
 
     /// The session's id, which owns its ephemeral znodes.
@@ -237,6 +239,18 @@ impl Zk {
     #[must_use]
     pub fn last_contact(&self) -> Millis {
         self.0.contact.heard()
+    }
+
+    /// Sets the clock by which the holders of this session decide.
+    pub fn set_clock(&self, clock: Clock) {
+        *self.0.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
+    }
+
+    /// Returns the time of that clock: `now` is this process's monotonic clock, `local` this machine's wall clock.
+    #[must_use]
+    pub fn wall(&self, now: Millis, local: WallMillis) -> WallMillis {
+        // A clock is copied as a whole, so it is consistent.
+        self.0.clock.lock().unwrap_or_else(PoisonError::into_inner).wall(now, local)
     }
 
     /// Follows the state. Of changes in quick succession only the last may be seen.

@@ -5,7 +5,9 @@
 
 use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
 use bellwether_core::port::Transaction;
+use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Batch, Lifetime, Op};
 use futures::FutureExt;
 use futures::future::{Either, Ready, ready};
@@ -86,6 +88,14 @@ impl Zk {
     pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
         let options = CreateMode::Container.with_acls(self.access().acls());
         self.write(move |client| async move { client.create(&path, &[], &options).await.map(|_| ()) })
+    }
+
+    /// Reads ZooKeeper's clock: sets `/jobs`, which has no data, and returns the time of that write.
+    pub fn read_clock(&self) -> impl Future<Output = Outcome<WallMillis>> + Send + use<> {
+        self.write(|client| async move {
+            let stat = client.set_data(path::JOBS, &[], None).await?;
+            Ok(WallMillis(u64::try_from(stat.mtime).unwrap_or(0)))
+        })
     }
 
     fn write<T, F>(

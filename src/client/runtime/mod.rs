@@ -58,7 +58,7 @@ pub trait Runtime: Send + Sync {
     fn close(&self) -> Reply<()>;
     /// Reads the monotonic clock.
     fn now(&self) -> Millis;
-    /// Reads the wall clock.
+    /// Reads the wall clock: ZooKeeper's, as far as the session has read it.
     fn wall(&self) -> WallMillis;
     /// Sleeps until an instant of the monotonic clock.
     fn sleep_until(&self, at: Millis) -> Sleep;

@@ -66,7 +66,7 @@ impl Runtime for OnTokio {
     }
 
     fn wall(&self) -> WallMillis {
-        clock::wall()
+        self.session.wall()
     }
 
     fn sleep_until(&self, at: Millis) -> Sleep {

@@ -198,7 +198,7 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     if job.has_id() {
         return owns("id", "the schedule and the instant determine the id of each tick's job");
     }
-    let (_, record) = job.into_record(clock::wall(), Uuid::nil)?;
+    let (_, record) = job.into_record(clock::local(), Uuid::nil)?;
     if record.expires_at.is_some() {
         return owns("expiry", "use expires_after of the schedule");
     }

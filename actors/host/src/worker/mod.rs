@@ -26,7 +26,6 @@ use futures::FutureExt as _;
 use ractor::{ActorCell, SpawnErr};
 use tokio::sync::{Semaphore, watch};
 
-use crate::clock;
 use crate::host::{self, Hosted, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
@@ -82,7 +81,7 @@ impl Worker {
         let permits = Arc::clone(&slots);
         let free_slots = move || u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
         let args = concern::Args {
-            info: config.info(clock::wall()),
+            info: config.info(session.wall()),
             drain_grace: config.drain_grace,
             free_slots: Box::new(free_slots),
         };

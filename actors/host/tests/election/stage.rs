@@ -45,6 +45,7 @@ impl Node {
             access: Access::default(),
             session_timeout: TIMEOUT,
             create_namespace: true,
+            reads_clock: true,
         };
         let session = Session::start(session, None).await.unwrap();
         let config = ElectionConfig { strategy, ..ElectionConfig::new(NodeId::new(name).unwrap()) };

@@ -105,6 +105,7 @@ impl Stage {
             access: Access::default(),
             session_timeout: SESSION,
             create_namespace: false,
+            reads_clock: true,
         };
         let session = Session::start(config, None).await.unwrap();
         let runs = Runs::default();

@@ -23,13 +23,13 @@ async fn end(to: &str, job: &str, ending: Ending) {
     let apply = async |ops| assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
     let node = zk.get(path::record(&job)).await.unwrap().unwrap();
     let record: JobRecord = wire::decode(&node.data).unwrap();
-    let assignment = Assignment::new(record.attempts + 1, 0, clock::wall());
+    let assignment = Assignment::new(record.attempts + 1, 0, clock::local());
     let inbox =
         txn::Op::Create { path: path::inbox(worker), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     apply(vec![inbox]).await;
     apply(txn::assign(&job, worker, &assignment, None)).await;
     let attempt = Attempt { number: assignment.attempt, worker };
-    let (record, next) = record.close(attempt, ending, clock::wall(), 0);
+    let (record, next) = record.close(attempt, ending, clock::local(), 0);
     apply(txn::close(&job, worker, node.version, None, &record, &next)).await;
 }
 

@@ -160,7 +160,7 @@ fn hands<'a, C: Concern>(cx: &'a mut Context<'_>, zk: Option<Zk>, out: &'a mut V
     let view = cx.view;
     let until = Millis(view.trusted_until_us() / 1_000);
     let trust = zk.filter(|zk| zk.0 == view.generation).map(|_| Trust { session: view.session, until });
-    Hands { now: cx.now(), wall: cx.wall(), trust, rng: &mut *cx.rng, out }
+    Hands { now: cx.now(), wall: cx.wall(), local: cx.local(), trust, rng: &mut *cx.rng, out }
 }
 
 /// Converts an answer to a message, if the concern waits for it.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bellwether_actors::session::SessionEvent;
+use bellwether_core::clock::Clock;
 use bellwether_core::name::{JobId, NodeId};
 use bellwether_core::time::{Millis, WallMillis, as_millis};
 use bellwether_keeper::proto::{Request, WatchedEvent};
@@ -43,6 +44,8 @@ pub(crate) enum Out {
     Follow(u64, Zk),
     /// Stop reporting states.
     Forget,
+    /// Use this clock in all parts of the process.
+    SetClock(Clock),
     /// Send a sync, or answer it as not sent.
     Heartbeat { zk: Zk, then: Then<Msg> },
     /// Publish the session's status to the tasks.
@@ -122,14 +125,24 @@ pub(crate) struct Context<'a> {
 /// The wall clock at the start of the simulation, on a machine without skew.
 pub(crate) const WALL_MS: i64 = 1_700_000_000_000;
 
+/// The wall clock of a machine whose clock is ahead by this.
+pub(crate) fn local(now_us: u64, skew_ms: i64) -> WallMillis {
+    WallMillis((WALL_MS + skew_ms + (now_us / 1_000).cast_signed()).cast_unsigned())
+}
+
 impl Context<'_> {
     pub(crate) fn now(&self) -> Millis {
         Millis(self.now_us / 1_000)
     }
 
+    /// The time by which the process decides.
     pub(crate) fn wall(&self) -> WallMillis {
-        let ms = WALL_MS + self.skew_ms + (self.now_us / 1_000).cast_signed();
-        WallMillis(ms.cast_unsigned())
+        self.view.clock.wall(self.now(), self.local())
+    }
+
+    /// The wall clock of this machine, which may be wrong.
+    pub(crate) fn local(&self) -> WallMillis {
+        local(self.now_us, self.skew_ms)
     }
 
     pub(crate) fn tell(&mut self, route: Route, msg: Msg) {

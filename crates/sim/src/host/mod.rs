@@ -23,6 +23,7 @@ use bellwether_actors::worker::wing::WorkerWingMsg;
 use bellwether_actors::{
     election as election_concern, leader::wing as leader_wing, worker::wing as worker_wing,
 };
+use bellwether_core::clock::Reading;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::NodeId;
@@ -73,8 +74,9 @@ pub(crate) enum Msg {
     Timer(u64),
     /// To the client library: report the current state of the session to its supervisor.
     State,
-    /// To the client library: the namespace of the new session with this number is open.
-    Opened(u64),
+    /// To the client library: the namespace of the new session with this number is open, with a reading of the server's
+    /// clock.
+    Opened(u64, Option<Reading>),
     /// An answer without a receiver.
     Nothing,
 }
@@ -192,7 +194,7 @@ impl Node {
             // The message waited for the stalled session supervisor: the world delivers it.
             Msg::Session(..) => cx.out.push(Out::At(cx.now_us, msg)),
             // The world delivers these to other receivers.
-            Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(_) | Msg::Nothing => {}
+            Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(..) | Msg::Nothing => {}
         }
     }
 

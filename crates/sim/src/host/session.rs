@@ -12,6 +12,7 @@ use bellwether_actors::election::{Election, ElectionMsg};
 use bellwether_actors::session::{Args, Key, Made, Opaque, Session, SessionEvent, SessionMsg, Status, Tell};
 use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_actors::{Concern, Mail};
+use bellwether_core::clock::Reading;
 
 use super::Msg;
 use super::concern::{Hosted, Hosting, Letter};
@@ -44,7 +45,7 @@ pub(crate) struct Links {
 }
 
 pub(crate) fn start(cx: &mut Context<'_>, life: u64) -> Hosted<Supervisor> {
-    let args = Args { to: "the simulated server".to_owned() };
+    let args = Args { to: "the simulated server".to_owned(), reads_clock: true };
     Hosted::supervise(cx, None, life, Links::default(), args)
 }
 
@@ -86,9 +87,10 @@ fn letter<C: Concern>(
 ) -> Letter<C::Msg, C::Key> {
     match event {
         SessionEvent::Connected { .. } => Letter::Session(zk, msg(event)),
-        SessionEvent::Disconnected | SessionEvent::Reconnected | SessionEvent::Expired => {
-            Letter::Mail(msg(event).into())
-        }
+        SessionEvent::Disconnected
+        | SessionEvent::Reconnected
+        | SessionEvent::Expired
+        | SessionEvent::Clock { .. } => Letter::Mail(msg(event).into()),
     }
 }
 
@@ -128,6 +130,15 @@ impl Hosting for Supervisor {
                 let then = move |answer| to(life, SessionMsg::Answered(generation, round_trip(answer)));
                 cx.out.push(Out::Heartbeat { zk: zk(), then: Box::new(then) });
             }
+            Tell::ReadClock(generation) => {
+                let sent = cx.now();
+                let then = move |answer: Answer| {
+                    let reading = protocol::clock(answer).map(|server| Reading { sent, server });
+                    to(life, SessionMsg::Clock(generation, reading))
+                };
+                cx.ask(zk(), protocol::read_clock(), then);
+            }
+            Tell::Clock(clock) => cx.out.push(Out::SetClock(clock)),
             Tell::Refuse(never) => match never {},
         }
     }

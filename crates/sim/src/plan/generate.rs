@@ -28,10 +28,10 @@ impl Plan {
         let rng = &mut rng;
         let session_timeout_ms = *choose(rng, &[2_000, 4_000, 10_000]);
         let heal_ms = rng.u64(20_000..90_000);
-        let nodes: Vec<_> = (0..rng.usize(1..=size.nodes.max(1)))
+        let mut nodes: Vec<_> = (0..rng.usize(1..=size.nodes.max(1)))
             .map(|_| NodePlan { skew_ms: rng.i64(-3_000..=3_000), slots: rng.u32(1..=4) })
             .collect();
-        let clients: Vec<_> =
+        let mut clients: Vec<_> =
             (0..rng.usize(1..=size.clients.max(1))).map(|_| rng.i64(-3_000..=3_000)).collect();
         let mut jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
         let mut actions = actions(rng, &jobs, clients.len(), heal_ms);
@@ -73,6 +73,7 @@ impl Plan {
         let hung = &mut Rng::with_seed(seed ^ 0x4a09_ed00);
         faults.extend((0..hung.usize(..=2)).map(|_| hang(hung, nodes.len(), session_timeout_ms, heal_ms)));
         faults.sort_by_key(|fault| fault.at_ms);
+        wrong_clocks(&mut Rng::with_seed(seed ^ 0xc10c_c10c), &mut nodes, &mut clients);
         Self {
             seed,
             session_timeout_ms,
@@ -118,6 +119,21 @@ fn fault_of_server(rng: &mut Rng, timeout: u64, heal_ms: u64) -> Fault {
         _ => FaultKind::ServerDies { which, down_ms: rng.u64(100..2 * timeout) },
     };
     Fault { at_ms: rng.u64(..heal_ms), kind }
+}
+
+/// In one of four plans some machines have a wrong wall clock. The first node has not, so that one can lead.
+fn wrong_clocks(rng: &mut Rng, nodes: &mut [NodePlan], clients: &mut [i64]) {
+    const MINUTE: i64 = 60_000;
+    const YEAR: i64 = 365 * 1_440 * MINUTE;
+    if rng.u8(..4) > 0 {
+        return;
+    }
+    let candidates = nodes.iter_mut().skip(1).map(|node| &mut node.skew_ms);
+    for skew_ms in candidates.chain(clients) {
+        if rng.bool() {
+            *skew_ms += *choose(rng, &[YEAR, -YEAR, MINUTE, -MINUTE]);
+        }
+    }
 }
 
 fn choose<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bellwether_core::port::Change;
-use bellwether_core::time::WallMillis;
+use bellwether_core::time::{Millis, WallMillis};
 use bellwether_keeper::proto::Request;
 use fastrand::Rng;
 use futures::channel::{mpsc, oneshot};
 use futures::future::BoxFuture;
 
 use super::lock;
-use crate::host::context::WALL_MS;
+use crate::host::context::local;
 use crate::zk::protocol::Answer;
 use crate::zk::{Published, View, Zk};
 
@@ -80,8 +80,8 @@ impl Shared {
 
     pub(super) fn wall(&self) -> WallMillis {
         let inner = self.lock();
-        let ms = WALL_MS + inner.skew_ms + (inner.now_us / 1_000).cast_signed();
-        WallMillis(ms.cast_unsigned())
+        let (now, local) = (Millis(inner.now_us / 1_000), local(inner.now_us, inner.skew_ms));
+        inner.view.clock.wall(now, local)
     }
 
     pub(super) fn view(&self) -> View {

@@ -99,7 +99,7 @@ impl World {
     /// Delivers a message to its receiver.
     pub(super) fn deliver(&mut self, at: usize, msg: Msg) {
         let msg = match msg {
-            Msg::Opened(generation) => return self.opened(at, generation),
+            Msg::Opened(generation, clock) => return self.opened(at, generation, clock),
             Msg::State => return self.state(at),
             Msg::Session(life, letter) => {
                 let msg = Msg::Session(life, letter);
@@ -161,6 +161,7 @@ impl World {
                 Out::Connect => self.attempt_in(at, 0),
                 Out::Follow(generation, zk) => self.follow(at, generation, zk),
                 Out::Forget => self.forget(at),
+                Out::SetClock(clock) => self.peers[at].library.view.clock = clock,
                 Out::Heartbeat { zk, then } => self.heartbeat(at, zk, then),
                 Out::Publish(status) => {
                     if let Some(tasks) = &self.peers[at].tasks {

@@ -13,7 +13,9 @@
 use std::time::Duration;
 
 use bellwether_actors::session::{Failure, Made, SessionMsg};
+use bellwether_core::clock::Reading;
 use bellwether_core::failover::Failover;
+use bellwether_core::time::Millis;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Request};
 
 use super::supervisor::Followed;
@@ -172,15 +174,22 @@ impl World {
         self.opening(at, conn);
     }
 
-    /// Opens the namespace. It exists, so this only reads the layout.
+    /// Opens the namespace. It exists, so this only reads the layout, and then the server's clock.
     fn opening(&mut self, at: usize, conn: Conn) {
         let (peer, now_us) = (&mut self.peers[at], self.now_us);
         let generation = peer.library.view.generation;
-        let xid = peer.library.sending(now_us, Some(Box::new(move |_| Msg::Opened(generation))));
-        self.send_up(conn, Up::Request(xid, protocol::get(bellwether_core::path::LAYOUT.to_owned())));
+        let sent = Millis(now_us / 1_000);
+        let opened = move |answer| {
+            let reading = protocol::clock(answer).map(|server| Reading { sent, server });
+            Msg::Opened(generation, reading)
+        };
+        let read = peer.library.sending(now_us, None);
+        let xid = peer.library.sending(now_us, Some(Box::new(opened)));
+        self.send_up(conn, Up::Request(read, protocol::get(bellwether_core::path::LAYOUT.to_owned())));
+        self.send_up(conn, Up::Request(xid, protocol::read_clock()));
     }
 
-    pub(super) fn opened(&mut self, at: usize, generation: u64) {
+    pub(super) fn opened(&mut self, at: usize, generation: u64, clock: Option<Reading>) {
         let peer = &mut self.peers[at];
         let up = matches!(peer.library.state, State::Up(_)) && peer.library.view.generation == generation;
         if !up || !std::mem::take(&mut peer.attempts.opening) {
@@ -191,7 +200,7 @@ impl World {
             (peer.library.view.session, Duration::from_micros(peer.library.view.timeout_us));
         let failover = Failover::default();
         self.report_session(at, |life| {
-            session::made(life, Zk(generation), Made { session, timeout, failover })
+            session::made(life, Zk(generation), Made { session, timeout, failover, clock })
         });
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod protocol;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Zk(pub(crate) u64);
 
+use bellwether_core::clock::Clock;
 pub(crate) use bellwether_core::port::{Node as Znode, ReadError, ReadResult};
 
 /// The session's status, as the session supervisor last published it.
@@ -43,6 +44,8 @@ pub(crate) struct View {
     pub(crate) timeout_us: u64,
     /// The sending of the request from which the timeout is trusted to count.
     pub(crate) last_contact_us: u64,
+    /// The time of this process. It outlives its sessions.
+    pub(crate) clock: Clock,
 }
 
 impl View {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::port::Tally;
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_keeper::proto::{Acl, CreateMode, ErrorCode, Id, OpResult, Request, Response, Stat};
 use bellwether_keeper::proto::{AddWatchMode, Op as KeeperOp};
 
@@ -62,6 +62,20 @@ pub(crate) fn create_sequential(prefix: String, data: Vec<u8>) -> Request {
 
 pub(crate) fn create_container(path: String) -> Request {
     Request::Write(create(path, Vec::new(), CreateMode::Container))
+}
+
+/// Sets `/jobs`; [`clock`] decodes the reply.
+pub(crate) fn read_clock() -> Request {
+    Request::Write(op(&txn::read_clock()))
+}
+
+/// Returns the server's time; `None` without a reply.
+pub(crate) fn clock(answer: Answer) -> Option<WallMillis> {
+    match answer {
+        Answer::Reply(Ok(Response::Stat(stat))) => Some(WallMillis(stat.mtime.cast_unsigned())),
+        Answer::Lost | Answer::NotSent => None,
+        Answer::Reply(other) => unreachable!("set a znode, got {other:?}"),
+    }
 }
 
 pub(crate) fn get(path: String) -> Request {

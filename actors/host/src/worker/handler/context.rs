@@ -1,7 +1,7 @@
 //! The context in which a worker runs a handler.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bellwether_actors::worker::pulse::Pulse;
 use bellwether_core::budget::DEFAULT_LEASE;
