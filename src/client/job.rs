@@ -131,7 +131,7 @@ impl<K> Job<K> {
         self.set(|options| options.priority(priority))
     }
 
-    /// Sets the earliest start, by the leader's wall clock; at most ten years ahead. A time in the past means
+    /// Sets the earliest start, by ZooKeeper's wall clock; at most ten years ahead. A time in the past means
     /// immediately. Overrides [`Job::delay`] if called after it.
     ///
     /// In a [lane](Job::lane) the job takes its turn when it is submitted: the jobs behind it wait for it.
@@ -141,14 +141,15 @@ impl<K> Job<K> {
         self
     }
 
-    /// Sets the earliest start relative to the submission. See [`Job::run_at`].
+    /// Sets the earliest start relative to the submission, by ZooKeeper's clock, so this machine's may be wrong. See
+    /// [`Job::run_at`].
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.timing.start = Some(Moment::In(delay));
         self
     }
 
-    /// Sets the expiry. No attempt begins after this instant, by the wall clocks of the leader and of the worker; the
+    /// Sets the expiry. No attempt begins after this instant, by ZooKeeper's wall clock; the
     /// job is then dead. A running attempt continues, but if it fails after the expiry, it is not retried.
     #[must_use]
     pub fn expires_at(mut self, at: SystemTime) -> Self {

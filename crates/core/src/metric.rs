@@ -145,7 +145,7 @@ metrics! {
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Occupied slots of all live workers that this leader knows.";
     ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";
     HANDLER_DURATION_SECONDS = "bellwether_handler_duration_seconds", Histogram(Seconds), Labels::Kind, "Run time of handlers.";
-    JOB_END_TO_END_DURATION_SECONDS = "bellwether_job_end_to_end_duration_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission, by the client's clock, to the committed result, by the worker's clock.";
+    JOB_END_TO_END_DURATION_SECONDS = "bellwether_job_end_to_end_duration_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission to the committed result, by ZooKeeper's clock.";
     ORPHANED_JOBS_RECOVERED = "bellwether_orphaned_jobs_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader requeued or ended.";
     LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
@@ -153,7 +153,6 @@ metrics! {
     FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
     SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves this node.";
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
-    CLOCK_OFFSET_SECONDS = "bellwether_clock_offset_seconds", Gauge(Seconds), Labels::None, "By how much this machine's wall clock is provably ahead of ZooKeeper's; negative if it is behind.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
     SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
     SESSIONS_EXPIRED_EARLY = "bellwether_sessions_expired_early_total", Counter, Labels::None, "ZooKeeper sessions that ended while this node still trusted them.";
@@ -169,6 +168,7 @@ metrics! {
     HTTP_EVENT_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Restarts of actors, or groups of actors, by a supervisor.";
     ZOOKEEPER_REQUEST_DURATION_SECONDS = "bellwether_zookeeper_request_duration_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "Time from sending a request to ZooKeeper to its response.";
+    CLOCK_OFFSET_SECONDS = "bellwether_clock_offset_seconds", Gauge(Seconds), Labels::None, "By how much this machine's wall clock is provably ahead of ZooKeeper's; negative if it is behind.";
     SESSION_MARGIN_SECONDS = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The shortest remaining trust in the session in the last 30 to 60 seconds; 0 if the trust expired.";
     SESSION_TIMEOUT_SECONDS = "bellwether_session_timeout_seconds", Gauge(Seconds), Labels::None, "The session timeout that ZooKeeper granted.";
     WORKERS_LOST = "bellwether_workers_lost_total", Counter, Labels::None, "Workers that ended without a drain and whose inbox this leader emptied and removed.";

@@ -1,8 +1,8 @@
 //! Two clocks that must not be mixed.
 //!
 //! [`Millis`] is monotonic and local to a process; deadlines and leases are measured with it. [`WallMillis`] is the
-//! Unix clock; it is shown to users and decides when a backoff ends. Safety does not depend on it, because the
-//! clocks of two machines differ.
+//! Unix time by ZooKeeper's clock ([`clock`](crate::clock)); it is shown to users and decides when a job starts, expires or is
+//! retried. Safety does not depend on it.
 
 use std::fmt;
 use std::ops::Add;

@@ -218,6 +218,24 @@ pub const ALERTS: &[Alert] = &[
         },
     },
     Alert {
+        name: "BellwetherClockWrong",
+        severity: Warning,
+        hold: "2m",
+        expr: "max by (job, instance) (abs(bellwether_clock_offset_seconds)) > 5",
+        summary: "the clocks of {{ $labels.instance }} and of ZooKeeper differ by more than 5 s",
+        fires: Case {
+            series: &[("bellwether_clock_offset_seconds{job=\"bellwether\",instance=\"a:1\"}", "0 -60x4")],
+            at: "4m",
+            labels: &[B, A1],
+        },
+        // The clock was corrected at once.
+        quiet: Case {
+            series: &[("bellwether_clock_offset_seconds{job=\"bellwether\",instance=\"a:1\"}", "0 60 0 2 -2")],
+            at: "4m",
+            labels: &[],
+        },
+    },
+    Alert {
         name: "BellwetherSessionExpired",
         severity: Warning,
         hold: "0m",

@@ -5,9 +5,9 @@
 //! sorted again while jobs age: a job that has waited [`AGEING`] longer has the rank of the next priority. So no job
 //! starves: a job submitted more than nine steps later always comes after it.
 //!
-//! The time comes from the client's wall clock. A time ahead of this leader's clock is replaced by the leader's,
-//! because otherwise the job might wait forever. A client clock that is behind gives its jobs an advantage of that
-//! difference.
+//! The time comes from the client, which follows ZooKeeper's clock ([`clock`](crate::clock)) unless it may not write. A time
+//! ahead of this leader's is replaced by the leader's, because otherwise the job might wait forever. A time that is behind gives
+//! its jobs an advantage of that difference.
 //!
 //! Jobs with the same kind, required tags and isolation can go to the same workers, so they form a class. If no worker
 //! can take the first job of a class, no worker can take the others, and the other classes continue.

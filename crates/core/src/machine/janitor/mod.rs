@@ -15,7 +15,7 @@
 //!
 //! **When a job ended** is decided from two clocks: see [`retention::ended`](crate::retention::ended).
 //!
-//! **The current time** is the leader's clock, limited by ZooKeeper's: it is at most the latest ZooKeeper time seen
+//! **The current time** is the leader's, limited once more by ZooKeeper's, because a removal cannot be taken back: it is at most the latest ZooKeeper time seen
 //! (the time of the leader's own claim, or of any end that was read) plus the monotonic time since then. So a
 //! leader whose clock is ahead removes nothing early. (A leader that restarts long after its claim, in a namespace
 //! where no job ends, removes records late.)

@@ -4,8 +4,8 @@
 //! next ones ([`HORIZON`]): a million jobs of the next month cost nothing. Every minute the leader lists the minutes
 //! and loads the new ones within the horizon.
 //!
-//! The due time is compared with this leader's wall clock but was written with another one: the skew shifts the due
-//! time by the same amount and has no other effect. The name of an entry denotes one attempt, so an entry that is known
+//! The due time was written by another process. Both follow ZooKeeper's clock ([`clock`](crate::clock)), so their times differ
+//! by at most a round trip. The name of an entry denotes one attempt, so an entry that is known
 //! stays valid, and a late promotion does not find the entry of a later attempt. When the reply to a promotion is lost, its
 //! entries are forgotten: once the session is back, all entries are listed, and those that are still there are read again.
 //!
