@@ -230,7 +230,10 @@ pub const ALERTS: &[Alert] = &[
         },
         // The clock was corrected at once.
         quiet: Case {
-            series: &[("bellwether_clock_offset_seconds{job=\"bellwether\",instance=\"a:1\"}", "0 60 0 2 -2")],
+            series: &[(
+                "bellwether_clock_offset_seconds{job=\"bellwether\",instance=\"a:1\"}",
+                "0 60 0 2 -2",
+            )],
             at: "4m",
             labels: &[],
         },
