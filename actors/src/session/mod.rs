@@ -26,7 +26,7 @@
 //! timeout (`bellwether_zk::connect_trusted`). A session that ends while it is trusted is reported as an error.
 //!
 //! **Time.** The session supervisor reads ZooKeeper's clock when a session is created, when its connection is regained, and
-//! every [`CLOCK_EVERY`]. [`Clock`] turns the readings into the time of the process, which outlives its sessions. While the
+//! every [`CLOCK_EVERY`]. [`Clock`] turns the readings of a session into the time of the process. While the
 //! machine's clock and ZooKeeper's disagree, the node does not lead ([`SessionEvent::Clock`]). A lost reply gives no reading;
 //! the next one follows.
 //!
@@ -311,11 +311,12 @@ impl<O: Opaque> Session<O> {
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
         cx.tell(Tell::Status(Status::Connected));
-        // First, so that no candidate stands before the clocks are compared. A part that has subscribed since the last
-        // session has not heard of it.
-        let known = self.clock.agrees();
-        self.clock_answered(cx, clock);
-        if !known && !self.clock.agrees() {
+        // A virtual machine that was paused as a whole has lost its session, and its two clocks agree on a time in the past.
+        let before = std::mem::take(&mut self.clock).agrees();
+        // First, so that no candidate stands before the clocks are compared.
+        self.measured(cx, before, clock);
+        if !before && !self.clock.agrees() {
+            // A part that has subscribed since the last session has not heard of it.
             cx.tell(Tell::Event(SessionEvent::Clock { agrees: false }));
         }
         cx.tell(Tell::Event(made.connected()));
@@ -417,11 +418,14 @@ impl<O: Opaque> Session<O> {
     fn clock_answered(&mut self, cx: &mut Context<'_, Self>, reading: Option<Reading>) {
         // The session has ended, and there is no new one yet.
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
-        let before = self.clock.agrees();
+        self.measured(cx, self.clock.agrees(), reading);
+    }
+
+    /// `before` says whether the clocks agreed before.
+    fn measured(&mut self, cx: &mut Context<'_, Self>, before: bool, reading: Option<Reading>) {
         if let Some(reading) = reading {
             self.clock.read(reading, cx.now, cx.local);
         }
-        // A new session also needs the time that is held since an earlier one.
         cx.tell(Tell::Clock(self.clock));
         #[expect(clippy::cast_precision_loss, reason = "a metric")]
         let ahead = self.clock.ahead() as f64 / 1_000.0;

@@ -217,6 +217,31 @@ fn a_part_that_subscribed_without_a_session_hears_that_the_clocks_disagree() {
     assert!(at(clock) < at(connected), "{out:?}");
 }
 
+/// A virtual machine was paused for a minute: its clocks agree with each other, and not with ZooKeeper's.
+#[test]
+fn a_new_session_takes_zookeepers_time_whatever_time_was_held() {
+    let mut stage = begin();
+    stage.handle(made_at(LOCAL.0));
+    let wall = |out: Vec<Out<Session<Numbers>>>| {
+        let clock = out.iter().find_map(|out| match out {
+            Out::Tell(Tell::Clock(clock)) => Some(*clock),
+            _ => None,
+        });
+        clock.expect("the clock is published").wall(NOW, LOCAL)
+    };
+    let reading = Reading { sent: NOW, server: LOCAL + Duration::from_secs(60) };
+    assert_eq!(
+        wall(stage.handle(Msg::Clock(1, Some(reading)))),
+        LOCAL,
+        "within a session ZooKeeper's clock has jumped"
+    );
+    stage.handle(Msg::State(1, State::Ended));
+    assert_eq!(wall(stage.handle(made_at(LOCAL.0 + 60_000))), LOCAL + Duration::from_secs(60));
+    stage.handle(Msg::State(2, State::Ended));
+    let out = shown(stage.handle(made_at(LOCAL.0)));
+    assert!(out.contains(&"event Clock { agrees: true }".to_owned()), "{out:?}");
+}
+
 #[test]
 fn the_clock_of_an_older_generation_is_ignored() {
     let mut stage = up();

@@ -23,12 +23,15 @@
 //! | --- | --- |
 //! | yes: ZooKeeper's clock has jumped | the time held so far; the reading is ignored |
 //! | no: the machine's clock is wrong, or has jumped | ZooKeeper's, as always |
-//! | there was no reading before | ZooKeeper's |
+//! | there was no reading before in this session | ZooKeeper's |
 //!
 //! A worker needs no leadership to compute the end of a backoff, so the time is defined in each of these cases.
 //!
-//! Limits: two clocks that are wrong by the same amount agree. A process that starts while ZooKeeper's clock is wrong follows
-//! it, but does not lead. Without the permission to write, there is no reading, and the process uses its own clock.
+//! A session is new when its process was down or frozen, or its whole virtual machine was paused. A paused virtual machine shows
+//! an old time on both of its clocks, so the time held before proves nothing then.
+//!
+//! Limits: two clocks that are wrong by the same amount agree. A process that opens a session while ZooKeeper's clock is wrong
+//! follows it, but does not lead. Without the permission to write, there is no reading, and the process uses its own clock.
 
 use std::time::Duration;
 
@@ -51,7 +54,7 @@ pub struct Reading {
     pub server: WallMillis,
 }
 
-/// The time of a process, and what is known about the machine's wall clock.
+/// The time of a process in one session, and what is known about the machine's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clock {
     /// A time, and when it was true.
