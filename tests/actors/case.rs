@@ -26,7 +26,7 @@ const TASKS_END_WITHIN: Duration = Duration::from_secs(10);
 const STRIKES_WITHIN: Duration = Duration::from_secs(10);
 
 /// The period of sweeps: short enough for a test to wait for it.
-const SWEEP: Duration = Duration::from_millis(200);
+pub(crate) const SWEEP: Duration = Duration::from_millis(200);
 
 /// A situation, with at most one planned fault.
 pub(crate) struct Case {

@@ -8,8 +8,9 @@ use bellwether_testkit::{Cut, Proxy, eventually};
 use futures::future::join;
 use tokio::time::timeout;
 
+use crate::FAULTS;
+use crate::case::{self, SWEEP};
 use crate::stage::{SESSION, SOON};
-use crate::{FAULTS, case};
 
 /// Only a node's actors subscribe. A client reads the status.
 const NEVER: &str = "Subscribe";
@@ -25,7 +26,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
     let session = roster().into_iter().find(|entry| entry.actor == "session").unwrap();
     for kind in session.kinds.into_iter().filter(|kind| kind.to_string() != NEVER) {
         for fault in FAULTS {
-            let probe = Probe::new();
+            let probe = Probe::sweeping(SWEEP);
             let planned = probe.plan("session", kind, 0, fault);
             let proxy = Proxy::to(&cluster.zookeeper());
             let connecting = Client::builder(proxy.connect_string()).session_timeout(SESSION).deadline(SOON);

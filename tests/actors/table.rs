@@ -8,6 +8,8 @@ use crate::situations::SITUATIONS;
 
 /// The kinds that are never sent, with the reason.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
+    ("election", "Session.Clock", "the clock of the test's machine is right"),
+    ("worker_wing", "Session.Clock", "the clock of the test's machine is right"),
     ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot delivers it, or the actor itself"),
     ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended delivers it"),
     ("executor_pool", "Tell.Abandoned", "the actor itself counts"),

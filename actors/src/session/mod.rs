@@ -443,7 +443,7 @@ impl<O: Opaque> Session<O> {
             cx.tell(Tell::Event(SessionEvent::Clock { agrees }));
         }
         if self.reads_clock {
-            cx.after(Key::Clock, CLOCK_EVERY, SessionMsg::ReadClock);
+            cx.sweep(Key::Clock, CLOCK_EVERY, SessionMsg::ReadClock);
         }
     }
 }

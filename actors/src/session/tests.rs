@@ -56,7 +56,7 @@ fn show(out: Out<Session<Numbers>>) -> String {
         Out::Tell(Tell::ReadClock(generation)) => format!("read clock {generation}"),
         Out::Tell(Tell::Clock(clock)) => format!("clock {} ms", clock.ahead()),
         Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
-        Out::After(key, ..) => format!("after {key:?}"),
+        Out::After(key, ..) | Out::Sweep(key, ..) => format!("after {key:?}"),
         Out::Disarm(key) => format!("disarm {key:?}"),
         _ => panic!("the session supervisor sends no requests to ZooKeeper"),
     }
