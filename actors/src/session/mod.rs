@@ -436,8 +436,8 @@ impl<O: Opaque> Session<O> {
                 tracing::info!("the clocks of this machine and of ZooKeeper agree again");
             } else {
                 tracing::error!(
-                    "the clock of this machine is {ahead} s ahead of ZooKeeper's: this node does not lead; check the time \
-                     synchronisation (NTP) of this machine and of the ZooKeeper servers"
+                    "the clock of this machine is {ahead} s ahead of ZooKeeper's: a node does not lead with such a difference; \
+                     check the time synchronisation (NTP) of this machine and of the ZooKeeper servers"
                 );
             }
             cx.tell(Tell::Event(SessionEvent::Clock { agrees }));
