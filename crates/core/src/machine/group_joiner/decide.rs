@@ -10,7 +10,7 @@ use crate::time::WallMillis;
 
 /// How long a group waits for its client without a new member before it is abandoned, and how often such a group is
 /// counted. So it is abandoned one to two days after its last new member. A count costs one write.
-pub const ABANDONED_AFTER: Duration = Duration::from_hours(24);
+pub const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The next step of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

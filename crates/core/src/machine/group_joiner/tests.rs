@@ -383,7 +383,7 @@ fn a_done_group_causes_no_further_look() {
     assert_eq!(out, []);
 }
 
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = ABANDONED_AFTER;
 const START: WallMillis = WallMillis(1_000_000);
 
 /// Looks at the group, set at `modified` by ZooKeeper's clock, at `now` by the leader's. Returns the record that is written.

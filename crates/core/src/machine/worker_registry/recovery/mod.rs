@@ -25,6 +25,7 @@
 //! handed back without a loss: the process did not die of a job. A registration that was read once proves that for good,
 //! so no fence is needed. If the recovery comes before the new registration is read, the losses count.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{Assignment, ClosedAttempt, Ending, JobRecord};
@@ -187,9 +188,9 @@ impl Recovery {
     pub fn handle(&mut self, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Lost(worker) => {
-                if !self.inboxes.contains_key(&worker) {
+                if let Entry::Vacant(vacant) = self.inboxes.entry(worker) {
                     let (left, strikes, gone) = Default::default();
-                    self.inboxes.insert(worker, Inbox { phase: Phase::Interrupted, left, strikes, gone });
+                    vacant.insert(Inbox { phase: Phase::Interrupted, left, strikes, gone });
                     self.queue(worker, Next::List);
                 }
             }
