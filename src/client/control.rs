@@ -213,7 +213,7 @@ impl Client {
                     Op::Check { .. } | Op::Set { .. } => false,
                 };
                 if done {
-                    txn::without_part(&ended, part.path(), &mut ops);
+                    txn::without_part(id, &ended, part.path(), &mut ops);
                 }
                 looked.insert(part.path().to_owned());
             }

@@ -254,7 +254,7 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
         Some(WaitReason::NoTurn) => Cause::NoTurn,
         Some(WaitReason::Lane) => match (&view.lane, &view.behind) {
             (Some(lane), Some(job)) => {
-                let status = behind.map_or_else(|| "no longer stored".to_owned(), JobView::status);
+                let status = behind.map_or_else(|| "no longer stored".to_owned(), status_of_first);
                 Cause::Behind { lane: lane.clone(), job: job.clone(), status }
             }
             (_, _) => Cause::Assignment,
@@ -264,6 +264,16 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
             WaitReason::Assignment | WaitReason::Backoff | WaitReason::NotBefore | WaitReason::WorkerLost,
         )
         | None => Cause::Assignment,
+    }
+}
+
+/// Returns the status of the first job of a lane, which keeps its turn until its sub-jobs have ended.
+fn status_of_first(job: &JobView) -> String {
+    match &job.sub_jobs {
+        Some(group) if job.state.is_terminal() => {
+            format!("{}, but group {group} of its sub-jobs is not done", job.state)
+        }
+        Some(_) | None => job.status(),
     }
 }
 

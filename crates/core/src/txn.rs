@@ -33,15 +33,20 @@
 //! # Lanes
 //!
 //! A job with a lane has a *turn*, a znode under `/lanes`. It is created in the transaction that creates the job and
-//! deleted in the one that makes the job terminal, never in a separate transaction. So the table above covers it: if a
+//! deleted in the one that ends the job, never in a separate transaction. So the table above covers it: if a
 //! submission or a close was applied, so was the change of the turn. The name of a turn contains the job's generation,
 //! and a generation has one turn, so the check of a turn in [`assign`] cannot match another one.
+//!
+//! A job with sub-jobs ends with the last of them. So its close keeps the turn, and the [`advance`] that makes their
+//! group done deletes it. It is fenced by the group's version, and each parent that ends has a group that becomes done:
+//! a stopped one, too, once its open members have ended. If an operator has deleted the group, the close deletes the turn
+//! ([`without_part`]).
 //!
 //! S6 in three steps. (1) Turns are ordered by the transaction that created them, then by their [`TurnIndex`]. A
 //! turn that is the lowest of any list that contains it therefore stays the lowest until it is deleted. (2) A leader
 //! assigns a job of a lane only after it has seen the job's turn as the lowest, and only while that turn exists. (3)
-//! The turn is deleted in the multi that ends the job, so the next job of the lane is assigned after that. None of
-//! this requires a single leader or a fresh list.
+//! The turn is deleted in the multi that ends the job and its sub-jobs, so the next job of the lane is assigned after
+//! that. None of this requires a single leader or a fresh list.
 
 use std::collections::BTreeSet;
 
@@ -226,9 +231,9 @@ fn take_turn(job: &JobId, record: &JobRecord, index: u32) -> Option<Op> {
 }
 
 /// The secondary parts of a job's end: its turn is deleted, its place in its group becomes a mark, and its dead-letter
-/// job is created.
+/// job is created. A job with sub-jobs keeps its turn until their group is done ([`advance`]).
 fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
-    let turn = record.turn().map(|turn| Op::delete(path::turn(&turn, job)));
+    let turn = record.turn().filter(|_| !record.spawned).map(|turn| Op::delete(path::turn(&turn, job)));
     let letter = dead_letter(job, record).map(|(letter, record)| submit(&letter, &record, 0));
     turn.into_iter().chain(leave_group(job, record)).chain(letter.into_iter().flatten()).collect()
 }

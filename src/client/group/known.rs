@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bellwether_core::group::{GroupError, GroupRecord};
-use bellwether_core::name::GroupId;
+use bellwether_core::name::{GroupId, Lane};
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use bellwether_zk::Node;
@@ -62,10 +62,10 @@ impl Entrant {
     /// Returns the operations that the group adds to the submission.
     ///
     /// # Errors
-    /// Fails if the group does not accept a new member with this number. The member may exist already.
-    pub(in crate::client) fn ops(&self) -> Result<[Op; 2], GroupError> {
+    /// Fails if the group does not accept a new member with this number and lane. The member may exist already.
+    pub(in crate::client) fn ops(&self, lane: Option<&Lane>) -> Result<[Op; 2], GroupError> {
         let (record, version) = self.known.look();
-        record.admits(&self.known.id, self.number)?;
+        record.admits(&self.known.id, self.number, lane)?;
         Ok(txn::join_group(&self.known.id, version, self.number))
     }
 

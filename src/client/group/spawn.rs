@@ -62,20 +62,24 @@ impl Client {
         let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
         let record = wire::decode::<JobRecord>(&node.data)
             .map_err(|reason| Error::Unreadable { id: job.clone(), reason })?;
-        let depth = match &record.membership {
-            None => 0,
-            Some(outer) => {
-                let node = self.0.session.read(by, |zk| zk.get(path::group(&outer.group))).await?;
-                let outer = node.map(|node| decode(&outer.group, &node)).transpose()?;
-                outer.and_then(|outer| outer.parent).map_or(0, |parent| parent.depth) + 1
-            }
-        };
+        let (mut depth, mut outer_lanes) = (0, Vec::new());
+        if let Some(outer) = &record.membership {
+            let node = self.0.session.read(by, |zk| zk.get(path::group(&outer.group))).await?;
+            let above = node.map(|node| decode(&outer.group, &node)).transpose()?;
+            let above = above.and_then(|above| above.parent);
+            depth = above.as_ref().map_or(0, |above| above.depth) + 1;
+            // The jobs around a member that was retried after its group had advanced do not wait for it.
+            let above = above.filter(|_| outer.counted);
+            outer_lanes = above.iter().flat_map(Parent::lanes).cloned().collect();
+        }
         let id = GroupId::of_sub_jobs(job, &record);
         let parent = Parent {
             job: job.clone(),
             kind: attempt.kind.clone(),
             generation: attempt.generation,
             finish: attempt.finish,
+            lane: record.placement.lane,
+            outer_lanes,
             membership: record.membership,
             depth,
         };

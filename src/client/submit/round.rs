@@ -118,7 +118,8 @@ fn gather(
             left.push(job);
             continue;
         }
-        let joins = match job.entrant.as_ref().map(Entrant::ops).transpose() {
+        let joins = match job.entrant.as_ref().map(|entrant: &Entrant| entrant.ops(lane.as_ref())).transpose()
+        {
             Ok(joins) => joins,
             Err(why) => {
                 unwelcome.push((job, why));

@@ -2,7 +2,7 @@
 //! leader apply the same rules.
 
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
-use crate::name::{GroupId, JobId, Kind, NameError};
+use crate::name::{GroupId, JobId, Kind, Lane, NameError};
 use crate::remedy::ErrorClass;
 
 /// Why an operation on a group was refused. The text names the field, the bound and a way to proceed.
@@ -143,6 +143,17 @@ pub enum GroupError {
         /// The group.
         group: GroupId,
     },
+    /// A sub-job has the lane of a job that waits for it.
+    #[error(
+        "a sub-job in group {group} cannot be in lane {lane}: its parent, or a job that its parent is a sub-job of, keeps its \
+         turn there until the sub-job has ended"
+    )]
+    Lane {
+        /// The group.
+        group: GroupId,
+        /// The lane.
+        lane: Lane,
+    },
     /// A job would be nested in itself.
     #[error("job {job} cannot be its own parent")]
     OwnParent {
@@ -173,6 +184,7 @@ impl GroupError {
             | Self::Again { .. }
             | Self::OwnId { .. }
             | Self::OwnParent { .. }
+            | Self::Lane { .. }
             | Self::Depth { .. } => ErrorClass::Invalid,
             Self::Absent { .. } => ErrorClass::NotFound,
             Self::Sealed { .. }

@@ -19,7 +19,8 @@
 //! without a join when they have ended, so its retention begins.
 //!
 //! A group of *sub-jobs* has a parent and also waits for the end of the parent. That end is a mark in this group. The
-//! parent's mark in its own group follows with the last stage of this group.
+//! parent is in progress until this group is done: its mark in its own group, and the end of its turn in its lane,
+//! follow with the last stage of this group.
 
 mod error;
 mod mark;
@@ -28,8 +29,8 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
-use crate::job::{JobRecord, Membership, Payload, Role};
-use crate::name::{GroupId, JobId, Kind, NameError};
+use crate::job::{JobRecord, Membership, Payload, Role, Turn};
+use crate::name::{GroupId, JobId, Kind, Lane, NameError};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 
@@ -93,6 +94,10 @@ pub struct Parent {
     pub membership: Option<Membership>,
     /// The nesting depth of its sub-jobs.
     pub depth: u32,
+    /// Its lane. It keeps its turn there until this group is done.
+    pub lane: Option<Lane>,
+    /// The lanes in which the jobs around it keep their turns until it has ended: those whose sub-job it is.
+    pub outer_lanes: Vec<Lane>,
 }
 
 /// The stage of a group.
@@ -214,11 +219,18 @@ impl GroupRecord {
         Ok(())
     }
 
-    /// Checks whether a new member with this number is accepted.
+    /// Checks whether a new member with this number and this lane is accepted. A sub-job in the lane of its parent would
+    /// wait for the parent, which waits for its sub-jobs.
     ///
     /// # Errors
     /// The reason for the refusal. The submission of an existing member is accepted regardless of this.
-    pub fn admits(&self, id: &GroupId, number: u32) -> Result<(), GroupError> {
+    pub fn admits(&self, id: &GroupId, number: u32, lane: Option<&Lane>) -> Result<(), GroupError> {
+        let is_held = |lane: &&Lane| {
+            self.parent.as_ref().is_some_and(|parent| parent.lanes().any(|held| held == *lane))
+        };
+        if let Some(lane) = lane.filter(is_held) {
+            return Err(GroupError::Lane { group: id.clone(), lane: lane.clone() });
+        }
         let total = self.total.unwrap_or(MAX_MEMBERS);
         if number >= total {
             return Err(GroupError::Number { group: id.clone(), number, total });
@@ -317,6 +329,17 @@ impl GroupRecord {
 }
 
 impl Parent {
+    /// The turn that it keeps until its sub-jobs have ended.
+    #[must_use]
+    pub fn turn(&self) -> Option<Turn> {
+        Some(Turn { lane: self.lane.clone()?, generation: self.generation })
+    }
+
+    /// The lanes that its sub-jobs cannot use, because their turns are kept until the sub-jobs have ended.
+    pub fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lane.iter().chain(&self.outer_lanes)
+    }
+
     /// The id of the parent's finished job.
     ///
     /// # Errors

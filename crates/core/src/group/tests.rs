@@ -16,6 +16,8 @@ fn parent() -> Parent {
         finish: true,
         membership: None,
         depth: 1,
+        lane: None,
+        outer_lanes: Vec::new(),
     }
 }
 
@@ -67,9 +69,9 @@ fn a_total_is_set_once_and_may_be_repeated() {
         sealed.sealed(&id("g"), 4).unwrap_err().to_string(),
         "group g was sealed with a total of 3, not 4: a total can be set only once"
     );
-    assert_eq!(sealed.admits(&id("g"), 2), Ok(()));
+    assert_eq!(sealed.admits(&id("g"), 2, None), Ok(()));
     assert_eq!(
-        sealed.admits(&id("g"), 3).unwrap_err().to_string(),
+        sealed.admits(&id("g"), 3, None).unwrap_err().to_string(),
         "member 3 of group g is not below its total of 3: members are numbered from 0"
     );
 }
@@ -78,11 +80,26 @@ fn a_total_is_set_once_and_may_be_repeated() {
 fn a_stopped_or_finished_group_states_why_it_accepts_no_members() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(2)), stage: Stage::Joining, ..record() };
     assert_eq!(
-        stopped.admits(&id("g"), 0).unwrap_err().to_string(),
+        stopped.admits(&id("g"), 0, None).unwrap_err().to_string(),
         "group g accepts no new members: a member of the fail-fast group ended without success"
     );
     let over = GroupRecord { stage: Stage::Joining, ..record() };
-    assert!(matches!(over.admits(&id("g"), 0), Err(GroupError::Closed { .. })));
+    assert!(matches!(over.admits(&id("g"), 0, None), Err(GroupError::Closed { .. })));
+}
+
+/// S6: such a sub-job would wait for its parent's turn, and the parent for it.
+#[test]
+fn a_sub_job_is_refused_in_the_lanes_of_the_jobs_that_wait_for_it() {
+    let lane = |name: &str| Lane::new(name).unwrap();
+    let parent = Parent { lane: Some(lane("own")), outer_lanes: vec![lane("outer")], ..parent() };
+    assert_eq!(parent.turn(), Some(Turn { lane: lane("own"), generation: 1 }));
+    let group = GroupRecord { parent: Some(parent), ..record() };
+    for held in ["own", "outer"] {
+        let refused = group.admits(&id("g"), 0, Some(&lane(held)));
+        assert_eq!(refused, Err(GroupError::Lane { group: id("g"), lane: lane(held) }));
+    }
+    assert_eq!(group.admits(&id("g"), 0, Some(&lane("other"))), Ok(()));
+    assert_eq!(record().admits(&id("g"), 0, Some(&lane("own"))), Ok(()), "the group has no parent");
 }
 
 #[test]

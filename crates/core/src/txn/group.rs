@@ -126,8 +126,8 @@ pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &
     ops
 }
 
-/// Advances a group: sets its record at `version` and creates the job of the new stage. The last stage also marks
-/// the end of the parent, if it is known, in the parent's own group.
+/// Advances a group: sets its record at `version` and creates the job of the new stage. The last stage also ends the
+/// parent: it deletes the parent's turn in its lane and marks its end, if it is known, in its own group.
 #[must_use]
 pub fn advance(
     epoch: i32,
@@ -141,8 +141,9 @@ pub fn advance(
     if let Some((job, record)) = job {
         ops.extend(super::submit(job, record, 0));
     }
-    let outer = group.parent.as_ref().and_then(|parent| parent.membership.as_ref());
-    if let (Stage::Done { .. }, Some(outer), Some(end)) = (group.stage, outer, parent) {
+    let (Stage::Done { .. }, Some(above)) = (group.stage, &group.parent) else { return ops };
+    ops.extend(above.turn().map(|turn| Op::delete(path::turn(&turn, &above.job))));
+    if let (Some(outer), Some(end)) = (&above.membership, parent) {
         ops.extend(leave(outer, end));
     }
     ops
@@ -206,9 +207,9 @@ fn letter_of(record: &str) -> Option<JobId> {
 }
 
 /// Removes a [`gone_part`] of a job's end from its transaction. The other parts stay. If the group of a job's
-/// sub-jobs was deleted, the job frees its own place instead. All callers that end jobs use this function. `record`
-/// is the record as the transaction writes it.
-pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
+/// sub-jobs was deleted, the job frees its own turn and place instead. All callers that end jobs use this function.
+/// `record` is the record as the transaction writes it.
+pub fn without_part(job: &JobId, record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
     if ops.iter().any(|op| op.path() == gone && letter(ops, op).is_some()) {
         let entry = letter_of(gone).map(|letter| path::queue_entry(&letter));
         ops.retain(|op| op.path() != gone && Some(op.path()) != entry.as_deref());
@@ -217,7 +218,11 @@ pub fn without_part(record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
     let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };
     let part = ops.remove(at);
     let parent = matches!(path::parse(part.path()), Place::Group(GroupPlace::Mark(_, Mark::Parent, _)));
-    if let (true, Some(membership), Some(end)) = (parent, &record.membership, End::of(&record.state)) {
+    if !parent {
+        return;
+    }
+    ops.extend(record.turn().map(|turn| Op::delete(path::turn(&turn, job))));
+    if let (Some(membership), Some(end)) = (&record.membership, End::of(&record.state)) {
         ops.extend(leave(membership, end));
     }
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::*;
 use crate::group::{End, GroupRecord, Mark, Parent, Stage};
 use crate::job::{JobState, Membership, Payload, Policy, Role, Verdict, dead_letter};
-use crate::name::{GroupId, Kind};
+use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::Reason;
 
 const NOW: WallMillis = WallMillis(9);
@@ -124,9 +124,9 @@ fn a_retry_deletes_the_mark_and_raises_the_group_version() {
     assert_eq!(shape(&ops), [moved, back].concat());
 }
 
-/// S7
+/// S6, S7
 #[test]
-fn the_last_stage_marks_the_end_of_the_parent() {
+fn the_last_stage_ends_the_turn_of_the_parent_and_marks_its_end() {
     let parent = Parent {
         job: job(),
         kind: Kind::new("sum").unwrap(),
@@ -134,12 +134,20 @@ fn the_last_stage_marks_the_end_of_the_parent() {
         finish: false,
         membership: Some(part()),
         depth: 1,
+        lane: Some(Lane::new("x").unwrap()),
+        outer_lanes: Vec::new(),
     };
     let nested = GroupId::new("nested").unwrap();
     let done = GroupRecord { stage: Stage::Done { at: NOW }, parent: Some(parent), ..group() };
     let ops = advance(4, &nested, 5, &done, None, Some(End::Dead));
+    let turn = path::turn(&done.parent.as_ref().unwrap().turn().unwrap(), &job());
     let mark = path::mark(&id(), Mark::Member(3), End::Dead);
-    assert_eq!(shape(&ops)[2..], lines([("delete", path::place(&id(), 3)), ("create", mark)]));
+    let ends = lines([("delete", turn), ("delete", path::place(&id(), 3)), ("create", mark)]);
+    assert_eq!(shape(&ops)[2..], ends);
+    for stage in [Stage::Open, Stage::Joining, Stage::Finishing] {
+        let open = GroupRecord { stage, ..done.clone() };
+        assert_eq!(advance(4, &nested, 5, &open, None, Some(End::Dead)).len(), 2, "{stage:?}");
+    }
 }
 
 #[test]
@@ -182,7 +190,7 @@ fn a_dead_letter_job_that_exists_is_left_out() {
     for at in [2, 3] {
         let gone = gone_part(&whole, at, &Reason::NodeExists).unwrap();
         let mut ops = whole.clone();
-        without_part(&dead(), &gone, &mut ops);
+        without_part(&job(), &dead(), &gone, &mut ops);
         assert_eq!(ops, whole[..2]);
     }
     assert_eq!(gone_part(&whole, 0, &Reason::NoNode), None);

@@ -29,6 +29,6 @@ pub fn reclaim(
     let random = xxh3_64_with_seed(job.as_str().as_bytes(), u64::from(attempt.number));
     let (closed, next) = record.carry(assignment).close(attempt, ending, at, random);
     let mut ops = close(job, worker, version, Some(assignment_version), &closed, &next);
-    gone.iter().for_each(|gone| without_part(&closed, gone, &mut ops));
+    gone.iter().for_each(|gone| without_part(job, &closed, gone, &mut ops));
     (closed, ops)
 }

@@ -94,7 +94,7 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
         assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
         assert!(ops.iter().filter(|op| op.leaves_turn()).count() == 1, "{what}");
         let mut without = ops.clone();
-        without_part(&laned().cancel(NOW), &turn, &mut without);
+        without_part(&job, &laned().cancel(NOW), &turn, &mut without);
         assert_eq!(without[..], ops[..ops.len() - 1], "{what}");
     }
     for (what, ops) in [
@@ -112,15 +112,16 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
     assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
 }
 
-/// S7: a job's group learns of its end even if an operator deleted other parts of it.
+/// S6, S7: a job's lane and group learn of its end even if an operator deleted other parts of it.
 #[test]
-fn a_parent_whose_sub_job_group_was_deleted_frees_its_own_place() {
+fn a_parent_keeps_its_turn_and_frees_turn_and_place_if_its_sub_job_group_was_deleted() {
     let job = JobId::new("a").unwrap();
     let outer = GroupId::new("outer").unwrap();
     let membership = Membership { group: outer.clone(), role: Role::Member(3), counted: true };
     let ended = JobRecord { membership: Some(membership), spawned: true, ..laned() }.cancel(NOW);
     let mut ops = cancel(&job, 3, &ended, EntryLocation::Queued);
     let whole = ops.len();
+    assert!(!ops.iter().any(Op::leaves_turn), "the turn ends with the sub-jobs");
     assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record must not be left out");
     assert_eq!(gone_part(&ops, 1, &Reason::NoNode), None, "the entry must not be left out");
     assert_eq!(
@@ -130,13 +131,14 @@ fn a_parent_whose_sub_job_group_was_deleted_frees_its_own_place() {
     );
     let mark = gone_part(&ops, whole - 1, &Reason::NoNode).unwrap();
     assert_eq!(mark, path::mark(&GroupId::of_sub_jobs(&job, &ended), Mark::Parent, End::Cancelled));
-    without_part(&ended, &mark, &mut ops);
-    let instead = [path::place(&outer, 3), path::mark(&outer, Mark::Member(3), End::Cancelled)];
+    without_part(&job, &ended, &mark, &mut ops);
+    let turn = path::turn(&ended.turn().unwrap(), &job);
+    let instead = [turn, path::place(&outer, 3), path::mark(&outer, Mark::Member(3), End::Cancelled)];
     assert_eq!(paths(&ops)[whole - 1..], instead);
     for gone in instead {
-        without_part(&ended, &gone, &mut ops);
+        without_part(&job, &ended, &gone, &mut ops);
     }
-    assert_eq!(ops.len(), whole - 1, "its own place and mark can be left out too");
+    assert_eq!(ops.len(), whole - 1, "its own turn, place and mark can be left out too");
 }
 
 #[test]

@@ -118,6 +118,8 @@ fn group() -> GroupRecord {
             finish: true,
             membership: Some(outer),
             depth: 3,
+            lane: Some(Lane::new("x").unwrap()),
+            outer_lanes: vec![Lane::new("y").unwrap()],
         }),
         stage: Stage::Done { at: WallMillis(9) },
         stopped: Some(Stop::Member(5)),
@@ -138,7 +140,10 @@ fn every_stage_and_stop_of_a_group_survives_a_round_trip_and_bounds_are_checked(
     let total = GroupRecord { total: Some(MAX_MEMBERS + 1), ..group() };
     let deep = Parent { depth: MAX_DEPTH + 1, ..group().parent.unwrap() };
     let deep = GroupRecord { parent: Some(deep), ..group() };
-    for wrong in [total, deep] {
+    let lanes = vec![Lane::new("y").unwrap(); MAX_DEPTH as usize + 1];
+    let lanes = Parent { outer_lanes: lanes, ..group().parent.unwrap() };
+    let lanes = GroupRecord { parent: Some(lanes), ..group() };
+    for wrong in [total, deep, lanes] {
         assert!(matches!(stored(&wrong), Err(WireError::Value(_))), "{wrong:?}");
     }
 }

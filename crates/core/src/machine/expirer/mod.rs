@@ -183,7 +183,7 @@ impl Expirer {
             let kind = record.kind.clone();
             let ended = record.expire(now);
             let mut ops = txn::cancel(&job, version, &ended, EntryLocation::Queued);
-            expired.gone.iter().for_each(|gone| txn::without_part(&ended, gone, &mut ops));
+            expired.gone.iter().for_each(|gone| txn::without_part(&job, &ended, gone, &mut ops));
             if let Err((item, _)) = batch.push(Item { job, kind }, ops) {
                 self.unread.insert(item.job);
             }

@@ -113,7 +113,7 @@ struct Tracked {
     /// Ends reported since the look in flight was sent.
     heard: u32,
     fail_fast: bool,
-    /// Parts of the parent's place that an operator already deleted or created.
+    /// The parent's turn, and parts of its place, that an operator already deleted or created.
     gone: Vec<String>,
     /// The open members were asked to end since the last sweep.
     swept: bool,
@@ -323,8 +323,10 @@ impl GroupJoiner {
                 out.push(Effect::FencedOut);
             }
             Outcome::Rejected(rejection) => {
-                tracked.gone.extend(txn::gone_part(&ops, rejection.at, &rejection.reason));
-                tracked.strikes += 1;
+                let gone = txn::gone_part(&ops, rejection.at, &rejection.reason);
+                // The next transaction omits it, so it counts as progress.
+                tracked.strikes += u32::from(gone.is_none());
+                tracked.gone.extend(gone);
                 if tracked.strikes < STRIKES {
                     return self.wake(group);
                 }

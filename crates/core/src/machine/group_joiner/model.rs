@@ -205,7 +205,7 @@ impl World {
                 }
             }
             (_, None) => {
-                if record.admits(&id(), number).is_ok() {
+                if record.admits(&id(), number, None).is_ok() {
                     let part = Membership { group: id(), role: Role::Member(number), counted: true };
                     let job = JobRecord::new(kind(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
                     let job = JobRecord { membership: Some(part), ..job };

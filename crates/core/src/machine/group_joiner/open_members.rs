@@ -93,7 +93,7 @@ impl Pass {
     pub(super) fn rejected(&mut self, job: JobId, mut ops: Vec<Op>, at: usize, reason: &Reason) {
         match (txn::gone_part(&ops, at, reason), self.ended.get(&job)) {
             (Some(gone), Some(ended)) => {
-                txn::without_part(ended, &gone, &mut ops);
+                txn::without_part(&job, ended, &gone, &mut ops);
                 self.left.push_back((job, ops));
             }
             (Some(_) | None, _) => self.missed = true,

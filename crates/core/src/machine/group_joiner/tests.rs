@@ -8,7 +8,7 @@ use super::*;
 use crate::group::{Idle, Parent, Stage, Stop};
 use crate::job::{JobRecord, Membership, Payload, Role};
 use crate::machine::worker_registry::recovery::Stored;
-use crate::name::Kind;
+use crate::name::{Kind, Lane};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
 use crate::txn::EntryLocation;
@@ -33,6 +33,8 @@ fn sub_jobs() -> GroupRecord {
         finish: true,
         membership: Some(outer),
         depth: 1,
+        lane: Some(Lane::new("x").unwrap()),
+        outer_lanes: Vec::new(),
     };
     GroupRecord { parent: Some(parent), ..record() }
 }
@@ -245,7 +247,7 @@ fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded(
 }
 
 #[test]
-fn the_last_stage_ends_the_parents_place_in_its_own_group() {
+fn the_last_stage_ends_the_parents_turn_and_its_place_in_its_own_group() {
     let finishing = GroupRecord { stage: Stage::Finishing, total: Some(0), ..sub_jobs() };
     let over = GroupState {
         parent: Some(End::Succeeded),
@@ -254,9 +256,11 @@ fn the_last_stage_ends_the_parents_place_in_its_own_group() {
         ..state(finishing)
     };
     let outer = GroupId::new("outer").unwrap();
+    let parent = sub_jobs().parent.unwrap();
     assert_eq!(
         committed(&looked(over).1)[2..],
         [
+            format!("delete {}", path::turn(&parent.turn().unwrap(), &parent.job)),
             format!("delete {}", path::place(&outer, 3)),
             format!("create {}", path::mark(&outer, Mark::Member(3), End::Succeeded)),
         ]
@@ -340,17 +344,19 @@ fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
 }
 
 #[test]
-fn a_parent_without_a_place_does_not_block_its_sub_jobs_group() {
+fn a_parent_without_a_turn_or_place_does_not_block_its_sub_jobs_group() {
     let joining = GroupRecord { stage: Stage::Finishing, ..sub_jobs() };
     let over = GroupState { parent: Some(End::Succeeded), finish: Some(End::Succeeded), ..state(joining) };
     let (mut joiner, out) = looked(over.clone());
-    assert_eq!(committed(&out).len(), 4);
+    assert_eq!(committed(&out).len(), 5);
     let mut out = Vec::new();
-    let gone = Outcome::Rejected(Rejection { at: 2, reason: Reason::NoNode });
-    joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
-    out.clear();
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over))), &mut out);
-    assert_eq!(committed(&out).len(), 3, "its mark is created anyway");
+    for (reason, left) in [(Reason::NoNode, 4), (Reason::NoNode, 3), (Reason::NodeExists, 2)] {
+        let gone = Outcome::Rejected(Rejection { at: 2, reason });
+        joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
+        out.clear();
+        joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over.clone()))), &mut out);
+        assert_eq!(committed(&out).len(), left, "the other parts are written anyway");
+    }
 }
 
 #[test]

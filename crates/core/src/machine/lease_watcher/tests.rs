@@ -267,7 +267,7 @@ fn last_loss() -> Case {
     Case { record: Stored::Value(record, 5), ..case(1, 0) }
 }
 
-/// S7: the turn, the group of the sub-jobs, or the job's own place and mark were changed. None of them keeps the
+/// S6, S7: the group of the sub-jobs, the turn, or the job's own place and mark were changed. None of them keeps the
 /// job at a hung worker.
 #[test]
 fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
@@ -286,8 +286,8 @@ fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
     let Stored::Value(record, _) = last_loss().record else { unreachable!() };
     let (sub_jobs, outer) = (GroupId::of_sub_jobs(&job, &record), GroupId::new("outer").unwrap());
     let expected = [
-        crate::path::turn(&record.turn().unwrap(), &job),
         crate::path::mark(&sub_jobs, Mark::Parent, End::Dead),
+        crate::path::turn(&record.turn().unwrap(), &job),
         crate::path::place(&outer, 3),
         crate::path::mark(&outer, Mark::Member(3), End::Dead),
     ];

@@ -7,7 +7,7 @@ use super::job::MembershipV1;
 use super::parts::{TraceV1, count};
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::group::{GroupRecord, Idle, Parent, Stage, Stop};
-use crate::name::{JobId, Kind};
+use crate::name::{JobId, Kind, Lane};
 use crate::time::WallMillis;
 use crate::wire::WireError;
 
@@ -41,6 +41,8 @@ struct ParentV1 {
     finish: bool,
     membership: Option<MembershipV1>,
     depth: u32,
+    lane: Option<String>,
+    outer_lanes: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,6 +66,12 @@ fn bound(field: &str, stored: u32, max: u32) -> Result<u32, WireError> {
         return Err(WireError::Value(format!("{field} {stored}: at most {max} is allowed")));
     }
     Ok(stored)
+}
+
+/// At most one lane per job around the parent.
+fn outer_lanes(stored: Vec<String>) -> Result<Vec<Lane>, WireError> {
+    bound("number of outer lanes", u32::try_from(stored.len()).unwrap_or(u32::MAX), MAX_DEPTH)?;
+    Ok(stored.into_iter().map(Lane::new).collect::<Result<_, _>>()?)
 }
 
 impl From<&GroupRecord> for GroupRecordV1 {
@@ -138,6 +146,8 @@ impl From<&Parent> for ParentV1 {
             finish: parent.finish,
             membership: parent.membership.as_ref().map(Into::into),
             depth: parent.depth,
+            lane: parent.lane.as_ref().map(Lane::to_string),
+            outer_lanes: parent.outer_lanes.iter().map(Lane::to_string).collect(),
         }
     }
 }
@@ -152,6 +162,8 @@ impl TryFrom<ParentV1> for Parent {
             finish: stored.finish,
             membership: stored.membership.map(TryInto::try_into).transpose()?,
             depth: bound("depth", stored.depth, MAX_DEPTH)?,
+            lane: stored.lane.map(Lane::new).transpose()?,
+            outer_lanes: outer_lanes(stored.outer_lanes)?,
         })
     }
 }

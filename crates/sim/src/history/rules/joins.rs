@@ -77,7 +77,8 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) 
             let Some(record) = truth.group(group) else {
                 return Err(format!("{job} was created without its group {group}"));
             };
-            record.admits(group, *number).map_err(|why| format!("{job} was created: {why}"))?;
+            let lane = either.and_then(|record| record.placement.lane.as_ref());
+            record.admits(group, *number, lane).map_err(|why| format!("{job} was created: {why}"))?;
             if !commit.checks.iter().any(|(checked, _)| *checked == path::group(group)) {
                 return Err(format!("{job} was created without a check of its group"));
             }

@@ -91,7 +91,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "S1",
-        "an open job is in one place and has its turn; a terminal job has neither",
+        "a job has one place while it is open, and its turn until its sub-jobs have ended",
         new::<places::Places>,
     ),
     rule("S2", "a job ends once per generation", new::<one_end::OneEnd>),

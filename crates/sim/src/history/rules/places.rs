@@ -1,12 +1,13 @@
-//! S1: an open job is in exactly one place and has its turn; a terminal job has neither.
+//! S1: an open job is in exactly one place and has its turn; a terminal job has neither, but it keeps its turn until its
+//! sub-jobs have ended.
 //!
 //! S1 needs this in addition to the record: a job without a place would never run, and one with two places would run
-//! twice.
+//! twice. A turn that is deleted too early lets the next job of the lane run, and one that stays blocks the lane.
 
 use std::collections::BTreeSet;
 
 use bellwether_core::name::JobId;
-use bellwether_core::path::Place;
+use bellwether_core::path::{GroupPlace, Place};
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -30,7 +31,10 @@ fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
     let record = world.truth.record(job);
     let (open, turn) = match record.map(|znode| znode.record()) {
         None => (false, None),
-        Some(Some(record)) => (!record.is_terminal(), record.turn()),
+        Some(Some(record)) => {
+            let goes_on = world.truth.settled(job, record).is_none();
+            (!record.is_terminal(), record.turn().filter(|_| goes_on))
+        }
         // The record is unreadable, so only its place is checked: there must be one.
         Some(None) => (true, None),
     };
@@ -46,7 +50,7 @@ fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
         found.push(format!("{job} is {state} but has the places {:?}", seen.places));
     }
     let turns: Vec<_> = seen.turns.keys().collect();
-    let wanted: Vec<_> = turn.iter().filter(|_| open).collect();
+    let wanted: Vec<_> = turn.iter().collect();
     if turns != wanted && record.is_none_or(|znode| znode.record().is_some()) {
         found.push(format!("{job} has the turns {turns:?} instead of {wanted:?}"));
     }
@@ -61,17 +65,29 @@ fn job_of(change: &Change) -> Option<&JobId> {
             | Place::Assignment(_, job)
             | Place::Turn(_, job),
         ) => Some(job),
+        // The stage of a group decides whether the parent is in progress.
+        Spot::Place(Place::Group(GroupPlace::Record(_))) => {
+            let group = change.after.as_ref().and_then(|znode| znode.group());
+            group.and_then(|group| group.parent.as_ref()).map(|parent| &parent.job)
+        }
         Spot::Epoch
         | Spot::Candidate
         | Spot::Retention
         | Spot::Place(
-            Place::Worker(_) | Place::Inbox(_) | Place::Schedule(_) | Place::Group(_) | Place::Other,
+            Place::Worker(_)
+            | Place::Inbox(_)
+            | Place::Schedule(_)
+            | Place::Group(GroupPlace::Member(..) | GroupPlace::Mark(..))
+            | Place::Other,
         ) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bellwether_core::group::{GroupRecord, Stage};
+    use bellwether_core::time::WallMillis;
+
     use crate::history::rules::fixture::{Story, W1, W2};
 
     #[test]
@@ -97,6 +113,31 @@ mod tests {
         story.submit("a");
         story.assign("a", W1);
         story.create_assignment("a", W2, 1);
+        story.assert_breaks("S1");
+    }
+
+    #[test]
+    fn a_parent_keeps_its_turn_until_its_sub_jobs_have_ended() {
+        let ended = |keep: bool| {
+            let mut story = Story::with_workers();
+            story.submit_in_lane("p", "x");
+            story.assign("p", W1);
+            let nested = story.spawn("p", W1);
+            if keep {
+                story.succeed("p", W1);
+            } else {
+                story.succeed_and_leave_lane("p", W1);
+            }
+            (story, nested)
+        };
+        let done = |group: &mut GroupRecord| group.stage = Stage::Done { at: WallMillis(1) };
+        let (mut story, nested) = ended(true);
+        story.advance_group(&nested, done);
+        story.assert_keeps("S1");
+        let (mut story, nested) = ended(true);
+        story.set_group_by_leader(&nested, done);
+        story.assert_breaks("S1");
+        let (mut story, _) = ended(false);
         story.assert_breaks("S1");
     }
 

@@ -58,7 +58,7 @@ impl Call {
         let ops = match &self.what {
             What::Member(group, number) => {
                 let (record, version) = read(zk, group);
-                record.admits(group, *number).ok().map(|()| {
+                record.admits(group, *number, None).ok().map(|()| {
                     let submit = txn::submit(&member(group, *number), &stage::job(group, *number), 0);
                     [submit, txn::join_group(group, version, *number).to_vec()].concat()
                 })

@@ -2,7 +2,7 @@
 
 use bellwether_core::group::{End, GroupRecord, Stage, Stop};
 use bellwether_core::job::{JobRecord, Role};
-use bellwether_core::name::GroupId;
+use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::Op;
 
@@ -28,8 +28,13 @@ pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -
                 }
             }
         }
-        if !is_where_it_counts(is, &record, &part.id) {
+        let over = over(is, &record, &part.id);
+        if !is_where_it_counts(is, &record, over) {
             return Some(Law::PlaceOrMark);
+        }
+        let turn = record.turn().map(|turn| path::turn(&turn, &part.id));
+        if turn.is_some_and(|turn| is.znodes.contains_key(&turn) == over) {
+            return Some(Law::Turn);
         }
     }
     ops.iter().find_map(|op| marked(was, is, op))
@@ -42,7 +47,7 @@ fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
     let (before, _) = was.value::<GroupRecord>(&path::group(group))?;
     let (after, _) = is.value::<GroupRecord>(&path::group(group))?;
     let holds = match membership.role {
-        Role::Member(number) => before.admits(group, number).is_ok(),
+        Role::Member(number) => before.admits(group, number, None).is_ok(),
         Role::Join => {
             before.stage == Stage::Open && (all_ended(was, group, &after) || stopped(was, group, &after))
         }
@@ -89,16 +94,20 @@ fn ends(zk: &ZooKeeper, group: &GroupId, who: &str) -> Option<End> {
     End::ALL.into_iter().find(there)
 }
 
-/// Returns whether a member has a place while it is open and a mark afterwards. A member with sub-jobs is open until
-/// their group is done.
-fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, job: &bellwether_core::name::JobId) -> bool {
-    let Some(membership) = &record.membership else { return true };
-    let Role::Member(number) = membership.role else { return true };
+/// Returns whether a job and its sub-jobs have ended.
+fn over(zk: &ZooKeeper, record: &JobRecord, job: &JobId) -> bool {
     let sub_jobs =
         record.spawned.then(|| zk.value(&path::group(&GroupId::of_sub_jobs(job, record)))).flatten();
     let waits =
         sub_jobs.is_some_and(|(group, _): (GroupRecord, _)| !matches!(group.stage, Stage::Done { .. }));
-    let over = record.is_terminal() && !waits;
+    record.is_terminal() && !waits
+}
+
+/// Returns whether a member has a place while it is open and a mark afterwards. A member with sub-jobs is open until
+/// their group is done.
+fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, over: bool) -> bool {
+    let Some(membership) = &record.membership else { return true };
+    let Role::Member(number) = membership.role else { return true };
     let place = zk.znodes.contains_key(&path::place(&membership.group, number));
     let mark = ended(zk, &membership.group).contains_key(&number);
     (place, mark) == (!over, over)

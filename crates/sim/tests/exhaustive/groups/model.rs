@@ -111,6 +111,7 @@ laws! { Groups {
     AfterTheLast = "S7: a join is created after the last end of members and parent, or a stop; a finished job after join and parent",
     Done = "S7: a group is done, and its parent marked, after its last job and with no open member",
     PlaceOrMark = "S7: a member has a place while it is open, or its sub-jobs are, and a mark afterwards",
+    Turn = "S6: a parent keeps its turn until its sub-jobs have ended, and no longer",
     OnePlace = "S1, S10: an open job is in exactly one place, a terminal job in none",
 }}
 

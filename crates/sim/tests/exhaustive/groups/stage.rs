@@ -1,8 +1,8 @@
 //! The names of two settings: a group of two members, and a group whose only member has sub-jobs.
 
 use bellwether_core::group::{GroupRecord, Parent};
-use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
-use bellwether_core::name::{GroupId, JobId, WorkerId};
+use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Placement, Role};
+use bellwether_core::name::{GroupId, JobId, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
@@ -63,6 +63,7 @@ impl Cast {
         let groups = self.groups.iter().map(Bucket::of_group);
         let groups = groups.flat_map(|bucket| [bucket.groups(), bucket.members()]);
         let own = [path::EPOCH.to_owned(), path::GROUPS.to_owned(), path::MEMBERS.to_owned()];
+        let own = own.into_iter().chain([path::lane(&lane())]);
         let parents = path::PARENTS.map(str::to_owned).into_iter();
         let mut zk = ZooKeeper::with(parents.chain(own).chain(jobs).chain(groups));
         let mut commit = |ops: Vec<Op>| assert_eq!(zk.commit(SESSION, &ops), Outcome::Applied(()), "{ops:?}");
@@ -75,8 +76,10 @@ impl Cast {
         if self.nested {
             let parent = member(&group(), 0);
             let joins = txn::join_group(&group(), 0, 0);
-            commit([txn::submit(&parent, &job(&group(), 0), 0), joins.to_vec()].concat());
-            commit(txn::assign(&parent, worker(), &Assignment::new(1, 0, WALL), None));
+            let placement = Placement { lane: Some(lane()), ..Placement::default() };
+            let record = JobRecord { placement, ..job(&group(), 0) };
+            commit([txn::submit(&parent, &record, 0), joins.to_vec()].concat());
+            commit(txn::assign(&parent, worker(), &Assignment::new(1, 0, WALL), record.turn().as_ref()));
         }
         zk
     }
@@ -96,6 +99,11 @@ pub(crate) fn group() -> GroupId {
     GroupId::new("g").expect("a valid name")
 }
 
+/// The lane of the parent.
+fn lane() -> Lane {
+    Lane::new("x").expect("a valid name")
+}
+
 fn plain() -> GroupRecord {
     GroupRecord::new(kind(), Uuid::nil(), WallMillis(0))
 }
@@ -107,7 +115,16 @@ pub(crate) fn inner() -> GroupId {
 
 fn parent_of_sub_jobs() -> Parent {
     let membership = Some(Membership { group: group(), role: Role::Member(0), counted: true });
-    Parent { job: member(&group(), 0), kind: kind(), generation: 1, finish: true, membership, depth: 1 }
+    Parent {
+        job: member(&group(), 0),
+        kind: kind(),
+        generation: 1,
+        finish: true,
+        membership,
+        depth: 1,
+        lane: Some(lane()),
+        outer_lanes: Vec::new(),
+    }
 }
 
 pub(crate) fn sub_group() -> GroupRecord {

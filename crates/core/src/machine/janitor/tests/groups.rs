@@ -207,6 +207,8 @@ fn a_retried_member_with_sub_jobs_is_removed_with_their_group() {
         finish: false,
         membership: Some(outer),
         depth: 1,
+        lane: None,
+        outer_lanes: Vec::new(),
     };
     let mut tree = Tree::new(ENDS);
     tree.group.parent = Some(parent);

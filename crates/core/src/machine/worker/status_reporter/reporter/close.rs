@@ -138,7 +138,7 @@ impl Close {
                 ops.retain(|op| op.path() != assignment);
             }
         }
-        self.gone.iter().for_each(|gone| txn::without_part(&self.after, gone, &mut ops));
+        self.gone.iter().for_each(|gone| txn::without_part(job, &self.after, gone, &mut ops));
         ops
     }
 
