@@ -2,7 +2,7 @@
 
 use bellwether::client::Cause;
 use bellwether::handler::with_state;
-use bellwether::{Handlers, Job, JobKind};
+use bellwether::{Handlers, Job, JobKind, Kind};
 use bellwether_testkit::eventually_some;
 
 use crate::stage::{Double, Runs, SOON, cluster, done, doubling, sub_jobs};
@@ -28,7 +28,8 @@ async fn the_next_job_of_a_lane_waits_for_the_sub_jobs_of_the_first() {
     let runs = Runs::default();
     let cluster = cluster(parent(&runs), 2).await;
     let client = cluster.client();
-    client.pause_kind("double").await.unwrap();
+    let double = Kind::new(Double::NAME).unwrap();
+    client.pause_kind(&double, "test").await.unwrap();
     let first = Job::new("parent", &None::<String>).unwrap().id("p").lane("x");
     client.submit(first).await.unwrap().wait(SOON).await.unwrap();
     let next = client.submit(Job::new("next", &()).unwrap().lane("x")).await.unwrap();
@@ -40,7 +41,7 @@ async fn the_next_job_of_a_lane_waits_for_the_sub_jobs_of_the_first() {
     });
     let group = sub_jobs(client, "p").await;
     assert_eq!(status.await, format!("succeeded, but group {group} of its sub-jobs is not done"));
-    client.resume_kind("double").await.unwrap();
+    client.resume_kind(&double).await.unwrap();
     done(client, &group).await;
     next.wait(SOON).await.unwrap();
     assert_eq!(runs.all().last().map(String::as_str), Some("next"), "{:?}", runs.all());
