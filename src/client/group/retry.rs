@@ -29,26 +29,37 @@ impl Client {
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
         let end = End::of(&record.state);
+        let mut ops = Vec::new();
         if record.spawned {
             let group = GroupId::of_sub_jobs(id, record);
-            let there = self.read_group(&group, by).await?;
-            if there.is_some_and(|(there, _)| !matches!(there.stage, Stage::Done { .. })) {
-                return Err(GroupError::Spawned { job: id.clone(), group }.into());
+            match self.read_group(&group, by).await? {
+                Some((there, _)) if !there.is_done() => {
+                    return Err(GroupError::Spawned { job: id.clone(), group }.into());
+                }
+                Some(_) => {}
+                None => ops.extend(self.leftover_turn(id, record, by).await?),
             }
         }
         let (Some(membership), Some(end)) = (record.membership.as_mut().filter(|part| part.counted), end)
         else {
-            return Ok(Vec::new());
+            return Ok(ops);
         };
         match self.read_group(&membership.group, by).await? {
             Some((group, version)) if waits(&group, membership) => {
-                Ok(txn::rejoin_group(membership, end, version, &group))
+                ops.extend(txn::rejoin_group(membership, end, version, &group));
             }
-            Some(_) | None => {
-                membership.counted = false;
-                Ok(Vec::new())
-            }
+            Some(_) | None => membership.counted = false,
         }
+        Ok(ops)
+    }
+
+    /// Returns the deletion of the turn that a parent keeps because an operator has deleted the group of its sub-jobs. The
+    /// new generation has another turn, which would come after it.
+    async fn leftover_turn(&self, id: &JobId, record: &JobRecord, by: Deadline) -> Result<Option<Op>, Error> {
+        let Some(turn) = record.turn() else { return Ok(None) };
+        let path = path::turn(&turn, id);
+        let node = self.0.session.read(by, |zk| zk.get(path.clone())).await?;
+        Ok(node.map(|node| Op::Delete { path, version: Some(node.version) }))
     }
 
     async fn read_group(&self, id: &GroupId, by: Deadline) -> Result<Option<(GroupRecord, i32)>, Error> {

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use crate::name::JobId;
-use crate::path::Bucket;
+use crate::path::{self, Bucket};
 use crate::retention::{Retention, ended};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
 use super::bucket::Facts;
-use super::{Found, READ};
+use super::group::Removals;
+use super::{Found, READ, Stat};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,6 +21,10 @@ pub(super) struct BucketScan {
     listed: usize,
     unread: VecDeque<JobId>,
     over: Vec<Over>,
+    /// Parents with a lane whose groups were not looked for yet.
+    parents: VecDeque<Parent>,
+    /// Those that are looked for now.
+    sought: Vec<Parent>,
     /// Records to remove, the oldest last; `None` until all are read.
     going: Option<Vec<Over>>,
     removed: bool,
@@ -34,11 +39,23 @@ struct Over {
     version: i32,
 }
 
+/// A terminal job with sub-jobs and a lane. Its turn ends with the group of the sub-jobs; if an operator has deleted the
+/// group, nothing else ends the turn.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Parent {
+    record: String,
+    version: i32,
+    group: String,
+    turn: String,
+}
+
 /// The next step of a scan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Read these records.
     Read(Vec<JobId>),
+    /// Stat these znodes.
+    Stat(Vec<String>),
     /// Remove these records, at these versions.
     Remove(Vec<(JobId, i32)>),
     /// The scan is finished: `left` records remain, and the first terminal one is due at `due`.
@@ -49,18 +66,45 @@ impl BucketScan {
     pub(super) fn new(bucket: Bucket, removals: i32, names: &[String]) -> Self {
         // A name that is not an id is not a job.
         let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
-        Self { bucket, removals, listed: names.len(), unread, over: Vec::new(), going: None, removed: false }
+        let (over, parents, sought) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self {
+            bucket,
+            removals,
+            listed: names.len(),
+            unread,
+            over,
+            parents,
+            sought,
+            going: None,
+            removed: false,
+        }
     }
 
     pub(super) fn read(&mut self, job: JobId, found: Found, retention: &Retention, wall: WallMillis) {
+        if let Found::Over { version, sub_jobs: Some(group), turn: Some(turn), .. } = &found {
+            let (record, group, turn) = (path::record(&job), path::group(group), path::turn(turn, &job));
+            self.parents.push_back(Parent { record, version: *version, group, turn });
+        }
         match found {
             // A group keeps the records of its jobs; they are removed with the group.
             Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
-            Found::Over { version, verdict, at, modified, grouped: false, counted: _, sub_jobs: _ } => {
+            Found::Over { version, verdict, at, modified, grouped: false, .. } => {
                 let ended = ended(at, modified, wall);
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
             }
         }
+    }
+
+    /// Handles the stats of the last [`Next::Stat`]: returns the removal of each turn whose group is absent. The record's
+    /// version shows that the job was not opened again.
+    pub(super) fn seen(&mut self, stats: &[Option<Stat>]) -> Removals {
+        let pairs = std::mem::take(&mut self.sought).into_iter().zip(stats.chunks(2));
+        let removal = |(parent, pair): (Parent, &[Option<Stat>])| {
+            let Parent { record: path, version, turn, .. } = parent;
+            let ops = || vec![Op::Check { path, version }, Op::Delete { path: turn.clone(), version: None }];
+            matches!(pair, [None, Some(_)]).then(|| (turn.clone(), ops()))
+        };
+        pairs.filter_map(removal).collect()
     }
 
     /// The operation that precedes a removal.
@@ -77,6 +121,12 @@ impl BucketScan {
         if !self.unread.is_empty() {
             let few = self.unread.len().min(READ);
             return Next::Read(self.unread.drain(..few).collect());
+        }
+        if !self.parents.is_empty() {
+            let few = self.parents.len().min(READ / 2);
+            self.sought = self.parents.drain(..few).collect();
+            let pair = |parent: &Parent| [parent.group.clone(), parent.turn.clone()];
+            return Next::Stat(self.sought.iter().flat_map(pair).collect());
         }
         let over = &mut self.over;
         let going = self.going.get_or_insert_with(|| split(over, retention, wall));
@@ -113,7 +163,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::job::Verdict;
+    use crate::job::{Turn, Verdict};
+    use crate::name::{GroupId, Lane};
 
     const NOW: WallMillis = WallMillis(1_000_000_000);
     const MINUTE: u64 = 60_000;
@@ -133,7 +184,16 @@ mod tests {
 
     fn over(verdict: Verdict, ago: u64) -> Found {
         let at = WallMillis(NOW.0 - ago);
-        Found::Over { version: 3, verdict, at, modified: at, grouped: false, counted: false, sub_jobs: None }
+        Found::Over {
+            version: 3,
+            verdict,
+            at,
+            modified: at,
+            grouped: false,
+            counted: false,
+            sub_jobs: None,
+            turn: None,
+        }
     }
 
     fn scan(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
@@ -157,6 +217,7 @@ mod tests {
                     }));
                 }
                 done @ Next::Done { .. } => return (gone, done),
+                Next::Stat(paths) => panic!("no job has sub-jobs: {paths:?}"),
             }
         }
     }
@@ -185,6 +246,39 @@ mod tests {
         assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert!(scan(&retention(256 * 8), young).0.is_empty());
+    }
+
+    /// S6, S7: an operator has deleted the group of a job's sub-jobs, which would have ended the job's turn.
+    #[test]
+    fn a_turn_whose_sub_job_group_is_absent_is_deleted() {
+        let lane = Lane::new("x").unwrap();
+        let parent = |n| {
+            let (group, turn) =
+                (GroupId::new(format!("g{n}")).unwrap(), Turn { lane: lane.clone(), generation: 2 });
+            let Found::Over { version, verdict, at, modified, .. } = over(Verdict::Dead, 0) else {
+                unreachable!()
+            };
+            let (sub_jobs, turn) = (Some(group), Some(turn));
+            Found::Over { version, verdict, at, modified, grouped: true, counted: false, sub_jobs, turn }
+        };
+        let mut scan = BucketScan::new(bucket(), 0, &[0, 1, 2].map(|n| job(n).to_string()));
+        let retention = retention(256 * 100);
+        let Next::Read(jobs) = scan.next(&retention, NOW) else { panic!("the records are read") };
+        for (n, job) in jobs.into_iter().enumerate() {
+            scan.read(job, parent(n), &retention, NOW);
+        }
+        let Next::Stat(paths) = scan.next(&retention, NOW) else { panic!("the groups are looked for") };
+        assert_eq!(paths.len(), 6);
+        // The group of the first exists; the turn of the last is gone, too.
+        let there = Some((NOW, 0));
+        let removals = scan.seen(&[there, there, None, there, None, None]);
+        let turn = path::turn(&Turn { lane, generation: 2 }, &job(1));
+        let ops = vec![
+            Op::Check { path: path::record(&job(1)), version: 3 },
+            Op::Delete { path: turn.clone(), version: None },
+        ];
+        assert_eq!(removals, [(turn, ops)]);
+        assert!(matches!(scan.next(&retention, NOW), Next::Done { left: 3, .. }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! that this build cannot read are never removed.
 
 use crate::group::GroupRecord;
-use crate::job::{JobRecord, JobState, Verdict};
+use crate::job::{JobRecord, JobState, Turn, Verdict};
 use crate::name::{GroupId, JobId};
 use crate::path::Bucket;
 use crate::time::WallMillis;
@@ -31,6 +31,8 @@ pub enum Found {
         counted: bool,
         /// The group of the job's sub-jobs, if it has any.
         sub_jobs: Option<GroupId>,
+        /// The job's turn in its lane, if it has a lane. A job with sub-jobs keeps its turn until their group is done.
+        turn: Option<Turn>,
     },
 }
 
@@ -74,9 +76,10 @@ impl Found {
         let grouped = record.membership.is_some() || record.spawned;
         let counted = record.membership.as_ref().is_some_and(|part| part.counted);
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(job, &record));
+        let turn = record.turn();
         match record.state {
             JobState::Terminal { verdict, at } => {
-                Self::Over { version, verdict, at, modified, grouped, counted, sub_jobs }
+                Self::Over { version, verdict, at, modified, grouped, counted, sub_jobs, turn }
             }
             JobState::Open { .. } => Self::Left,
         }

@@ -33,7 +33,8 @@
 //! list: see `leftovers`.
 //!
 //! **Groups** are removed as a whole, with the records of their jobs: see `group`. The scan of a job bucket skips
-//! the records of jobs that belong to a group.
+//! the records of jobs that belong to a group. But it deletes the turn of an ended job whose sub-jobs' group is absent, because
+//! an operator has deleted it: otherwise the job's lane would wait forever.
 //!
 //! **Pace.** One request at a time, followed by a rest of the same length. The janitor uses at most half of one
 //! request slot, where the assigner uses four, and slows down with ZooKeeper. That is still thousands of records
@@ -260,6 +261,10 @@ impl Janitor {
                 scan.listed(names?.into_iter().flatten().flatten().collect());
                 Ok(Step::Scan(At::Leftovers(scan)))
             }
+            (Event::Stats(stats), Step::Scan(At::Jobs(mut scan))) => {
+                let removals = scan.seen(&stats?);
+                Ok(self.remove(At::Jobs(scan), removals))
+            }
             (Event::Stats(stats), Step::Scan(At::Leftovers(mut scan))) => {
                 let removals = scan.seen(stats?, wall);
                 Ok(self.remove(At::Leftovers(scan), removals))
@@ -292,7 +297,11 @@ impl Janitor {
         if removals.is_empty() {
             return Step::Scan(at);
         }
-        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+        let mut fence = vec![txn::fence(self.epoch)];
+        if let At::Jobs(scan) = &at {
+            fence.push(scan.fence());
+        }
+        let mut batch = Batch::new(fence);
         for (what, ops) in removals {
             let fits = batch.push(what, ops).is_ok();
             debug_assert!(fits, "100 members are far below the budget of a batch");
@@ -372,6 +381,10 @@ impl Janitor {
                 Next::Read(jobs) => {
                     self.step = Step::Scan(At::Jobs(scan));
                     Effect::Read(jobs)
+                }
+                Next::Stat(paths) => {
+                    self.step = Step::Scan(At::Jobs(scan));
+                    Effect::Stat(paths)
                 }
                 Next::Remove(records) => {
                     let mut batch = Batch::new(vec![txn::fence(self.epoch), scan.fence()]);

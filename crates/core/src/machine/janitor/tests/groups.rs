@@ -130,13 +130,14 @@ fn over(at: WallMillis) -> Found {
         grouped: true,
         counted: true,
         sub_jobs: None,
+        turn: None,
     }
 }
 
 /// The record of a job that was retried after its group had advanced.
 fn over_again(at: WallMillis, nested: Option<GroupId>) -> Found {
     let Found::Over { version, verdict, modified, grouped, .. } = over(at) else { unreachable!() };
-    Found::Over { version, verdict, at, modified, grouped, counted: false, sub_jobs: nested }
+    Found::Over { version, verdict, at, modified, grouped, counted: false, sub_jobs: nested, turn: None }
 }
 
 const ENDS: [End; 3] = [End::Succeeded, End::Dead, End::Succeeded];

@@ -63,6 +63,7 @@ impl Stage {
                 grouped: false,
                 counted: false,
                 sub_jobs: None,
+                turn: None,
             },
         );
     }
