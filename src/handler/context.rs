@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bellwether_core::job::{Payload, Progress, ProgressError};
-use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::job::{Membership, Payload, Priority, PriorityError, Progress, ProgressError, Role};
+use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::trace::TraceContext;
 use bellwether_host::clock;
 use bellwether_host::worker::RunContext;
@@ -52,6 +52,22 @@ impl JobContext {
         Self { run: RunContext { attempt, ..self.run }, ..self }
     }
 
+    /// Sets the priority of the job: 0 to 9.
+    ///
+    /// # Errors
+    /// [`PriorityError`]: it is higher.
+    pub fn with_priority(self, priority: u8) -> Result<Self, PriorityError> {
+        let priority = Priority::new(priority)?;
+        Ok(Self { run: RunContext { priority, ..self.run }, ..self })
+    }
+
+    /// Makes the job the member of a group with this number.
+    #[must_use]
+    pub fn with_member(self, group: GroupId, number: u32) -> Self {
+        let membership = Some(Membership { group, role: Role::Member(number), counted: true });
+        Self { run: RunContext { membership, ..self.run }, ..self }
+    }
+
     /// Sets the progress that earlier attempts left.
     #[must_use]
     pub fn with_left(self, left: Progress) -> Self {
@@ -86,6 +102,28 @@ impl JobContext {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.attempt
+    }
+
+    /// Returns how urgent the job is: 0 to 9, where 9 is the most urgent and 5 the default. A handler passes it on to its
+    /// sub-jobs with [`Job::priority`](crate::Job::priority).
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.run.priority.get()
+    }
+
+    /// Returns the group to which the job belongs: as a member, as its join, or as the finished handler of its parent.
+    #[must_use]
+    pub fn group(&self) -> Option<&GroupId> {
+        self.run.membership.as_ref().map(|part| &part.group)
+    }
+
+    /// Returns the number of the member in its group; `None` if the job is not a member.
+    #[must_use]
+    pub fn number(&self) -> Option<u32> {
+        match self.run.membership.as_ref()?.role {
+            Role::Member(number) => Some(number),
+            Role::Join | Role::Finish => None,
+        }
     }
 
     /// Returns the trace that the job was submitted in, to propagate to the services that the handler calls. Its text

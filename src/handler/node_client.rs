@@ -3,10 +3,8 @@
 //! It connects when the first handler needs it, and ends with the node. It has its own session, so a handler's
 //! requests neither wait for the worker's requests nor delay them.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bellwether_core::name::Kind;
 use bellwether_zk::Access;
 use tokio::sync::OnceCell;
 
@@ -21,18 +19,12 @@ pub(crate) struct NodeClient {
     zookeeper: String,
     access: Access,
     session_timeout: Duration,
-    kinds: BTreeSet<Kind>,
     client: OnceCell<Client>,
 }
 
 impl NodeClient {
-    pub(crate) fn new(
-        zookeeper: &str,
-        access: Access,
-        session_timeout: Duration,
-        kinds: BTreeSet<Kind>,
-    ) -> Self {
-        Self { zookeeper: zookeeper.to_owned(), access, session_timeout, kinds, client: OnceCell::new() }
+    pub(crate) fn new(zookeeper: &str, access: Access, session_timeout: Duration) -> Self {
+        Self { zookeeper: zookeeper.to_owned(), access, session_timeout, client: OnceCell::new() }
     }
 
     /// Returns the client. The first call connects.
@@ -46,10 +38,5 @@ impl NodeClient {
                 .connect()
         };
         self.client.get_or_try_init(connect).await
-    }
-
-    /// Whether this node has a handler for a kind.
-    pub(super) fn handles(&self, kind: &Kind) -> bool {
-        self.kinds.contains(kind)
     }
 }

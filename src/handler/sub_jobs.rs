@@ -1,6 +1,6 @@
 //! Sub-jobs: the group that a running job creates.
 
-use bellwether_core::group::{GroupError, finished_kind};
+use bellwether_core::group::GroupError;
 use bellwether_core::remedy::ErrorClass;
 
 use super::JobContext;
@@ -12,6 +12,7 @@ use crate::client::{AnyKind, Attempt, ConnectError, Error, Group, GroupHandle, J
 pub struct SubJobs<K = Untyped> {
     context: JobContext,
     group: Result<Group<K>, GroupError>,
+    finish: bool,
 }
 
 /// A job cannot have sub-jobs.
@@ -55,13 +56,13 @@ impl JobContext {
     /// The group is done only after this job has ended: a handler that waits for the group waits forever.
     #[must_use]
     pub fn sub_jobs<K: JobKind>(&self) -> SubJobs<K> {
-        SubJobs { context: self.clone(), group: K::group(NAME) }
+        SubJobs { context: self.clone(), group: K::group(NAME), finish: false }
     }
 
     /// Like [`JobContext::sub_jobs`], of a kind that is given by its name.
     #[must_use]
     pub fn sub_jobs_of(&self, kind: impl AsRef<str>) -> SubJobs {
-        SubJobs { context: self.clone(), group: Group::new(kind, NAME) }
+        SubJobs { context: self.clone(), group: Group::new(kind, NAME), finish: false }
     }
 }
 
@@ -87,8 +88,14 @@ impl<K: AnyKind> SubJobs<K> {
         Self { group: self.group.map(Group::without_join), ..self }
     }
 
-    /// Creates the group, or finds the one that an earlier attempt created. If this node has a finished handler for
-    /// the job's kind, it runs after the join.
+    /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members and
+    /// their join have ended. By default no such handler runs. It waits for a node that has the handler.
+    #[must_use]
+    pub fn with_finished(self) -> Self {
+        Self { finish: true, ..self }
+    }
+
+    /// Creates the group, or finds the one that an earlier attempt created with the same options.
     ///
     /// # Errors
     /// [`SubJobsError`].
@@ -99,7 +106,7 @@ impl<K: AnyKind> SubJobs<K> {
     /// # Connection loss
     /// A lost reply is resolved by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle<K>, SubJobsError> {
-        let Self { context, group } = self;
+        let Self { context, group, finish } = self;
         let mut group = group?;
         let node = context.node().ok_or(SubJobsError::Detached)?;
         let client = node.get().await?;
@@ -110,7 +117,7 @@ impl<K: AnyKind> SubJobs<K> {
             attempt: context.attempt(),
             fencing_token: context.fencing_token(),
             worker: context.worker(),
-            finish: finished_kind(context.kind()).is_ok_and(|kind| node.handles(&kind)),
+            finish,
         };
         group.record.trace = context.trace_context().copied();
         Ok(client.sub_group(&attempt, group).await?)

@@ -213,8 +213,7 @@ impl NodeBuilder {
     ) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
         let handlers = handlers.clone().build()?;
-        let kinds = handlers.kinds().cloned().collect();
-        let client = NodeClient::new(&self.zookeeper, self.access.clone(), session_timeout, kinds);
+        let client = NodeClient::new(&self.zookeeper, self.access.clone(), session_timeout);
         let client = Arc::new(client);
         let handlers = handlers.adapt(move |run| JobContext::of_node(run, Arc::clone(&client)));
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;

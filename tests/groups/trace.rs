@@ -39,7 +39,13 @@ async fn sub_jobs_join_and_finished_job_use_the_trace_of_a_retried_parent() {
             if context.attempt() == 1 {
                 return Err(HandlerError::new(format!("attempt 1 saw {saw:?}")));
             }
-            context.sub_jobs_of("double").open().await?.submit(0, Job::new("double", &1)?).await?;
+            context
+                .sub_jobs_of("double")
+                .with_finished()
+                .open()
+                .await?
+                .submit(0, Job::new("double", &1)?)
+                .await?;
             Ok(saw)
         })
         .finished_job("parent", |_, _| async move { Ok(()) });

@@ -203,6 +203,7 @@ fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), Gr
             ("kind", group.kind.to_string()),
             ("failing fast", group.fail_fast.to_string()),
             ("a join", group.join.to_string()),
+            ("a finished handler", group.parent.as_ref().is_some_and(|parent| parent.finish).to_string()),
         ]
     };
     for ((field, there), (_, given)) in rules(there).into_iter().zip(rules(given)) {

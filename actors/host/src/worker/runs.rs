@@ -171,6 +171,8 @@ impl Runs for HandlerRuns {
             kind: start.record.kind,
             generation: start.record.generation,
             attempt,
+            priority: start.record.priority,
+            membership: start.record.membership,
             payload: start.record.payload,
             worker: self.worker,
             fencing_token: start.version,

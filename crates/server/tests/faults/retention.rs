@@ -89,7 +89,7 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
 fn parents() -> Handlers {
     Handlers::new()
         .job("parent", |context, (): ()| async move {
-            let group = context.sub_jobs_of("sum").without_join().open().await?;
+            let group = context.sub_jobs_of("sum").without_join().with_finished().open().await?;
             for number in 0..5 {
                 group.submit(number, Job::new("sum", &[number, 1])?).await?;
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bellwether_actors::worker::pulse::Pulse;
 use bellwether_core::budget::DEFAULT_LEASE;
-use bellwether_core::job::{Payload, Progress};
+use bellwether_core::job::{Membership, Payload, Priority, Progress};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::Millis;
 use bellwether_core::trace::TraceContext;
@@ -27,6 +27,10 @@ pub struct RunContext {
     pub generation: u32,
     /// The number of the attempt within the generation.
     pub attempt: u32,
+    /// How urgent the job is.
+    pub priority: Priority,
+    /// The job's group and its role there.
+    pub membership: Option<Membership>,
     /// The payload, byte for byte.
     pub payload: Payload,
     /// The worker incarnation that runs the attempt.
@@ -67,6 +71,8 @@ impl RunContext {
             kind,
             generation: 1,
             attempt: 1,
+            priority: Priority::default(),
+            membership: None,
             payload,
             worker: WorkerId::new(Uuid::nil()),
             fencing_token: 0,
