@@ -1,15 +1,17 @@
 //! The schedule keeper: creates the job of each tick of a schedule.
 
 use bellwether_core::chain::chain;
+use bellwether_core::group::GroupRecord;
 use bellwether_core::job::JobRecord;
-use bellwether_core::machine::schedule_keeper::{self, Effect, Event, Found, LastJob, Stamp};
+use bellwether_core::machine::schedule_keeper::{self, Effect, Event, Found, PriorJob, Stamp};
 use bellwether_core::metric;
-use bellwether_core::name::ScheduleId;
+use bellwether_core::name::{GroupId, JobId, ScheduleId};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::port::{ChangeKind, Node, ReadResult};
-use bellwether_core::schedule::{ScheduleRecord, instant, lane};
+use bellwether_core::path;
+use bellwether_core::port::{ChangeKind, Node, ReadResult, Requests};
+use bellwether_core::schedule::{ScheduleRecord, instant};
 use bellwether_core::txn::Batch;
-use bellwether_core::{path, wire};
+use bellwether_core::wire::{self, WireError};
 use metrics::{counter, gauge};
 
 use super::alarm::Alarm;
@@ -48,8 +50,8 @@ pub enum ScheduleKeeperMsg {
     Listed(ReadResult<Option<(i32, Vec<String>)>>),
     /// The schedules that were read.
     Read(Vec<ScheduleId>, ReadResult<Vec<Option<Node>>>),
-    /// The last jobs that were read, or the keys whose read was not answered.
-    JobsRead(Result<Vec<(schedule_keeper::Key, LastJob)>, Vec<schedule_keeper::Key>>),
+    /// The jobs on which ticks depend, or the keys whose read was not answered.
+    JobsRead(Result<Vec<(schedule_keeper::Key, PriorJob)>, Vec<schedule_keeper::Key>>),
     /// The outcome of creating a lane.
     LaneMade(schedule_keeper::Key, Outcome<()>),
     /// The outcome of a batch of ticks.
@@ -161,20 +163,16 @@ impl ScheduleKeeper {
                     let paths = schedules.iter().map(path::schedule).collect();
                     cx.get_many(paths, move |nodes| ScheduleKeeperMsg::Read(schedules, nodes));
                 }
-                Effect::ReadJobs(jobs) => {
-                    let paths = jobs.iter().map(|(_, job)| path::record(job)).collect();
-                    cx.get_many(paths, move |nodes| {
-                        let keys = jobs.into_iter().map(|(key, _)| key);
-                        ScheduleKeeperMsg::JobsRead(match nodes {
-                            Ok(nodes) => Ok(keys.zip(nodes.iter().map(last_job)).collect()),
-                            Err(_) => Err(keys.collect()),
-                        })
-                    });
-                }
-                Effect::MakeLane(key) => cx
-                    .create_container(path::lane(&lane(&key.schedule)), move |outcome| {
-                        ScheduleKeeperMsg::LaneMade(key, outcome)
-                    }),
+                Effect::ReadJobs(jobs) => cx.task(move |zk| async move {
+                    let (keys, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+                    ScheduleKeeperMsg::JobsRead(match prior_jobs(&*zk, jobs).await {
+                        Ok(found) => Ok(keys.into_iter().zip(found).collect()),
+                        Err(_) => Err(keys),
+                    })
+                }),
+                Effect::MakeLane(key, lane) => cx.create_container(path::lane(&lane), move |outcome| {
+                    ScheduleKeeperMsg::LaneMade(key, outcome)
+                }),
                 Effect::Commit(mut batch) => {
                     let ticking = Ticking::begin(&mut batch);
                     cx.commit_batch(batch, |batch, outcome| {
@@ -218,11 +216,29 @@ impl ScheduleKeeper {
     }
 }
 
-/// The state of a schedule's last job. An unreadable record counts as open, because its job may not have ended.
-fn last_job(node: &Option<Node>) -> LastJob {
-    let Some(node) = node else { return LastJob::Over(None) };
-    match wire::decode::<JobRecord>(&node.data) {
-        Ok(record) if record.is_terminal() => LastJob::Over(Some(node.version)),
-        Ok(_) | Err(_) => LastJob::Open,
-    }
+/// Reads jobs, and then the groups of their sub-jobs.
+async fn prior_jobs(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<PriorJob>> {
+    let nodes = zk.get_many(jobs.iter().map(path::record).collect()).await?;
+    let records = nodes.into_iter().map(|node| {
+        let node = node?;
+        Some(wire::decode::<JobRecord>(&node.data).map(|record| (record, node.version)))
+    });
+    let records = records.collect::<Vec<_>>();
+    let parents = jobs.iter().zip(&records).filter_map(|(job, record)| match record {
+        Some(Ok((record, _))) if record.spawned => Some(path::group(&GroupId::of_sub_jobs(job, record))),
+        Some(Ok(_) | Err(_)) | None => None,
+    });
+    let parents = parents.collect::<Vec<_>>();
+    let groups = if parents.is_empty() { Vec::new() } else { zk.get_many(parents).await? };
+    let mut groups = groups.into_iter();
+    let state = |record: Option<Result<(JobRecord, i32), WireError>>| match record {
+        None => PriorJob::Absent,
+        Some(Err(_)) => PriorJob::Unreadable,
+        Some(Ok((record, version))) => {
+            let group = if record.spawned { groups.next().flatten() } else { None };
+            let group = group.map(|node| wire::decode::<GroupRecord>(&node.data));
+            PriorJob::of(record, version, group)
+        }
+    };
+    Ok(records.into_iter().map(state).collect())
 }

@@ -24,7 +24,7 @@
 //! | [`beat`] | epoch, the candidate | beat again: an unknown beat extends no trust |
 //! | [`add_schedule`] | the schedule's absence | read it: the same spec ⇒ done |
 //! | [`set_schedule`], [`remove_schedule`] | the schedule's version | read it again and decide again |
-//! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence | read the cursor of the schedule |
+//! | [`tick`] | epoch, [`check_removals`], the schedule's version, the job's absence or version | read the cursor of the schedule |
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 //! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ removed |
 //! | [`read_clock`] | nothing: only its time counts | send it again |
@@ -72,7 +72,8 @@ pub use group::{
 };
 pub use reclaim::reclaim;
 pub use schedule::{
-    add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick, trigger,
+    Prior, add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick,
+    trigger,
 };
 pub use subject::Subject;
 

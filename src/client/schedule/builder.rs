@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use bellwether_core::job::{JobState, Priority};
-use bellwether_core::name::ScheduleId;
+use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::schedule::{
     CronExpression, DEFAULT_GRACE, Misfire, Overlap, ScheduleSpec, SpecError, Template, When, Zone,
 };
@@ -46,6 +46,7 @@ pub struct Schedule {
     overlap: Overlap,
     template: Result<Template, ScheduleError>,
     expires_after: Option<Duration>,
+    job_id: Option<String>,
     replaces: bool,
 }
 
@@ -82,6 +83,7 @@ impl Schedule {
             overlap: Overlap::default(),
             template: template(job),
             expires_after: None,
+            job_id: None,
             replaces: false,
         }
     }
@@ -128,6 +130,18 @@ impl Schedule {
     #[must_use]
     pub fn expires_after(mut self, after: Duration) -> Self {
         self.expires_after = Some(after);
+        self
+    }
+
+    /// Gives the jobs of all ticks this id, so that they are one job. A tick opens the job again once it has ended, as a new
+    /// generation, and is skipped while the job or one of its sub-jobs is open. So several schedules with one job id, and
+    /// clients that submit that id with [`IfExists::Again`](crate::client::IfExists::Again), start it at most once at a time.
+    ///
+    /// A tick is also skipped, as a conflict, if the existing job has another kind or payload. Cannot be combined with
+    /// [`Overlap::Queue`].
+    #[must_use]
+    pub fn job_id(mut self, id: impl Into<String>) -> Self {
+        self.job_id = Some(id.into());
         self
     }
 
@@ -184,7 +198,8 @@ impl Schedule {
                 }
             }
         }
-        let template = Template { expires_after: self.expires_after, ..self.template.clone()? };
+        let job_id = self.job_id.as_ref().map(JobId::plain).transpose()?;
+        let template = Template { expires_after: self.expires_after, job_id, ..self.template.clone()? };
         let (misfire, grace, overlap) = (self.misfire, self.grace, self.overlap);
         let spec = ScheduleSpec { when, misfire, grace, overlap, template };
         spec.check()?;
@@ -196,7 +211,10 @@ impl Schedule {
 fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     let owns = |field, instead| Err(ScheduleError::JobOwns { field, instead });
     if job.has_id() {
-        return owns("id", "the schedule and the instant determine the id of each tick's job");
+        return owns(
+            "id",
+            "each tick has a job of its own, unless job_id of the schedule sets one id for all of them",
+        );
     }
     let (_, record) = job.into_record(clock::local(), Uuid::nil)?;
     if record.expires_at.is_some() {
@@ -213,5 +231,6 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
         placement: record.placement,
         priority,
         expires_after: None,
+        job_id: None,
     })
 }

@@ -8,7 +8,7 @@ use bellwether_core::remedy::{ErrorClass, Remedy};
 use bellwether_core::schedule::SpecError;
 use bellwether_core::wire::WireError;
 
-use crate::client::error::{Error, Unavailable};
+use crate::client::error::{Error, SubmitError, Unavailable};
 use crate::client::job::JobError;
 use crate::schedule::instant;
 
@@ -101,6 +101,9 @@ pub enum ScheduleError {
         /// The deadline.
         within: Duration,
     },
+    /// The trigger of a schedule with a job id failed.
+    #[error(transparent)]
+    Submit(Box<SubmitError>),
     /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
@@ -126,6 +129,7 @@ impl ScheduleError {
             Self::Unreadable { .. } => ErrorClass::Unreadable,
             Self::Contended { .. } => ErrorClass::Contended,
             Self::Unknown { .. } | Self::TriggerUnknown { .. } => ErrorClass::Unknown,
+            Self::Submit(error) => error.class(),
             Self::Client(error) => error.class(),
         }
     }
@@ -135,6 +139,7 @@ impl ScheduleError {
     pub fn job(&self) -> Option<&JobId> {
         match self {
             Self::TriggerUnknown { job, .. } => Some(job),
+            Self::Submit(error) => error.job(),
             Self::Client(error) => error.job(),
             Self::Name(_)
             | Self::Invalid(_)
@@ -155,6 +160,7 @@ impl ScheduleError {
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::TriggerUnknown { .. } => Remedy::ReadBack,
+            Self::Submit(error) => error.remedy(),
             error => error.class().remedy(),
         }
     }

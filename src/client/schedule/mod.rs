@@ -4,7 +4,7 @@
 //! schedule has changed (for example, it ticked). If the reply is lost, the outcome is unknown. In both cases the
 //! schedule is read and decided again. Adding, pausing and similar calls are done when the schedule has the requested
 //! state, whichever client wrote it. A trigger's job has an id that only this call knows, so the call can find it
-//! again.
+//! again. If the schedule has a job id, a trigger is a submission of that id, which opens an ended job again.
 
 mod builder;
 mod error;
@@ -198,6 +198,14 @@ impl Schedules {
             }
             let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
             let record = readable(id, record)?;
+            if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
+                let made = record.triggered_job(id, token, self.0.0.session.wall()).1;
+                return self
+                    .0
+                    .submit_again(job, made)
+                    .await
+                    .map_err(|error| ScheduleError::Submit(Box::new(error)));
+            }
             let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
             if record.spec.overlap == Overlap::Queue {
                 session.make_container(by, path::lane(&lane(id))).await?;
@@ -318,6 +326,8 @@ fn difference(there: &ScheduleSpec, given: &ScheduleSpec) -> &'static str {
         "kind of job"
     } else if there.template.payload != given.template.payload {
         "payload"
+    } else if there.template.job_id != given.template.job_id {
+        "job id"
     } else {
         "job policy or placement"
     }

@@ -37,6 +37,8 @@ pub struct ScheduleRecordView {
     pub options: JobOptions,
     /// How long after its tick a job may start; `None`: no limit.
     pub expires_after: Option<Duration>,
+    /// The id of the job of every tick; `None`: each tick has a job of its own.
+    pub job_id: Option<JobId>,
     /// 1, plus one for each replacement.
     pub spec_version: u32,
     /// Whether it is paused.
@@ -71,6 +73,7 @@ impl ScheduleRecordView {
             options: JobOptions::effective(&template.policy, &template.placement, template.priority),
             kind: template.kind,
             expires_after: template.expires_after,
+            job_id: template.job_id,
             spec_version: record.spec_version,
             paused: record.paused,
             next: next.map(Into::into),
@@ -102,8 +105,9 @@ impl ScheduleView {
     /// Returns the job of the last tick that submitted one.
     #[must_use]
     pub fn last_job(&self) -> Option<JobId> {
-        let last = self.record.as_ref().ok()?.last_tick?;
-        Some(tick_id(&self.id, last))
+        let record = self.record.as_ref().ok()?;
+        let last = record.last_tick?;
+        Some(record.job_id.clone().unwrap_or_else(|| tick_id(&self.id, last)))
     }
 
     /// Returns its state as a word: `ticking`, `paused`, `over` after the last tick, or `unreadable`.

@@ -221,6 +221,11 @@ impl Client {
         self.send(id, record, intent, None).await
     }
 
+    /// Submits a job, and opens it again if it has ended.
+    pub(super) async fn submit_again(&self, id: JobId, record: JobRecord) -> Result<JobHandle, SubmitError> {
+        self.send(id, record, Intent { if_exists: IfExists::Again, has_id: true }, None).await
+    }
+
     /// Submits a member of a group.
     pub(super) async fn submit_member<K>(
         &self,

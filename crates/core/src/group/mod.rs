@@ -272,6 +272,12 @@ impl GroupRecord {
         }
     }
 
+    /// Whether all of its jobs have ended. This is final.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done { .. })
+    }
+
     /// The stage after this one. Stages that the group does not have are skipped.
     #[must_use]
     pub fn next_stage(&self, at: WallMillis) -> Stage {

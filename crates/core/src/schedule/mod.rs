@@ -25,7 +25,7 @@ pub use spec::{DEFAULT_GRACE, Overlap, ScheduleSpec, Template};
 pub use when::{MAX_INTERVAL, MIN_INTERVAL, When, Zone};
 
 use crate::job::PolicyError;
-use crate::name::Lane;
+use crate::name::{JobId, Lane};
 
 /// Why a schedule is invalid. The text contains the field, the bound and a way to proceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +78,12 @@ pub enum SpecError {
         "a schedule whose ticks queue uses its own lane, not {0}: leave the lane out, or let its ticks overlap"
     )]
     Lane(Lane),
+    /// Its ticks would wait for each other, but they are one job.
+    #[error(
+        "a schedule with the job id {0} runs one job at a time and skips ticks meanwhile, so its ticks cannot queue: leave \
+         the overlap out"
+    )]
+    JobId(JobId),
     /// A limit of its jobs is outside its range.
     #[error(transparent)]
     Policy(#[from] PolicyError),

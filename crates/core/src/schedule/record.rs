@@ -25,11 +25,23 @@ pub enum PassedOver {
     Replacement,
     /// A job with the id of the tick exists: for example, of a removed schedule with the same name.
     Taken,
+    /// The job with the schedule's job id was open: submitted by another tick, another schedule or a client.
+    JobOpen,
+    /// The job with the schedule's job id has another kind or payload.
+    Conflict,
 }
 
 impl PassedOver {
     /// All reasons.
-    pub const ALL: [Self; 5] = [Self::Misfire, Self::Overlap, Self::Pause, Self::Replacement, Self::Taken];
+    pub const ALL: [Self; 7] = [
+        Self::Misfire,
+        Self::Overlap,
+        Self::Pause,
+        Self::Replacement,
+        Self::Taken,
+        Self::JobOpen,
+        Self::Conflict,
+    ];
 
     /// The name of the reason.
     #[must_use]
@@ -40,6 +52,8 @@ impl PassedOver {
             Self::Pause => "pause",
             Self::Replacement => "replacement",
             Self::Taken => "taken",
+            Self::JobOpen => "job_open",
+            Self::Conflict => "conflict",
         }
     }
 }
@@ -166,11 +180,23 @@ impl ScheduleRecord {
     /// The job of a tick.
     #[must_use]
     pub fn tick_job(&self, schedule: &ScheduleId, at: WallMillis, now: WallMillis) -> (JobId, JobRecord) {
-        let id = tick_id(schedule, at);
-        // The cursor shows whether the transaction was applied, so the token is never needed after a lost reply.
-        let token = Uuid::from_u128(xxh3_128(id.as_str().as_bytes()));
-        let record = self.job(schedule, token, at, now);
-        (id, record)
+        // The cursor shows whether the transaction was applied, so the token is never needed after a lost reply. It
+        // differs for each tick, also of schedules with the same job id.
+        let token = Uuid::from_u128(xxh3_128(tick_id(schedule, at).as_str().as_bytes()));
+        (self.job_of(schedule, at), self.job(schedule, token, at, now))
+    }
+
+    /// The id of the job of a tick.
+    #[must_use]
+    pub fn job_of(&self, schedule: &ScheduleId, at: WallMillis) -> JobId {
+        self.spec.template.job_id.clone().unwrap_or_else(|| tick_id(schedule, at))
+    }
+
+    /// The job whose state decides about the next tick; `None` if no job does.
+    #[must_use]
+    pub fn prior_job(&self, schedule: &ScheduleId) -> Option<JobId> {
+        let last = self.last_tick.filter(|_| self.spec.overlap == Overlap::Forbid);
+        self.spec.template.job_id.clone().or_else(|| Some(tick_id(schedule, last?)))
     }
 
     /// The job of a manual trigger. Its id contains `token` and thus differs from the id of every tick.

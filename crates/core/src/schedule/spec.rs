@@ -8,7 +8,7 @@ use super::{MAX_CATCH_UP, Misfire, SpecError, When};
 use crate::budget::{MAX_SCHEDULE_PAYLOAD_BYTES, MAX_TAGS, MAX_WAIT};
 use crate::duration::DurationText;
 use crate::job::{Payload, Placement, Policy, Priority};
-use crate::name::Kind;
+use crate::name::{JobId, Kind};
 
 /// The default grace: how late a tick may be and still count as on time. Longer than a change of leader takes with the
 /// longest usual session timeout.
@@ -45,6 +45,9 @@ pub struct Template {
     pub priority: Priority,
     /// How long after its tick the job may start.
     pub expires_after: Option<Duration>,
+    /// The id of the job of every tick; `None`: each tick has a job with its own id. A tick opens the job again once it has
+    /// ended, and is skipped while it is open.
+    pub job_id: Option<JobId>,
 }
 
 /// A schedule: when it ticks, what a tick submits, and what happens to late or overlapping ticks.
@@ -105,6 +108,9 @@ impl Template {
         if let (Overlap::Queue, Some(lane)) = (overlap, &self.placement.lane) {
             return Err(SpecError::Lane(lane.clone()));
         }
+        if let (Overlap::Queue, Some(job)) = (overlap, &self.job_id) {
+            return Err(SpecError::JobId(job.clone()));
+        }
         if let Some(after) = self.expires_after {
             wait("expires_after", after, Duration::from_secs(1), MAX_AFTER)?;
         }
@@ -140,8 +146,18 @@ mod tests {
                 },
                 priority: Priority::default(),
                 expires_after: None,
+                job_id: None,
             },
         }
+    }
+
+    #[test]
+    fn ticks_with_one_job_id_cannot_queue() {
+        let mut spec = spec(1, 0);
+        spec.template.job_id = Some(JobId::new("reindex").unwrap());
+        assert_eq!(spec.check(), Ok(()));
+        spec.overlap = Overlap::Queue;
+        assert!(matches!(spec.check(), Err(SpecError::JobId(_))));
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! tick twice (S8), because the cursor and with it the version have moved, and the job's id is taken. The version also
 //! fences the spec: a schedule that was paused, replaced or removed in the meantime does not tick.
 //!
+//! If the schedule names the job's id, the multi creates the record, or sets it at the version at which the job had
+//! ended. So of several ticks, and submissions of clients, that start the job at the same time one commits.
+//!
 //! A schedule that is removed and added again starts at version 0, which a leader may have read earlier. So each
 //! removal also sets [`path::SCHEDULES`], and each tick checks the version of it that the leader read *before* the
 //! schedule.
 
-use super::{Op, submit};
+use super::{Op, reopen, submit};
 use crate::job::JobRecord;
 use crate::name::{JobId, ScheduleId};
 use crate::path;
@@ -46,42 +49,72 @@ pub fn check_removals(version: i32) -> Op {
     Op::Check { path: path::SCHEDULES.to_owned(), version }
 }
 
-/// Creates the job of a tick and moves the schedule's cursor past it. `record` is the schedule after the tick.
-/// `over` is the job of the last tick with the version at which it was terminal; it is given if the schedule forbids
-/// overlap.
+/// The ended job on which a tick depends, with the version at which it and its sub-jobs had ended. A group of sub-jobs
+/// that is done stays done, so this version proves until the record is set again that no part of the job is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prior<'a> {
+    /// The tick depends on no job, or the record of that job is absent.
+    None,
+    /// The job of the last tick, if the schedule forbids overlap.
+    Last(&'a JobId, i32),
+    /// The job with the schedule's job id, which the tick opens again.
+    Reopened(i32),
+}
+
+/// Creates the job of a tick, or opens it again, and moves the schedule's cursor past it. `record` is the schedule after
+/// the tick.
 ///
-/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the job's turn if the schedule's lane does not
-/// exist, as [`submit`] is.
+/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the job's turn if its lane does not exist, as
+/// [`submit`] is.
 #[must_use]
 pub fn tick(
     schedule: &ScheduleId,
     version: i32,
     record: &ScheduleRecord,
     (job, made): (&JobId, &JobRecord),
-    over: Option<(&JobId, i32)>,
+    prior: Prior<'_>,
 ) -> Vec<Op> {
     let mut ops = set_schedule(schedule, version, record);
-    ops.extend(over.map(|(job, version)| Op::Check { path: path::record(job), version }));
-    ops.extend(submit(job, made, 0));
+    match prior {
+        Prior::None => ops.extend(submit(job, made, 0)),
+        Prior::Last(last, version) => {
+            ops.push(Op::Check { path: path::record(last), version });
+            ops.extend(submit(job, made, 0));
+        }
+        Prior::Reopened(version) => ops.extend(reopen(job, version, made, 0)),
+    }
     ops
 }
 
-/// The job that a [`tick`] creates; `None` for a transaction that creates none.
+/// The job that a [`tick`] creates or opens again; `None` for a transaction that does neither.
 #[must_use]
 pub fn job_of_tick(ops: &[Op]) -> Option<(JobId, JobRecord)> {
+    written(ops).map(|(job, record, _)| (job, record))
+}
+
+/// The job that is written, with its record, and the version that is replaced.
+fn written(ops: &[Op]) -> Option<(JobId, JobRecord, Option<i32>)> {
     ops.iter().find_map(|op| {
-        let Op::Create { path, data, .. } = op else { return None };
+        let (path, data, version) = match op {
+            Op::Create { path, data, .. } => (path, data, None),
+            Op::Set { path, data, version } => (path, data, Some(*version)),
+            Op::Check { .. } | Op::Delete { .. } => return None,
+        };
         let (_, name) = path.strip_prefix(path::JOBS)?.rsplit_once('/')?;
         // This build encoded both, so decoding cannot fail.
-        Some((JobId::new(name).ok()?, decode(data).ok()?))
+        Some((JobId::new(name).ok()?, decode(data).ok()?, version))
     })
 }
 
 /// Adds the job of a [`tick`] to a trace. The number and order of the operations do not change, so a position in one
 /// transaction refers to the same operation in the other.
 pub fn trace_tick(ops: &mut Vec<Op>, trace: TraceContext) {
-    let Some((job, made)) = job_of_tick(ops) else { return };
-    let made = submit(&job, &JobRecord { trace: Some(trace), ..made }, 0);
+    let Some((job, made, replaced)) = written(ops) else { return };
+    let made = JobRecord { trace: Some(trace), ..made };
+    let made = match replaced {
+        None => submit(&job, &made, 0),
+        Some(version) => reopen(&job, version, &made, 0),
+    };
     ops.truncate(ops.len() - made.len());
     ops.extend(made);
 }

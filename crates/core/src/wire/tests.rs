@@ -185,12 +185,13 @@ fn schedule() -> ScheduleRecord {
         placement: Placement { lane: None, ..job().placement },
         priority: Priority::HIGHEST,
         expires_after: Some(Duration::from_secs(600)),
+        job_id: Some(JobId::new("reindex").unwrap()),
     };
     let spec = ScheduleSpec {
         when: When::cron("30 2 * * MON-FRI", "Europe/Berlin").unwrap(),
         misfire: Misfire::CatchUp { at_most: 3, within: Duration::from_secs(86_400) },
         grace: Duration::from_secs(60),
-        overlap: Overlap::Queue,
+        overlap: Overlap::Forbid,
         template,
     };
     ScheduleRecord {

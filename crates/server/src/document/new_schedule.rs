@@ -44,6 +44,10 @@ pub(crate) struct NewSchedule<J> {
     /// Time after its tick until which a job may start, 1s to 366d. Default: unlimited.
     #[schema(value_type = Option<DurationSchema>)]
     expires_after: Option<DurationText>,
+    /// Id of the job of every tick. A tick opens the job again once it has ended, and is skipped while it is open or if it
+    /// has another kind or payload. Default: each tick has a job of its own.
+    #[schema(example = "reindex")]
+    job_id: Option<String>,
     /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.
     #[serde(default)]
     replace: bool,
@@ -130,6 +134,9 @@ impl<J> NewSchedule<J> {
         }
         if let Some(DurationText(after)) = self.expires_after {
             schedule = schedule.expires_after(after);
+        }
+        if let Some(job) = self.job_id {
+            schedule = schedule.job_id(job);
         }
         Ok(if self.replace { schedule.replace() } else { schedule })
     }

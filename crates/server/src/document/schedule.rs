@@ -40,6 +40,9 @@ pub(crate) struct ScheduleDocument {
     /// Expiry of its jobs, counted from the tick.
     #[schema(required, value_type = Option<DurationSchema>)]
     expires_after: Option<DurationText>,
+    /// Id of the job of every tick; null: each tick has a job of its own.
+    #[schema(required)]
+    job_id: Option<String>,
     /// 1, plus one for each replacement.
     #[schema(required)]
     spec_version: Option<u32>,
@@ -92,6 +95,7 @@ impl From<&ScheduleView> for ScheduleDocument {
             kind: Some(record.kind.to_string()),
             options: Some(record.options.clone()),
             expires_after: record.expires_after.map(DurationText),
+            job_id: record.job_id.as_ref().map(ToString::to_string),
             spec_version: Some(record.spec_version),
             paused: Some(record.paused),
             next: record.next.map(instant),

@@ -98,6 +98,13 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     run_in(&to, &["schedule", "add", "launch", "sum", "--at", "2020-01-01T00:00:00Z"])
         .exits(2)
         .says("schedule launch would never tick: 2020-01-01T00:00:00Z is in the past");
+    let shared = ["add", "beat", "sum", "--every", "1h", "--job-id", "reindex"];
+    assert_eq!(in_json(&shared).exits(0).json()["job_id"], "reindex");
+    for _ in 0..2 {
+        assert_eq!(in_json(&["trigger", "beat"]).exits(0).json()["job"], "reindex");
+    }
+    in_json(&[&shared[..], &["--overlap", "queue"]].concat()).exits(2).says("its ticks cannot queue");
+    assert_eq!(in_json(&["remove", "beat"]).exits(0).json()[0]["removed"], true);
     let table = run_in(&to, &["schedule", "list"]).exits(0).stdout;
     assert!(table.contains("nightly") && table.contains("every 1h"), "{table}");
     assert_eq!(in_json(&["list"]).exits(0).json().as_array().unwrap().len(), 1);

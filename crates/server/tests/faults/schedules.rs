@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{ScheduleRecordView, ScheduleView};
+use bellwether::client::{Accepted, ScheduleRecordView, ScheduleView};
 use bellwether::schedule::{Overlap, PassedOver, tick_id};
 use bellwether::{JobId, Schedule, ScheduleId, State};
 use bellwether_core::path::Bucket;
@@ -198,6 +198,43 @@ async fn overlapping_ticks_are_skipped_or_queued() {
     assert!(line.iter().all(|job| job.state == State::Succeeded), "{line:?}");
     let sequence = stage.runs.sequence().into_iter().filter(|job| job.starts_with("line@"));
     assert!(sequence.is_sorted(), "ticks run in order");
+}
+
+/// S8: a job that two schedules and a client start runs once at a time.
+#[tokio::test]
+async fn two_schedules_and_a_trigger_with_one_job_id_start_it_once_at_a_time() {
+    let stage = Stage::set("shared").await;
+    let _node = stage.node("node").start();
+    stage.workers(1).await;
+    stage.runs.hold();
+    let shared = |name, seconds, job| Schedule::every(name, seconds * SECOND, job).job_id("shared");
+    let schedules = stage.client.schedules();
+    // Of two ticks at one instant the first by name starts the job.
+    schedules.add(&shared("one", 2, stage.runs.unnamed_held())).await.unwrap();
+    ticked(&stage, "one", 1).await;
+    schedules.add(&shared("two", 1, stage.runs.unnamed_held())).await.unwrap();
+    schedules.add(&shared("other", 1, stage.runs.unnamed())).await.unwrap();
+    let passed = async |name| record(&stage, name).await.last_passed.map(|passed| passed.why);
+    eventually("the ticks of both schedules are skipped", SOON, async || {
+        let both = [passed("one").await, passed("two").await];
+        both == [Some(PassedOver::JobOpen); 2] && passed("other").await == Some(PassedOver::Conflict)
+    })
+    .await;
+    let ticked_by_both = async || record(&stage, "one").await.ticked + record(&stage, "two").await.ticked;
+    assert_eq!(ticked_by_both().await, 1, "the job is open");
+    let trigger = schedules.trigger(&id("one")).await.unwrap();
+    assert_eq!((trigger.id().as_str(), trigger.accepted()), ("shared", Accepted::Same));
+
+    stage.runs.release();
+    ticked(&stage, "one", 2).await;
+    ticked(&stage, "two", 1).await;
+    for name in ["one", "two"] {
+        assert_eq!(view(&stage, name).await.last_job(), Some(JobId::new("shared").unwrap()));
+        schedules.remove(&id(name)).await.unwrap();
+    }
+    let job = stage.over(&[JobId::new("shared").unwrap()]).await.remove(0);
+    assert_eq!(job.state, State::Succeeded);
+    assert!(job.generation >= 3, "one generation per tick: {job:?}");
 }
 
 #[tokio::test]

@@ -36,7 +36,8 @@ impl Plan {
         let mut jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
         let mut actions = actions(rng, &jobs, clients.len(), heal_ms);
         let faults = faults(rng, nodes.len(), clients.len(), session_timeout_ms, heal_ms);
-        let schedules = (0..rng.usize(..=2)).map(|_| schedule(rng)).collect();
+        let mut schedules: Vec<_> = (0..rng.usize(..=2)).map(|_| schedule(rng)).collect();
+        share_job(&mut Rng::with_seed(seed ^ 0x10b), &mut schedules, &jobs);
         // Two in five plans have groups.
         let count = if rng.u8(..5) < 2 { rng.usize(1..=2) } else { 0 };
         let groups: Vec<_> = (0..count).map(|number| group(rng, number, &mut jobs)).collect();
@@ -261,6 +262,7 @@ fn schedule(rng: &mut Rng) -> ScheduleRecord {
         placement: Placement::default(),
         priority: Priority::default(),
         expires_after: None,
+        job_id: None,
     };
     let spec = ScheduleSpec {
         when: When::cron(&expression, "UTC").expect("the expression ticks once a year"),
@@ -270,6 +272,27 @@ fn schedule(rng: &mut Rng) -> ScheduleRecord {
         template,
     };
     ScheduleRecord::new(spec, WallMillis(WALL_MS.cast_unsigned()))
+}
+
+/// In every third plan the schedules have the job id of a planned job, which clients submit, cancel and retry, too. Drawn
+/// separately, so that the rest of the plan does not depend on it.
+fn share_job(rng: &mut Rng, schedules: &mut [ScheduleRecord], jobs: &[JobPlan]) {
+    if rng.u8(..3) > 0 {
+        return;
+    }
+    let job = choose(rng, jobs);
+    for schedule in schedules {
+        schedule.spec.template.job_id = Some(job.id.clone());
+        if schedule.spec.overlap == Overlap::Queue {
+            schedule.spec.overlap = Overlap::Forbid;
+        }
+        // The ticks of the others are skipped, unless they come before the first submission.
+        if rng.u8(..8) > 0 {
+            let template = &mut schedule.spec.template;
+            template.kind = job.kind.clone();
+            template.payload = job.payload();
+        }
+    }
 }
 
 fn actions(rng: &mut Rng, jobs: &[JobPlan], clients: usize, heal_ms: u64) -> Vec<Action> {

@@ -14,6 +14,7 @@ use bellwether::client::{Ended, IfExists};
 use bellwether::{Group, Job};
 use bellwether_actors::node::Part;
 use bellwether_core::group::GroupRecord;
+use bellwether_core::job::Payload;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
@@ -449,9 +450,19 @@ impl GroupPlan {
 }
 
 impl JobPlan {
+    fn text(&self) -> String {
+        format!("{} as planned", self.id)
+    }
+
+    /// The payload of its submissions.
+    pub(super) fn payload(&self) -> Payload {
+        // The text needs no escapes.
+        Payload::json(format!("\"{}\"", self.text()).into_bytes()).expect("a short text")
+    }
+
     /// Returns one submission of the job; with `other`, of a different job under the same id.
     pub(crate) fn wish(&self, other: bool, if_exists: IfExists) -> Wish {
-        let text = if other { format!("{} of another", self.id) } else { format!("{} as planned", self.id) };
+        let text = if other { format!("{} of another", self.id) } else { self.text() };
         let initial = Duration::from_millis(self.backoff_ms);
         let mut job = Job::new(self.kind.as_str(), &text)
             .expect("a short text")
@@ -506,6 +517,9 @@ impl fmt::Display for Plan {
                 "  schedule s{at}: {when}, {misfire:?}, {overlap:?}, grace {:?}, {kind}",
                 spec.grace
             )?;
+            if let Some(job) = &spec.template.job_id {
+                writeln!(f, "    as job {job}")?;
+            }
         }
         for GroupPlan { id, kind, fail_fast, join, seal, members } in &self.groups {
             let (fails, joins) =

@@ -1,12 +1,16 @@
 //! Handles the answer to a batch for each of its ticks: implements the table of the [parent module](super).
 
-use super::known::{Plan, ScheduleState};
+use super::known::{Plan, ScheduleState, Write};
 use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
 use crate::schedule::{Passed, PassedOver};
 use crate::txn::{Batch, Locus, Op, Subject};
+
+fn is_job(path: &str) -> bool {
+    path.starts_with(path::JOBS)
+}
 
 impl ScheduleKeeper {
     pub(super) fn committed(&mut self, mut batch: Batch<Key>, outcome: Outcome<()>, out: &mut Vec<Effect>) {
@@ -88,9 +92,13 @@ impl ScheduleKeeper {
         let ScheduleState::Committing(write) = &known.state else { return };
         let mut write = write.clone();
         match (op, &rejection.reason) {
-            (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => {
-                known.state = ScheduleState::ToCheck(write);
-                self.to_check.push_back(key.schedule.clone());
+            // The job on which the tick depends has changed, or another one of its id was created.
+            (Op::Check { .. }, Reason::BadVersion | Reason::NoNode) => self.check_again(key, write),
+            (Op::Set { path, .. }, Reason::BadVersion | Reason::NoNode) if is_job(path) => {
+                self.check_again(key, write);
+            }
+            (Op::Create { path, .. }, Reason::NodeExists) if is_job(path) && known.job_id().is_some() => {
+                self.check_again(key, write);
             }
             (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
                 known.puzzles += 1;
@@ -98,12 +106,13 @@ impl ScheduleKeeper {
                     // The lane cannot be created.
                     self.puzzle(&key.schedule);
                 } else {
+                    let lane = known.lane(&key.schedule);
                     known.state = ScheduleState::MakingLane(write);
-                    out.push(Effect::MakeLane(key.clone()));
+                    out.extend(lane.map(|lane| Effect::MakeLane(key.clone(), lane)));
                 }
             }
             // An entry or a turn without its record was created by an operator: an unexplained rejection.
-            (Op::Create { path, .. }, Reason::NodeExists) if path.starts_with(path::JOBS) => {
+            (Op::Create { path, .. }, Reason::NodeExists) if is_job(path) => {
                 if let Plan::Tick { at, before, .. } = write.plan {
                     write.plan = Plan::PassOver(match before {
                         Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
@@ -121,6 +130,14 @@ impl ScheduleKeeper {
                     self.reread(&key.schedule);
                 }
             }
+        }
+    }
+
+    /// Reads the job again on which the tick depends.
+    fn check_again(&mut self, key: &Key, write: Write) {
+        if let Some(known) = self.known.get_mut(&key.schedule) {
+            known.state = ScheduleState::ToCheck(write);
+            self.to_check.push_back(key.schedule.clone());
         }
     }
 

@@ -1,10 +1,13 @@
 //! Events and effects of the schedule keeper.
 
-use crate::name::{JobId, ScheduleId};
+use crate::group::GroupRecord;
+use crate::job::JobRecord;
+use crate::name::{JobId, Lane, ScheduleId};
 use crate::outcome::Outcome;
 use crate::schedule::{Passed, ScheduleRecord};
 use crate::time::WallMillis;
 use crate::txn::Batch;
+use crate::wire::WireError;
 
 /// Identifies one write of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,13 +38,35 @@ pub enum Found {
     Record(Stamp, Box<ScheduleRecord>),
 }
 
-/// The state of the job of a schedule's last tick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LastJob {
-    /// Terminal at this version; `None` if its record was deleted.
-    Over(Option<i32>),
-    /// Open, or unreadable.
-    Open,
+/// The state of the job on which a tick depends: of the last tick, or with the schedule's job id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PriorJob {
+    /// Its record is absent.
+    Absent,
+    /// It and its sub-jobs have ended, with this version of the record.
+    Over(i32, Box<JobRecord>),
+    /// It or one of its sub-jobs is open.
+    Open(Box<JobRecord>),
+    /// Its record, or the group of its sub-jobs, cannot be read. It counts as open, because it may not have ended.
+    Unreadable,
+}
+
+impl PriorJob {
+    /// The state of a job from its record, and from the group of its sub-jobs, if it has any and the group exists. The
+    /// record must be read before the group: a parent creates the group before it ends. A group that was removed was
+    /// done.
+    #[must_use]
+    pub fn of(record: JobRecord, version: i32, sub_jobs: Option<Result<GroupRecord, WireError>>) -> Self {
+        let open = match sub_jobs.transpose() {
+            Err(_) => return Self::Unreadable,
+            Ok(group) => group.is_some_and(|group| !group.is_done()),
+        };
+        if open || !record.is_terminal() {
+            Self::Open(Box::new(record))
+        } else {
+            Self::Over(version, Box::new(record))
+        }
+    }
 }
 
 /// Input of the machine.
@@ -64,8 +89,8 @@ pub enum Event {
     Read(Vec<(ScheduleId, Found)>),
     /// A read of these schedules was not answered.
     ReadFailed(Vec<ScheduleId>),
-    /// The jobs of last ticks were read.
-    JobsRead(Vec<(Key, LastJob)>),
+    /// The jobs on which ticks depend were read.
+    JobsRead(Vec<(Key, PriorJob)>),
     /// A read of these jobs was not answered.
     JobsReadFailed(Vec<Key>),
     /// The create of a lane was answered, with any outcome.
@@ -85,10 +110,10 @@ pub enum Effect {
     List,
     /// Read these schedules, at most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
     Read(Vec<ScheduleId>),
-    /// Read the records of these jobs, at most the same number.
+    /// Read the records of these jobs, at most the same number, and then the groups of their sub-jobs.
     ReadJobs(Vec<(Key, JobId)>),
-    /// Create this schedule's lane.
-    MakeLane(Key),
+    /// Create the lane of this schedule's jobs.
+    MakeLane(Key, Lane),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Key>),
     /// A tick has its job. For the metrics.

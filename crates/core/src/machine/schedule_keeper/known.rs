@@ -2,8 +2,9 @@
 
 use super::calendars::Rules;
 use super::event::Stamp;
-use crate::name::ScheduleId;
-use crate::schedule::{Calendar, Missed, Passed, ScheduleRecord, tick_id};
+use crate::job::{JobRecord, identity};
+use crate::name::{JobId, Lane, ScheduleId};
+use crate::schedule::{Calendar, Missed, Overlap, Passed, ScheduleRecord, lane};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
@@ -49,13 +50,19 @@ pub(super) struct Write {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Plan {
-    Tick {
-        at: WallMillis,
-        before: Option<Missed>,
-        /// The version at which the last tick's job is terminal, if the overlap policy needs it.
-        over: Option<i32>,
-    },
+    Tick { at: WallMillis, before: Option<Missed>, prior: Prior },
     PassOver(Passed),
+}
+
+/// The ended job on which the tick depends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Prior {
+    /// There is none, or its record is absent.
+    None,
+    /// The job of the last tick had ended at this version.
+    Last(i32),
+    /// The job with the schedule's job id had ended at this version. The tick opens it again.
+    Reopened(i32, Box<JobRecord>),
 }
 
 impl ScheduleState {
@@ -82,6 +89,26 @@ impl Known {
         self.record.as_ref()?.next(calendar)
     }
 
+    /// The job on which the plan depends.
+    pub(super) fn prior_job(&self, schedule: &ScheduleId, plan: &Plan) -> Option<JobId> {
+        match plan {
+            Plan::Tick { .. } => self.record.as_ref()?.prior_job(schedule),
+            Plan::PassOver(_) => None,
+        }
+    }
+
+    /// The job id that all ticks share.
+    pub(super) fn job_id(&self) -> Option<&JobId> {
+        self.record.as_ref()?.spec.template.job_id.as_ref()
+    }
+
+    /// The lane of its jobs.
+    pub(super) fn lane(&self, schedule: &ScheduleId) -> Option<Lane> {
+        let spec = &self.record.as_ref()?.spec;
+        let own = || (spec.overlap == Overlap::Queue).then(|| lane(schedule));
+        spec.template.placement.lane.clone().or_else(own)
+    }
+
     fn after(&self, plan: &Plan) -> Option<ScheduleRecord> {
         let record = self.record.as_deref()?.clone();
         Some(match plan {
@@ -102,11 +129,17 @@ impl Known {
         let (record, version) = (self.record.as_deref()?, self.stamp?.version);
         let after = self.after(plan)?;
         Some(match plan {
-            Plan::Tick { at, over, .. } => {
+            Plan::Tick { at, prior, .. } => {
                 let (job, made) = after.tick_job(schedule, *at, now);
-                let last = record.last_tick.map(|last| tick_id(schedule, last));
-                let over = last.as_ref().zip(*over);
-                txn::tick(schedule, version, &after, (&job, &made), over)
+                let last = record.prior_job(schedule);
+                let (made, prior) = match (prior, &last) {
+                    (Prior::None, _) | (Prior::Last(_), None) => (made, txn::Prior::None),
+                    (Prior::Last(version), Some(last)) => (made, txn::Prior::Last(last, *version)),
+                    (Prior::Reopened(version, there), _) => {
+                        (identity::again(made, (**there).clone()), txn::Prior::Reopened(*version))
+                    }
+                };
+                txn::tick(schedule, version, &after, (&job, &made), prior)
             }
             Plan::PassOver(_) => txn::set_schedule(schedule, version, &after),
         })

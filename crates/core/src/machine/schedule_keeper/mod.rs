@@ -7,7 +7,7 @@
 //! ```text
 //! unread ──read──▶ waiting ──due──▶ ready ──batch──▶ committing ──applied──▶ waiting
 //!   ▲                                │ ▲                  │
-//!   │              forbid: last job ─┘ └─ queue: lane ────┤
+//!   │      forbid, job id: its job ─┘ └─ the job's lane ──┤
 //!   └── a hint · rejected · unknown ──────────────────────┘
 //! ```
 //!
@@ -16,8 +16,9 @@
 //! | check epoch | another leader has claimed the epoch | the term is over |
 //! | check `/schedules` | a schedule was removed; another one of its name may exist with the known version | list and read all again |
 //! | set schedule | it was changed or removed | read it again |
-//! | check the last job | it was retried, or its record was deleted | read it again |
-//! | create the job | the tick already has a job: possible only if a removed schedule was added again and the clock was set back | pass the tick over, as taken |
+//! | check the last job, or open the job with the schedule's id again | it was retried or submitted, or its record was deleted | read it again |
+//! | create the job with the schedule's id | it was submitted | read it |
+//! | create another job | the tick already has a job: possible only if a removed schedule was added again and the clock was set back | pass the tick over, as taken |
 //! | create the turn | the lane is absent | create the lane and commit again; after [`PUZZLES`] times at the next sweep |
 //! | anything else | – | read it again; after [`PUZZLES`] times at the next sweep |
 //!
@@ -43,12 +44,13 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use event::{Effect, Event, Found, Key, LastJob, Stamp};
+pub use event::{Effect, Event, Found, Key, PriorJob, Stamp};
 
 use self::calendars::Calendars;
-use self::known::{Known, Plan, ScheduleState};
+use self::known::{Known, Plan, Prior, ScheduleState};
+use crate::job::JobRecord;
 use crate::name::ScheduleId;
-use crate::schedule::{Missed, Passed, PassedOver};
+use crate::schedule::{Missed, Passed, PassedOver, Template};
 use crate::time::WallMillis;
 use crate::txn;
 
@@ -339,21 +341,21 @@ impl ScheduleKeeper {
         }
     }
 
-    fn job_read(&mut self, key: &Key, last: LastJob) {
+    fn job_read(&mut self, key: &Key, job: PriorJob) {
         if !self.has_at(key, |state| matches!(state, ScheduleState::Checking(_))) {
             return;
         }
         let Some(known) = self.known.get_mut(&key.schedule) else { return };
         let ScheduleState::Checking(write) = &known.state else { return };
         let mut write = write.clone();
-        if let Plan::Tick { at, before, over } = &mut write.plan {
-            match last {
-                LastJob::Over(version) => *over = version,
-                LastJob::Open => {
+        if let (Plan::Tick { at, before, prior }, Some(record)) = (&mut write.plan, &known.record) {
+            match depends(&record.spec.template, job) {
+                Ok(ended) => *prior = ended,
+                Err(why) => {
                     // One reason per write: first the ticks missed before this one, then this one.
                     let passed = match before {
                         Some(ticks) => Passed { why: PassedOver::Misfire, ticks: *ticks },
-                        None => Passed { why: PassedOver::Overlap, ticks: single(*at) },
+                        None => Passed { why, ticks: single(*at) },
                     };
                     write.plan = Plan::PassOver(passed);
                 }
@@ -383,6 +385,21 @@ impl ScheduleKeeper {
             self.commits += 1;
             out.push(Effect::Commit(batch));
         }
+    }
+}
+
+/// Decides whether a tick gets its job, from the job on which it depends. Otherwise returns the reason.
+fn depends(template: &Template, job: PriorJob) -> Result<Prior, PassedOver> {
+    let other = |there: &JobRecord| there.kind != template.kind || there.payload != template.payload;
+    match (job, &template.job_id) {
+        (PriorJob::Absent, _) => Ok(Prior::None),
+        (PriorJob::Over(version, _), None) => Ok(Prior::Last(version)),
+        (PriorJob::Open(_) | PriorJob::Unreadable, None) => Err(PassedOver::Overlap),
+        (PriorJob::Over(_, there) | PriorJob::Open(there), Some(_)) if other(&there) => {
+            Err(PassedOver::Conflict)
+        }
+        (PriorJob::Over(version, there), Some(_)) => Ok(Prior::Reopened(version, there)),
+        (PriorJob::Open(_) | PriorJob::Unreadable, Some(_)) => Err(PassedOver::JobOpen),
     }
 }
 

@@ -12,9 +12,7 @@ use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
-use crate::schedule::{
-    Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, lane, parse_tick, tick_id,
-};
+use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, parse_tick};
 use crate::txn::Op;
 use crate::wire::{decode, encode};
 
@@ -35,8 +33,14 @@ fn spec(every: u64, misfire: Misfire, overlap: Overlap) -> ScheduleSpec {
             placement: Placement::default(),
             priority: Priority::default(),
             expires_after: None,
+            job_id: None,
         },
     }
+}
+
+/// The id of the job that several schedules and clients start.
+fn shared() -> JobId {
+    JobId::new("shared").unwrap()
 }
 
 #[derive(Clone, Hash)]
@@ -123,6 +127,7 @@ impl Server {
             _ => None,
         });
         let mut made = made.collect::<BTreeMap<_, _>>();
+        let mut started = ops.iter().filter(|op| self.starts_shared(op)).count();
         for op in ops {
             let (Op::Set { path, data, .. }, Place::Schedule(schedule)) = (op, path::parse(op.path())) else {
                 continue;
@@ -130,7 +135,14 @@ impl Server {
             let before = decode::<ScheduleRecord>(&self.tree[path].data).unwrap();
             let after = decode::<ScheduleRecord>(data).unwrap();
             assert!(after.cursor >= before.cursor, "S8: the cursor of {schedule} went back");
-            let tick = made.remove(&schedule);
+            let tick = match before.spec.template.job_id {
+                None => made.remove(&schedule),
+                Some(_) => {
+                    let tick = after.last_tick.filter(|_| after.ticked > before.ticked);
+                    started -= usize::from(tick.is_some());
+                    tick
+                }
+            };
             assert!(tick.is_none() || !before.paused, "{schedule} ticked while paused");
             assert!(
                 tick.is_none() || after.spec == before.spec,
@@ -148,7 +160,54 @@ impl Server {
                 self.ticks.entry(schedule).or_default().push(at);
             }
         }
-        assert!(made.is_empty(), "S8: a job without a move of its schedule's cursor: {made:?}");
+        assert!(
+            made.is_empty() && started == 0,
+            "S8: a job without a move of its schedule's cursor: {made:?}"
+        );
+    }
+
+    /// Whether the operation creates the shared job, or opens it again.
+    fn starts_shared(&self, op: &Op) -> bool {
+        if op.path() != path::record(&shared()) {
+            return false;
+        }
+        match op {
+            Op::Create { .. } => true,
+            Op::Set { path, data, .. } => {
+                let generation = |data| decode::<JobRecord>(data).unwrap().generation;
+                let before = decode::<JobRecord>(&self.tree[path].data).unwrap();
+                assert!(before.is_terminal(), "S8: the shared job was started while it was open");
+                assert_eq!(generation(data), before.generation + 1);
+                true
+            }
+            Op::Check { .. } | Op::Delete { .. } => false,
+        }
+    }
+
+    /// A client submits the shared job, again if it has ended.
+    fn submit_shared(&mut self, now: WallMillis) {
+        let ours = JobRecord::new(
+            Kind::new("report").unwrap(),
+            Payload::json(*b"1").unwrap(),
+            uuid::Uuid::from_u128(self.zxid.unsigned_abs().into()),
+            now,
+        );
+        let path = path::record(&shared());
+        match self.tree.get_mut(&path) {
+            None => self.create(path, encode(&ours)),
+            Some(node) => {
+                let there = decode::<JobRecord>(&node.data).unwrap();
+                if there.is_terminal() {
+                    node.data = encode(&crate::job::identity::again(ours, there));
+                    node.version += 1;
+                }
+            }
+        }
+        self.tree.entry(path::queue_entry(&shared())).or_insert(Znode {
+            data: vec![],
+            version: 0,
+            created: 0,
+        });
     }
 
     fn set(&mut self, schedule: &ScheduleId, change: impl FnOnce(ScheduleRecord) -> ScheduleRecord) {
@@ -210,6 +269,10 @@ enum Step {
     Add(usize, u64, u8),
     /// The job of the last tick ends.
     End(usize),
+    /// A client starts the job that several schedules share.
+    Submit,
+    /// The record of that job is removed.
+    Forget,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -229,7 +292,9 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => schedule.clone().prop_map(Step::Resume),
         1 => (schedule.clone(), 1..20u64).prop_map(|(n, every)| Step::Replace(n, every)),
         1 => schedule.clone().prop_map(Step::Remove),
-        3 => (schedule.clone(), 1..20u64, 0..9u8).prop_map(|(n, every, how)| Step::Add(n, every, how)),
+        1 => Just(Step::Submit),
+        1 => Just(Step::Forget),
+        3 => (schedule.clone(), 1..20u64, 0..15u8).prop_map(|(n, every, how)| Step::Add(n, every, how)),
         4 => schedule.prop_map(Step::End),
     ]
 }
@@ -314,7 +379,8 @@ impl World {
                 .server
                 .set(&id(n), |record| if record.paused { record.resume(now).unwrap() } else { record }),
             Step::Replace(n, every) => self.server.set(&id(n), |record| {
-                let spec = spec(every, record.spec.misfire, record.spec.overlap);
+                let mut spec = spec(every, record.spec.misfire, record.spec.overlap);
+                spec.template.job_id.clone_from(&record.spec.template.job_id);
                 record.replace(spec, now).unwrap()
             }),
             Step::Remove(n) => {
@@ -327,8 +393,11 @@ impl World {
             Step::Add(n, every, how) => {
                 let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
                 let misfire = [Misfire::Skip, Misfire::Once, catch_up][usize::from(how % 3)];
-                let overlap = [Overlap::Allow, Overlap::Forbid, Overlap::Queue][usize::from(how / 3)];
-                let record = ScheduleRecord::new(spec(every, misfire, overlap), now);
+                let overlap =
+                    [Overlap::Allow, Overlap::Forbid, Overlap::Queue, Overlap::Allow, Overlap::Allow];
+                let mut spec = spec(every, misfire, overlap[usize::from(how / 3)]);
+                spec.template.job_id = (how >= 9).then(shared);
+                let record = ScheduleRecord::new(spec, now);
                 if !self.server.tree.contains_key(&path::schedule(&id(n))) {
                     self.server.commit(&txn::add_schedule(&id(n), &record)).unwrap();
                 }
@@ -337,11 +406,20 @@ impl World {
                 let Some(node) = self.server.tree.get(&path::schedule(&id(n))) else { return };
                 let record = decode::<ScheduleRecord>(&node.data).unwrap();
                 let Some(last) = record.last_tick else { return };
-                let job = tick_id(&id(n), last);
-                let node = self.server.tree.get_mut(&path::record(&job)).unwrap();
+                let job = record.job_of(&id(n), last);
+                let Some(node) = self.server.tree.get_mut(&path::record(&job)) else { return };
                 let ended = decode::<JobRecord>(&node.data).unwrap().cancel(now);
                 node.data = encode(&ended);
                 node.version += 1;
+                self.server.tree.remove(&path::queue_entry(&job));
+            }
+            Step::Submit => self.server.submit_shared(now),
+            Step::Forget => {
+                let path = path::record(&shared());
+                let there = self.server.tree.get(&path).map(|node| decode::<JobRecord>(&node.data).unwrap());
+                if there.is_some_and(|record| record.is_terminal()) {
+                    self.server.tree.remove(&path);
+                }
             }
         }
     }
@@ -378,19 +456,15 @@ impl World {
             Effect::ReadJobs(jobs) => Event::JobsRead(
                 jobs.iter()
                     .map(|(key, job)| {
-                        let last = match there(path::record(job)) {
-                            None => LastJob::Over(None),
-                            Some(node) if decode::<JobRecord>(&node.data).unwrap().is_terminal() => {
-                                LastJob::Over(Some(node.version))
-                            }
-                            Some(_) => LastJob::Open,
-                        };
-                        (key.clone(), last)
+                        let found = there(path::record(job)).map_or(PriorJob::Absent, |node| {
+                            PriorJob::of(decode(&node.data).unwrap(), node.version, None)
+                        });
+                        (key.clone(), found)
                     })
                     .collect(),
             ),
-            Effect::MakeLane(key) => {
-                server.create(path::lane(&lane(&key.schedule)), Vec::new());
+            Effect::MakeLane(key, lane) => {
+                server.create(path::lane(lane), Vec::new());
                 Event::LaneMade(key.clone())
             }
             Effect::Commit(batch) => {
@@ -446,7 +520,7 @@ fn lost(effect: Effect) -> Option<Event> {
         Effect::List => Event::ListFailed,
         Effect::Read(schedules) => Event::ReadFailed(schedules),
         Effect::ReadJobs(jobs) => Event::JobsReadFailed(jobs.into_iter().map(|(key, _)| key).collect()),
-        Effect::MakeLane(key) => Event::LaneMade(key),
+        Effect::MakeLane(key, _) => Event::LaneMade(key),
         Effect::Commit(batch) => Event::Committed(batch, Outcome::Unknown),
         Effect::Ticked(..) | Effect::PassedOver(..) | Effect::FencedOut => return None,
     })

@@ -1,9 +1,11 @@
 //! Prepares requests and commits. This half of the machine uses only the queues and windows, never an answer.
 
-use super::known::{Plan, ScheduleState, Write};
+use std::collections::BTreeSet;
+
+use super::known::{Plan, Prior, ScheduleState, Write};
 use super::{BATCH, COMMIT_WINDOW, Effect, Key, LATE, READ_WINDOW, ScheduleKeeper};
 use crate::budget::MAX_READ_BATCH;
-use crate::schedule::{Due, Overlap, Passed, PassedOver, due, tick_id};
+use crate::schedule::{Due, Passed, PassedOver, due};
 use crate::time::WallMillis;
 use crate::txn::{Batch, Op};
 
@@ -51,14 +53,13 @@ impl ScheduleKeeper {
                     self.waiting.extend(next.map(|next| (next, schedule)));
                     continue;
                 }
-                Due::Tick { at, missed } => Plan::Tick { at, before: missed, over: None },
+                Due::Tick { at, missed } => Plan::Tick { at, before: missed, prior: Prior::None },
                 Due::PassOver(ticks) => Plan::PassOver(Passed { why: PassedOver::Misfire, ticks }),
             };
             self.serial += 1;
-            let asks = spec.overlap == Overlap::Forbid && record.last_tick.is_some();
             let write = Write { serial: self.serial, plan };
             self.busy += 1;
-            if asks && matches!(write.plan, Plan::Tick { .. }) {
+            if known.prior_job(&schedule, &write.plan).is_some() {
                 known.state = ScheduleState::ToCheck(write);
                 self.to_check.push_back(schedule);
             } else {
@@ -76,8 +77,8 @@ impl ScheduleKeeper {
             {
                 let Some(known) = self.known.get_mut(&schedule) else { continue };
                 let ScheduleState::ToCheck(write) = &known.state else { continue };
-                let Some(last) = known.record.as_ref().and_then(|record| record.last_tick) else { continue };
-                let (write, job) = (write.clone(), tick_id(&schedule, last));
+                let Some(job) = known.prior_job(&schedule, &write.plan) else { continue };
+                let write = write.clone();
                 jobs.push((Key { schedule, serial: write.serial }, job));
                 known.state = ScheduleState::Checking(write);
             }
@@ -90,11 +91,18 @@ impl ScheduleKeeper {
 
     pub(super) fn batch(&mut self, now: WallMillis, fence: Vec<Op>) -> Option<Batch<Key>> {
         let mut batch = Batch::new(fence);
+        let (mut jobs, mut later) = (BTreeSet::new(), Vec::new());
         while batch.len() < BATCH
             && let Some(schedule) = self.ready.pop_front()
         {
             let Some(known) = self.known.get_mut(&schedule) else { continue };
             let ScheduleState::Ready(write) = &known.state else { continue };
+            // A multi with two ticks of one job would reject itself.
+            let job = known.job_id().filter(|_| matches!(write.plan, Plan::Tick { .. })).cloned();
+            if job.as_ref().is_some_and(|job| jobs.contains(job)) {
+                later.push(schedule);
+                continue;
+            }
             let Some(ops) = known.ops(&schedule, &write.plan, now) else {
                 self.reread(&schedule);
                 continue;
@@ -104,9 +112,11 @@ impl ScheduleKeeper {
                 self.ready.push_front(schedule);
                 break;
             }
+            jobs.extend(job);
             known.hints = 0;
             known.state = ScheduleState::Committing(write);
         }
+        self.ready.extend(later);
         (!batch.is_empty()).then_some(batch)
     }
 }

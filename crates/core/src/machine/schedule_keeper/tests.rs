@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::group::{GroupRecord, Stage as GroupStage};
 use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
-use crate::name::Kind;
+use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
 use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, tick_id};
@@ -27,6 +28,7 @@ fn spec(overlap: Overlap) -> ScheduleSpec {
         placement: Placement::default(),
         priority: Priority::default(),
         expires_after: None,
+        job_id: None,
     };
     ScheduleSpec {
         when: When::every(Duration::from_secs(10)).unwrap(),
@@ -189,18 +191,107 @@ fn a_tick_is_passed_over_while_the_last_job_is_open() {
     let out = stage.tick(20);
     let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(jobs[0].1, tick_id(&id("a"), at(10)));
-    let over = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Over(Some(5)))])));
+    let ended = PriorJob::of(report("1").cancel(START), 5, None);
+    let over = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), ended)])));
     let check = Op::Check { path: path::record(&jobs[0].1), version: 5 };
     assert!(over.ops().any(|op| *op == check), "the batch checks that the last job is terminal");
     // The last job was retried concurrently: it is read again.
     let out = stage.feed(rejected(over, 3, Reason::BadVersion));
     let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
-    let open = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), LastJob::Open)])));
+    let open = PriorJob::of(report("1"), 5, None);
+    let open = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), open)])));
     let done = stage.feed(Event::Committed(open, Outcome::Applied(())));
     assert!(
         matches!(&done[..], [Effect::PassedOver(_, Passed { why: PassedOver::Overlap, .. })]),
         "{done:?}"
     );
+}
+
+/// A job of the kind and payload that the schedules submit, or with another payload.
+fn report(payload: &str) -> JobRecord {
+    let payload = Payload::json(payload.as_bytes()).unwrap();
+    JobRecord::new(Kind::new("report").unwrap(), payload, uuid::Uuid::from_u128(9), START)
+}
+
+/// S8: a parent is in progress until its sub-jobs have ended.
+#[test]
+fn a_job_is_open_while_its_sub_jobs_are() {
+    let ended = JobRecord { spawned: true, ..report("1") }.cancel(START);
+    let group = |stage| {
+        let group = GroupRecord::new(Kind::new("sum").unwrap(), uuid::Uuid::nil(), START);
+        Some(Ok(GroupRecord { stage, ..group }))
+    };
+    for stage in [GroupStage::Open, GroupStage::Joining, GroupStage::Finishing] {
+        assert!(matches!(PriorJob::of(ended.clone(), 5, group(stage)), PriorJob::Open(_)), "{stage:?}");
+    }
+    let done = group(GroupStage::Done { at: START });
+    assert!(matches!(PriorJob::of(ended.clone(), 5, done), PriorJob::Over(5, _)));
+    assert!(matches!(PriorJob::of(ended.clone(), 5, None), PriorJob::Over(5, _)), "its group was removed");
+    let unreadable = Some(Err(crate::wire::WireError::Value("x".into())));
+    assert_eq!(PriorJob::of(ended, 5, unreadable), PriorJob::Unreadable);
+}
+
+/// A keeper whose schedule has a job id, the key of its first tick, and the job that the tick waits for.
+fn with_job_id() -> (Stage, Key) {
+    let mut stage = Stage::new();
+    stage.feed(Event::Resync);
+    stage.feed(Event::Listed { removals: 3, schedules: vec![id("a")] });
+    let mut spec = spec(Overlap::Allow);
+    spec.template.job_id = Some(JobId::new("reindex").unwrap());
+    let record = Box::new(ScheduleRecord::new(spec, START));
+    let found = Found::Record(Stamp { created: 1, version: 0 }, record);
+    assert_eq!(stage.feed(Event::Read(vec![(id("a"), found)])), []);
+    let out = stage.tick(10);
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(jobs[0].1.as_str(), "reindex");
+    let key = jobs[0].0.clone();
+    (stage, key)
+}
+
+/// S8, S11: the record is created, or set at the version at which the job had ended.
+#[test]
+fn a_tick_with_a_job_id_creates_the_job_or_opens_it_again() {
+    let job = JobId::new("reindex").unwrap();
+    let (mut stage, key) = with_job_id();
+    let created = batch(&stage.feed(Event::JobsRead(vec![(key, PriorJob::Absent)])));
+    let record = |op: &Op| op.path() == path::record(&job);
+    assert!(created.ops().any(|op| record(op) && matches!(op, Op::Create { .. })));
+    // A client submitted it at the same time: its record is read.
+    let out = stage.feed(rejected(created, 3, Reason::NodeExists));
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    let ended = PriorJob::of(report("1").cancel(START), 5, None);
+    let reopened = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), ended.clone())])));
+    assert!(reopened.ops().any(|op| record(op) && matches!(op, Op::Set { version: 5, .. })));
+    let ops = reopened.ops().cloned().collect::<Vec<_>>();
+    let (made, record) = txn::job_of_tick(&ops).unwrap();
+    assert_eq!((made, record.generation, record.is_terminal()), (job, 2, false));
+    let mut traced = ops.clone();
+    txn::trace_tick(&mut traced, TraceContext::new([7; 16], [8; 8], 1).unwrap());
+    let paths = |ops: &[Op]| ops.iter().map(|op| (op.path().to_owned(), op.version())).collect::<Vec<_>>();
+    assert_eq!(paths(&traced), paths(&ops));
+    // A client opened it again at the same time: its record is read.
+    let out = stage.feed(rejected(reopened, 3, Reason::BadVersion));
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    let again = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), ended)])));
+    let done = stage.feed(Event::Committed(again, Outcome::Applied(())));
+    assert_eq!(done, [Effect::Ticked(id("a"), at(10))]);
+}
+
+#[test]
+fn a_tick_is_passed_over_while_the_job_with_its_id_is_open_or_is_another_job() {
+    for (there, why) in [
+        (PriorJob::of(report("1"), 5, None), PassedOver::JobOpen),
+        (PriorJob::Unreadable, PassedOver::JobOpen),
+        (PriorJob::of(report("2"), 5, None), PassedOver::Conflict),
+        (PriorJob::of(report("2").cancel(START), 5, None), PassedOver::Conflict),
+    ] {
+        let (mut stage, key) = with_job_id();
+        let passed = batch(&stage.feed(Event::JobsRead(vec![(key, there)])));
+        assert!(passed.ops().all(|op| !op.path().starts_with(path::JOBS)), "no job is written");
+        let ticks = Missed { from: at(10), through: at(10), count: 1 };
+        let effect = Effect::PassedOver(id("a"), Passed { why, ticks });
+        assert_eq!(stage.feed(Event::Committed(passed, Outcome::Applied(()))), [effect]);
+    }
 }
 
 #[test]
@@ -210,7 +301,8 @@ fn a_lane_that_cannot_be_created_waits_for_the_next_list() {
     for _ in 1..PUZZLES {
         let missing = rejected(batch(&out), 5, Reason::NoNode);
         let made = stage.feed(missing);
-        let [Effect::MakeLane(key)] = &made[..] else { panic!("{made:?}") };
+        let [Effect::MakeLane(key, made)] = &made[..] else { panic!("{made:?}") };
+        assert_eq!(*made, crate::schedule::lane(&id("a")));
         out = stage.feed(Event::LaneMade(key.clone()));
     }
     assert_eq!(stage.feed(rejected(batch(&out), 5, Reason::NoNode)), []);

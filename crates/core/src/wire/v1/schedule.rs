@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{PayloadV1, PlacementV1, PolicyV1};
 use super::parts::{count, value};
 use crate::job::Priority;
-use crate::name::Kind;
+use crate::name::{JobId, Kind};
 use crate::schedule::{
     CronExpression, Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, Template,
     When, Zone,
@@ -66,6 +66,7 @@ struct TemplateV1 {
     placement: PlacementV1,
     priority: u8,
     expires_after_ms: Option<u64>,
+    job_id: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,6 +84,8 @@ enum PassedOverV1 {
     Pause,
     Replacement,
     Taken,
+    JobOpen,
+    Conflict,
 }
 
 impl From<&ScheduleRecord> for ScheduleRecordV1 {
@@ -157,6 +160,7 @@ impl From<&ScheduleSpec> for SpecV1 {
             placement: (&template.placement).into(),
             priority: template.priority.get(),
             expires_after_ms: template.expires_after.map(as_millis),
+            job_id: template.job_id.as_ref().map(JobId::to_string),
         };
         Self { when, misfire, grace_ms: as_millis(spec.grace), overlap, template }
     }
@@ -195,6 +199,7 @@ impl TryFrom<SpecV1> for ScheduleSpec {
             placement: template.placement.try_into()?,
             priority: Priority::new(template.priority).map_err(value)?,
             expires_after: template.expires_after_ms.map(Duration::from_millis),
+            job_id: template.job_id.map(JobId::plain).transpose()?,
         };
         let spec = Self { when, misfire, grace: Duration::from_millis(stored.grace_ms), overlap, template };
         spec.check().map_err(value)?;
@@ -210,6 +215,8 @@ impl From<&Passed> for PassedV1 {
             PassedOver::Pause => PassedOverV1::Pause,
             PassedOver::Replacement => PassedOverV1::Replacement,
             PassedOver::Taken => PassedOverV1::Taken,
+            PassedOver::JobOpen => PassedOverV1::JobOpen,
+            PassedOver::Conflict => PassedOverV1::Conflict,
         };
         let Missed { from, through, count } = passed.ticks;
         Self { why, from: from.0, through: through.0, count }
@@ -225,6 +232,8 @@ impl TryFrom<PassedV1> for Passed {
             PassedOverV1::Pause => PassedOver::Pause,
             PassedOverV1::Replacement => PassedOver::Replacement,
             PassedOverV1::Taken => PassedOver::Taken,
+            PassedOverV1::JobOpen => PassedOver::JobOpen,
+            PassedOverV1::Conflict => PassedOver::Conflict,
         };
         let PassedV1 { from, through, count, .. } = stored;
         if from > through || count == 0 {

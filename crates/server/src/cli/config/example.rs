@@ -25,6 +25,7 @@ const SCHEDULES: &str = r#"
 # zone = "Europe/Berlin"
 # misfire = { catch_up = { at_most = 3, within = "1d" } }   # or "skip", "once"
 # overlap = "forbid"                                        # or "allow", "queue"
+# job_id = "report"                                         # all ticks start this one job
 # job = { kind = "echo", payload = { region = "eu" }, options = { max_attempts = 3, timeout = "10m" } }
 "#;
 

@@ -64,6 +64,10 @@ pub(crate) struct Add {
     /// Time after its tick until which a job may start [default: unlimited].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_after: Option<Duration>,
+    /// Id of the job of every tick: a tick opens the job again once it has ended, and is skipped while it is open
+    /// [default: each tick has a job of its own].
+    #[arg(long, value_name = "JOB")]
+    job_id: Option<String>,
     /// Replace a schedule that has this name and another spec.
     #[arg(long)]
     replace: bool,
@@ -141,6 +145,9 @@ fn schedule(add: &Add) -> Result<Schedule, Failure> {
     }
     if let Some(after) = add.expires_after {
         schedule = schedule.expires_after(after);
+    }
+    if let Some(job) = &add.job_id {
+        schedule = schedule.job_id(job);
     }
     if add.replace {
         schedule = schedule.replace();

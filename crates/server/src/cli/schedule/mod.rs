@@ -18,7 +18,7 @@ use crate::document::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, options, \
-                    expires_after, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
+                    expires_after, job_id, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
                     last_passed, created_at, error.";
 
 #[derive(Debug, Subcommand)]

@@ -3,10 +3,13 @@
 //! A tick's job is created by the transaction that moves its schedule's cursor past it. For each instant that the
 //! cursor moves past, either the job is created there, or the schedule records the instant as skipped. The cursor never
 //! moves back. Ids are used once, so no instant has two jobs.
+//!
+//! The ticks of a schedule with a job id open that job again instead. This happens only after the job and its sub-jobs have
+//! ended, so several such schedules and clients start it at most once at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether_core::name::ScheduleId;
+use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path::Place;
 use bellwether_core::schedule::{ScheduleRecord, parse_tick};
 use bellwether_core::time::WallMillis;
@@ -23,9 +26,10 @@ const FOLLOWED: usize = 1_000;
 pub(super) struct Ticks;
 
 impl Predicate for Ticks {
-    fn observe(&mut self, step: &Step<'_>, _: &World, found: &mut Found<'_>) {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         let Some(commit) = step.commit else { return };
         let mut made = made(commit);
+        let mut started = started(commit, world, found);
         for change in &commit.changes {
             let Spot::Place(Place::Schedule(schedule)) = &change.spot else { continue };
             let record = |znode: &Option<_>| {
@@ -34,7 +38,11 @@ impl Predicate for Ticks {
             let (Some(before), Some(after)) = (record(&change.before), record(&change.after)) else {
                 continue;
             };
-            let tick = made.remove(schedule);
+            let tick = match &before.spec.template.job_id {
+                None => made.remove(schedule),
+                // The transaction that starts the job moves one cursor with a tick.
+                Some(job) => after.last_tick.filter(|_| after.ticked > before.ticked && started.remove(job)),
+            };
             if let Err(why) = decided(&before, &after, tick) {
                 found.push(format!("{schedule}: {why}"));
             }
@@ -43,6 +51,29 @@ impl Predicate for Ticks {
             found.push(format!("the job of {schedule} at {at} was created without moving the cursor"));
         }
     }
+}
+
+/// Returns the jobs that a transaction creates or opens again. A job must not be opened again while a part of it is open.
+fn started(commit: &Commit, world: &World, found: &mut Found<'_>) -> BTreeSet<JobId> {
+    let mut started = BTreeSet::new();
+    for change in &commit.changes {
+        let Spot::Record(job) = &change.spot else { continue };
+        let record = |znode: &Option<_>| {
+            znode.as_ref().and_then(|znode: &crate::history::truth::Znode| znode.record()).cloned()
+        };
+        let Some(after) = record(&change.after) else { continue };
+        match record(&change.before) {
+            None if change.before.is_none() => drop(started.insert(job.clone())),
+            Some(before) if after.generation > before.generation => {
+                if world.truth.settled(job, &before).is_none() {
+                    found.push(format!("{job} was opened again while it or a sub-job was open"));
+                }
+                started.insert(job.clone());
+            }
+            Some(_) | None => {}
+        }
+    }
+    started
 }
 
 /// Returns the ticks whose jobs a transaction creates.
@@ -84,7 +115,7 @@ fn decided(before: &ScheduleRecord, after: &ScheduleRecord, tick: Option<WallMil
 
 #[cfg(test)]
 mod tests {
-    use crate::history::rules::fixture::Story;
+    use crate::history::rules::fixture::{Story, W1};
 
     #[test]
     fn a_job_for_each_tick_and_skipped_ticks_are_allowed() {
@@ -102,6 +133,29 @@ mod tests {
         story.schedule("a");
         story.tick("a", 10, &[10]);
         story.assert_keeps("S3");
+    }
+
+    #[test]
+    fn a_job_with_an_id_is_opened_again_by_ticks_only_after_its_end() {
+        let shared = || {
+            let mut story = Story::with_workers();
+            story.schedule_of("a", Some("shared"));
+            story.schedule_of("b", Some("shared"));
+            story.tick("a", 10, &[10]);
+            story
+        };
+        let mut story = shared();
+        story.pass_over("b", 10);
+        story.assign("shared", W1);
+        story.succeed("shared", W1);
+        story.tick_again("b", 20);
+        story.assert_keeps("S8");
+        let mut story = shared();
+        story.tick_again("b", 10);
+        story.assert_breaks("S8");
+        let mut story = shared();
+        story.tick("b", 10, &[]);
+        story.assert_breaks("S8");
     }
 
     #[test]
