@@ -75,7 +75,8 @@ pub(crate) fn send<C: Hosting>(to: &Ref<C>, msg: C::Msg) {
 pub(crate) fn session<C: Concern>(event: SessionEvent, msg: impl FnOnce(ToConcern) -> C::Msg) -> Letter<C> {
     let event = match event {
         SessionEvent::Connected { zk, failover } => {
-            let made = Made { session: zk.session_id(), timeout: zk.session_timeout(), failover };
+            let (session, timeout) = (zk.session_id(), zk.session_timeout());
+            let made = Made { session, timeout, failover, clock: None };
             return Letter::Session(zk, msg(made.connected()));
         }
         SessionEvent::Disconnected { .. } => ToConcern::Disconnected,

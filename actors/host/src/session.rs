@@ -334,14 +334,15 @@ async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover, Option<Reading
         false => connect_as(connect, access, *session_timeout).await,
     };
     let zk = zk.map_err(refused)?;
-    let opened = async {
+    let opened: Result<_, NamespaceError> = async {
         let failover = open_namespace(&zk, config.create_namespace).await?;
         if let Some(strategy) = config.election {
             settle_strategy(&zk, strategy).await?;
         }
         Ok(failover)
-    };
-    match opened.await {
+    }
+    .await;
+    match opened {
         Ok(failover) if config.reads_clock => {
             let clock = read_clock(&zk).await.map_err(|()| Failure::Transient(CONNECTION_LOST.to_owned()))?;
             Ok((zk, failover, clock))

@@ -147,14 +147,14 @@ impl Election {
 
     fn session(&mut self, cx: &mut Context<'_, Self>, event: SessionEvent) {
         if let SessionEvent::Connected { session, timeout, failover } = event {
-            (self.session, self.last) = (Some(Made { session, timeout, failover }), session);
+            (self.session, self.last) = (Some(Made { session, timeout, failover, clock: None }), session);
         }
         // The clocks are compared before the session is announced.
         if let SessionEvent::Clock { agrees } = event {
             return self.stay_out(cx, Out { clock: !agrees, ..self.out });
         }
         // Events of a session before its `Connected` are ignored.
-        let Some(Made { session, timeout, failover }) = self.session else { return };
+        let Some(Made { session, timeout, failover, .. }) = self.session else { return };
         match event {
             SessionEvent::Connected { .. } | SessionEvent::Reconnected => {
                 self.feed(cx, Event::Connected { session, timeout, failover });
@@ -247,7 +247,10 @@ mod tests {
     use crate::Out as Output;
     use crate::stage::Stage;
 
-    const CONNECTED: SessionEvent = SessionEvent::Connected { session: 1, timeout: Duration::from_secs(10) };
+    fn connected() -> SessionEvent {
+        let failover = bellwether_core::failover::Failover::default();
+        SessionEvent::Connected { session: 1, timeout: Duration::from_secs(10), failover }
+    }
 
     fn stage() -> Stage<Election> {
         Stage::start(Config {
@@ -277,7 +280,7 @@ mod tests {
     fn a_node_whose_clock_is_wrong_is_no_candidate_until_the_clocks_agree() {
         let mut stage = stage();
         stage.handle(clock(false));
-        assert_eq!(states(&stage.handle(ElectionMsg::Session(CONNECTED))), []);
+        assert_eq!(states(&stage.handle(ElectionMsg::Session(connected()))), []);
         let out = stage.handle(clock(true));
         assert_eq!(states(&out), [LeadershipState::Inactive(Inactive::Campaigning)]);
         let out = stage.handle(clock(false));
@@ -287,11 +290,11 @@ mod tests {
     #[test]
     fn each_of_two_reasons_keeps_a_node_out() {
         let mut stage = stage();
-        stage.handle(ElectionMsg::Session(CONNECTED));
+        stage.handle(ElectionMsg::Session(connected()));
         stage.handle(ElectionMsg::Session(SessionEvent::Expired));
         stage.handle(ElectionMsg::StepDown(1));
         stage.handle(clock(false));
-        stage.handle(ElectionMsg::Session(CONNECTED));
+        stage.handle(ElectionMsg::Session(connected()));
         assert_eq!(states(&stage.handle(clock(true))), [], "it was asked to step down");
         stage.handle(clock(false));
         assert_eq!(states(&stage.handle(ElectionMsg::Stand)), [], "its clock is wrong");

@@ -428,7 +428,7 @@ mod tests {
 
     fn connected() -> SessionEvent {
         let timeout = Duration::from_secs(10);
-        Made { session: 1, timeout, failover: Failover::default() }.connected()
+        Made { session: 1, timeout, failover: Failover::default(), clock: None }.connected()
     }
 
     fn starts(out: &[Out<WorkerWing>]) -> bool {

@@ -23,6 +23,7 @@ use tracing::Instrument;
 
 use super::handler::{Registered, Registry, RunContext, Slot};
 use super::run::{Bounds, Guard, run};
+use crate::clock;
 use crate::host::{self, Ref};
 use crate::task::Owned;
 use crate::trace;

@@ -137,7 +137,7 @@ mod tests {
         let (mut story, nested) = ended(true);
         story.set_group_by_leader(&nested, done);
         story.assert_breaks("S1");
-        let (mut story, _) = ended(false);
+        let (story, _) = ended(false);
         story.assert_breaks("S1");
     }
 
