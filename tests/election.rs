@@ -110,11 +110,10 @@ async fn closing_hands_over_within_a_second() {
 
 /// The only thread of the leader's runtime is blocked, as by a handler that does not yield. The client library has its own
 /// thread, so the session lives.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
+async fn replaces_a_hung_leader(strategy: Strategy) {
     let to = namespace("hung");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let start = |name: &str| Election::builder(&to).node(name).start();
+    let start = |name: &str| Election::builder(&to).node(name).strategy(strategy).start();
     let a = runtime.spawn(start("a")).await.unwrap().unwrap();
     let epoch = a.watch().active().await;
     let b = start("b").await.unwrap();
@@ -131,7 +130,7 @@ async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
         b.is_leader()
     })
     .await;
-    println!("replaced {:?} after the leader's runtime hung", hung.elapsed());
+    println!("{strategy:?}: replaced {:?} after the leader's runtime hung", hung.elapsed());
     assert!(hung.elapsed() < Duration::from_secs(6), "{:?}", hung.elapsed());
     assert!(b.watch().active().await > epoch);
     assert!(!a.is_leader());
@@ -141,6 +140,16 @@ async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
     assert!(b.is_leader());
     drop(a);
     runtime.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
+    replaces_a_hung_leader(Strategy::Queue).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_one_znode_a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
+    replaces_a_hung_leader(Strategy::Single).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
