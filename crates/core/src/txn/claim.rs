@@ -78,7 +78,7 @@ impl Seat {
 /// become valid again. So the used versions are skipped, in steps that fit a multi.
 ///
 /// The claim also sets `/leading` at the version that was read. So it is rejected if the leader has beaten since then, and
-/// it is the first beat of its own term.
+/// it is the first beat of the new term.
 ///
 /// Epoch 0 is never claimed: a namespace may be created with `/epoch` or without it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

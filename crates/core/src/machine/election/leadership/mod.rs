@@ -41,7 +41,7 @@
 //!
 //! * applied ⇒ Active; unknown ⇒ read back: our token ⇒ Active, else look and decide again;
 //! * the candidate's check failed ⇒ the candidate was deleted or modified: delete it and campaign again;
-//! * the epoch or the beat has changed, or the silent candidate is gone ⇒ look again, and decide again.
+//! * the epoch or the beat has changed, or the silent candidate was deleted ⇒ look again, and decide again.
 //!
 //! Outcomes of a beat:
 //!

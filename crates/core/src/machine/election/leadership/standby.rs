@@ -24,7 +24,7 @@ impl Leadership {
                 let next = next.map(|seat| watch(&mut campaign, seat, out));
                 State::Standby(campaign, next)
             }
-            // The wait goes on.
+            // The wait continues.
             State::Standby(campaign, Some(present)) if next.as_ref() == Some(&present.seat) => {
                 State::Standby(campaign, Some(present))
             }
