@@ -213,7 +213,7 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
     if job.has_id() {
         return owns(
             "id",
-            "each tick has a job of its own, unless job_id of the schedule sets one id for all of them",
+            "each tick has its own job, unless job_id of the schedule sets one id for all of them",
         );
     }
     let (_, record) = job.into_record(clock::local(), Uuid::nil)?;

@@ -173,6 +173,9 @@ impl Schedules {
     /// Submits the schedule's job now, in addition to its ticks. The cursor, the ticks and a pause are not affected,
     /// and a schedule that forbids overlap ignores this job. If its ticks queue, this job queues with them.
     ///
+    /// If the schedule has a [job id](Schedule::job_id), this opens that job again once it has ended. While it is open,
+    /// nothing is changed, and the handle is a [duplicate](JobHandle::is_duplicate).
+    ///
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::TriggerUnknown`] the job may have been submitted.
     ///

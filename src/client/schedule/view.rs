@@ -37,7 +37,7 @@ pub struct ScheduleRecordView {
     pub options: JobOptions,
     /// How long after its tick a job may start; `None`: no limit.
     pub expires_after: Option<Duration>,
-    /// The id of the job of every tick; `None`: each tick has a job of its own.
+    /// The id of the job of every tick; `None`: each tick has its own job.
     pub job_id: Option<JobId>,
     /// 1, plus one for each replacement.
     pub spec_version: u32,

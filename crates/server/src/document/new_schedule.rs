@@ -45,7 +45,7 @@ pub(crate) struct NewSchedule<J> {
     #[schema(value_type = Option<DurationSchema>)]
     expires_after: Option<DurationText>,
     /// Id of the job of every tick. A tick opens the job again once it has ended, and is skipped while it is open or if it
-    /// has another kind or payload. Default: each tick has a job of its own.
+    /// has another kind or payload. Default: each tick has its own job.
     #[schema(example = "reindex")]
     job_id: Option<String>,
     /// Whether to replace a schedule that has this name and another spec. Otherwise that is a conflict.

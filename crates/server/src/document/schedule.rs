@@ -40,7 +40,7 @@ pub(crate) struct ScheduleDocument {
     /// Expiry of its jobs, counted from the tick.
     #[schema(required, value_type = Option<DurationSchema>)]
     expires_after: Option<DurationText>,
-    /// Id of the job of every tick; null: each tick has a job of its own.
+    /// Id of the job of every tick; null: each tick has its own job.
     #[schema(required)]
     job_id: Option<String>,
     /// 1, plus one for each replacement.

@@ -65,7 +65,7 @@ pub(crate) struct Add {
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_after: Option<Duration>,
     /// Id of the job of every tick: a tick opens the job again once it has ended, and is skipped while it is open
-    /// [default: each tick has a job of its own].
+    /// [default: each tick has its own job].
     #[arg(long, value_name = "JOB")]
     job_id: Option<String>,
     /// Replace a schedule that has this name and another spec.

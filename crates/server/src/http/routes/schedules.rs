@@ -152,11 +152,13 @@ pub(super) async fn resume_schedule(
 
 /// Submit the job of a schedule now, in addition to its ticks.
 ///
-/// Repeating the request submits another job.
+/// Repeating the request submits another job, unless the schedule has a job id: then it opens that job again once it has
+/// ended.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/trigger", tag = "schedules", security(("token" = ["operate"])),
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
+        (status = 200, description = "The job with the schedule's job id is open", body = Submitted),
         (status = 201, description = "The job; the header `Location` has its path", body = Submitted),
         (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
