@@ -130,7 +130,7 @@ async fn replaces_a_hung_leader(strategy: Strategy) {
         b.is_leader()
     })
     .await;
-    println!("{strategy:?}: replaced {:?} after the leader's runtime hung", hung.elapsed());
+    eprintln!("{strategy:?}: replaced {:?} after the leader's runtime hung", hung.elapsed());
     assert!(hung.elapsed() < Duration::from_secs(6), "{:?}", hung.elapsed());
     assert!(b.watch().active().await > epoch);
     assert!(!a.is_leader());
