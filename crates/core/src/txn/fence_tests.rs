@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::*;
 use crate::job::{Attempt, Ending, Payload, Placement};
 use crate::name::{Kind, Lane};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Reason, Rejection};
 use crate::zookeeper::ZooKeeper;
 
 const NOW: WallMillis = WallMillis(120_000);
@@ -60,6 +60,31 @@ fn closed(ending: Ending, assignment: Option<i32>) -> Vec<Op> {
 #[test]
 fn a_leader_is_fenced_by_its_epoch_and_the_workers_version() {
     assert_eq!(shape(&[fence(5), check_worker(worker(), 1)]), ["check /epoch at 5", "check /workers/W at 1"]);
+}
+
+/// S5: each of the two checks rejects the beat alone.
+#[test]
+fn a_beat_is_rejected_under_another_epoch_and_without_its_candidate() {
+    let candidate = "/election/c";
+    assert_eq!(
+        shape(&beat(5, candidate.to_owned())),
+        ["check /epoch at 5", "check /election/c at 0", "set /leading at -1"]
+    );
+    let table = [
+        (5, true, Outcome::Applied(())),
+        (6, true, Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion })),
+        (5, false, Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode })),
+    ];
+    for (epoch, stands, expected) in table {
+        let mut zookeeper = ZooKeeper::new();
+        let operator = zookeeper.operator;
+        zookeeper.put(path::EPOCH, Vec::new(), epoch);
+        zookeeper.put(path::LEADING, Vec::new(), 0);
+        if stands {
+            zookeeper.put(candidate, Vec::new(), 0);
+        }
+        assert_eq!(zookeeper.commit(operator, &beat(5, candidate.to_owned())), expected, "{epoch} {stands}");
+    }
 }
 
 #[test]
