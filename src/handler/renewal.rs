@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn trust_ends_with_the_lease_of_the_attempt() {
         let context = unwritten(LEASE);
-        assert_eq!(context.trusted_until(), context.lease_until());
+        assert_eq!(context.run.trusted_until(), context.run.pulse.until());
         assert!(unwritten(Duration::ZERO).trusted_until() <= Instant::now());
         context.run.pulse.set_until(Millis(u64::MAX >> 8));
         assert!(context.trusted_until() < Instant::now() + Duration::from_secs(61), "the session's trust");

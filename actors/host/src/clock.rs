@@ -15,10 +15,13 @@ pub fn now() -> Millis {
 /// for which the machine is suspended from now on, because [`Instant`] does not count it.
 #[must_use]
 pub fn instant(at: Millis) -> Instant {
-    let (here, now) = (Instant::now(), now());
-    let behind = || here.checked_sub(now.since(at)).unwrap_or(here);
-    // No lease is longer than a week, so the addition cannot overflow in practice.
-    if at > now { here.checked_add(at.since(now)).unwrap_or(here) } else { behind() }
+    // Whole milliseconds are compared with the exact time, so the instant is never late by a fraction of one.
+    let (here, now, at) = (Instant::now(), uptime(), Duration::from_millis(at.0));
+    match at.checked_sub(now) {
+        // No lease is longer than a week, so the addition cannot overflow in practice.
+        Some(ahead) => here.checked_add(ahead).unwrap_or(here),
+        None => here.checked_sub(now.saturating_sub(at)).unwrap_or(here),
+    }
 }
 
 /// Sleeps until a time of the scale of [`now`], in steps, because a timer does not count the time while the machine is
