@@ -171,14 +171,18 @@ impl NamespaceError {
 /// # Errors
 /// [`NamespaceError`]; [`NamespaceError::may_pass`] states whether a retry may help.
 pub async fn open_namespace(zk: &Zk, create: bool) -> Result<Failover, NamespaceError> {
+    open(zk, create).await?;
+    failover(zk).await
+}
+
+async fn open(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     let made = check_layout(zk).await? || (made_meanwhile(zk).await? && check_layout(zk).await?);
     match (made, create) {
         (true, true) => {
             make_parts(zk).await?;
-            check_writable(zk).await?;
-            return failover(zk).await;
+            return check_writable(zk).await;
         }
-        (true, false) => return failover(zk).await,
+        (true, false) => return Ok(()),
         (false, _) => {}
     }
     if !create {
@@ -190,8 +194,7 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<Failover, Namespace
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION))).await?;
     check_layout(zk).await?;
-    check_writable(zk).await?;
-    failover(zk).await
+    check_writable(zk).await
 }
 
 /// The times of the namespace's leaders. They are absent only if an operator deleted them: then the next node creates
