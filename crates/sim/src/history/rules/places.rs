@@ -130,11 +130,21 @@ mod tests {
             }
             (story, nested)
         };
+        let joined = || {
+            let (mut story, nested) = ended(true);
+            story.set_group_by_leader(&nested, |group| group.closed = true);
+            story.set_group_by_leader(&nested, |group| group.total = Some(0));
+            story.advance_group(&nested, |group| group.stage = Stage::Joining);
+            let join = format!("sum.join:@{nested}");
+            story.assign(&join, W1);
+            story.succeed(&join, W1);
+            (story, nested)
+        };
         let done = |group: &mut GroupRecord| group.stage = Stage::Done { at: WallMillis(1) };
-        let (mut story, nested) = ended(true);
+        let (mut story, nested) = joined();
         story.advance_group(&nested, done);
         story.assert_keeps("S1");
-        let (mut story, nested) = ended(true);
+        let (mut story, nested) = joined();
         story.set_group_by_leader(&nested, done);
         story.assert_breaks("S1");
         let (story, _) = ended(false);

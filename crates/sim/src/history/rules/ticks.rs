@@ -151,6 +151,7 @@ mod tests {
         story.tick_again("b", 20);
         story.assert_keeps("S8");
         let mut story = shared();
+        story.assign("shared", W1);
         story.tick_again("b", 10);
         story.assert_breaks("S8");
         let mut story = shared();
