@@ -106,3 +106,28 @@ impl RunContext {
         self.trust.until().min(self.pulse.until())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> RunContext {
+        let (job, kind) = (JobId::new("a").unwrap(), Kind::new("sum").unwrap());
+        RunContext::detached(job, kind, Payload::json(*b"1").unwrap())
+    }
+
+    #[test]
+    fn trust_ends_with_the_session_or_the_lease_whichever_is_earlier() {
+        let run = run();
+        assert_eq!(run.trusted_until(), run.trust.until(), "the lease is longer");
+        run.pulse.set_until(run.launched);
+        assert_eq!(run.trusted_until(), run.launched);
+    }
+
+    #[test]
+    fn trust_is_in_the_past_once_the_run_was_told_to_stop() {
+        let run = RunContext { launched: Millis(7), ..run() };
+        run.cancelled.cancel();
+        assert_eq!(run.trusted_until(), Millis(7));
+    }
+}
