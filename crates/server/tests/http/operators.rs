@@ -115,6 +115,7 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
         "max_attempts": 5,
         "max_losses": 3,
         "backoff": { "initial": "1s", "max": "5m" },
+        "dead_letter": false,
         "priority": 7,
         "tags": ["gpu"],
     });
