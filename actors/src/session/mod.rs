@@ -310,11 +310,11 @@ impl<O: Opaque> Session<O> {
         gauge!(metric::SESSION_CONNECTED).set(1.0);
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
-        cx.tell(Tell::Status(Status::Connected));
         // A virtual machine that was paused as a whole has lost its session, and its two clocks agree on a time in the past.
         let before = std::mem::take(&mut self.clock).agrees();
-        // First, so that no candidate stands before the clocks are compared.
+        // First, so that no candidate stands, and no client reads the time, before the clocks are compared.
         self.measured(cx, before, clock);
+        cx.tell(Tell::Status(Status::Connected));
         if !before && !self.clock.agrees() {
             // A part that has subscribed since the last session has not heard of it.
             cx.tell(Tell::Event(SessionEvent::Clock { agrees: false }));

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -94,13 +94,19 @@ impl EnsembleBuilder {
         loop {
             match self.on_free_ports() {
                 Err(StartError::Exited { .. }) if tries < PORT_TRIES => tries += 1,
+                // Another process took a port between its choice and its use.
+                Err(StartError::Io(error))
+                    if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES =>
+                {
+                    tries += 1;
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    fn client_addresses(&self) -> Result<Vec<SocketAddr>, StartError> {
-        let Some(first) = self.first_port else { return free(self.members) };
+    fn client_addresses(&self, free: &mut Vec<SocketAddr>) -> Result<Vec<SocketAddr>, StartError> {
+        let Some(first) = self.first_port else { return Ok(free.split_off(free.len() - self.members)) };
         let port = |member: usize| u16::try_from(member).ok().and_then(|member| first.checked_add(member));
         let ports = (0..self.members).map(|member| port(member).ok_or(io::ErrorKind::AddrNotAvailable));
         let address = |port: Result<u16, io::ErrorKind>| {
@@ -111,19 +117,24 @@ impl EnsembleBuilder {
 
     fn on_free_ports(&self) -> Result<Ensemble, StartError> {
         let program = Program::Apache.find()?;
-        let clients = self.client_addresses()?;
-        let peers = free(2 * self.members)?;
-        let ports: Vec<_> = peers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-        let (mut started, mut links) = (Vec::new(), Vec::new());
-        for (index, address) in clients.into_iter().enumerate() {
-            let dir = tempfile::Builder::new().prefix("bellwether-member-").tempdir()?;
-            let data = dir.path().join("data");
+        // Held until the links have their own ports: otherwise a link could take one of these.
+        let (mut peers, held) = free(3 * self.members)?;
+        let clients = self.client_addresses(&mut peers)?;
+        let ports: Vec<_> = peers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).take(self.members).collect();
+        let (mut started, mut links, mut views) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..self.members {
             let mut reached = ports.clone();
             for (to, [quorum_port, _]) in reached.iter_mut().enumerate().filter(|(to, _)| *to != index) {
                 let link = Link::to(*quorum_port)?;
                 *quorum_port = link.address();
                 links.push(MemberLink { from: index, to, link });
             }
+            views.push(reached);
+        }
+        drop(held);
+        for (index, (address, reached)) in clients.into_iter().zip(views).enumerate() {
+            let dir = tempfile::Builder::new().prefix("bellwether-member-").tempdir()?;
+            let data = dir.path().join("data");
             let quorum = Some(Quorum { id: index + 1, ports: reached, sync_limit: self.sync_limit });
             let program = program.clone();
             let home = Home {
@@ -230,16 +241,14 @@ impl Ensemble {
     }
 }
 
-/// Returns `count` different addresses that are free at this moment.
-fn free(count: usize) -> Result<Vec<SocketAddr>, StartError> {
+/// Returns `count` different addresses that are free at this moment, and the listeners that hold them.
+fn free(count: usize) -> Result<(Vec<SocketAddr>, Vec<TcpListener>), StartError> {
     let mut held = Vec::new();
     let mut addresses = BTreeSet::new();
     while addresses.len() < count {
         let address = port::unused()?;
-        // Kept open until all are found: otherwise the same address could be found again.
-        held.push(std::net::TcpListener::bind(address)?);
+        held.push(TcpListener::bind(address)?);
         addresses.insert(address);
     }
-    drop(held);
-    Ok(addresses.into_iter().collect())
+    Ok((addresses.into_iter().collect(), held))
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::job::MembershipV1;
-use super::parts::{TraceV1, count};
+use super::parts::{TraceV1, count, few};
 use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
 use crate::group::{GroupRecord, Idle, Parent, Stage, Stop};
 use crate::name::{JobId, Kind, Lane};
@@ -42,6 +42,7 @@ struct ParentV1 {
     membership: Option<MembershipV1>,
     depth: u32,
     lane: Option<String>,
+    #[serde(deserialize_with = "few")]
     outer_lanes: Vec<String>,
 }
 
