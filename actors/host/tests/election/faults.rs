@@ -8,8 +8,10 @@ use crate::stage::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disconnected_leader_pauses_and_resumes_the_same_term() {
-    let (namespace, witness) = stage("pause").await;
-    for (strategy, cut) in [(Strategy::Queue, Cut::Fin), (Strategy::Single, Cut::Reset)] {
+    for (strategy, cut, name) in
+        [(Strategy::Queue, Cut::Fin, "pause-queue"), (Strategy::Single, Cut::Reset, "pause-single")]
+    {
+        let (namespace, witness) = stage(name).await;
         let node = Node::start(&namespace, "a", strategy).await;
         let (_, term) = node.leads().await;
         node.proxy.refuse();

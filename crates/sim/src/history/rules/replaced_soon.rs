@@ -83,6 +83,8 @@ mod tests {
         story.leads("n1", 1, Leading::Active);
         story.push(EventKind::Healed);
         story.pass(2 * SESSION_END);
+        // Its last beat.
+        story.leads_until("n1", 1, 2_700);
         story
     }
 

