@@ -53,7 +53,6 @@ const MOVED: &[&str] = &[
     metric::SESSIONS_CREATED,
     metric::SESSION_RECONNECTS,
     metric::SESSIONS_EXPIRED,
-    metric::CLOCK_OFFSET_SECONDS,
     metric::SESSION_MARGIN_SECONDS,
     metric::SESSION_TIMEOUT_SECONDS,
     metric::ZOOKEEPER_HEARTBEAT_DURATION_SECONDS,
