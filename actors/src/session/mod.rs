@@ -26,7 +26,7 @@
 //! timeout (`bellwether_zk::connect_trusted`). A session that ends while it is trusted is reported as an error.
 //!
 //! **Time.** The session supervisor reads ZooKeeper's clock when a session is created, when its connection is regained, and
-//! every [`CLOCK_EVERY`]. [`Clock`] turns the readings of a session into the time of the process. While the
+//! every `CLOCK_EVERY`. [`Clock`] turns the readings of a session into the time of the process. While the
 //! machine's clock and ZooKeeper's disagree, the node does not lead ([`SessionEvent::Clock`]). A lost reply gives no reading;
 //! the next one follows.
 //!
