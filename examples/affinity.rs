@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use bellwether::node::AssignmentStrategy;
+use bellwether::placement::BuiltInStrategy;
 use bellwether::{Client, Handlers, Job, Node};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -40,6 +40,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     for name in ["red", "green", "blue"] {
         nodes.insert(name.to_owned(), node(zookeeper, name).await?);
     }
+    client.set_placement_strategy(BuiltInStrategy::Rendezvous.into()).await?;
     // One job per node, selected by its tag: once they have run, the leader knows all nodes.
     for name in nodes.keys() {
         client.submit(Job::new("where", &())?.tag(name)).await?.wait(SOON).await?;
@@ -71,7 +72,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 async fn node(zookeeper: &str, name: &'static str) -> Result<Node, Box<dyn Error>> {
     let handlers = Handlers::new().job("where", move |_, (): ()| async move { Ok(name) });
     let node = Node::builder(zookeeper).node_id(name).tag(name).handlers(handlers).slots(100);
-    Ok(node.assignment(AssignmentStrategy::Rendezvous).start().await?)
+    Ok(node.start().await?)
 }
 
 /// Returns the node on which each customer's jobs ran.

@@ -30,6 +30,7 @@ pub mod fuzz;
 pub mod handler;
 pub mod metrics;
 pub mod node;
+pub mod placement;
 pub mod schedule;
 mod session_timeout;
 #[cfg(feature = "testing")]

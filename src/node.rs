@@ -10,7 +10,6 @@ mod signals;
 use std::time::Duration;
 
 pub use bellwether_core::budget::MAX_SLOTS;
-pub use bellwether_core::machine::assigner::Strategy as AssignmentStrategy;
 pub use bellwether_core::machine::election::campaign::Strategy as ElectionStrategy;
 pub use bellwether_host::node::NodeError;
 pub use bellwether_host::worker::{Drained, WorkerConfigError};

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use bellwether::election::{
-    CommitError, Election, Inactive, LeadershipState, Lifetime, Op, Policy, StartError, Strategy,
+    Candidate, Candidates, CandidatesError, CommitError, Election, Inactive, LeadershipState, Lifetime, Op,
+    Policy, StartError, Strategy,
 };
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
@@ -59,10 +60,49 @@ async fn a_watch_reports_each_state_and_the_epoch_survives_a_pause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_at_least_one_a_disconnected_leader_acts_until_it_is_inactive() {
+async fn with_at_least_one_a_leader_acts_while_it_is_cut_off_and_claims_again_without_a_gap() {
     let proxy = Proxy::to(&namespace("at-least-one"));
     let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
-    let a = builder.policy(Policy::AtLeastOne).strategy(Strategy::Single).start().await.unwrap();
+    let policy = Policy::AtLeastOne { paused_at_most: None };
+    let a = builder.policy(policy).strategy(Strategy::Single).start().await.unwrap();
+    let mut watch = a.watch();
+    let epoch = watch.active().await;
+    proxy.refuse();
+    proxy.expire_session().await;
+    assert_eq!(told(&watch.changed().await), ("paused", Some(epoch)));
+    assert!(a.is_leader());
+    proxy.heal();
+    // The next state is the new term: the node is never inactive.
+    let next = watch.changed().await;
+    assert_eq!(next.as_str(), "active");
+    assert!(next.term().unwrap().epoch() > epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_at_least_one_a_cut_off_leader_acts_until_it_sees_its_successor() {
+    let to = namespace("at-least-one-replaced");
+    let proxy = Proxy::to(&to);
+    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let a = builder.policy(Policy::AtLeastOne { paused_at_most: None }).start().await.unwrap();
+    let mut watch = a.watch();
+    let epoch = watch.active().await;
+    let b = node(&to, "b").await;
+    proxy.refuse();
+    proxy.cut(Cut::Reset);
+    assert_eq!(told(&watch.changed().await), ("paused", Some(epoch)));
+    assert!(b.watch().active().await > epoch);
+    assert!(a.is_leader(), "it cannot know of the successor");
+    proxy.accept();
+    assert_eq!(told(&watch.changed().await), ("inactive", None));
+    assert!(!a.is_leader());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_at_least_one_a_pause_lasts_as_long_as_the_policy_permits() {
+    let proxy = Proxy::to(&namespace("at-least-one-limit"));
+    let builder = Election::builder(proxy.connect_string()).node("a").session_timeout(TIMEOUT);
+    let policy = Policy::AtLeastOne { paused_at_most: Some(Duration::from_secs(1)) };
+    let a = builder.policy(policy).strategy(Strategy::Single).start().await.unwrap();
     let mut watch = a.watch();
     let epoch = watch.active().await;
     proxy.refuse();
@@ -71,6 +111,84 @@ async fn with_at_least_one_a_disconnected_leader_acts_until_it_is_inactive() {
     assert!(a.is_leader());
     assert_eq!(told(&watch.changed().await), ("inactive", None));
     assert!(!a.is_leader());
+}
+
+/// The names of the candidates, and the one that leads.
+fn members(candidates: &Candidates) -> (Vec<&str>, Option<&str>) {
+    fn of(candidate: &Candidate) -> &str {
+        candidate.node.as_ref().map_or("?", |node| node.as_str())
+    }
+    (candidates.list.iter().map(of).collect(), candidates.list.iter().find(|it| it.leads).map(of))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_candidates_are_listed_in_their_order_and_foreign_znodes_are_counted() {
+    let to = namespace("candidates");
+    let a = node(&to, "a").await;
+    a.watch().active().await;
+    let b = node(&to, "b").await;
+    let mut changes = b.watch_candidates();
+    let both = async || members(&changes.changed().await.unwrap()) == (vec!["a", "b"], Some("a"));
+    eventually("both nodes are candidates, and a leads", SOON, both).await;
+
+    let zk = bellwether_zk::connect(&to.parse().unwrap(), SOON).await.unwrap();
+    let fake = format!("/election/{}-n-0000000000", uuid::Uuid::nil());
+    let hostile = |path: &str| Op::Create {
+        path: path.to_owned(),
+        data: vec![0xff; 200],
+        lifetime: Lifetime::Persistent,
+    };
+    let epoch = a.watch().active().await;
+    a.step_down().await;
+    assert!(b.watch().active().await > epoch);
+    zk.commit(vec![hostile("/election/foreign"), hostile(&fake)]).await;
+    let found = b.candidates().await.unwrap();
+    assert_eq!((members(&found), found.unreadable), ((vec!["?", "b"], Some("b")), 1));
+    assert_eq!(found.list[0].session, 0);
+    assert!(found.list[1].since.elapsed().unwrap() < Duration::from_secs(60), "{found:?}");
+    a.close().await;
+    b.clone().close().await;
+    assert_eq!(b.candidates().await, Err(CandidatesError::Disconnected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_of_the_candidates_reports_what_changed_while_it_was_disconnected() {
+    let to = namespace("candidates-watch");
+    let proxy = Proxy::to(&to);
+    let a = node(&proxy.connect_string(), "a").await;
+    a.watch().active().await;
+    let mut changes = a.watch_candidates();
+    let alone = async || members(&changes.changed().await.unwrap()) == (vec!["a"], Some("a"));
+    eventually("a leads", SOON, alone).await;
+    proxy.refuse();
+    proxy.cut(Cut::Fin);
+    let b = node(&to, "b").await;
+    proxy.accept();
+    let names = async || members(&changes.changed().await.unwrap()).0 == ["a", "b"];
+    eventually("b is a candidate", SOON, names).await;
+    b.close().await;
+    let names = async || members(&changes.changed().await.unwrap()).0 == ["a"];
+    eventually("b has left", SOON, names).await;
+    a.close().await;
+    assert_eq!(changes.changed().await, Err(CandidatesError::Closed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_one_znode_only_its_owner_is_a_known_candidate() {
+    let to = namespace("candidates-single");
+    let single = |name: &str| {
+        let builder = Election::builder(&to).node(name).session_timeout(TIMEOUT);
+        builder.strategy(Strategy::Single).start()
+    };
+    let a = single("a").await.unwrap();
+    a.watch().active().await;
+    let b = single("b").await.unwrap();
+    assert_eq!(members(&b.candidates().await.unwrap()), (vec!["a"], Some("a")));
+    let mut changes = b.watch_candidates();
+    assert_eq!(members(&changes.changed().await.unwrap()), (vec!["a"], Some("a")));
+    a.close().await;
+    let replaced = async || members(&changes.changed().await.unwrap()) == (vec!["b"], Some("b"));
+    eventually("b leads", SOON, replaced).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

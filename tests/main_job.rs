@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::{Client, Job, Payload, State};
-use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::name::{Kind, NodeId};
+use bellwether_core::placement::OwnStrategies;
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, Node, NodeConfig};
 use bellwether_host::session::SessionConfig;
@@ -33,7 +33,7 @@ async fn node(to: &str, name: &str) -> Node {
         },
         candidate: Some(CandidateConfig {
             election: ElectionConfig::new(id.clone()),
-            strategy: Strategy::LeastLoaded,
+            strategies: OwnStrategies::default(),
         }),
         worker: Some(WorkerConfig {
             node: id,

@@ -6,25 +6,32 @@
 //! attempt, because an assignment does not change the record. So this module either reads the possible assignments of
 //! the member, one per worker, or lists all inboxes. Few members of a page of [`REST`] members run, because all members
 //! of a stopped group together run in at most as many slots as there are. Reading the assignments is therefore almost
-//! always cheaper. If that were more than `PROBES` znodes, the inboxes are listed: one request per hundred workers, and
+//! always cheaper. If that were more than `PROBES` znodes, the inboxes are listed one by one, `WINDOW` at a time, with
 //! one name per slot in use, for each page.
+//!
+//! **An inbox that cannot be listed**, because an operator has changed its access or it has more than [`MAX_INBOX`] znodes, or an
+//! assignment that cannot be read, affects only its own members: the possible assignments in such inboxes are read
+//! directly, up to `PROBES`, and a member that is not found waits for another pass or the next sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::group::{End, GroupRecord, Mark, Stage};
+use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
+use bellwether_core::group::{End, FirstGroup, GroupRecord, Mark, Stage};
 use bellwether_core::job::{Assignment, Delay, JobRecord};
 use bellwether_core::machine::group_joiner::{Cursor, GroupState, Look, MemberLocation, OpenMember, REST};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
-use bellwether_core::port::{Node, ReadResult, Requests};
+use bellwether_core::port::{Node, ReadError, ReadResult, Requests};
 use bellwether_core::txn::EntryLocation;
 use bellwether_core::wire;
 
 /// The largest number of assignments that are read directly instead of listing all inboxes: a few batched reads, each
 /// of which costs about as much as a get.
 const PROBES: usize = 4 * MAX_READ_BATCH;
+
+/// Inboxes that are listed at a time, as many as a recovery has.
+const WINDOW: usize = 8;
 
 /// Reads a group.
 ///
@@ -46,9 +53,13 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
             Mark::Parent => state.parent = Some(end),
             Mark::Join => state.join = Some(end),
             Mark::Finish => state.finish = Some(end),
-            Mark::Member(_) => {}
+            Mark::Member(_) | Mark::Further(_) => {}
         }
     }
+    if let Some(first) = state.record.parent.as_ref().and_then(|parent| parent.first.as_ref()) {
+        state.parent = parent_of_further(zk, first).await?;
+    }
+    state.further = further(zk, group, &state.record, &names).await?;
     let chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
     state.open = count(zk, chunks.iter().map(|chunk| path::place_chunk(group, *chunk))).await?;
     state.ended = count(zk, chunks.iter().map(|chunk| path::mark_chunk(group, *chunk))).await?;
@@ -56,6 +67,32 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
         number(zk, group, &chunks, &mut state).await?;
     }
     Ok(Look::There(Box::new(state)))
+}
+
+/// Returns how the parent of a further group has ended. If an operator has deleted the first group, nothing waits for this
+/// one, and it is stopped.
+async fn parent_of_further(zk: &dyn Requests, first: &FirstGroup) -> ReadResult<Option<End>> {
+    let Some(names) = zk.children(path::group(&first.group)).await? else { return Ok(Some(End::Cancelled)) };
+    let mut marks = names.iter().filter_map(|name| path::parse_mark(name));
+    Ok(marks.find(|(mark, _)| *mark == Mark::Parent).map(|(_, end)| end))
+}
+
+/// Returns the further groups without a mark in `names` that exist.
+async fn further(
+    zk: &dyn Requests,
+    first: &GroupId,
+    record: &GroupRecord,
+    names: &[String],
+) -> ReadResult<Vec<GroupId>> {
+    let marks = names.iter().filter_map(|name| path::parse_mark(name));
+    let marks = marks.map(|(mark, _)| mark).collect::<BTreeSet<_>>();
+    let open = (0..).zip(record.further_groups(first)).filter(|(n, _)| !marks.contains(&Mark::Further(*n)));
+    let open = open.map(|(_, group)| group).collect::<Vec<_>>();
+    if open.is_empty() {
+        return Ok(open);
+    }
+    let nodes = zk.get_many(open.iter().map(path::group).collect()).await?;
+    Ok(open.into_iter().zip(nodes).filter_map(|(group, node)| node.map(|_| group)).collect())
 }
 
 /// Counts the children of these znodes.
@@ -153,7 +190,7 @@ pub async fn rest(
 /// it.
 async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember>> {
     let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
-    let nodes = zk.get_many(paths.collect()).await?;
+    let nodes = readable(zk, paths.collect()).await?;
     let mut nodes = nodes.into_iter();
     let mut rest = Vec::new();
     for job in jobs {
@@ -169,7 +206,7 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember
     let delayed = delayed.collect::<Vec<_>>();
     if !delayed.is_empty() {
         let paths = delayed.iter().map(|(at, delay)| path::delayed_entry(*delay, &rest[*at].job)).collect();
-        for ((at, delay), node) in delayed.into_iter().zip(zk.get_many(paths).await?) {
+        for ((at, delay), node) in delayed.into_iter().zip(readable(zk, paths).await?) {
             if node.is_some() {
                 rest[at].location = MemberLocation::Waits(EntryLocation::Delayed(delay));
             }
@@ -186,12 +223,17 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember
         let of = |at: &usize| workers.iter().map(|worker| (*at, *worker)).collect::<Vec<_>>();
         sought.iter().flat_map(of).collect::<Vec<_>>()
     } else {
-        let holders = holders(zk, &workers).await?;
-        sought.into_iter().filter_map(|at| Some((at, *holders.get(&rest[at].job)?))).collect()
+        let Holders { jobs, unlisted } = holders(zk, &workers).await?;
+        let held = sought.iter().filter_map(|at| Some((*at, *jobs.get(&rest[*at].job)?))).collect::<Vec<_>>();
+        let found = held.iter().map(|(at, _)| *at).collect::<BTreeSet<_>>();
+        let not_found = sought.iter().filter(|at| !found.contains(at));
+        let of = |worker: WorkerId| not_found.clone().map(move |at| (*at, worker));
+        let probed = unlisted.into_iter().flat_map(of).take(PROBES).collect::<Vec<_>>();
+        [held, probed].concat()
     };
     for held in held.chunks(MAX_READ_BATCH) {
         let paths = held.iter().map(|(at, worker)| path::assignment(*worker, &rest[*at].job)).collect();
-        for ((at, worker), node) in held.iter().zip(zk.get_many(paths).await?) {
+        for ((at, worker), node) in held.iter().zip(readable(zk, paths).await?) {
             let Some(node) = node else { continue };
             if let Ok(assignment) = wire::decode::<Assignment>(&node.data) {
                 rest[*at].location = MemberLocation::Assigned(*worker, assignment, node.version);
@@ -214,17 +256,52 @@ fn sought(rest: &OpenMember) -> bool {
         && matches!(&rest.record, Stored::Value(record, _) if !record.is_terminal())
 }
 
-/// Maps each assigned job to its worker: one entry per slot in use.
-async fn holders(zk: &dyn Requests, workers: &[WorkerId]) -> ReadResult<BTreeMap<JobId, WorkerId>> {
-    let mut held = BTreeMap::new();
-    for workers in workers.chunks(MAX_READ_BATCH) {
-        let lists = zk.children_many(workers.iter().copied().map(path::inbox).collect()).await?;
-        for (worker, names) in workers.iter().zip(lists) {
-            let jobs = names.iter().flatten().filter_map(|name| JobId::new(name).ok());
-            held.extend(jobs.map(|job| (job, *worker)));
+/// The contents of all inboxes.
+#[derive(Default)]
+struct Holders {
+    /// The worker of each assigned job: one entry per slot in use.
+    jobs: BTreeMap<JobId, WorkerId>,
+    /// The workers whose inboxes cannot be listed.
+    unlisted: Vec<WorkerId>,
+}
+
+async fn holders(zk: &dyn Requests, workers: &[WorkerId]) -> ReadResult<Holders> {
+    let mut holders = Holders::default();
+    for workers in workers.chunks(WINDOW) {
+        // A request is sent when its method is called.
+        let lists = workers.iter().map(|worker| zk.children(path::inbox(*worker))).collect::<Vec<_>>();
+        for (worker, list) in workers.iter().zip(lists) {
+            match list.await {
+                Ok(names) if names.as_ref().is_none_or(|names| names.len() <= MAX_INBOX) => {
+                    let jobs = names.iter().flatten().filter_map(|name| JobId::new(name).ok());
+                    holders.jobs.extend(jobs.map(|job| (job, *worker)));
+                }
+                Ok(_) | Err(ReadError::Refused(_)) => holders.unlisted.push(*worker),
+                Err(lost @ ReadError::Disconnected) => return Err(lost),
+            }
         }
     }
-    Ok(held)
+    Ok(holders)
+}
+
+/// Reads znodes. A znode whose access is denied is omitted like an absent one: it must not hide the others.
+async fn readable(zk: &dyn Requests, paths: Vec<String>) -> ReadResult<Vec<Option<Node>>> {
+    match zk.get_many(paths.clone()).await {
+        Err(ReadError::Refused(_)) => {}
+        answer => return answer,
+    }
+    let mut nodes = Vec::with_capacity(paths.len());
+    for paths in paths.chunks(WINDOW) {
+        let reads = paths.iter().map(|path| zk.get(path.clone())).collect::<Vec<_>>();
+        for read in reads {
+            nodes.push(match read.await {
+                Ok(node) => node,
+                Err(ReadError::Refused(_)) => None,
+                Err(lost @ ReadError::Disconnected) => return Err(lost),
+            });
+        }
+    }
+    Ok(nodes)
 }
 
 fn stored(node: Option<Node>) -> Stored<JobRecord> {

@@ -25,6 +25,7 @@ mod intensity;
 pub mod leader;
 mod mail;
 pub mod node;
+mod paused;
 pub mod session;
 #[cfg(test)]
 mod stage;
@@ -37,6 +38,7 @@ pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task, Trust};
 #[cfg(feature = "testing")]
 pub use kind::{Kind, Kinds};
 pub use mail::{Mail, Stamp, Stamps};
+pub use paused::Paused;
 pub use unreadable::Unreadable;
 
 /// A message of a concern. With the feature `testing` it also has a kind.

@@ -6,9 +6,11 @@ use std::time::SystemTime;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
+use bellwether_core::remedy::ErrorClass;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::{self, WireError};
 use bellwether_core::worker::{EpochRecord, WorkerInfo as Registration};
+pub use bellwether_core::worker::{WorkerSettings, WorkerSettingsError};
 use bellwether_core::{path, txn};
 use bellwether_zk::{Node, ReadResult, Tally};
 use futures::future::try_join_all;
@@ -20,6 +22,7 @@ use super::kinds::{Paused, pauses};
 use super::runtime::Zk;
 use super::session::{Deadline, Written};
 use super::view::WaitReason;
+use crate::election::candidates::{self, Candidates};
 use bellwether_core::job::{Isolation, JobRecord};
 
 /// A live worker.
@@ -50,26 +53,30 @@ pub struct WorkerInfo {
     pub host: String,
     /// The kinds that it has handlers for, sorted.
     pub kinds: Vec<Kind>,
-    /// How many jobs it runs at a time.
+    /// How many jobs it runs at a time: as configured, or as an operator has set.
     pub slots: u32,
-    /// The tags that it offers, sorted.
+    /// The tags that it offers, sorted: as configured, or as an operator has set.
     pub tags: Vec<Tag>,
     /// When it registered, by its clock.
     pub started_at: SystemTime,
     /// Whether it drains: it gets no further jobs.
     pub draining: bool,
+    /// What an operator has set since its process started.
+    pub settings: WorkerSettings,
 }
 
 impl WorkerInfo {
     fn new(info: Registration) -> Self {
+        let (slots, tags) = (info.open_slots(), info.offered_tags().to_vec());
         Self {
             node: info.node,
             host: info.host,
             kinds: info.kinds,
-            slots: info.slots,
-            tags: info.tags,
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
+            tags,
             started_at: info.started_at.into(),
             draining: info.draining,
+            settings: info.settings,
         }
     }
 }
@@ -103,7 +110,32 @@ pub enum DrainedWorker {
     NotFound,
 }
 
-/// Limit of attempts to set the mark when other writes win: a registration is also written when the worker's slots
+/// The settings of a worker were not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpdateWorkerError {
+    /// A value is out of bounds. Nothing was sent.
+    #[error(transparent)]
+    Invalid(#[from] WorkerSettingsError),
+    /// The settings could not be written, or the outcome is unknown. Setting them again is safe.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+impl UpdateWorkerError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Invalid(_) => ErrorClass::Invalid,
+            Self::Client(error) => error.class(),
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(UpdateWorkerError);
+
+/// Limit of attempts to set the mark or the settings when other writes win: a registration is also written when the worker's slots
 /// change.
 const TRIES: u32 = 20;
 
@@ -166,6 +198,49 @@ impl Client {
         Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES })
     }
 
+    /// Changes what an operator has set on a worker: `change` gets the present settings and returns the new ones. Returns the new
+    /// settings; `None` if there is no such worker, because it has left.
+    ///
+    /// From the moment this returns, the leader assigns by the new settings: no job of a kind that is paused on the
+    /// worker, none for a tag that it no longer offers, and none beyond fewer slots. The worker follows within moments: it
+    /// hands back the jobs of a paused kind that it has not started, and uses more slots after it has published them.
+    /// Running jobs continue. With 0 slots the worker takes no jobs and stays registered.
+    ///
+    /// The process keeps the settings for its later registrations. They end with the process: a restarted node begins with
+    /// its configuration. If the worker's session expires before the worker has seen the change, the change is lost:
+    /// see [`Client::workers`].
+    ///
+    /// A lost reply is resolved by reading and applying `change` again. So `change` must be idempotent: set absolute values,
+    /// not relative ones.
+    ///
+    /// # Errors
+    /// [`UpdateWorkerError::Invalid`] if the settings are out of bounds. [`Error::WorkerUnreadable`] if the registration
+    /// cannot be read. If there is no answer within the client's deadline, the settings may or may not be changed;
+    /// repeating the call is safe.
+    pub async fn update_worker(
+        &self,
+        worker: WorkerId,
+        change: impl Fn(WorkerSettings) -> WorkerSettings,
+    ) -> Result<Option<WorkerSettings>, UpdateWorkerError> {
+        let by = self.by();
+        for _ in 0..TRIES {
+            let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
+            let Some(node) = there else { return Ok(None) };
+            let info = wire::decode::<Registration>(&node.data)
+                .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
+            let wanted = change(info.settings.clone()).check(&info.kinds)?;
+            if wanted == info.settings {
+                return Ok(Some(wanted));
+            }
+            let ops = txn::set_worker(worker, &info, wanted.clone(), node.version);
+            match self.0.session.commit(by, ops).await? {
+                Written::Applied => return Ok(Some(wanted)),
+                Written::Rejected | Written::Unknown => {}
+            }
+        }
+        Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES }.into())
+    }
+
     /// Returns the leader; `None` if there never was one. A leader that is no longer [standing](LeaderView::standing)
     /// has ended and is not replaced yet.
     ///
@@ -173,6 +248,16 @@ impl Client {
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
         self.0.session.read(self.by(), |zk| leader(zk.clone())).await
+    }
+
+    /// Lists the candidates for the leadership in their order. With the strategy `single` only the owner of the one znode
+    /// is known.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline. Znodes that cannot be read fail nothing: they are
+    /// counted, or listed without a name.
+    pub async fn candidates(&self) -> Result<Candidates, Error> {
+        self.0.session.read(self.by(), |zk| read_candidates(zk.clone())).await
     }
 
     /// Like [`Client::catch_up`], with the deadline of a call.
@@ -226,6 +311,10 @@ fn shunned_until(
     (inbox.version > 0 && inbox.written > forgotten && until > now).then_some(until)
 }
 
+async fn read_candidates(zk: Zk) -> ReadResult<Candidates> {
+    candidates::read(&*zk).await
+}
+
 pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
     let nodes = zk.get_many(vec![path::EPOCH.to_owned(), path::LEADER.to_owned()]).await?;
     let [Some(epoch), single] = &nodes[..] else { return Ok(None) };
@@ -277,16 +366,18 @@ impl Cluster {
     /// Returns why a queued job does not run: the first reason that an operator has to act on.
     pub(super) fn why_queued(&self, job: &JobRecord) -> WaitReason {
         let workers = || self.workers.values().filter_map(|view| Some((view, view.info.as_ref().ok()?)));
-        let of_kind = || workers().filter(|(_, info)| info.kinds.binary_search(&job.kind).is_ok());
+        let of_kind = || workers().filter(|(_, info)| info.has_handler(&job.kind));
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
         // A list does not show which of its jobs have lost workers.
         let isolated = |view: &Registered| job.isolation() == Isolation::Shared || view.assigned == 0;
-        let with_room = || taking().filter(|(view, info)| view.assigned < info.slots as usize);
+        let with_room = || taking().filter(|(view, info)| view.assigned < info.open_slots());
         if self.paused.contains_key(&job.kind) {
             WaitReason::Paused
         } else if of_kind().next().is_none() {
             WaitReason::UnknownKind
+        } else if !of_kind().any(|(_, info)| info.serves(&job.kind)) {
+            WaitReason::PausedOnWorkers
         } else if able().next().is_none() {
             WaitReason::Tags
         } else if taking().next().is_none() {
@@ -325,14 +416,20 @@ impl Cluster {
     pub(super) fn room(&self, job: &JobRecord) -> (usize, usize) {
         let infos = self.workers.values().filter_map(|view| view.info.as_ref().ok());
         let able = infos.filter(|info| info.can_run(&job.kind, &job.placement));
-        able.fold((0, 0), |(workers, slots), info| (workers + 1, slots + info.slots as usize))
+        able.fold((0, 0), |(workers, slots), info| (workers + 1, slots + info.open_slots()))
+    }
+
+    /// Returns how many live workers have a handler for a kind.
+    pub(super) fn handlers(&self, kind: &Kind) -> usize {
+        let infos = self.workers.values().filter_map(|view| view.info.as_ref().ok());
+        infos.filter(|info| info.has_handler(kind)).count()
     }
 
     /// Returns those of the tags that no live worker of the kind has.
     pub(super) fn missing_tags(&self, kind: &Kind, tags: &[Tag]) -> Vec<Tag> {
         let infos = || self.workers.values().filter_map(|view| view.info.as_ref().ok());
-        let of_kind = || infos().filter(|info| info.kinds.binary_search(kind).is_ok());
-        let missing = |tag: &&Tag| !of_kind().any(|info| info.tags.binary_search(tag).is_ok());
+        let of_kind = || infos().filter(|info| info.serves(kind));
+        let missing = |tag: &&Tag| !of_kind().any(|info| info.offers(std::slice::from_ref(*tag)));
         tags.iter().filter(missing).cloned().collect()
     }
 }

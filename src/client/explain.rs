@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use bellwether_core::job::{Assignment, Isolation, JobRecord};
-use bellwether_core::name::{JobId, Kind, Lane, NodeId, Tag, WorkerId};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
 
 use super::Client;
@@ -56,6 +56,13 @@ pub enum Cause {
         kind: Kind,
         /// Who paused it, and when.
         pause: Paused,
+    },
+    /// Its kind is paused on each worker that has a handler for it.
+    PausedOnWorkers {
+        /// Its kind.
+        kind: Kind,
+        /// The number of these workers.
+        workers: usize,
     },
     /// The workers that could run it are draining.
     Draining {
@@ -241,6 +248,9 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
             let pause = cluster.paused(&record.kind).cloned().unwrap_or_default();
             Cause::Paused { kind: kind(), pause }
         }
+        Some(WaitReason::PausedOnWorkers) => {
+            Cause::PausedOnWorkers { kind: kind(), workers: cluster.handlers(&kind()) }
+        }
         Some(WaitReason::Draining) => Cause::Draining { workers: cluster.room(record).0 },
         Some(WaitReason::Busy) => {
             let (workers, slots) = cluster.room(record);
@@ -269,11 +279,14 @@ fn cause_queued(view: &JobView, record: &JobRecord, cluster: &Cluster, behind: O
 
 /// Returns the status of the first job of a lane, which keeps its turn until its sub-jobs have ended.
 fn status_of_first(job: &JobView) -> String {
-    match &job.sub_jobs {
-        Some(group) if job.state.is_terminal() => {
-            format!("{}, but group {group} of its sub-jobs is not done", job.state)
+    match &job.sub_jobs[..] {
+        [] => job.status(),
+        _ if !job.state.is_terminal() => job.status(),
+        [group] => format!("{}, but group {group} of its sub-jobs is not done", job.state),
+        groups => {
+            let groups = groups.iter().map(GroupId::as_str).collect::<Vec<_>>().join(", ");
+            format!("{}, but not all of the groups {groups} of its sub-jobs are done", job.state)
         }
-        Some(_) | None => job.status(),
     }
 }
 
@@ -285,6 +298,7 @@ impl Cause {
             Self::UnknownKind { .. } => "unknown_kind",
             Self::Tags { .. } => "tags",
             Self::Paused { .. } => "paused",
+            Self::PausedOnWorkers { .. } => "paused_on_workers",
             Self::Draining { .. } => "draining",
             Self::Busy { .. } => "busy",
             Self::Shunned { .. } => "shunned",
@@ -314,6 +328,9 @@ impl fmt::Display for Cause {
             }
             Self::Tags { kind, missing, .. } => {
                 write!(f, "no live worker of kind {kind} has the tag {}", names(missing))
+            }
+            Self::PausedOnWorkers { kind, workers } => {
+                write!(f, "kind {kind} is paused on each of the {workers} workers that have a handler for it")
             }
             Self::Paused { kind, pause: Paused { by, since } } => {
                 write!(f, "kind {kind} is paused")?;

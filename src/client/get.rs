@@ -11,6 +11,7 @@ use super::error::Error;
 use super::lanes::Turns;
 use super::locate::{Found, Location, locate};
 use super::session::Deadline;
+use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State, WaitReason};
 
 impl Client {
@@ -46,6 +47,7 @@ impl Client {
             let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
             let mut page = page.collect::<Vec<_>>();
             turns.tell(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
+            add_sub_jobs(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
             views.append(&mut page);
         }
         Ok(views)
@@ -78,10 +80,13 @@ impl Client {
         Ok(found)
     }
 
-    /// Adds the first job of the lane. If that fails, the rest of the view is still useful: reading a long lane may
-    /// take too long.
+    /// Adds the first job of the lane, and the further groups of its sub-jobs. If that fails, the rest of the view is still
+    /// useful: reading a long lane may take too long.
     pub(super) async fn tell_turn(&self, by: Deadline, view: &mut JobView) {
         let id = view.id.clone();
+        if let Err(error) = add_sub_jobs(&self.0.session, by, [&mut *view]).await {
+            tracing::debug!(job = %id, %error, "could not read the groups of its sub-jobs");
+        }
         if let Err(error) = Turns::default().tell(&self.0.session, by, [view]).await {
             tracing::debug!(job = %id, %error, "could not read whose turn it is in the lane");
         }
@@ -123,7 +128,9 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                     view.attempt = assignment.attempt;
                     view.cancel_requested = assignment.cancel;
                     view.lease = Some(assignment.lease);
-                    view.sub_jobs = view.sub_jobs.or(assignment.spawned.then_some(sub_jobs));
+                    if view.sub_jobs.is_empty() && assignment.spawned {
+                        view.sub_jobs.push(sub_jobs);
+                    }
                     view.progress = assignment.progress.or(view.progress);
                 }
                 Err(reason) => view.error = Some(format!("its assignment cannot be read: {reason}")),

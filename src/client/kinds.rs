@@ -35,7 +35,9 @@ pub struct KindView {
     pub kind: Kind,
     /// The live workers that have a handler for it.
     pub workers: Vec<WorkerId>,
-    /// Their slots, for all their kinds together.
+    /// Those of these workers on which an operator has paused the kind.
+    pub paused_on: Vec<WorkerId>,
+    /// The slots of the other workers, for all their kinds together.
     pub slots: usize,
     /// How many of these slots hold a job.
     pub assigned: usize,
@@ -128,6 +130,7 @@ pub(super) fn served(workers: &[Registered], paused: &BTreeMap<Kind, Paused>) ->
     let unserved = |kind: &Kind| KindView {
         kind: kind.clone(),
         workers: Vec::new(),
+        paused_on: Vec::new(),
         slots: 0,
         assigned: 0,
         paused: paused.get(kind).cloned(),
@@ -138,7 +141,11 @@ pub(super) fn served(workers: &[Registered], paused: &BTreeMap<Kind, Paused>) ->
         for kind in &info.kinds {
             let view = kinds.entry(kind.clone()).or_insert_with(|| unserved(kind));
             view.workers.push(worker.id);
-            view.slots += info.slots as usize;
+            if !info.serves(kind) {
+                view.paused_on.push(worker.id);
+                continue;
+            }
+            view.slots += info.open_slots();
             view.assigned += worker.assigned;
         }
     }

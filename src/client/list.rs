@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::name::{JobId, Kind};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::path::{self, Bucket};
 use bellwether_zk::ReadResult;
 
@@ -20,6 +20,7 @@ use super::get::view;
 use super::lanes::Turns;
 use super::locate::{inboxes, locate};
 use super::runtime::Zk;
+use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
 /// Parents whose names are held in memory together: 8 full buckets have 40,000 names.
@@ -33,6 +34,10 @@ pub struct Filter {
     pub state: Option<State>,
     /// Only jobs of this kind. A job whose record cannot be read has none.
     pub kind: Option<Kind>,
+    /// Only jobs of this lane.
+    pub lane: Option<Lane>,
+    /// Only jobs of this group: its members, its join and its finished job.
+    pub group: Option<GroupId>,
 }
 
 impl Filter {
@@ -50,9 +55,26 @@ impl Filter {
         self
     }
 
+    /// Selects only jobs of this lane. All jobs are read, because lanes list only waiting jobs.
+    #[must_use]
+    pub fn lane(mut self, lane: impl Into<Option<Lane>>) -> Self {
+        self.lane = lane.into();
+        self
+    }
+
+    /// Selects only jobs of this group. All jobs are read.
+    #[must_use]
+    pub fn group(mut self, group: impl Into<Option<GroupId>>) -> Self {
+        self.group = group.into();
+        self
+    }
+
     /// Whether it selects a job.
     pub(super) fn lets(&self, view: &JobView) -> bool {
-        self.state.is_none_or(|state| view.state == state) && (self.kind.is_none() || view.kind == self.kind)
+        self.state.is_none_or(|state| view.state == state)
+            && (self.kind.is_none() || view.kind == self.kind)
+            && (self.lane.is_none() || view.lane == self.lane)
+            && (self.group.is_none() || view.group == self.group)
     }
 }
 
@@ -123,6 +145,7 @@ impl Listing {
         let views = views.filter(|view| self.filter.lets(view));
         let mut views = views.collect::<Vec<_>>();
         self.turns.tell(session, by, &mut views).await?;
+        add_sub_jobs(session, by, &mut views).await?;
         // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.names.drain(..read);
         self.page.extend(views);

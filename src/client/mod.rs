@@ -17,6 +17,7 @@
 //! | `result` | typed results of jobs, joins and finished handlers |
 //! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
+//! | `placement` | the placement strategy of the namespace |
 //! | `snapshot/`, `depths` | an overview of the whole namespace with a few requests |
 //! | `timing` | earliest start and expiry of a job |
 //! | `events/` | events of jobs, with one watch for all followers |
@@ -36,6 +37,7 @@ mod lanes;
 mod list;
 mod locate;
 mod page;
+mod placement;
 mod purge;
 mod result;
 mod retention;
@@ -44,6 +46,7 @@ pub mod runtime;
 mod schedule;
 mod session;
 mod snapshot;
+mod sub_jobs;
 mod submit;
 mod timestamp;
 mod timing;
@@ -61,7 +64,9 @@ use tokio::sync::Semaphore;
 
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
-pub use cluster::{DrainedWorker, LeaderView, WorkerInfo, WorkerView};
+pub use cluster::{
+    DrainedWorker, LeaderView, UpdateWorkerError, WorkerInfo, WorkerSettings, WorkerSettingsError, WorkerView,
+};
 pub use control::{Cancelled, Retried};
 pub use depths::{Churn, Depths};
 pub use error::{ConnectError, Error, ResultError, Subject, SubmitError, Unavailable, WaitError};
@@ -70,8 +75,8 @@ pub use explain::{Cause, Explanation, Shunned};
 #[doc(hidden)]
 pub use group::Attempt;
 pub use group::{
-    Group, GroupCursor, GroupHandle, GroupPage, GroupRecordView, GroupStage, GroupSummary, GroupView,
-    GroupWaitError, Member, MemberEnd, MemberError, Members,
+    FurtherGroup, Group, GroupCursor, GroupHandle, GroupPage, GroupRecordView, GroupStage, GroupSummary,
+    GroupView, GroupWaitError, Member, MemberEnd, MemberError, Members,
 };
 pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind, Untyped};
 pub use kinds::{KindView, Paused};

@@ -23,6 +23,7 @@ use super::get::view;
 use super::lanes::Turns;
 use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, running};
 use super::locate::locate;
+use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
 /// Maximum number of jobs in one page.
@@ -113,6 +114,7 @@ impl Client {
                     let full = views.len() > room;
                     views.truncate(room);
                     turns.tell(&self.0.session, self.by(), &mut views).await?;
+                    add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
                     looked_at += few;
                     // If the page is full, it ends after the last job in it, else after the last job that was looked
                     // at.

@@ -68,7 +68,8 @@ impl<K: ParentKind> JobHandle<K> {
     pub async fn finished_result(&self, within: Duration) -> Result<K::Finished, ResultError> {
         let by = self.client.0.session.by(within);
         let job = self.wait(within).await?;
-        let group = job.sub_jobs.ok_or_else(|| ResultError::NoSubJobs(self.id().clone()))?;
+        let group =
+            job.sub_jobs.into_iter().next().ok_or_else(|| ResultError::NoSubJobs(self.id().clone()))?;
         let left = by.at.since(self.client.0.session.now());
         let done = self.client.wait_group(&group, left).await?;
         let finish = done.finish.ok_or(GroupError::Without { group, job: "finished handler" });

@@ -76,6 +76,8 @@ impl fmt::Display for State {
 pub enum WaitReason {
     /// No live worker has a handler for its kind.
     UnknownKind,
+    /// Its kind is paused on each worker that has a handler for it.
+    PausedOnWorkers,
     /// Workers of its kind exist, but none has all of its tags.
     Tags,
     /// The workers that could run it are draining.
@@ -113,6 +115,7 @@ impl WaitReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UnknownKind => "unknown_kind",
+            Self::PausedOnWorkers => "paused_on_workers",
             Self::Tags => "tags",
             Self::Draining => "draining",
             Self::Busy => "busy",
@@ -135,6 +138,7 @@ impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnknownKind => "no live worker handles this kind",
+            Self::PausedOnWorkers => "its kind is paused on each worker that has a handler for it",
             Self::Tags => "no live worker of this kind has all of its tags",
             Self::Draining => "the workers that could run it are draining",
             Self::Busy => "the workers that could run it have no free slot",
@@ -177,8 +181,9 @@ pub struct JobView {
     pub waiting: Option<WaitReason>,
     /// The group that it belongs to: as a member, as the join or as the finished job.
     pub group: Option<GroupId>,
-    /// The group of its sub-jobs, if it has any.
-    pub sub_jobs: Option<GroupId>,
+    /// The groups of its sub-jobs, one per kind; the first one is done after all of them. Views of waits and events have only
+    /// the first one.
+    pub sub_jobs: Vec<GroupId>,
     /// Its lane.
     pub lane: Option<Lane>,
     /// The job that comes first in that lane, while this one waits for [`WaitReason::Lane`].
@@ -216,7 +221,7 @@ impl JobView {
     /// Builds a view from the record alone. An open job counts as queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
         let options = JobOptions::effective(&record.policy, &record.placement, record.priority);
-        let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record));
+        let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record)).into_iter().collect();
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
             JobState::Terminal { verdict: Verdict::Succeeded(result), at } => {
@@ -270,7 +275,7 @@ impl JobView {
             cancel_requested: false,
             waiting: None,
             group: None,
-            sub_jobs: None,
+            sub_jobs: Vec::new(),
             lane: None,
             behind: None,
             payload: None,

@@ -113,7 +113,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether a leader without a connection may act. Default [`Policy::AtMostOne`].
+    /// Sets whether a leader without a connection may act. Default [`Policy::AtMostOne`]; see
+    /// [at least one](super#at-least-one).
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

@@ -29,9 +29,23 @@
 //!
 //! # When the connection is lost
 //!
-//! The leader becomes `Paused` as soon as its connection breaks. It keeps its state, but does not act (unless its
-//! policy is [`Policy::AtLeastOne`]). If the connection returns in time and nothing has changed, it becomes `Active`
-//! again with the same epoch. Otherwise it becomes `Inactive`. It never acts when another node can be the leader.
+//! The leader becomes `Paused` as soon as its connection breaks. It keeps its state, but does not act. If the connection
+//! returns in time and nothing has changed, it becomes `Active` again with the same epoch. Otherwise it becomes `Inactive`.
+//! It never acts when another node can be the leader.
+//!
+//! # At least one
+//!
+//! Under [`Policy::AtLeastOne`] a paused leader acts on: [`Election::is_leader`] stays true until the node *learns* that another
+//! node has claimed, or until `paused_at_most`, even if its session ends meanwhile. When it is connected again, it reads
+//! `/epoch`. If no other node has claimed, it becomes `Active`, with the same epoch or with a new one, and is not `Inactive` in
+//! between. So while a process that led lives, a leader acts; in exchange, two nodes may act at the same time, also for long.
+//!
+//! * While it is paused, [`Election::commit`] and [`Election::fence`] refuse. After a successor has claimed, ZooKeeper
+//!   rejects every write with the fence of the old epoch.
+//! * So let a paused leader do only work that may be done twice, or work in a store that remembers the highest epoch and
+//!   rejects a lower one: [`Term::epoch`].
+//! * A process that ends, a restarted actor of the election, and [`Election::step_down`] keep no term.
+//! * The nodes of the scheduler always use [`Policy::AtMostOne`].
 //!
 //! It also becomes `Paused` when no beat was applied for 2.7 s: it writes one per second, and the next candidate replaces a
 //! leader that is silent for 3 s. So the runtime of the election must not be blocked for longer. The times are stored in the
@@ -40,6 +54,8 @@
 //! Epochs are the versions of one znode, `/epoch` in the namespace. They only grow, and each belongs to one session.
 
 mod builder;
+pub(crate) mod candidates;
+mod candidates_watch;
 mod commit;
 mod state;
 mod watch;
@@ -50,12 +66,14 @@ use std::time::Duration;
 use bellwether_core::machine::election::leadership::LeadershipState as State;
 use bellwether_core::path;
 use bellwether_host::election::{ActiveTerm, Election as Actor};
-use bellwether_host::session::Session;
+use bellwether_host::session::{Session, SessionStatus};
 
 pub use bellwether_core::machine::election::campaign::Strategy;
 pub use bellwether_core::machine::election::leadership::{Inactive, Policy, Term};
 pub use bellwether_core::txn::{Lifetime, Op};
 pub use builder::{Builder, StartError};
+pub use candidates::{Candidate, Candidates};
+pub use candidates_watch::{CandidatesError, CandidatesWatch};
 pub use commit::CommitError;
 pub use state::LeadershipState;
 pub use watch::Watch;
@@ -110,6 +128,38 @@ impl Election {
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch::new(self.0.actor.leadership())
+    }
+
+    /// Lists the candidates in their order.
+    ///
+    /// With [`Strategy::Queue`] each node that takes part has a place. With [`Strategy::Single`] only the owner of the one
+    /// znode is known; the nodes that wait for it are not.
+    ///
+    /// # Errors
+    /// [`CandidatesError`]: at once while the session is not connected. Znodes that cannot be read fail nothing: they are
+    /// counted ([`Candidates::unreadable`]) or listed without a name.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    pub async fn candidates(&self) -> Result<Candidates, CandidatesError> {
+        let connected = match &*self.0.session.status().borrow() {
+            SessionStatus::Connected(zk) => Some(zk.clone()),
+            SessionStatus::Connecting { .. } | SessionStatus::Disconnected | SessionStatus::Refused(_) => {
+                None
+            }
+        };
+        let zk = connected.ok_or(CandidatesError::Disconnected)?;
+        Ok(candidates::read(&zk).await?)
+    }
+
+    /// Returns a stream of changes of [`Election::candidates`].
+    ///
+    /// The election itself needs no such watch: a candidate watches only its predecessor, so the end of a leader wakes one
+    /// node. Each `CandidatesWatch` is woken by every change of the membership and then reads all candidates. Use it on the
+    /// few nodes that show or supervise the membership.
+    #[must_use]
+    pub fn watch_candidates(&self) -> CandidatesWatch {
+        CandidatesWatch::new(self.0.session.status())
     }
 
     /// Whether this node may act as the leader at this moment. Compares a clock, so it is also correct in a process

@@ -15,8 +15,8 @@ pub enum LeadershipState {
     Paused {
         /// The term, which continues if the session lives.
         term: Term,
-        /// The latest end of the pause.
-        until: Instant,
+        /// The latest end of the pause; `None` if the policy does not limit it.
+        until: Option<Instant>,
     },
     /// The leader, with a new term, or with the same term after a pause.
     Active(Term),
@@ -27,7 +27,7 @@ impl LeadershipState {
         match state {
             core::LeadershipState::Inactive(inactive) => Self::Inactive(*inactive),
             core::LeadershipState::Paused { term, until } => {
-                Self::Paused { term: term.clone(), until: clock::instant(*until) }
+                Self::Paused { term: term.clone(), until: (*until).map(clock::instant) }
             }
             core::LeadershipState::Active(active) => Self::Active(active.term.clone()),
         }

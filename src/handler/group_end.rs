@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::json::decode;
 use super::{HandlerError, JobContext};
-use crate::client::{AnyKind, Client, GroupView, JobView, JoinKind, Members, ResultError, Untyped};
+use crate::client::{AnyKind, Client, GroupView, JobKind, JobView, JoinKind, Members, ResultError, Untyped};
 
 /// The argument of a finished handler: see [`handler::finished`](super::finished). `P` is the kind of the parent, `M`
 /// that of its sub-jobs.
@@ -17,12 +17,13 @@ use crate::client::{AnyKind, Client, GroupView, JobView, JoinKind, Members, Resu
 pub struct Finished<P = Untyped, M = Untyped> {
     /// The job whose sub-jobs have ended.
     pub parent: JobView,
-    /// The group of its sub-jobs, with its counts.
+    /// The first group of its sub-jobs, with its counts. Its `further` lists the groups of other kinds.
     pub group: GroupView,
-    /// Their join, if they have one.
+    /// The join of the first group, if it has one.
     pub join: Option<JobView>,
-    /// The sub-jobs.
+    /// The sub-jobs of the first group.
     pub members: Members<M>,
+    client: Client,
     typed: PhantomData<fn() -> P>,
 }
 
@@ -33,6 +34,15 @@ impl<P: AnyKind, M> Finished<P, M> {
     /// [`ResultError`]: the parent had no success, or its result has another type.
     pub fn parent_result(&self) -> Result<P::Output, ResultError> {
         self.parent.typed_result::<P>()
+    }
+}
+
+impl<P, M> Finished<P, M> {
+    /// Returns the sub-jobs of another kind than `M`; `None` if the parent has no group of this kind.
+    #[must_use]
+    pub fn further<K: JobKind>(&self) -> Option<Members<K>> {
+        let group = self.group.further.iter().find(|further| further.kind.as_str() == K::NAME)?;
+        Some(self.client.group_members(&group.id))
     }
 }
 
@@ -81,5 +91,5 @@ pub(super) async fn finished<P: AnyKind, M: AnyKind>(
         None => None,
     };
     let parent = client.get(&parent).await?.ok_or_else(|| gone(&parent))?;
-    Ok(Finished { parent, group: view, join, members, typed: PhantomData })
+    Ok(Finished { parent, group: view, join, members, client: client.clone(), typed: PhantomData })
 }

@@ -51,9 +51,25 @@ impl From<GroupError> for SubJobsError {
 }
 
 impl JobContext {
-    /// Returns a builder for the group of this job's sub-jobs, of kind `K`. Each job has at most one such group.
+    /// Returns a builder for the group of this job's sub-jobs of kind `K`. A job has one group per kind, and at most 16. Each has
+    /// its own options and its own join. The job is in progress until all of them are done.
     ///
     /// The group is done only after this job has ended: a handler that waits for the group waits forever.
+    ///
+    /// ```
+    /// # use bellwether::{HandlerError, JobContext, client::JobKind};
+    /// # async fn handler<Scan: JobKind<Payload = u32>, Report: JobKind<Payload = String>>(
+    /// #     job: JobContext,
+    /// # ) -> Result<(), HandlerError> {
+    /// let scans = job.sub_jobs::<Scan>().fail_fast().open().await?;
+    /// for n in 0..100 {
+    ///     scans.submit(n, Scan::job(&(n * 10))?).await?;
+    /// }
+    /// let reports = job.sub_jobs::<Report>().without_join().with_finished().open().await?;
+    /// reports.submit(0, Report::job(&"daily".to_owned())?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn sub_jobs<K: JobKind>(&self) -> SubJobs<K> {
         SubJobs { context: self.clone(), group: K::group(NAME), finish: false }
@@ -88,14 +104,15 @@ impl<K: AnyKind> SubJobs<K> {
         Self { group: self.group.map(Group::without_join), ..self }
     }
 
-    /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members and
-    /// their join have ended. By default no such handler runs. It waits for a node that has the handler.
+    /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members of all
+    /// its groups and their joins have ended. By default no such handler runs. It runs once, also if several groups ask for
+    /// it. It waits for a node that has the handler.
     #[must_use]
     pub fn with_finished(self) -> Self {
         Self { finish: true, ..self }
     }
 
-    /// Creates the group, or finds the one that an earlier attempt created with the same options.
+    /// Creates the group, or finds the one that an earlier call or attempt created with the same options.
     ///
     /// # Errors
     /// [`SubJobsError`].

@@ -1,9 +1,11 @@
 //! The builder of a node: its settings, their validation before any connection, and the start.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::name::{NodeId, Tag};
+use bellwether_core::name::{NodeId, StrategyName, Tag};
+use bellwether_core::placement::{OwnStrategies, PlacementStrategy};
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, NodeConfig};
 use bellwether_host::session::SessionConfig;
@@ -13,7 +15,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
-use super::{AssignmentStrategy, ElectionStrategy, Node, StartError, exposure, schedules};
+use super::{ElectionStrategy, Node, StartError, exposure, schedules};
 use crate::client::Schedule;
 use crate::handler::{Handlers, JobContext, NodeClient};
 use crate::session_timeout;
@@ -25,6 +27,16 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that `systemctl stop` allows by default, with a margin.
 const DRAIN_GRACE: Duration = Duration::from_secs(60);
 
+/// An own placement strategy, whose type need not implement `Debug`.
+#[derive(Clone)]
+struct Own(Arc<dyn PlacementStrategy>);
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PlacementStrategy")
+    }
+}
+
 /// Builds a [`Node`].
 #[derive(Debug, Clone)]
 pub struct NodeBuilder {
@@ -35,7 +47,7 @@ pub struct NodeBuilder {
     drain_grace: Duration,
     candidate: bool,
     election: ElectionStrategy,
-    assignment: AssignmentStrategy,
+    strategies: Vec<(String, Own)>,
     slots: u32,
     tags: Vec<String>,
     handlers: Option<Handlers>,
@@ -52,7 +64,7 @@ impl NodeBuilder {
             drain_grace: DRAIN_GRACE,
             candidate: true,
             election: ElectionStrategy::default(),
-            assignment: AssignmentStrategy::default(),
+            strategies: Vec::new(),
             slots: default_slots(),
             tags: Vec::new(),
             handlers: None,
@@ -124,10 +136,15 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets how the node chooses workers while it is the leader.
+    /// Adds an own placement strategy, which the node uses while it is the leader and the namespace's setting names it:
+    /// see [`placement`](crate::placement). Add it to every candidate, because each may become the leader.
     #[must_use]
-    pub fn assignment(mut self, strategy: AssignmentStrategy) -> Self {
-        self.assignment = strategy;
+    pub fn placement_strategy(
+        mut self,
+        name: impl Into<String>,
+        strategy: impl PlacementStrategy + 'static,
+    ) -> Self {
+        self.strategies.push((name.into(), Own(Arc::new(strategy))));
         self
     }
 
@@ -171,9 +188,13 @@ impl NodeBuilder {
             schedule.check().map_err(wrong)?;
         }
         let worker = self.worker(&node, host, session_timeout)?;
+        let mut strategies = OwnStrategies::default();
+        for (name, Own(strategy)) in self.strategies {
+            strategies.add(StrategyName::new(name)?, strategy)?;
+        }
         let candidate = self.candidate.then(|| {
             let election = ElectionConfig { strategy: self.election, ..ElectionConfig::new(node) };
-            CandidateConfig { election, strategy: self.assignment }
+            CandidateConfig { election, strategies }
         });
         if worker.is_none() && candidate.is_none() && self.schedules.is_empty() {
             return Err(StartError::NoRole);

@@ -3,6 +3,7 @@
 use std::io;
 
 use bellwether_core::name::NameError;
+use bellwether_core::placement::OwnStrategyError;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::node::NodeError;
 use bellwether_host::worker::{RegistryError, WorkerConfigError};
@@ -36,6 +37,9 @@ pub enum StartError {
         #[source]
         reason: ScheduleError,
     },
+    /// An own placement strategy has the name of another strategy.
+    #[error(transparent)]
+    Placement(#[from] OwnStrategyError),
     /// A setting of the worker is out of bounds.
     #[error(transparent)]
     Worker(#[from] WorkerConfigError),
@@ -76,6 +80,7 @@ impl StartError {
             | Self::Name(_)
             | Self::Handlers(_)
             | Self::Schedule { .. }
+            | Self::Placement(_)
             | Self::Worker(_)
             | Self::NoRole => ErrorClass::Invalid,
             Self::Actors(_) => ErrorClass::Failed,

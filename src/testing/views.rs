@@ -6,7 +6,8 @@
 use std::time::SystemTime;
 
 use crate::client::{
-    Churn, Depths, Event, KindView, LeaderView, Paused, Shares, Snapshot, Tally, WorkerInfo, WorkerView,
+    Churn, Depths, Event, KindView, LeaderView, Paused, Shares, Snapshot, Tally, WorkerInfo, WorkerSettings,
+    WorkerView,
 };
 use crate::{JobId, Kind, NodeId, State, WorkerId};
 
@@ -44,6 +45,7 @@ pub fn worker(id: WorkerId, node: NodeId, started_at: SystemTime) -> WorkerView 
         tags: Vec::new(),
         started_at,
         draining: false,
+        settings: WorkerSettings::default(),
     };
     WorkerView { id, info: Ok(info), assigned: 0, ended: Tally::default(), shunned_until: None }
 }
@@ -57,7 +59,7 @@ pub fn event(job: JobId, kind: Option<Kind>, state: State) -> Event {
 /// Returns a kind that no worker serves.
 #[must_use]
 pub fn kind(kind: Kind) -> KindView {
-    KindView { kind, workers: Vec::new(), slots: 0, assigned: 0, paused: None }
+    KindView { kind, workers: Vec::new(), paused_on: Vec::new(), slots: 0, assigned: 0, paused: None }
 }
 
 /// Returns a pause by this operator.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use bellwether::client::WorkerSettings;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
@@ -55,6 +56,7 @@ situations![
     ticks,
     leaving,
     drain_grace_exceeded,
+    changed_by_operator,
     drained_by_operator,
     cut_off,
     lost_replies,
@@ -103,9 +105,9 @@ async fn expires(stage: &Stage) {
 async fn pauses(stage: &Stage) {
     let (client, kind) = (stage.cluster.client(), JobKind::new("quick").unwrap());
     // Before the watch is set, the pause would be found by the listing.
-    stage.met("assigner", "Pauses.Watching").await;
+    stage.met("assigner", "Settings.Watching").await;
     client.pause_kind(&kind, "operator").await.unwrap();
-    stage.met("assigner", "Pauses.Changes").await;
+    stage.met("assigner", "Settings.Changes").await;
     stage.submit_some("paused").await;
     client.resume_kind(&kind).await.unwrap();
     stage.over().await;
@@ -247,6 +249,21 @@ async fn fenced_out(stage: &Stage) {
 async fn drain_grace_exceeded(stage: &Stage) {
     stage.busy_leader().await.stop().await;
     stage.runs.release();
+    stage.over().await;
+}
+
+/// An operator pauses a kind on one worker, and the other worker runs its jobs.
+async fn changed_by_operator(stage: &Stage) {
+    let client = stage.cluster.client();
+    let worker = client.workers().await.unwrap().remove(0).id;
+    let paused = vec![JobKind::new("quick").unwrap()];
+    // A fault may have ended this worker; then it no longer exists.
+    let set =
+        client.update_worker(worker, |old| WorkerSettings { paused: paused.clone(), ..old }).await.unwrap();
+    if set.is_some() {
+        stage.met("executor_pool", "Settings").await;
+    }
+    stage.submit_some("changed").await;
     stage.over().await;
 }
 

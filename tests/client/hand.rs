@@ -10,7 +10,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire::{SCHEMA, decode, encode};
-use bellwether_core::worker::{EpochRecord, WorkerInfo};
+use bellwether_core::worker::{EpochRecord, WorkerInfo, WorkerSettings};
 use bellwether_host::clock;
 use bellwether_zk::{Node, Zk, connect};
 use uuid::Uuid;
@@ -66,6 +66,7 @@ impl Hand {
             started_at: clock::local(),
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         };
         self.apply(txn::register(id, &info)).await;
         id

@@ -7,6 +7,7 @@ mod many;
 mod nested;
 mod recon;
 mod rules;
+mod several;
 mod stage;
 mod stopped;
 mod trace;

@@ -96,8 +96,8 @@ pub(crate) async fn cluster(handlers: Handlers, nodes: usize) -> Cluster {
 pub(crate) async fn sub_jobs(client: &Client, parent: &str) -> String {
     let parent = JobId::new(parent).unwrap();
     let what = format!("{parent} has sub-jobs");
-    let group = eventually_some(&what, SOON, async || client.get(&parent).await.unwrap()?.sub_jobs).await;
-    group.to_string()
+    let first = async || client.get(&parent).await.unwrap()?.sub_jobs.into_iter().next();
+    eventually_some(&what, SOON, first).await.to_string()
 }
 
 pub(crate) fn group(id: &str) -> GroupId {

@@ -50,6 +50,7 @@ const EXHAUSTIVE: [(&[&str], &str); 5] = [
             "Policy",
             "Retention",
             "Scheme",
+            "BuiltInStrategy",
             "Strategy",
             "When",
         ],

@@ -6,7 +6,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bellwether_actors::session::{Made, SessionEvent as ToConcern};
-use bellwether_actors::{Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Stamp, Stamps, Trust, will};
+use bellwether_actors::{
+    Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Paused, Stamp, Stamps, Trust, will,
+};
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
 use bellwether_zk::Zk;
@@ -26,6 +28,11 @@ pub(crate) trait Hosting: Concern {
     /// Whether the concern has children, whose ends are messages to it.
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "read by the fault probe"))]
     const SUPERVISES: bool = false;
+
+    /// Whether the concern may send requests now. If not, the host refuses them ([`bellwether_actors::Paused`]).
+    fn may_send(_: &Self::Links) -> bool {
+        true
+    }
 
     /// Carries out one [`Out::Tell`]; `zk` is the concern's current session. Only supervisors await here, because they
     /// start and stop children.
@@ -248,6 +255,14 @@ impl<C: Hosting> Hands<C> {
         let mut outputs = std::mem::take(&mut self.out);
         for out in outputs.drain(..) {
             match out {
+                Out::Ask(ask) if !C::may_send(&self.links) => {
+                    if let Some(msg) = ask.refuse() {
+                        send(me, msg);
+                    }
+                }
+                Out::Task(task) if !C::may_send(&self.links) => {
+                    report(me, task(Arc::new(Paused)), |msg| letter(msg?));
+                }
                 Out::Ask(ask) => match &self.zk {
                     Some(zk) => request(zk, me, ask),
                     None => debug_assert!(false, "{} asks without a session", C::NAME),

@@ -3,12 +3,13 @@
 //! The concern is [`bellwether_actors::node`]. A graceful stop drains the worker, gives up leadership, and closes the
 //! session last, so no other node waits for a timeout.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::Context;
 use bellwether_actors::node::{self as concern, Ended, Part, Tell};
-use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::machine::election::leadership::LeadershipState;
+use bellwether_core::placement::OwnStrategies;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_zk::{NamespaceError, Zk};
 use futures::FutureExt as _;
@@ -39,8 +40,8 @@ pub struct NodeConfig {
 pub struct CandidateConfig {
     /// The node's part in the election.
     pub election: ElectionConfig,
-    /// The strategy that chooses workers while the node is the leader.
-    pub strategy: Strategy,
+    /// The own placement strategies of this process.
+    pub strategies: OwnStrategies,
 }
 
 /// Why a node ended unexpectedly.
@@ -272,7 +273,9 @@ impl Links {
                 let Some(election) = self.election.clone() else { return Ok(()) };
                 let fence = election.clone();
                 let fenced_out = Box::new(move |epoch| fence.fenced_out(epoch));
-                let config = LeaderConfig { strategy: candidate.strategy, fenced_out };
+                let permit = election.clone();
+                let may_act = Arc::new(move |epoch| permit.may_act_in(epoch));
+                let config = LeaderConfig { strategies: candidate.strategies.clone(), fenced_out, may_act };
                 let wing = Leader::start(config, supervisor.clone()).await?;
                 follow(&election, wing.clone());
                 self.leader = Some(wing);
@@ -322,7 +325,8 @@ impl Links {
 fn follow(election: &Election, wing: Leader) {
     election.subscribe(Box::new(move |state| match state {
         LeadershipState::Active(ActiveTerm { zk, term }) => wing.active(zk, term.epoch()),
-        LeadershipState::Paused { .. } => wing.paused(),
+        // The permission to act has ended with the pause, and the members send nothing without it.
+        LeadershipState::Paused { .. } => true,
         LeadershipState::Inactive(_) => wing.inactive(),
     }));
 }

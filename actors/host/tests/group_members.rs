@@ -5,17 +5,19 @@ use std::time::Duration;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Role};
 use bellwether_core::machine::group_joiner::{Cursor, MemberLocation};
+use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, EntryLocation, Op};
 use bellwether_host::group;
-use bellwether_testkit::namespace;
+use bellwether_testkit::{RawClient, namespace};
 use bellwether_zk::{Zk, connect, open_namespace};
 use uuid::Uuid;
 
 struct Bench {
+    to: String,
     zk: Zk,
     id: GroupId,
     group: GroupRecord,
@@ -23,12 +25,12 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
-        let zk = connect(&namespace("rest").parse().expect("a connect string"), Duration::from_secs(10))
-            .await
-            .expect("a session");
+        let to = namespace("rest");
+        let zk = connect(&to.parse().expect("a connect string"), Duration::from_secs(10)).await;
+        let zk = zk.expect("a session");
         open_namespace(&zk, true).await.expect("a namespace");
         let (id, kind) = (GroupId::new("g").expect("a name"), Kind::new("sum").expect("a name"));
-        let bench = Self { zk, group: GroupRecord::new(kind, Uuid::nil(), WallMillis(1)), id };
+        let bench = Self { to, zk, group: GroupRecord::new(kind, Uuid::nil(), WallMillis(1)), id };
         bench.apply(txn::make_group(&bench.id, &bench.group)).await;
         for op in txn::make_chunk(&bench.id, 0) {
             bench.apply(vec![op]).await;
@@ -92,5 +94,33 @@ async fn open_members_are_located_with_any_number_of_workers() {
             (second, assigned),
         ];
         assert_eq!(stands, expected, "{others} other workers");
+    }
+}
+
+/// An operator has changed the access to one inbox and to one record.
+#[tokio::test]
+async fn an_inbox_or_a_record_that_cannot_be_read_does_not_hide_other_members() {
+    const ALL_BUT_READ: i32 = 30;
+    for others in [1, 250] {
+        let bench = Bench::new().await;
+        let (hidden, open) = (bench.inbox().await, bench.inbox().await);
+        for _ in 0..others {
+            bench.inbox().await;
+        }
+        let jobs = [bench.member(0).await, bench.member(1).await, bench.member(2).await];
+        let assignment = Assignment::new(1, 1, WallMillis(2));
+        bench.apply(txn::assign(&jobs[0], hidden, &assignment, None)).await;
+        bench.apply(txn::assign(&jobs[1], open, &assignment, None)).await;
+        let (address, chroot) = bench.to.split_at(bench.to.find('/').expect("a namespace"));
+        let mut operator = RawClient::connect(address.parse().expect("an address")).expect("a session");
+        for denied in [path::inbox(hidden), path::record(&jobs[2])] {
+            operator.set_permissions(&format!("{chroot}{denied}"), ALL_BUT_READ).expect("an answer");
+        }
+        let (rest, _) = group::rest(&bench.zk, &bench.id, Cursor::default()).await.unwrap();
+        let locations = rest.iter().map(|rest| rest.location.clone()).collect::<Vec<_>>();
+        let assigned = |worker| MemberLocation::Assigned(worker, assignment.clone(), 0);
+        let expected = [assigned(hidden), assigned(open), MemberLocation::Waits(EntryLocation::Queued)];
+        assert_eq!(locations, expected, "{others} other workers");
+        assert_eq!(rest[2].record, Stored::Absent, "{others} other workers");
     }
 }

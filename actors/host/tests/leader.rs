@@ -1,19 +1,21 @@
 //! The leader wing on a real server. The test plays the client, the election and the workers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bellwether_core::job::{
     Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Verdict,
 };
-use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::placement::OwnStrategies;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::worker::{WorkerInfo, WorkerSettings};
 use bellwether_host::leader::{Leader, LeaderConfig};
 use bellwether_testkit::{Cut, Proxy, RawClient, eventually, eventually_some, namespace};
 use bellwether_zk::{SessionState, Zk, connect, open_namespace};
@@ -60,6 +62,22 @@ struct Bench {
     to: String,
     wing: Leader,
     fenced: mpsc::UnboundedReceiver<i32>,
+    permit: Arc<Permit>,
+}
+
+/// The permission of the election to act.
+#[derive(Default)]
+struct Permit {
+    withdrawn: AtomicBool,
+    refused: AtomicUsize,
+}
+
+impl Permit {
+    fn may_act(&self) -> bool {
+        let withdrawn = self.withdrawn.load(Ordering::SeqCst);
+        self.refused.fetch_add(usize::from(withdrawn), Ordering::SeqCst);
+        !withdrawn
+    }
 }
 
 async fn session(to: &str) -> Zk {
@@ -86,9 +104,12 @@ impl Bench {
         let (root, _) = Actor::spawn(None, Root, ()).await.expect("a root");
         let (fenced_out, fenced) = mpsc::unbounded_channel();
         let fenced_out = Box::new(move |epoch| fenced_out.send(epoch).expect("the test receives"));
-        let config = LeaderConfig { strategy: Strategy::LeastLoaded, fenced_out };
+        let permit = Arc::<Permit>::default();
+        let may_act = Arc::clone(&permit);
+        let may_act = Arc::new(move |_| may_act.may_act());
+        let config = LeaderConfig { strategies: OwnStrategies::default(), fenced_out, may_act };
         let wing = Leader::start(config, root.get_cell()).await.expect("a wing");
-        Self { zk, to, wing, fenced }
+        Self { zk, to, wing, fenced, permit }
     }
 
     /// Starts a term of the wing in its own session.
@@ -143,6 +164,7 @@ impl Bench {
             started_at: WallMillis(1),
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         };
         applied(&zk, txn::register(id, &info)).await;
         (id, zk)
@@ -384,11 +406,36 @@ async fn changes_during_a_disconnection_are_found_when_the_term_resumes() {
     proxy.cut(Cut::Fin);
     let is = async |state| term.zk.state() == state;
     eventually("the leader is disconnected", SOON, async || is(SessionState::Disconnected).await).await;
-    assert!(bench.wing.paused());
     let (idle, _its_session) = bench.worker(1).await;
     bench.submit("during", Policy::default()).await;
     proxy.accept();
     eventually("the leader is connected again", SOON, async || is(SessionState::Connected).await).await;
     assert!(bench.wing.active(term.zk.clone(), term.epoch));
     assert_eq!(bench.assigned(idle, 1).await, ["during"]);
+}
+
+/// The connection is alive, as when the beats of the leader are late.
+#[tokio::test]
+async fn a_leader_that_may_not_act_begins_no_write_and_goes_on_when_its_term_is_active_again() {
+    let bench = Bench::new("paused").await;
+    let term = bench.lead().await;
+    let (worker, _its_session) = bench.worker(1).await;
+    bench.submit("before", Policy::default()).await;
+    bench.assigned(worker, 1).await;
+    bench.succeed(worker, "before").await;
+
+    bench.permit.withdrawn.store(true, Ordering::SeqCst);
+    let job = bench.submit("during", Policy::default()).await;
+    let refused = async || bench.permit.refused.load(Ordering::SeqCst) > 0;
+    eventually("the request that the watch event causes is refused", SOON, refused).await;
+    // A write would be served in the leader's session, between these reads.
+    for _ in 0..50 {
+        let entry = term.zk.get(path::queue_entry(&job)).await.expect("an answer");
+        assert!(entry.is_some(), "the job waits");
+    }
+    assert_eq!(bench.inbox(worker).await, Vec::<String>::new());
+
+    bench.permit.withdrawn.store(false, Ordering::SeqCst);
+    assert!(bench.wing.active(term.zk.clone(), term.epoch), "a wing");
+    assert_eq!(bench.assigned(worker, 1).await, ["during"]);
 }

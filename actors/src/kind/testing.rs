@@ -76,14 +76,14 @@ kinds!(assigner::Event {
     LanesListed,
     TurnsRead,
     Hangs,
-    PausesChanged,
-    Paused,
+    SettingsChanged,
+    Settings,
     Tick,
-    Pause,
     Resume,
 });
 kinds!(worker::executor_pool::Event {
     Start,
+    Settings,
     SlotGranted,
     Ended,
     Cancel,

@@ -3,20 +3,23 @@
 //! One recursive watch on the parent of all inboxes reports which inboxes changed. A one-shot watch on each inbox would
 //! cause fewer events. But a node that is also a worker watches its own inbox recursively in the same session, and the
 //! server keeps one mode per path, so the one-shot watch would be lost (ZOOKEEPER-4466). A second recursive watch, on
-//! the lanes, reports deleted turns; a job without a lane causes no event there. An event of the third watch, on the
-//! pauses, triggers a listing of all pauses, because there are few.
+//! the lanes, reports deleted turns; a job without a lane causes no event there. An event of the watches on the
+//! pauses and on the placement setting triggers a read of both, because they are few.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::budget::{MAX_READ_BATCH, MAX_SLOTS};
+use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
 use bellwether_core::job::{Assignment, Isolation, QueueEntry, Turn, TurnIndex};
-use bellwether_core::machine::assigner::{self, Effect, Event, InboxContents, Job, Order, Spot, Strategy};
+use bellwether_core::machine::assigner::{
+    self, Effect, Event, InboxContents, Job, Order, Settings, Spot, StrategySetting,
+};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Place};
+use bellwether_core::placement::{BuiltInStrategy, OwnStrategies, PlacementSetting};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadError, ReadResult, Requests};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Batch;
@@ -27,9 +30,6 @@ use super::SWEEP;
 use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
-
-/// The most znodes of an inbox whose assignments are read: twice the most slots of a worker. Only foreign znodes can be more.
-const MAX_INBOX: usize = 2 * MAX_SLOTS as usize;
 
 /// The longest wait until a job expires. A changed wall clock is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -43,6 +43,8 @@ pub enum Key {
     Lanes,
     /// The watch on the pauses.
     Pauses,
+    /// The watch on the placement setting.
+    Placement,
     /// The periodic listing.
     Sweep,
     /// The time at which the next job expires.
@@ -54,16 +56,13 @@ pub struct Assigner {
     machine: assigner::Assigner,
     epoch: i32,
     unreadable: Unreadable,
-    paused: bool,
 }
 
 /// Messages to the assigner.
 pub enum AssignerMsg {
     /// From a neighbour: jobs that wait, and workers.
     Event(Event),
-    /// The connection is lost.
-    Pause,
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The periodic listing is due.
     Sweep,
@@ -85,15 +84,14 @@ pub enum AssignerMsg {
     TurnsRead(u64, Vec<(Lane, Spot)>, ReadResult<Vec<Option<Node>>>),
     /// The queue entries of jobs whose assignment has an unknown outcome.
     Resolved(ReadResult<Vec<(JobId, Option<QueueEntry>)>>),
-    /// From the watch on the pauses.
-    Pauses(Feed),
-    /// The paused kinds, or `None` when they were not listed.
-    PausesListed(Option<BTreeSet<Kind>>),
+    /// From the watches on the pauses and on the placement setting.
+    Settings(Feed),
+    /// The settings, or `None` when they were not read.
+    SettingsRead(Option<Settings>),
 }
 
 kinds!(AssignerMsg {
     Event => Event,
-    Pause,
     Resume,
     Sweep,
     Tick,
@@ -105,8 +103,8 @@ kinds!(AssignerMsg {
     LanesListed,
     TurnsRead,
     Resolved,
-    Pauses => Feed,
-    PausesListed,
+    Settings => Feed,
+    SettingsRead,
 });
 
 /// Messages of the assigner to its neighbours.
@@ -120,23 +118,21 @@ pub enum Tell {
 impl Concern for Assigner {
     const NAME: &'static str = "assigner";
     type Msg = AssignerMsg;
-    /// The epoch of the term, and the strategy that chooses workers.
-    type Args = (i32, Strategy);
+    /// The epoch of the term, and this process's own placement strategies.
+    type Args = (i32, OwnStrategies);
     type Key = Key;
     type Tell = Tell;
 
-    fn start(cx: &mut Context<'_, Self>, (epoch, strategy): (i32, Strategy)) -> Self {
-        let machine = assigner::Assigner::new(epoch, strategy, cx.rng.u64(..));
+    fn start(cx: &mut Context<'_, Self>, (epoch, own): (i32, OwnStrategies)) -> Self {
+        let machine = assigner::Assigner::new(epoch, own, cx.rng.u64(..));
         cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
         watch(cx);
-        Self { machine, epoch, unreadable: Unreadable::default(), paused: false }
+        Self { machine, epoch, unreadable: Unreadable::default() }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: AssignerMsg) {
         let event = match msg {
             AssignerMsg::Event(event) => event,
-            // Nothing is assigned while paused. `Resume` comes with the connection.
-            AssignerMsg::Feed(Feed::Watching) if self.paused => return,
             // The state may have changed between the last listing and the watch.
             AssignerMsg::Feed(Feed::Watching) => Event::Resume,
             AssignerMsg::Feed(Feed::Changes(changes)) => {
@@ -158,25 +154,17 @@ impl Concern for Assigner {
                 });
                 Event::TurnsRead { ticket, turns, found }
             }
-            AssignerMsg::Pause => {
-                self.paused = true;
-                Event::Pause
-            }
             AssignerMsg::Resume => {
-                self.paused = false;
                 watch(cx);
                 Event::Resume
             }
             AssignerMsg::Sweep => {
                 cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
-                if self.paused {
-                    return;
-                }
-                self.feed(cx, Event::PausesChanged);
+                self.feed(cx, Event::SettingsChanged);
                 Event::Resume
             }
-            AssignerMsg::Pauses(Feed::Watching | Feed::Changes(_)) => Event::PausesChanged,
-            AssignerMsg::PausesListed(kinds) => Event::Paused(kinds),
+            AssignerMsg::Settings(Feed::Watching | Feed::Changes(_)) => Event::SettingsChanged,
+            AssignerMsg::SettingsRead(settings) => Event::Settings(settings),
             AssignerMsg::Tick => Event::Tick,
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::InboxRead(worker, Ok(Some(contents))) => Event::InboxRead(worker, Some(contents)),
@@ -208,7 +196,8 @@ impl Concern for Assigner {
 fn watch(cx: &mut Context<'_, Assigner>) {
     cx.watch(Key::Inboxes, path::ASSIGNMENTS.into(), AssignerMsg::Feed);
     cx.watch(Key::Lanes, path::LANES.into(), AssignerMsg::Lanes);
-    cx.watch(Key::Pauses, path::PAUSES.into(), AssignerMsg::Pauses);
+    cx.watch(Key::Pauses, path::PAUSES.into(), AssignerMsg::Settings);
+    cx.watch(Key::Placement, path::PLACEMENT.into(), AssignerMsg::Settings);
 }
 
 impl Assigner {
@@ -249,8 +238,13 @@ impl Assigner {
                     });
                     cx.get_many(paths.collect(), move |nodes| AssignerMsg::TurnsRead(ticket, turns, nodes));
                 }
-                Effect::ListPauses => cx
-                    .children(path::PAUSES.into(), |names| AssignerMsg::PausesListed(names.ok().map(paused))),
+                Effect::ReadSettings => {
+                    cx.task(|zk| async move { AssignerMsg::SettingsRead(read_settings(zk).await.ok()) });
+                }
+                Effect::Fallback(why) => {
+                    let used = BuiltInStrategy::default().as_str();
+                    tracing::warn!(%why, used, "the placement strategy that is set cannot be used");
+                }
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),
                 Effect::Assigned { kind, since } => {
@@ -275,6 +269,7 @@ impl Assigner {
             isolated: self.machine.isolated(),
             workers: self.machine.workers(),
             unlisted: self.machine.unlisted(),
+            fallback: self.machine.uses_fallback(),
             slots: self.machine.slots(),
         });
     }
@@ -311,6 +306,22 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
         | Place::Group(_)
         | Place::Other => None,
     })
+}
+
+/// Reads the paused kinds and the placement strategy. If the placement setting cannot be read although the session is not
+/// disturbed, the default strategy is used.
+async fn read_settings(zk: Arc<dyn Requests>) -> ReadResult<Settings> {
+    let paused = paused(zk.children(path::PAUSES.into()).await?);
+    let strategy = match zk.get(path::PLACEMENT.into()).await {
+        Ok(None) => StrategySetting::Absent,
+        Ok(Some(node)) => match wire::decode::<PlacementSetting>(&node.data) {
+            Ok(setting) => StrategySetting::Named(setting.strategy),
+            Err(error) => StrategySetting::Unreadable(error.to_string()),
+        },
+        Err(ReadError::Refused(reason)) => StrategySetting::Unreadable(reason.to_string()),
+        Err(error @ ReadError::Disconnected) => return Err(error),
+    };
+    Ok(Settings { paused, strategy })
 }
 
 /// The paused kinds. Invalid names are ignored. If an operator has deleted the parent, no kind is paused.
@@ -373,16 +384,20 @@ struct Gauges {
     isolated: usize,
     workers: usize,
     unlisted: usize,
+    /// Whether the default placement strategy replaces the one that is set.
+    fallback: bool,
     /// All slots, and those in use.
     slots: (usize, usize),
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
-fn set_gauges(Gauges { waiting, isolated, workers, unlisted, slots: (slots, used) }: Gauges) {
+fn set_gauges(gauges: Gauges) {
+    let Gauges { waiting, isolated, workers, unlisted, fallback, slots: (slots, used) } = gauges;
     gauge!(metric::QUEUE_DEPTH).set(waiting as f64);
     gauge!(metric::ISOLATED_JOBS).set(isolated as f64);
     gauge!(metric::WORKERS).set(workers as f64);
     gauge!(metric::WORKERS_UNLISTED).set(unlisted as f64);
+    gauge!(metric::PLACEMENT_FALLBACK).set(f64::from(u8::from(fallback)));
     gauge!(metric::SLOTS).set(slots as f64);
     gauge!(metric::SLOTS_USED).set(used as f64);
 }

@@ -37,7 +37,7 @@ pub enum ExpirerMsg {
     Read(Result<Vec<(JobId, Look<JobRecord>)>, Vec<JobId>>),
     /// The outcome of a transaction that ends jobs.
     Committed(Batch<Item>, Outcome<()>),
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The periodic retry is due.
     Sweep,

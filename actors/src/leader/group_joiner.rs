@@ -32,7 +32,7 @@ pub struct GroupJoiner {
 
 /// Messages to the group joiner.
 pub enum GroupJoinerMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The periodic listing is due.
     Sweep,

@@ -38,7 +38,7 @@ pub struct Janitor {
 
 /// Messages to the janitor.
 pub enum JanitorMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// A pause within a round is over.
     Tick,

@@ -31,7 +31,7 @@ pub struct JobWatcher {
 
 /// Messages to the job watcher.
 pub enum JobWatcherMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The periodic listing is due.
     Sweep,

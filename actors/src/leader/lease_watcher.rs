@@ -40,7 +40,7 @@ type ReadAssignment = (AssignmentKey, Option<(Stamp, Duration)>);
 
 /// Messages to the lease watcher.
 pub enum LeaseWatcherMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The next lease may have ended.
     Tick,
@@ -73,6 +73,7 @@ kinds!(LeaseWatcherMsg {
 });
 
 /// Messages of the lease watcher to its neighbours.
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are events of the assigner")]
 pub enum Tell {
     /// To the assigner.
     Assigner(assigner::Event),

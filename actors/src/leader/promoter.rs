@@ -36,7 +36,7 @@ pub struct Promoter {
 
 /// Messages to the promoter.
 pub enum PromoterMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The next entry may be due.
     Tick,

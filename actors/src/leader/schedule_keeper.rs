@@ -40,7 +40,7 @@ pub struct ScheduleKeeper {
 
 /// Messages to the schedule keeper.
 pub enum ScheduleKeeperMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The next tick may be due.
     Tick,

@@ -2,6 +2,9 @@
 //!
 //! *One for all*: when a member dies, all members are stopped and restarted in the same term, because they build their
 //! state from each other's messages. After too many restarts the wing fails.
+//!
+//! A paused term needs no message to the wing. The hosts refuse every request of a member while the election does not
+//! permit this node to act ([`crate::Paused`]). When the term is active again, each member is told to go on.
 
 use bellwether_core::metric;
 use metrics::counter;
@@ -24,15 +27,13 @@ pub struct LeaderWing {
 pub enum LeaderWingMsg {
     /// This node is the leader: a new term, or the current term after a pause. The host switches to the term's session.
     Active(i32),
-    /// The connection is lost; the term may continue.
-    Paused,
     /// This node is not the leader.
     Inactive,
     /// A write of this epoch was rejected by its fence.
     FencedOut(i32),
 }
 
-kinds!(LeaderWingMsg { Active, Paused, Inactive, FencedOut });
+kinds!(LeaderWingMsg { Active, Inactive, FencedOut });
 
 /// Messages of the leader wing to its members, the election and its host.
 pub enum Tell {
@@ -40,9 +41,7 @@ pub enum Tell {
     Start(i32),
     /// Stop the members, in order.
     Stop,
-    /// To the assigner: assign no jobs.
-    Pause,
-    /// To each member: the connection is back.
+    /// To each member: the term is active again.
     Resume,
     /// To the election: another leader has claimed.
     FencedOut(i32),
@@ -73,7 +72,6 @@ impl Concern for LeaderWing {
                 self.epoch = Some(epoch);
                 cx.tell(Tell::Start(epoch));
             }
-            (LeaderWingMsg::Paused, Some(_)) => cx.tell(Tell::Pause),
             (LeaderWingMsg::Inactive, _) => self.end_term(cx),
             (LeaderWingMsg::FencedOut(epoch), Some(present)) if present == epoch => {
                 tracing::warn!(epoch, "another leader has claimed: this term is over");
@@ -82,7 +80,7 @@ impl Concern for LeaderWing {
                 cx.tell(Tell::FencedOut(epoch));
             }
             // From a term that has ended.
-            (LeaderWingMsg::FencedOut(_) | LeaderWingMsg::Paused, _) => {}
+            (LeaderWingMsg::FencedOut(_), _) => {}
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct WorkerRegistry {
 
 /// Messages to the worker registry.
 pub enum WorkerRegistryMsg {
-    /// The connection is back.
+    /// The term is active again.
     Resume,
     /// The periodic listing is due.
     Sweep,
@@ -58,6 +58,7 @@ pub enum WorkerRegistryMsg {
 kinds!(WorkerRegistryMsg { Resume, Sweep, Feed => Feed, Listed, Workers, Recovery => recovery::Event });
 
 /// Messages of the worker registry to its neighbours.
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are events of the assigner")]
 pub enum Tell {
     /// To the assigner.
     Assigner(assigner::Event),

@@ -9,6 +9,7 @@ use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAtte
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind};
+use bellwether_core::worker::WorkerSettings;
 use metrics::{counter, gauge};
 
 use super::pulse::Pulse;
@@ -37,6 +38,8 @@ pub struct Args {
     pub slots: u32,
     /// The slots that the worker's registration offers.
     pub usable: u32,
+    /// What an operator has set.
+    pub settings: WorkerSettings,
     /// The concurrency limits of the kinds that may not use all slots.
     pub limits: BTreeMap<Kind, u32>,
 }
@@ -60,6 +63,8 @@ pub struct ExecutorPool {
 pub enum ExecutorPoolMsg {
     /// From the inbox watcher, the reporter, the wing, or a timer.
     Tell(Event),
+    /// From the wing: the slots of the process, and what an operator has set.
+    Settings(u32, WorkerSettings),
     /// From runs.
     Ended(Vec<Ended>),
     /// A slot was granted.
@@ -68,7 +73,7 @@ pub enum ExecutorPoolMsg {
     Count,
 }
 
-kinds!(ExecutorPoolMsg { Tell => Event, Ended, Slot, Count });
+kinds!(ExecutorPoolMsg { Tell => Event, Settings, Ended, Slot, Count });
 
 /// Messages of the executor pool to its neighbours.
 pub enum Tell {
@@ -88,6 +93,8 @@ pub enum Tell {
     TakenForHung,
     /// To the wing: the number of usable slots.
     Usable(u32),
+    /// To the wing: an attempt was handed back because of the settings.
+    NotServed,
 }
 
 /// Items that are sent to a neighbour in one message.
@@ -105,8 +112,10 @@ impl Concern for ExecutorPool {
     type Key = Key;
     type Tell = Tell;
 
-    fn start(cx: &mut Context<'_, Self>, Args { runs, slots, usable, limits }: Args) -> Self {
+    fn start(cx: &mut Context<'_, Self>, args: Args) -> Self {
+        let Args { mut runs, slots, usable, settings, limits } = args;
         gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
+        runs.resize(slots);
         let stuck = slots.saturating_sub(usable);
         let mut pool = Self {
             runs,
@@ -117,6 +126,7 @@ impl Concern for ExecutorPool {
             abandoned: BTreeMap::new(),
             counting: false,
         };
+        pool.feed(cx, Event::Settings(settings));
         pool.count_abandoned(cx);
         pool.count_later(cx);
         pool
@@ -142,10 +152,15 @@ impl Concern for ExecutorPool {
                     | Event::Hold
                     | Event::Resume
                     | Event::Drain(_)
+                    | Event::Settings(_)
                     | Event::Abandoned(_)
                     | Event::Wake => {}
                 }
                 event
+            }
+            ExecutorPoolMsg::Settings(slots, settings) => {
+                self.resize(cx, slots);
+                Event::Settings(settings)
             }
             ExecutorPoolMsg::Ended(ended) => {
                 ended.iter().for_each(|Ended { job, .. }| self.runs.forget(job));
@@ -242,6 +257,7 @@ impl ExecutorPool {
                 outgoing.closed.push(job);
             }
             Effect::Recheck(job) => outgoing.recheck.push(job),
+            Effect::NotServed => cx.tell(Tell::NotServed),
             Effect::DroppedZombie(job) => {
                 tracing::warn!(%job, "a run outlived its attempt: its result is dropped");
                 counter!(metric::STALE_RESULTS_DROPPED).increment(1);
@@ -250,6 +266,17 @@ impl ExecutorPool {
             Effect::Idle => cx.tell(Tell::Idle),
         }
         None
+    }
+
+    /// Changes the number of slots and informs the wing, which publishes it. Runs that use more slots than remain continue.
+    fn resize(&mut self, cx: &mut Context<'_, Self>, slots: u32) {
+        if slots == self.slots {
+            return;
+        }
+        self.slots = slots;
+        self.runs.resize(slots);
+        self.stuck = self.stuck_now();
+        cx.tell(Tell::Usable(self.slots.saturating_sub(self.stuck)));
     }
 
     /// Counts the slots whose runs continue although their attempts are closed. No job can use these slots, and the

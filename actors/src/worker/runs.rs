@@ -30,6 +30,10 @@ pub trait Runs: Send {
     /// [`ExecutorPoolMsg::Slot`](super::executor_pool::ExecutorPoolMsg::Slot) when it has granted one.
     fn want_slot(&mut self) -> bool;
 
+    /// Sets the number of slots of the process. Runs that use more slots than remain continue, and their slots end with
+    /// them.
+    fn resize(&mut self, slots: u32);
+
     /// Returns the granted slot.
     fn return_slot(&mut self);
 

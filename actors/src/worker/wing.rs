@@ -25,7 +25,7 @@ use bellwether_core::port::{Node, ReadResult};
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::worker::{WorkerInfo, WorkerSettings};
 use bellwether_core::{metric, path, txn};
 use metrics::counter;
 use uuid::{Builder, Uuid};
@@ -34,7 +34,7 @@ use super::inbox_watcher::InboxWatcherMsg;
 use crate::session::SessionEvent;
 use crate::{Concern, Context, Feed};
 
-/// The longest delay of an operator's drain if the watch event is lost.
+/// The longest delay of an operator's drain or settings if the watch event is lost.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The watch and the timers of the worker wing.
@@ -67,6 +67,8 @@ pub struct WorkerWing {
     term: u64,
     id: WorkerId,
     info: WorkerInfo,
+    /// The version of the registration that contained the settings in `info`.
+    settings_at: i32,
     status: Option<(Stage, Option<WorkerId>)>,
     will: Option<WorkerId>,
 }
@@ -87,6 +89,8 @@ pub enum WorkerWingMsg {
     TakenForHung(u64),
     /// From the executor pool: the number of usable slots.
     Usable(u64, u32),
+    /// From the executor pool: an attempt was handed back because of the settings.
+    NotServed(u64),
     /// The outcome of updating the registration.
     RegistrationUpdated(u64, Outcome<()>),
     /// From the inbox watcher: the inbox does not exist.
@@ -107,6 +111,7 @@ kinds!(WorkerWingMsg {
     Idle,
     TakenForHung,
     Usable,
+    NotServed,
     RegistrationUpdated,
     InboxGone,
     Feed => Feed,
@@ -124,6 +129,10 @@ pub enum Tell {
         worker: WorkerId,
         /// The slots that its registration offers.
         usable: u32,
+        /// The slots of the process.
+        slots: u32,
+        /// What an operator has set.
+        settings: WorkerSettings,
     },
     /// Stop the children, in order.
     Stop,
@@ -131,6 +140,8 @@ pub enum Tell {
     Inbox(InboxWatcherMsg),
     /// To the executor pool.
     Executor(ToExecutor),
+    /// To the executor pool: the slots of the process, and what an operator has set.
+    Settings(u32, WorkerSettings),
     /// To the status reporter.
     Reporter(ToReporter),
     /// The stage or the id changed. The id is `None` before the first incarnation.
@@ -155,6 +166,7 @@ impl Concern for WorkerWing {
             term: 0,
             id: WorkerId::new(Uuid::nil()),
             info: args.info.clone(),
+            settings_at: 0,
             status: None,
             will: None,
             args,
@@ -179,13 +191,14 @@ impl Concern for WorkerWing {
             }
             WorkerWingMsg::Drain(grace) => Event::Drain(grace),
             WorkerWingMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
-            WorkerWingMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(node)),
+            WorkerWingMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(cx, node)),
             WorkerWingMsg::Idle(term) if term == self.term => Event::Idle,
             WorkerWingMsg::TakenForHung(term) if term == self.term => Event::Refresh,
             WorkerWingMsg::Usable(term, slots) if term == self.term => {
                 self.info.slots = slots;
                 Event::Refresh
             }
+            WorkerWingMsg::NotServed(term) if term == self.term => Event::Look,
             WorkerWingMsg::RegistrationUpdated(term, outcome) if term == self.term => {
                 Event::RegistrationUpdated(outcome)
             }
@@ -196,6 +209,7 @@ impl Concern for WorkerWing {
             | WorkerWingMsg::Idle(_)
             | WorkerWingMsg::TakenForHung(_)
             | WorkerWingMsg::Usable(..)
+            | WorkerWingMsg::NotServed(_)
             | WorkerWingMsg::RegistrationUpdated(..)
             | WorkerWingMsg::InboxGone(_) => return,
             // The registration may have changed before the watch was set.
@@ -257,9 +271,12 @@ impl WorkerWing {
                 self.term += 1;
                 self.id = fresh(cx.wall, cx.rng);
                 // A run of an earlier incarnation still uses a slot.
-                let slots = (self.args.free_slots)().min(self.args.info.slots);
+                let slots = (self.args.free_slots)().min(self.slots());
                 let former = std::mem::take(&mut self.info.former);
-                self.info = WorkerInfo { slots, started_at: cx.wall, former, ..self.args.info.clone() };
+                let settings = std::mem::take(&mut self.info.settings);
+                let usual = self.args.info.clone();
+                self.info = WorkerInfo { slots, started_at: cx.wall, former, settings, ..usual };
+                self.settings_at = 0;
             }
             Effect::Register => self.commit(cx, txn::register(self.id, &self.info)),
             Effect::MakeParents => self.make_parents(cx),
@@ -271,7 +288,9 @@ impl WorkerWing {
             }
             Effect::Start => {
                 if self.session.is_some() {
-                    cx.tell(Tell::Start { term: self.term, worker: self.id, usable: self.info.slots });
+                    let (slots, settings) = (self.slots(), self.info.settings.clone());
+                    let (term, worker, usable) = (self.term, self.id, self.info.slots);
+                    cx.tell(Tell::Start { term, worker, usable, slots, settings });
                     self.watch(cx);
                 }
                 tracing::info!(worker = %self.id, "registered");
@@ -338,7 +357,7 @@ impl WorkerWing {
         }
     }
 
-    /// Watches the registration, in which an operator sets the drain mark.
+    /// Watches the registration, in which an operator sets the drain mark and the settings.
     fn watch(&self, cx: &mut Context<'_, Self>) {
         if self.session.is_some() {
             cx.watch(Key::Registration, path::worker(self.id), WorkerWingMsg::Feed);
@@ -346,14 +365,38 @@ impl WorkerWing {
         }
     }
 
-    fn ephemeral(&self, node: ReadResult<Option<Node>>) -> Option<Ephemeral> {
+    /// The slots of the process: as configured, or as an operator has set them.
+    fn slots(&self) -> u32 {
+        self.info.settings.slots.unwrap_or(self.args.info.slots)
+    }
+
+    /// Follows the settings in the registration. A read may be overtaken by a later one. The wing's own writes of the
+    /// registration contain the settings that it has read, and are fenced by the version, so they never undo an
+    /// operator's change.
+    fn follow(&mut self, cx: &mut Context<'_, Self>, version: i32, settings: WorkerSettings) {
+        if version < self.settings_at {
+            return;
+        }
+        self.settings_at = version;
+        if settings != self.info.settings {
+            tracing::info!(worker = %self.id, ?settings, "an operator changed the settings of the worker");
+            self.info.settings = settings;
+            cx.tell(Tell::Settings(self.slots(), self.info.settings.clone()));
+        }
+    }
+
+    fn ephemeral(&mut self, cx: &mut Context<'_, Self>, node: ReadResult<Option<Node>>) -> Option<Ephemeral> {
         let session = self.session?;
         match node.ok()? {
             None => Some(Ephemeral::Absent),
             Some(node) if node.owner != session => Some(Ephemeral::Foreign),
             Some(node) => {
-                // An unreadable registration counts as not draining.
-                let draining = decode::<WorkerInfo>(&node.data).is_ok_and(|info| info.draining);
+                // An unreadable registration counts as not draining and leaves the settings as they are.
+                let info = decode::<WorkerInfo>(&node.data).ok();
+                let draining = info.as_ref().is_some_and(|info| info.draining);
+                if let Some(info) = info {
+                    self.follow(cx, node.version, info.settings);
+                }
                 Some(Ephemeral::Ours { version: node.version, draining })
             }
         }
@@ -386,6 +429,7 @@ mod tests {
 
     use bellwether_core::failover::Failover;
     use bellwether_core::name::NodeId;
+    use bellwether_core::port::Tally;
     use bellwether_core::wire;
 
     use super::*;
@@ -406,7 +450,17 @@ mod tests {
 
     /// A wing in its second session, which has requested its second registration in term 3.
     fn in_the_second_session() -> Stage<WorkerWing> {
-        let info = WorkerInfo {
+        let args =
+            Args { info: registration(), drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
+        let (mut stage, _) = Stage::start(args);
+        for event in [connected(), SessionEvent::Expired, connected()] {
+            stage.handle(WorkerWingMsg::Session(event));
+        }
+        stage
+    }
+
+    fn registration() -> WorkerInfo {
+        WorkerInfo {
             node: NodeId::new("n").unwrap(),
             host: "host".to_owned(),
             kinds: Vec::new(),
@@ -417,13 +471,8 @@ mod tests {
             started_at: WallMillis(0),
             former: vec![],
             draining: false,
-        };
-        let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
-        let (mut stage, _) = Stage::start(args);
-        for event in [connected(), SessionEvent::Expired, connected()] {
-            stage.handle(WorkerWingMsg::Session(event));
+            settings: WorkerSettings::default(),
         }
-        stage
     }
 
     fn connected() -> SessionEvent {
@@ -490,5 +539,80 @@ mod tests {
         let writes = |out: &[Out<WorkerWing>]| out.iter().any(|out| matches!(out, Out::Ask(_)));
         assert!(!writes(&stage.handle(WorkerWingMsg::Usable(1, 2))));
         assert!(writes(&stage.handle(WorkerWingMsg::Usable(3, 2))));
+    }
+
+    fn set(session: i64, version: i32, settings: WorkerSettings) -> Node {
+        let info = WorkerInfo { settings, ..registration() };
+        Node {
+            data: encode(&info),
+            version,
+            owner: session,
+            created: 1,
+            written: 1,
+            modified: WallMillis(0),
+            children: 0,
+            children_ever: Tally::default(),
+        }
+    }
+
+    fn two_slots() -> WorkerSettings {
+        WorkerSettings { slots: Some(2), ..WorkerSettings::default() }
+    }
+
+    fn told(out: &[Out<WorkerWing>]) -> Vec<(u32, WorkerSettings)> {
+        let told = |out: &Out<WorkerWing>| match out {
+            Out::Tell(Tell::Settings(slots, settings)) => Some((*slots, settings.clone())),
+            _ => None,
+        };
+        out.iter().filter_map(told).collect()
+    }
+
+    /// Returns the settings in the registration that is written, and the version that fences the write.
+    fn written(out: &[Out<WorkerWing>]) -> Option<(WorkerSettings, Option<i32>)> {
+        out.iter().find_map(|out| {
+            let Out::Ask(Ask::Commit(commit)) = out else { return None };
+            commit.ops().find_map(|op| match op {
+                Op::Create { data, lifetime: txn::Lifetime::Ephemeral, .. } => {
+                    Some((decode::<WorkerInfo>(data).unwrap().settings, None))
+                }
+                Op::Set { data, version, .. } => {
+                    Some((decode::<WorkerInfo>(data).unwrap().settings, Some(*version)))
+                }
+                Op::Create { .. } | Op::Check { .. } | Op::Delete { .. } => None,
+            })
+        })
+    }
+
+    /// S24
+    #[test]
+    fn an_operators_settings_are_followed_and_kept_by_every_write_of_the_registration() {
+        let mut stage = in_the_second_session();
+        stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())));
+        let read = |version, settings| WorkerWingMsg::Read(3, Ok(Some(set(1, version, settings))));
+        assert_eq!(told(&stage.handle(read(1, two_slots()))), [(2, two_slots())]);
+        assert_eq!(told(&stage.handle(read(1, two_slots()))), [], "they are followed once");
+        assert_eq!(told(&stage.handle(read(0, WorkerSettings::default()))), [], "an overtaken read");
+        stage.handle(read(1, two_slots()));
+        let update = stage.handle(WorkerWingMsg::Usable(3, 2));
+        assert_eq!(written(&update), Some((two_slots(), Some(1))));
+        // The process keeps them in its next session.
+        stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
+        let again = stage.handle(WorkerWingMsg::Session(connected()));
+        assert_eq!(written(&again), Some((two_slots(), None)));
+        let started = stage.handle(WorkerWingMsg::Committed(5, Outcome::Applied(())));
+        let start = started.iter().find_map(|out| match out {
+            Out::Tell(Tell::Start { slots, settings, .. }) => Some((*slots, settings.clone())),
+            _ => None,
+        });
+        assert_eq!(start, Some((2, two_slots())));
+    }
+
+    #[test]
+    fn an_attempt_that_was_handed_back_because_of_the_settings_causes_a_read() {
+        let mut stage = in_the_second_session();
+        stage.handle(WorkerWingMsg::Committed(3, Outcome::Applied(())));
+        let reads = |out: &[Out<WorkerWing>]| out.iter().any(|out| matches!(out, Out::Ask(Ask::Get(..))));
+        assert!(reads(&stage.handle(WorkerWingMsg::NotServed(3))));
+        assert!(!reads(&stage.handle(WorkerWingMsg::NotServed(1))), "of an earlier incarnation");
     }
 }

@@ -53,6 +53,9 @@ pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
 /// Most members of a group.
 pub const MAX_MEMBERS: u32 = 1_000_000;
 
+/// Most groups of sub-jobs of one job, each of another kind. The leader reads the open ones at each look at the first.
+pub const MAX_GROUPS_OF_PARENT: usize = 16;
+
 /// The waiting time that one step of priority is worth. Nine steps are the longest time for which later jobs of higher
 /// priority can delay a job. Four steps put an urgent job ahead of a backlog of half a working day. With minutes,
 /// priority would have no effect on a backlog of hours; with days, the delay would hardly be bounded.
@@ -116,6 +119,9 @@ pub const MAX_RECORD_BYTES: usize =
 
 /// Most slots of one worker.
 pub const MAX_SLOTS: u32 = 4_096;
+
+/// Most znodes of an inbox that a leader lists: twice the most slots of a worker. Only foreign znodes can be more.
+pub const MAX_INBOX: usize = 2 * MAX_SLOTS as usize;
 
 /// Most records that retention may keep: the capacity of all buckets.
 pub const MAX_RECORDS: u32 = BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;

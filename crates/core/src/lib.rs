@@ -27,6 +27,7 @@ pub mod metric;
 pub mod name;
 pub mod outcome;
 pub mod path;
+pub mod placement;
 pub mod port;
 pub mod remedy;
 pub mod retention;

@@ -141,6 +141,7 @@ metrics! {
     GROUPS = "bellwether_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers that this leader knows.";
     WORKERS_UNLISTED = "bellwether_workers_unlisted", Gauge, Labels::None, "Live workers that get no jobs because the leader cannot list their inboxes.";
+    PLACEMENT_FALLBACK = "bellwether_placement_fallback", Gauge(State), Labels::None, "1 while this leader uses the default placement strategy because the one that is set is unknown, unreadable or has failed.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers that this leader knows.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Occupied slots of all live workers that this leader knows.";
     ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";

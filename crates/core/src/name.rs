@@ -180,6 +180,8 @@ names! {
     GroupId = "group", Composed;
     /// Identifies a schedule. Shorter than other names, so that the ids of its jobs are valid names.
     ScheduleId = "schedule", Plain, budget::MAX_SCHEDULE_ID_BYTES;
+    /// Names a placement strategy: how the leader chooses a worker for a job.
+    StrategyName = "strategy", Plain;
     /// Identifies a process, as chosen by its operator. Two nodes may share an id by mistake; nothing relies on it.
     NodeId = "node id", Plain;
 }

@@ -42,6 +42,8 @@ pub const CONFIG: &str = "/config";
 pub const RETENTION: &str = "/config/retention";
 /// The times of a leader's beats.
 pub const FAILOVER: &str = "/config/failover";
+/// The placement strategy. Absent until one is set.
+pub const PLACEMENT: &str = "/config/placement";
 /// Parent of the paused kinds.
 pub const PAUSES: &str = "/pauses";
 /// Parent of the schedules. Its version grows with every removal, so that the version of a removed schedule cannot be

@@ -55,7 +55,7 @@ use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket, Place};
 use crate::time::WallMillis;
 use crate::wire::encode;
-use crate::worker::{PauseRecord, WorkerInfo};
+use crate::worker::{PauseRecord, WorkerInfo, WorkerSettings};
 
 mod batch;
 mod claim;
@@ -67,8 +67,8 @@ mod subject;
 pub use batch::{Batch, Locus};
 pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat};
 pub use group::{
-    advance, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group, mark_spawned,
-    rejoin_group, remove_chunk, remove_group, remove_member, set_group, without_part,
+    advance, extend_parent, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group,
+    mark_spawned, rejoin_group, remove_chunk, remove_group, remove_member, set_group, without_part,
 };
 pub use reclaim::reclaim;
 pub use schedule::{
@@ -388,6 +388,14 @@ pub fn register_parents() -> [Op; 2] {
 #[must_use]
 pub fn mark_draining(worker: WorkerId, info: &WorkerInfo, version: i32) -> Vec<Op> {
     let data = encode(&WorkerInfo { draining: true, ..info.clone() });
+    vec![Op::Set { path: path::worker(worker), data, version }]
+}
+
+/// Changes the settings of a worker: its later assignments check the new version. Fenced by the version of the
+/// registration. After a lost reply, read the registration: with these settings or deleted ⇒ done.
+#[must_use]
+pub fn set_worker(worker: WorkerId, info: &WorkerInfo, settings: WorkerSettings, version: i32) -> Vec<Op> {
+    let data = encode(&WorkerInfo { settings, ..info.clone() });
     vec![Op::Set { path: path::worker(worker), data, version }]
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::budget::{MAX_SLOTS, MAX_TAGS};
 use crate::job::Placement;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::time::WallMillis;
@@ -20,9 +21,9 @@ pub struct WorkerInfo {
     pub kinds: Vec<Kind>,
     /// The leases of the kinds that override the default lease.
     pub leases: BTreeMap<Kind, Duration>,
-    /// How many jobs it runs at a time.
+    /// How many jobs it runs at a time, as the worker has published it: see [`Self::open_slots`].
     pub slots: u32,
-    /// The tags that it offers; sorted, without repeats.
+    /// The tags of its configuration; sorted, without repeats: see [`Self::offered_tags`].
     pub tags: Vec<Tag>,
     /// The highest schema version that it reads.
     pub codec: u16,
@@ -34,14 +35,104 @@ pub struct WorkerInfo {
     /// Set before it leaves: it accepts no new jobs. The change raises the version of the znode, which every assignment
     /// checks, so no later assignment can commit.
     pub draining: bool,
+    /// What an operator has changed since the process started. Every writer of the registration keeps it.
+    pub settings: WorkerSettings,
+}
+
+/// What an operator changes on a running worker. It is part of the registration, so an assignment under earlier settings
+/// cannot commit. The process keeps it for its later registrations, and a restart of the process ends it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct WorkerSettings {
+    /// The number of slots instead of the configured one; 0 takes no jobs.
+    pub slots: Option<u32>,
+    /// The tags instead of the configured ones; sorted, without repeats.
+    pub tags: Option<Vec<Tag>>,
+    /// The kinds of which the worker starts no jobs; sorted, without repeats.
+    pub paused: Vec<Kind>,
+}
+
+/// Settings of a worker are out of bounds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerSettingsError {
+    /// Too many slots.
+    #[error("slots must be 0 to {MAX_SLOTS}, not {0}")]
+    Slots(u32),
+    /// Too many tags.
+    #[error("a worker has at most {MAX_TAGS} tags, not {0}")]
+    Tags(usize),
+    /// The worker has no handler for a paused kind.
+    #[error("the worker has no handler for kind {0}")]
+    Kind(Kind),
+}
+
+impl WorkerSettings {
+    /// Whether the worker starts jobs of this kind.
+    #[must_use]
+    pub fn starts(&self, kind: &Kind) -> bool {
+        self.slots != Some(0) && self.paused.binary_search(kind).is_err()
+    }
+
+    /// Sorts the lists, and checks the bounds for a worker with these kinds.
+    ///
+    /// # Errors
+    /// The first bound that does not hold.
+    pub fn check(mut self, kinds: &[Kind]) -> Result<Self, WorkerSettingsError> {
+        if let Some(slots) = self.slots.filter(|slots| *slots > MAX_SLOTS) {
+            return Err(WorkerSettingsError::Slots(slots));
+        }
+        if let Some(tags) = &mut self.tags {
+            tags.sort();
+            tags.dedup();
+            if tags.len() > MAX_TAGS {
+                return Err(WorkerSettingsError::Tags(tags.len()));
+            }
+        }
+        self.paused.sort();
+        self.paused.dedup();
+        match self.paused.iter().find(|kind| kinds.binary_search(kind).is_err()) {
+            Some(kind) => Err(WorkerSettingsError::Kind(kind.clone())),
+            None => Ok(self),
+        }
+    }
 }
 
 impl WorkerInfo {
+    /// How many jobs it may hold: the published slots, or fewer if an operator has lowered them. More slots count only
+    /// after the worker has published them.
+    #[must_use]
+    pub fn open_slots(&self) -> usize {
+        self.settings.slots.map_or(self.slots, |slots| slots.min(self.slots)) as usize
+    }
+
+    /// The tags that it offers, sorted.
+    #[must_use]
+    pub fn offered_tags(&self) -> &[Tag] {
+        self.settings.tags.as_ref().unwrap_or(&self.tags)
+    }
+
+    /// Whether it has a handler for the kind.
+    #[must_use]
+    pub fn has_handler(&self, kind: &Kind) -> bool {
+        self.kinds.binary_search(kind).is_ok()
+    }
+
+    /// Whether it has a handler for the kind and an operator has not paused the kind on it.
+    #[must_use]
+    pub fn serves(&self, kind: &Kind) -> bool {
+        self.has_handler(kind) && self.settings.paused.binary_search(kind).is_err()
+    }
+
+    /// Whether it offers all of these tags.
+    #[must_use]
+    pub fn offers(&self, tags: &[Tag]) -> bool {
+        tags.iter().all(|tag| self.offered_tags().binary_search(tag).is_ok())
+    }
+
     /// Whether it can run jobs of `kind` with this placement.
     #[must_use]
     pub fn can_run(&self, kind: &Kind, placement: &Placement) -> bool {
-        self.kinds.binary_search(kind).is_ok()
-            && placement.tags.iter().all(|tag| self.tags.binary_search(tag).is_ok())
+        self.serves(kind) && self.offers(&placement.tags)
     }
 }
 
@@ -65,4 +156,68 @@ pub struct PauseRecord {
     pub by: String,
     /// When it was paused, by the client's wall clock.
     pub since: WallMillis,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> Kind {
+        Kind::new(name).unwrap()
+    }
+
+    fn tag(name: &str) -> Tag {
+        Tag::new(name).unwrap()
+    }
+
+    fn info(settings: WorkerSettings) -> WorkerInfo {
+        WorkerInfo {
+            node: NodeId::new("n").unwrap(),
+            host: "h".into(),
+            kinds: vec![kind("mail"), kind("sum")],
+            leases: BTreeMap::new(),
+            slots: 4,
+            tags: vec![tag("eu")],
+            codec: 1,
+            started_at: WallMillis(0),
+            former: vec![],
+            draining: false,
+            settings,
+        }
+    }
+
+    #[test]
+    fn settings_replace_the_configuration_of_a_worker() {
+        let usual = info(WorkerSettings::default());
+        assert_eq!((usual.open_slots(), usual.offered_tags()), (4, &[tag("eu")][..]));
+        assert!(usual.serves(&kind("sum")));
+        let changed =
+            info(WorkerSettings { slots: Some(2), tags: Some(vec![tag("gpu")]), paused: vec![kind("sum")] });
+        assert_eq!((changed.open_slots(), changed.offered_tags()), (2, &[tag("gpu")][..]));
+        assert!(changed.has_handler(&kind("sum")) && !changed.serves(&kind("sum")));
+        assert!(changed.serves(&kind("mail")));
+        let more = info(WorkerSettings { slots: Some(9), ..WorkerSettings::default() });
+        assert_eq!(more.open_slots(), 4, "the worker has not published more slots yet");
+    }
+
+    #[test]
+    fn settings_are_sorted_and_bounded() {
+        let kinds = [kind("mail"), kind("sum")];
+        let check = |settings: WorkerSettings| settings.check(&kinds).map_err(|error| error.to_string());
+        let sorted = check(WorkerSettings {
+            slots: Some(0),
+            tags: Some(vec![tag("b"), tag("a"), tag("b")]),
+            paused: vec![kind("sum"), kind("mail"), kind("sum")],
+        });
+        let expected =
+            WorkerSettings { slots: Some(0), tags: Some(vec![tag("a"), tag("b")]), paused: kinds.to_vec() };
+        assert_eq!(sorted, Ok(expected));
+        let slots = WorkerSettings { slots: Some(MAX_SLOTS + 1), ..WorkerSettings::default() };
+        assert_eq!(check(slots), Err("slots must be 0 to 4096, not 4097".to_owned()));
+        let tags = (0..=MAX_TAGS).map(|n| tag(&n.to_string())).collect();
+        let tags = WorkerSettings { tags: Some(tags), ..WorkerSettings::default() };
+        assert_eq!(check(tags), Err("a worker has at most 32 tags, not 33".to_owned()));
+        let unknown = WorkerSettings { paused: vec![kind("smu")], ..WorkerSettings::default() };
+        assert_eq!(check(unknown), Err("the worker has no handler for kind smu".to_owned()));
+    }
 }

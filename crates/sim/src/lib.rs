@@ -7,6 +7,7 @@
 
 pub mod history;
 mod host;
+mod placement;
 pub mod plan;
 mod report;
 mod runtime;

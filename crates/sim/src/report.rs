@@ -64,6 +64,7 @@ impl Stats {
             | EventKind::Node { .. }
             | EventKind::Evicted { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Healed => {}
         }
     }

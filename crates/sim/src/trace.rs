@@ -85,6 +85,7 @@ fn told(event: &EventKind) -> String {
         EventKind::Refused { zxid, session, why } => {
             format!("rejected {zxid:#x} of session {}: {}", tail(*session), abbreviated(why))
         }
+        EventKind::LeaderWrites { node, epoch } => format!("{node}: writes as the leader in epoch {epoch}"),
         EventKind::Link { node, up, .. } => {
             format!("{node}: the session is {}", if *up { "connected" } else { "cut off" })
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bellwether_core::job::Policy;
-use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_sim::plan::{Action, JobPlan, NodePlan, Plan, PlannedCall};
@@ -43,7 +42,6 @@ fn plan(seed: u64, nodes: usize, killers: usize, slots: u32) -> Plan {
         tick_ms: 500,
         sync_limit: None,
         campaign: campaign::Strategy::Queue,
-        strategy: assigner::Strategy::LeastLoaded,
         nodes: vec![NodePlan { skew_ms: 0, slots }; nodes],
         clients: vec![0],
         groups: vec![],

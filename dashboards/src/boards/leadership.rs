@@ -43,7 +43,7 @@ pub(super) fn board() -> Board {
             row(
                 "Does it track the workers?",
                 vec![
-                    lines("How many workers are registered?", Count, Below(2.0, 1.0), "Live registrations, as seen by the leader. An unlisted worker gets no jobs, because the leader cannot list its inbox.", [line("workers", "max(bellwether_workers)"), line("unlisted", "max(bellwether_workers_unlisted)")]),
+                    lines("How many workers are registered?", Count, Below(2.0, 1.0), "Live registrations, as seen by the leader. An unlisted worker gets no jobs, because the leader cannot list its inbox. The placement fallback is 1 while the leader uses least-loaded instead of the strategy that is set.", [line("workers", "max(bellwether_workers)"), line("unlisted", "max(bellwether_workers_unlisted)"), line("placement fallback", "max(bellwether_placement_fallback)")]),
                     lines("How many workers were lost, and how many of their jobs were recovered?", Count, Above(1.0, 10.0), "A worker is lost when its session ends without a drain.", [
                         line("workers", growth("bellwether_workers_lost_total", "")),
                         line("jobs", growth("bellwether_orphaned_jobs_recovered_total", "")),

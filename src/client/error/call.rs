@@ -138,6 +138,8 @@ pub enum Subject {
     Worker(WorkerId),
     /// The retention of the namespace.
     Retention,
+    /// The placement strategy of the namespace.
+    Placement,
     /// A page of records.
     Page,
 }
@@ -150,6 +152,7 @@ impl fmt::Display for Subject {
             Self::Pause(kind) => write!(f, "the pause of kind {kind}"),
             Self::Worker(id) => write!(f, "the registration of worker {id}"),
             Self::Retention => f.write_str("the retention"),
+            Self::Placement => f.write_str("the placement strategy"),
             Self::Page => f.write_str("a page of records"),
         }
     }

@@ -4,7 +4,7 @@
 //! A page looks at a bounded number of groups, so that a filter for a rare stage does not read all of them in one
 //! call.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -150,7 +150,8 @@ impl Client {
 
 fn summary(id: &GroupId, node: &Node) -> GroupSummary {
     let record = decode(id, node).ok().map(|record| {
-        let GroupView { kind, stage, total, parent, created_at, done_at, .. } = GroupView::new(id, record);
+        let GroupView { kind, stage, total, parent, created_at, done_at, .. } =
+            GroupView::new(id, record, &BTreeSet::new());
         GroupRecordView { kind, stage, total, parent, created_at, done_at }
     });
     GroupSummary { id: id.clone(), record }

@@ -36,7 +36,7 @@ pub use list::{GroupCursor, GroupPage, GroupRecordView, GroupSummary};
 pub use members::{Member, MemberEnd, MemberError, Members};
 #[doc(hidden)]
 pub use spawn::Attempt;
-pub use view::{GroupStage, GroupView, GroupWaitError};
+pub use view::{FurtherGroup, GroupStage, GroupView, GroupWaitError};
 
 use super::Client;
 use super::error::{Error, Subject};
@@ -129,7 +129,7 @@ impl Client {
     pub async fn group<K: AnyKind>(&self, group: Group<K>) -> Result<GroupHandle<K>, Error> {
         let Group { id, mut record, typed: _ } = group;
         record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
-        self.open_group(id, record, None).await
+        self.open_group(id, record).await
     }
 
     /// Returns a handle on an existing group. `K` is the kind of its members, or [`Untyped`] for any kind.
@@ -145,39 +145,46 @@ impl Client {
         Ok(GroupHandle::new(self.clone(), Known::new(id.clone(), record, node.version)))
     }
 
-    /// Creates the group unless it exists; with `parent`, as the group of that job's sub-jobs.
+    /// Creates the group unless it exists.
     async fn open_group<K: AnyKind>(
         &self,
         id: GroupId,
         record: GroupRecord,
-        parent: Option<&Attempt>,
     ) -> Result<GroupHandle<K>, Error> {
-        let (token, created_at) = (self.0.session.uuid(), self.0.session.wall());
-        let record = GroupRecord { token, created_at, ..record };
+        let record = self.stamped(record);
         record.check(&id)?;
         let by = self.by();
         for _ in 0..TRIES {
             let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(&id))).await? else {
                 // Whatever the outcome: the next read finds the group, or it is created again.
-                let ops = match parent {
-                    None => txn::make_group(&id, &record),
-                    Some(parent) => self.make_sub_group(&id, &record, parent, by).await?,
-                };
-                self.0.session.commit(by, ops).await?;
+                self.0.session.commit(by, txn::make_group(&id, &record)).await?;
                 continue;
             };
-            let there = decode(&id, &node)?;
-            same(&id, &there, &record)?;
-            if let Some(parent) = parent {
-                self.make_sure_spawned(parent, by).await?;
-            }
-            let handle = GroupHandle::new(self.clone(), Known::new(id.clone(), there, node.version));
-            if let Some(total) = record.total {
-                handle.seal(total).await?;
-            }
-            return Ok(handle);
+            return self.opened(id, &record, &node).await;
         }
         Err(Error::Contended { subject: Subject::Group(id), tries: TRIES })
+    }
+
+    /// Completes the record of a group to create.
+    fn stamped(&self, record: GroupRecord) -> GroupRecord {
+        let (token, created_at) = (self.0.session.uuid(), self.0.session.wall());
+        GroupRecord { token, created_at, ..record }
+    }
+
+    /// Returns a handle on a group that was created or found, and sets its total.
+    async fn opened<K: AnyKind>(
+        &self,
+        id: GroupId,
+        given: &GroupRecord,
+        node: &Node,
+    ) -> Result<GroupHandle<K>, Error> {
+        let there = decode(&id, node)?;
+        same(&id, &there, given)?;
+        let handle = GroupHandle::new(self.clone(), Known::new(id, there, node.version));
+        if let Some(total) = given.total {
+            handle.seal(total).await?;
+        }
+        Ok(handle)
     }
 }
 
@@ -203,7 +210,6 @@ fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), Gr
             ("kind", group.kind.to_string()),
             ("failing fast", group.fail_fast.to_string()),
             ("a join", group.join.to_string()),
-            ("a finished handler", group.parent.as_ref().is_some_and(|parent| parent.finish).to_string()),
         ]
     };
     for ((field, there), (_, given)) in rules(there).into_iter().zip(rules(given)) {

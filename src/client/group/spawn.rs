@@ -1,11 +1,14 @@
-//! Sub-jobs: a group that a handler creates, whose end is part of its job's end.
+//! Sub-jobs: groups that a handler creates, one per kind, whose ends are part of its job's end.
 //!
-//! The group is created in one multi with a mark in the job's assignment. So every process that ends the job (its
+//! The first group is created in one multi with a mark in the job's assignment. So every process that ends the job (its
 //! worker, the leader after a loss, a client that cancels it) knows that it must report the end to this group first.
-//! A closed attempt cannot create a group. The next attempt finds the earlier group, because its id is derived from
-//! the job's id.
+//! A further group is created in one multi that adds its kind to the list in the first one. Each multi checks the job's
+//! record, so a closed attempt cannot create a group.
+//!
+//! **What if a reply is lost?** The first group is read again. Its id is derived from the job's id, and it lists the kinds of the
+//! further groups. So the same call, or the next attempt, finds every group that exists, whichever of them it opens first.
 
-use bellwether_core::group::{GroupError, GroupRecord, Parent};
+use bellwether_core::group::{FirstGroup, GroupError, GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::txn::{self, Op};
@@ -38,23 +41,56 @@ pub struct Attempt {
 }
 
 impl Client {
-    /// Creates the group of an attempt's sub-jobs, or finds the one that an earlier attempt created. Its id is
-    /// derived from the job's id.
+    /// Creates the group of an attempt's sub-jobs of one kind, or finds the one that an earlier call or attempt created. Its id
+    /// is derived from the job's id.
     ///
     /// # Errors
-    /// Those of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime.
+    /// Those of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime;
+    /// [`GroupError::TooManyGroups`] if the job has groups of too many other kinds.
     #[doc(hidden)]
     pub async fn sub_group<K: AnyKind>(
         &self,
         attempt: &Attempt,
         group: Group<K>,
     ) -> Result<GroupHandle<K>, Error> {
-        let (id, parent) = self.parent(attempt).await?;
-        let record = GroupRecord { parent: Some(parent), ..group.record };
-        self.open_group(id, record, Some(attempt)).await
+        let (first, parent) = self.parent(attempt).await?;
+        let record = self.stamped(GroupRecord { parent: Some(parent), ..group.record });
+        record.check(&first)?;
+        let by = self.by();
+        for _ in 0..TRIES {
+            // Whatever the outcome of a commit, the next read shows it.
+            let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(&first))).await? else {
+                let ops = self.make_sub_group(&first, &record, attempt, by).await?;
+                self.0.session.commit(by, ops).await?;
+                continue;
+            };
+            self.make_sure_spawned(attempt, by).await?;
+            let there = decode(&first, &node)?;
+            let extended = there.extended(&record.kind, attempt.finish)?;
+            let further = extended.number_of(&record.kind).map(|number| further(&first, number, &record));
+            if extended != there {
+                let made = further.as_ref().filter(|_| extended.further != there.further);
+                if let Some((id, record)) = made {
+                    record.check(id)?;
+                }
+                // A closed attempt is rejected: it has no assignment, or another attempt has.
+                self.assignment(attempt, by).await?;
+                let made = made.map(|(id, record)| (id, record));
+                let first = (&first, node.version, &extended);
+                let ops = txn::extend_parent(&attempt.job, attempt.fencing_token, first, made);
+                self.0.session.commit(by, ops).await?;
+                continue;
+            }
+            let Some((id, record)) = further else { return self.opened(first, &record, &node).await };
+            let node = self.0.session.read(by, |zk| zk.get(path::group(&id))).await?;
+            // It was created together with its place in the list: an operator has deleted it.
+            let node = node.ok_or_else(|| GroupError::Absent { group: id.clone() })?;
+            return self.opened(id, &record, &node).await;
+        }
+        Err(Error::Contended { subject: Subject::Group(first), tries: TRIES })
     }
 
-    /// Returns the group's id and its parent.
+    /// Returns the id of the first group, and the parent as this group has it.
     async fn parent(&self, attempt: &Attempt) -> Result<(GroupId, Parent), Error> {
         let (job, by) = (&attempt.job, self.by());
         self.catch_up(by).await?;
@@ -78,6 +114,7 @@ impl Client {
             kind: attempt.kind.clone(),
             generation: attempt.generation,
             finish: attempt.finish,
+            first: None,
             lane: record.placement.lane,
             outer_lanes,
             membership: record.membership,
@@ -86,8 +123,8 @@ impl Client {
         Ok((id, parent))
     }
 
-    /// Returns the operations that create the group together with the mark in the assignment of this attempt.
-    pub(super) async fn make_sub_group(
+    /// Returns the operations that create the first group together with the mark in the assignment of this attempt.
+    async fn make_sub_group(
         &self,
         id: &GroupId,
         record: &GroupRecord,
@@ -101,7 +138,7 @@ impl Client {
 
     /// Ensures the mark of an existing group: it was created by this attempt with a lost reply, or by an earlier
     /// attempt. Its mark is in the record or in the assignment, unless an operator removed it.
-    pub(super) async fn make_sure_spawned(&self, parent: &Attempt, by: Deadline) -> Result<(), Error> {
+    async fn make_sure_spawned(&self, parent: &Attempt, by: Deadline) -> Result<(), Error> {
         let Attempt { job, worker, fencing_token, .. } = parent;
         for _ in 0..TRIES {
             let node = self.0.session.read(by, |zk| zk.get(path::record(job))).await?;
@@ -133,4 +170,12 @@ impl Client {
         }
         Ok((node.version, assignment))
     }
+}
+
+/// Returns the further group with this number and the rules of `record`. The finished job belongs to the first group.
+fn further(first: &GroupId, number: u32, record: &GroupRecord) -> (GroupId, GroupRecord) {
+    let of_first = FirstGroup { group: first.clone(), number };
+    let parent =
+        record.parent.clone().map(|parent| Parent { finish: false, first: Some(of_first), ..parent });
+    (first.further(number), GroupRecord { parent, ..record.clone() })
 }

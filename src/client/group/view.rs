@@ -1,9 +1,10 @@
 //! A group as a client sees it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use bellwether_core::group::{End, GroupError, GroupRecord, Stage, Stop};
+use bellwether_core::group::{End, GroupError, GroupRecord, Mark, Stage, Stop};
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
@@ -48,6 +49,18 @@ impl fmt::Display for GroupStage {
     }
 }
 
+/// A further group of a parent, as its first group lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct FurtherGroup {
+    /// Its id.
+    pub id: GroupId,
+    /// The kind of its members.
+    pub kind: Kind,
+    /// Whether it is done.
+    pub is_done: bool,
+}
+
 /// A group as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,6 +89,10 @@ pub struct GroupView {
     pub is_abandoned: bool,
     /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
+    /// The first group of the parent, if this is a further one.
+    pub first: Option<GroupId>,
+    /// The further groups of the parent, if this is its first one. The first one is done after all of them.
+    pub further: Vec<FurtherGroup>,
     /// Its join, if it has one, once that was created.
     pub join: Option<JobId>,
     /// Its parent's finished job, once that was created.
@@ -84,6 +101,7 @@ pub struct GroupView {
     pub created_at: SystemTime,
     /// When it was done, by the leader's clock.
     pub done_at: Option<SystemTime>,
+    has_joined: bool,
 }
 
 impl GroupView {
@@ -101,6 +119,10 @@ impl GroupView {
             (GroupStage::Open, _) if self.is_abandoned => {
                 Some(format!("it was abandoned, {} members are open", self.open))
             }
+            (GroupStage::Open | GroupStage::Joining, _) if self.awaits_only_further() => {
+                let open = self.further.iter().find(|further| !further.is_done);
+                open.map(|further| format!("group {} is not done", further.id))
+            }
             (GroupStage::Open, None) => Some("its total is not set yet".to_owned()),
             (GroupStage::Open, Some(0)) => Some(format!("{} members are open", self.open)),
             (GroupStage::Open, Some(missing)) => {
@@ -113,7 +135,14 @@ impl GroupView {
         why.map_or_else(|| self.stage.to_string(), |why| format!("{}: {why}", self.stage))
     }
 
-    pub(super) fn new(id: &GroupId, record: GroupRecord) -> Self {
+    /// Whether all of its own jobs have ended, and a further group of its parent is not done.
+    fn awaits_only_further(&self) -> bool {
+        let members = self.missing() == Some(0) && self.open == 0;
+        let joined = self.stage == GroupStage::Open || self.has_joined;
+        members && joined && self.further.iter().any(|further| !further.is_done)
+    }
+
+    pub(super) fn new(id: &GroupId, record: GroupRecord, marks: &BTreeSet<Mark>) -> Self {
         let (stage, done_at) = match record.stage {
             Stage::Open => (GroupStage::Open, None),
             Stage::Joining => (GroupStage::Joining, None),
@@ -141,6 +170,21 @@ impl GroupView {
             }),
             join: joined.then(|| record.join_id(id).ok()).flatten(),
             finish: finish.and_then(|parent| parent.finish_id(id).ok()),
+            has_joined: marks.contains(&Mark::Join),
+            further: (0..)
+                .zip(record.further_groups(id))
+                .zip(&record.further)
+                .map(|((number, id), kind)| FurtherGroup {
+                    id,
+                    kind: kind.clone(),
+                    is_done: marks.contains(&Mark::Further(number)),
+                })
+                .collect(),
+            first: record
+                .parent
+                .as_ref()
+                .and_then(|parent| parent.first.as_ref())
+                .map(|first| first.group.clone()),
             parent: record.parent.map(|parent| parent.job),
             kind: record.kind,
             created_at: record.created_at.into(),
@@ -264,8 +308,11 @@ impl Client {
         let Some(node) = self.0.session.read(by, |zk| zk.get(path::group(id))).await? else {
             return Ok(None);
         };
-        let mut view = GroupView::new(id, decode(id, &node)?);
-        for chunk in self.group_chunks(id, by).await? {
+        let record = decode(id, &node)?;
+        let names = self.0.session.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
+        let marks = names.iter().filter_map(|name| path::parse_mark(name)).map(|(mark, _)| mark).collect();
+        let mut view = GroupView::new(id, record, &marks);
+        for chunk in chunks(&names) {
             let numbers = self.0.session.read(by, |zk| numbers(zk.clone(), id.clone(), chunk)).await?;
             view.count(numbers);
         }
@@ -275,10 +322,14 @@ impl Client {
     /// Returns the chunks of a group that have or had a member, in order.
     pub(super) async fn group_chunks(&self, id: &GroupId, by: Deadline) -> Result<Vec<u32>, Error> {
         let names = self.0.session.read(by, |zk| zk.children(path::group(id))).await?.unwrap_or_default();
-        let mut chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
-        chunks.sort_unstable();
-        Ok(chunks)
+        Ok(chunks(&names))
     }
+}
+
+fn chunks(names: &[String]) -> Vec<u32> {
+    let mut chunks = names.iter().filter_map(|name| path::parse_chunk(name)).collect::<Vec<_>>();
+    chunks.sort_unstable();
+    chunks
 }
 
 pub(super) async fn numbers(zk: Zk, id: GroupId, chunk: u32) -> ReadResult<Numbers> {

@@ -73,7 +73,8 @@ impl Groups {
                 let open = self.records.get(&id).is_some_and(|group| group.stage == Stage::Open);
                 self.rejoined += u64::from(open);
             }
-            GroupPlace::Mark(_, Mark::Parent | Mark::Join | Mark::Finish, _) | GroupPlace::Member(..) => {}
+            GroupPlace::Mark(_, Mark::Parent | Mark::Join | Mark::Finish | Mark::Further(_), _)
+            | GroupPlace::Member(..) => {}
         }
     }
 

@@ -120,6 +120,14 @@ impl Election {
         self.permit.holds()
     }
 
+    /// Whether this node may act as the leader of this epoch now. A member of an earlier term, which has not been stopped
+    /// yet, may not.
+    #[must_use]
+    pub fn may_act_in(&self, epoch: i32) -> bool {
+        let leads = matches!(&*self.leadership.borrow(), LeadershipState::Active(active) if active.term.epoch() == epoch);
+        leads && self.may_act()
+    }
+
     /// Takes part again after [`Election::step_down`].
     pub fn stand(&self) {
         host::send(&self.actor, ElectionMsg::Stand);

@@ -1,5 +1,7 @@
 //! The neighbours of the leader's concerns.
 
+use std::sync::Arc;
+
 use bellwether_actors::leader::FencedOut;
 use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
 use bellwether_actors::leader::expirer::{Expirer, ExpirerMsg};
@@ -16,27 +18,38 @@ use ractor::ActorProcessingErr;
 
 use crate::host::{Hosting, Ref, send};
 
-/// Informs the wing that the fence rejected a write of its term.
+/// The term of a member.
 #[derive(Clone)]
-pub(crate) struct Fenced {
+pub(crate) struct Term {
     pub(super) wing: Ref<LeaderWing>,
     pub(super) epoch: i32,
+    pub(super) may_act: Arc<dyn Fn(i32) -> bool + Send + Sync>,
 }
 
-impl Fenced {
-    fn tell(&self) {
+impl Term {
+    /// Informs the wing that the fence rejected a write of the term.
+    fn fenced_out(&self) {
         send(&self.wing, LeaderWingMsg::FencedOut(self.epoch));
+    }
+
+    /// Whether a member may send a request: a paused term begins no new write (S5).
+    fn may_send(&self) -> bool {
+        (self.may_act)(self.epoch)
     }
 }
 
 /// The assigner's neighbours.
 pub(crate) struct AssignerLinks {
     pub(super) expirer: Ref<Expirer>,
-    pub(super) fenced: Fenced,
+    pub(super) term: Term,
 }
 
 impl Hosting for Assigner {
     type Links = AssignerLinks;
+
+    fn may_send(links: &AssignerLinks) -> bool {
+        links.term.may_send()
+    }
 
     async fn tell(
         links: &mut AssignerLinks,
@@ -46,7 +59,7 @@ impl Hosting for Assigner {
     ) -> Result<(), ActorProcessingErr> {
         match told {
             assigner::Tell::Overdue(jobs) => send(&links.expirer, ExpirerMsg::Overdue(jobs)),
-            assigner::Tell::FencedOut => links.fenced.tell(),
+            assigner::Tell::FencedOut => links.term.fenced_out(),
         }
         Ok(())
     }
@@ -56,11 +69,15 @@ impl Hosting for Assigner {
 #[derive(Clone)]
 pub(crate) struct ToAssigner {
     pub(super) assigner: Ref<Assigner>,
-    pub(super) fenced: Fenced,
+    pub(super) term: Term,
 }
 
 impl Hosting for LeaseWatcher {
     type Links = ToAssigner;
+
+    fn may_send(links: &ToAssigner) -> bool {
+        links.term.may_send()
+    }
 
     async fn tell(
         links: &mut ToAssigner,
@@ -70,7 +87,7 @@ impl Hosting for LeaseWatcher {
     ) -> Result<(), ActorProcessingErr> {
         match told {
             lease_watcher::Tell::Assigner(event) => send(&links.assigner, AssignerMsg::Event(event)),
-            lease_watcher::Tell::FencedOut => links.fenced.tell(),
+            lease_watcher::Tell::FencedOut => links.term.fenced_out(),
         }
         Ok(())
     }
@@ -78,6 +95,10 @@ impl Hosting for LeaseWatcher {
 
 impl Hosting for WorkerRegistry {
     type Links = ToAssigner;
+
+    fn may_send(links: &ToAssigner) -> bool {
+        links.term.may_send()
+    }
 
     async fn tell(
         links: &mut ToAssigner,
@@ -87,22 +108,26 @@ impl Hosting for WorkerRegistry {
     ) -> Result<(), ActorProcessingErr> {
         match told {
             worker_registry::Tell::Assigner(event) => send(&links.assigner, AssignerMsg::Event(event)),
-            worker_registry::Tell::FencedOut => links.fenced.tell(),
+            worker_registry::Tell::FencedOut => links.term.fenced_out(),
         }
         Ok(())
     }
 }
 
 impl Hosting for JobWatcher {
-    type Links = Ref<Assigner>;
+    type Links = ToAssigner;
+
+    fn may_send(links: &ToAssigner) -> bool {
+        links.term.may_send()
+    }
 
     async fn tell(
-        assigner: &mut Ref<Assigner>,
+        links: &mut ToAssigner,
         _: Option<&Zk>,
         _: &Ref<Self>,
         job_watcher::Tell::Assigner(event): job_watcher::Tell,
     ) -> Result<(), ActorProcessingErr> {
-        send(assigner, AssignerMsg::Event(event));
+        send(&links.assigner, AssignerMsg::Event(event));
         Ok(())
     }
 }
@@ -111,15 +136,19 @@ impl Hosting for JobWatcher {
 macro_rules! hosted {
     ($($concern:ty),*) => {
         $(impl Hosting for $concern {
-            type Links = Fenced;
+            type Links = Term;
+
+            fn may_send(term: &Term) -> bool {
+                term.may_send()
+            }
 
             async fn tell(
-                fenced: &mut Fenced,
+                term: &mut Term,
                 _: Option<&Zk>,
                 _: &Ref<Self>,
                 FencedOut: FencedOut,
             ) -> Result<(), ActorProcessingErr> {
-                fenced.tell();
+                term.fenced_out();
                 Ok(())
             }
         })*

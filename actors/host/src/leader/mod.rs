@@ -4,6 +4,8 @@
 
 mod links;
 
+use std::sync::Arc;
+
 use bellwether_actors::leader::assigner::{self, Assigner, AssignerMsg};
 use bellwether_actors::leader::expirer::{Expirer, ExpirerMsg};
 use bellwether_actors::leader::group_joiner::{GroupJoiner, GroupJoinerMsg};
@@ -15,7 +17,7 @@ use bellwether_actors::leader::schedule_keeper::{ScheduleKeeper, ScheduleKeeperM
 use bellwether_actors::leader::wing::{LeaderWing, LeaderWingMsg, Tell};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
 use bellwether_actors::{Concern, Context};
-use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::placement::OwnStrategies;
 use bellwether_zk::Zk;
 use ractor::{ActorCell, ActorProcessingErr, SpawnErr};
 
@@ -23,14 +25,16 @@ use crate::host::{self, Hosted, Hosting, Letter, Ref, send};
 use crate::spawn::spawn;
 use crate::supervise::stop_all;
 
-use links::{AssignerLinks, Fenced, ToAssigner};
+use links::{AssignerLinks, Term, ToAssigner};
 
 /// The configuration of the leader wing.
 pub struct LeaderConfig {
-    /// The strategy that chooses workers.
-    pub strategy: Strategy,
+    /// The own placement strategies of this process.
+    pub strategies: OwnStrategies,
     /// Called with the epoch when the fence rejects a write of this term because another leader has claimed.
     pub fenced_out: Box<dyn Fn(i32) + Send + Sync>,
+    /// Whether this node may act as the leader of this epoch now. While it may not, the members of the term send nothing.
+    pub may_act: Arc<dyn Fn(i32) -> bool + Send + Sync>,
 }
 
 /// A handle of a leader wing. Cheap to clone.
@@ -51,11 +55,6 @@ impl Leader {
     /// Starts a new term, or resumes the current one after a pause. Returns `false` when the wing has ended.
     pub fn active(&self, zk: Zk, epoch: i32) -> bool {
         self.0.cast(Letter::Session(zk, LeaderWingMsg::Active(epoch))).is_ok()
-    }
-
-    /// Pauses the term, because the connection is lost. Returns `false` when the wing has ended.
-    pub fn paused(&self) -> bool {
-        self.0.cast(Letter::Mail(LeaderWingMsg::Paused.into())).is_ok()
     }
 
     /// Ends the term. Returns `false` when the wing has ended.
@@ -148,14 +147,9 @@ impl Hosting for LeaderWing {
         match tell {
             Tell::Start(epoch) => {
                 let zk = zk.expect("a term has the session in which its epoch was claimed");
-                links.members = Some(start(me, zk, epoch, links.config.strategy).await?);
+                links.members = Some(start(me, zk, epoch, &links.config).await?);
             }
             Tell::Stop => links.stop_members().await,
-            Tell::Pause => {
-                if let Some(members) = &links.members {
-                    send(&members.assigner, AssignerMsg::Pause);
-                }
-            }
             Tell::Resume => {
                 if let Some(members) = &links.members {
                     members.resume();
@@ -196,20 +190,25 @@ impl Links {
     }
 }
 
-async fn start(wing: &Ref<LeaderWing>, zk: &Zk, epoch: i32, strategy: Strategy) -> Result<Members, SpawnErr> {
-    let fenced = Fenced { wing: wing.clone(), epoch };
+async fn start(
+    wing: &Ref<LeaderWing>,
+    zk: &Zk,
+    epoch: i32,
+    config: &LeaderConfig,
+) -> Result<Members, SpawnErr> {
+    let term = Term { wing: wing.clone(), epoch, may_act: Arc::clone(&config.may_act) };
     let cell = wing.get_cell();
-    let expirer = member::<Expirer>(&cell, zk, fenced.clone(), epoch).await?;
-    let links = AssignerLinks { expirer: expirer.clone(), fenced: fenced.clone() };
-    let assigner = member::<Assigner>(&cell, zk, links, (epoch, strategy)).await?;
-    let to_assigner = ToAssigner { assigner: assigner.clone(), fenced: fenced.clone() };
+    let expirer = member::<Expirer>(&cell, zk, term.clone(), epoch).await?;
+    let links = AssignerLinks { expirer: expirer.clone(), term: term.clone() };
+    let assigner = member::<Assigner>(&cell, zk, links, (epoch, config.strategies.clone())).await?;
+    let to_assigner = ToAssigner { assigner: assigner.clone(), term: term.clone() };
     let worker_registry = member::<WorkerRegistry>(&cell, zk, to_assigner.clone(), epoch).await?;
-    let lease_watcher = member::<LeaseWatcher>(&cell, zk, to_assigner, epoch).await?;
-    let promoter = member::<Promoter>(&cell, zk, fenced.clone(), epoch).await?;
-    let schedule_keeper = member::<ScheduleKeeper>(&cell, zk, fenced.clone(), epoch).await?;
-    let janitor = member::<Janitor>(&cell, zk, fenced.clone(), epoch).await?;
-    let group_joiner = member::<GroupJoiner>(&cell, zk, fenced, epoch).await?;
-    let job_watcher = member::<JobWatcher>(&cell, zk, assigner.clone(), ()).await?;
+    let lease_watcher = member::<LeaseWatcher>(&cell, zk, to_assigner.clone(), epoch).await?;
+    let promoter = member::<Promoter>(&cell, zk, term.clone(), epoch).await?;
+    let schedule_keeper = member::<ScheduleKeeper>(&cell, zk, term.clone(), epoch).await?;
+    let janitor = member::<Janitor>(&cell, zk, term.clone(), epoch).await?;
+    let group_joiner = member::<GroupJoiner>(&cell, zk, term, epoch).await?;
+    let job_watcher = member::<JobWatcher>(&cell, zk, to_assigner, ()).await?;
     Ok(Members {
         assigner,
         janitor,

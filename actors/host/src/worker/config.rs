@@ -7,7 +7,7 @@ use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::worker::{WorkerInfo, WorkerSettings};
 
 /// The configuration of a worker.
 #[derive(Debug, Clone)]
@@ -77,6 +77,7 @@ impl WorkerConfig {
             started_at,
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         }
     }
 }

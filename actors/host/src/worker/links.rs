@@ -75,6 +75,7 @@ impl Hosting for ExecutorPool {
             Tell::Recheck(jobs) => send_later(&links.inbox, InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => send(&links.wing, WorkerWingMsg::Idle(links.term)),
             Tell::TakenForHung => send(&links.wing, WorkerWingMsg::TakenForHung(links.term)),
+            Tell::NotServed => send(&links.wing, WorkerWingMsg::NotServed(links.term)),
             Tell::Usable(slots) => send(&links.wing, WorkerWingMsg::Usable(links.term, slots)),
         }
         Ok(())

@@ -7,6 +7,7 @@ mod handler;
 mod links;
 mod run;
 mod runs;
+mod slots;
 mod wing;
 
 pub use bellwether_actors::worker::pulse::{Pulse, Said};
@@ -16,7 +17,6 @@ pub use handler::{
     Handler, HandlerError, HandlerResult, OnInvalid, Registered, Registry, RegistryError, RunContext,
 };
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::worker::wing::{self as concern, WorkerWing, WorkerWingMsg};
@@ -24,12 +24,13 @@ use bellwether_core::machine::worker::wing::DRAIN_MARGIN;
 use bellwether_core::name::WorkerId;
 use futures::FutureExt as _;
 use ractor::{ActorCell, SpawnErr};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::host::{self, Hosted, Letter, Ref};
 use crate::session::Session;
 use crate::spawn::{Started, spawn};
 use runs::Abandoned;
+use slots::Slots;
 use wing::{DrainCallers, WingLinks};
 
 #[cfg(feature = "testing")]
@@ -77,9 +78,9 @@ impl Worker {
         config.check().map_err(|error| SpawnErr::StartupFailed(error.into()))?;
         let status = WorkerStatus { stage: Stage::Away, id: None };
         let (publish, status) = watch::channel(status);
-        let slots = Arc::new(Semaphore::new(config.slots as usize));
-        let permits = Arc::clone(&slots);
-        let free_slots = move || u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
+        let slots = Slots::new(config.slots);
+        let shared = slots.clone();
+        let free_slots = move || u32::try_from(shared.free()).unwrap_or(u32::MAX);
         let args = concern::Args {
             info: config.info(session.wall()),
             drain_grace: config.drain_grace,

@@ -20,12 +20,12 @@ use bellwether_core::machine::worker::executor_pool::{Ended, Run};
 use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
 use futures::FutureExt;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
 use super::handler::{Handler, HandlerResult, OnInvalid, RunContext};
 use super::runs::Happened;
+use super::slots::SlotPermit;
 use crate::clock;
 use crate::trace;
 
@@ -79,7 +79,7 @@ pub(super) async fn run(
     on_invalid: Option<OnInvalid>,
     context: RunContext,
     bounds: Bounds,
-    slot: Arc<OwnedSemaphorePermit>,
+    slot: Arc<SlotPermit>,
     mut guard: Guard,
 ) {
     let (cancellation, of) = (context.cancelled.clone(), context.clone());
@@ -173,12 +173,12 @@ mod tests {
     use bellwether_core::job::Payload;
     use bellwether_core::name::Kind;
     use futures::future::BoxFuture;
-    use tokio::sync::Semaphore;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::worker::handler::{HandlerError, Slot};
+    use crate::worker::slots::Slots;
 
     async fn how(happened: &mut UnboundedReceiver<Happened>) -> Run {
         match happened.recv().await {
@@ -211,16 +211,16 @@ mod tests {
                 RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
-            let slots = Arc::new(Semaphore::new(1));
-            let slot = Arc::new(Arc::clone(&slots).acquire_owned().await.unwrap());
+            let slots = Slots::new(1);
+            let slot = Arc::new(slots.acquire().await);
             context.slot = Slot::of(&slot);
             let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
             run(Arc::new(handle), None, context, bounds, slot, guard).await;
             assert_eq!(how(&mut ended).await, Run::Failed("timed out after 1ms".into()));
-            assert_eq!(slots.available_permits(), 0, "the slot is held for the thread");
+            assert_eq!(slots.free(), 0, "the slot is held for the thread");
             release.send(()).unwrap();
             only_thread.await.unwrap().unwrap();
-            drop(slots.acquire().await.unwrap());
+            drop(slots.acquire().await);
             assert!(!began.load(Ordering::SeqCst));
         });
     }
@@ -234,7 +234,7 @@ mod tests {
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
-        let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
+        let slot = Arc::new(Slots::new(1).acquire().await);
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
         let run = run(Arc::new(handle), Some(on_invalid), context, bounds, slot, guard);
         tokio::time::timeout(Duration::from_millis(50), run)
@@ -251,7 +251,7 @@ mod tests {
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
         let guard = Guard::new(&context, Span::none(), to);
-        let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
+        let slot = Arc::new(Slots::new(1).acquire().await);
         let bounds = Bounds { timeout: None, trust: Some(Trust::unanswered(Duration::ZERO)) };
         run(Arc::new(handle), None, context, bounds, slot, guard).await;
         assert_eq!(how(&mut ended).await, Run::Lapsed);
@@ -278,7 +278,7 @@ mod tests {
             let cancelled = context.cancelled.clone();
             let (to, mut ended) = unbounded_channel();
             let guard = Guard::new(&context, Span::none(), to);
-            let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
+            let slot = Arc::new(Slots::new(1).acquire().await);
             let trust = Trust::unanswered(Duration::from_millis(50));
             let until = trust.until();
             let bounds = Bounds { timeout: None, trust: laned.then_some(trust) };

@@ -17,12 +17,12 @@ use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::Millis;
 use bellwether_zk::Trust;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use super::handler::{Registered, Registry, RunContext, Slot};
 use super::run::{Bounds, Guard, run};
+use super::slots::{SlotPermit, Slots};
 use crate::clock;
 use crate::host::{self, Ref};
 use crate::task::Owned;
@@ -44,13 +44,13 @@ pub(super) enum Happened {
 pub(super) struct HandlerRuns {
     worker: WorkerId,
     handlers: Registry,
-    slots: Arc<Semaphore>,
+    slots: Slots,
     trust: Trust,
     notify: Notify,
     to: UnboundedSender<Happened>,
     runs: HashMap<JobId, Running>,
     abandoned: Abandoned,
-    granted: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    granted: Arc<Mutex<Option<SlotPermit>>>,
     waiter: Option<Owned>,
 }
 
@@ -65,7 +65,7 @@ struct Running {
 #[derive(Debug)]
 struct Limited {
     kind: Kind,
-    slot: Weak<OwnedSemaphorePermit>,
+    slot: Weak<SlotPermit>,
 }
 
 /// The slots of runs that have ended, of kinds with a concurrency limit, while code of the runs still owns the slots. They
@@ -98,7 +98,7 @@ impl HandlerRuns {
     pub(super) fn new(
         worker: WorkerId,
         handlers: Registry,
-        slots: Arc<Semaphore>,
+        slots: Slots,
         abandoned: Abandoned,
         trust: Trust,
         notify: Notify,
@@ -108,7 +108,7 @@ impl HandlerRuns {
         Self { worker, handlers, slots, trust, notify, to, runs, abandoned, granted, waiter }
     }
 
-    fn grant(&self, permit: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
+    fn grant(&self, permit: Option<SlotPermit>) -> Option<SlotPermit> {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *granted, permit)
     }
@@ -128,13 +128,13 @@ impl Runs for HandlerRuns {
     }
 
     fn want_slot(&mut self) -> bool {
-        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
+        if let Some(permit) = self.slots.try_acquire() {
             drop(self.grant(Some(permit)));
             return true;
         }
-        let (slots, granted, to) = (Arc::clone(&self.slots), Arc::clone(&self.granted), self.to.clone());
+        let (slots, granted, to) = (self.slots.clone(), Arc::clone(&self.granted), self.to.clone());
         self.waiter = Some(Owned::spawn(async move {
-            let permit = slots.acquire_owned().await.expect("the slots are never closed");
+            let permit = slots.acquire().await;
             *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
             if to.send(Happened::Slot).is_err() {
                 tracing::trace!("a slot became free after the end of its executor pool");
@@ -143,13 +143,17 @@ impl Runs for HandlerRuns {
         false
     }
 
+    fn resize(&mut self, slots: u32) {
+        self.slots.resize(slots);
+    }
+
     fn return_slot(&mut self) {
         drop(self.grant(None));
     }
 
     fn free(&self) -> usize {
         let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        self.slots.available_permits() + usize::from(granted)
+        self.slots.free() + usize::from(granted)
     }
 
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run> {

@@ -11,13 +11,15 @@ use bellwether_actors::worker::wing::{Tell, WorkerWing};
 use bellwether_actors::{Concern, Context};
 use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::WorkerId;
+use bellwether_core::worker::WorkerSettings;
 use bellwether_zk::Zk;
 use ractor::{ActorCell, ActorProcessingErr, SpawnErr};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::links::{ExecutorLinks, InboxLinks, Later, ReporterLinks};
 use super::runs::{self, Abandoned, HandlerRuns};
+use super::slots::Slots;
 use super::{WorkerConfig, WorkerStatus};
 use crate::host::{self, Hosted, Hosting, Ref, send};
 use crate::spawn::spawn;
@@ -54,7 +56,7 @@ pub(crate) struct WingLinks {
     pub(super) config: WorkerConfig,
     pub(super) publish: watch::Sender<WorkerStatus>,
     /// The slots outlive incarnations: a blocking handler keeps its permit until it returns.
-    pub(super) slots: Arc<Semaphore>,
+    pub(super) slots: Slots,
     pub(super) abandoned: Abandoned,
     pub(super) callers: DrainCallers,
     pub(super) children: Option<Children>,
@@ -65,6 +67,13 @@ impl Drop for WingLinks {
         // No drain can finish now. Closing the channels informs the callers.
         self.callers.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// The slots of an incarnation that starts, and what an operator has set.
+struct Offer {
+    slots: u32,
+    usable: u32,
+    settings: WorkerSettings,
 }
 
 pub(super) struct Children {
@@ -98,9 +107,10 @@ impl Hosting for WorkerWing {
         tell: Tell,
     ) -> Result<(), ActorProcessingErr> {
         match tell {
-            Tell::Start { term, worker, usable } => {
+            Tell::Start { term, worker, usable, slots, settings } => {
                 let zk = zk.expect("an incarnation has registered in its session").clone();
-                links.start_children(me, zk, term, worker, usable).await?;
+                let offer = Offer { slots, usable, settings };
+                links.start_children(me, zk, term, worker, offer).await?;
             }
             Tell::Stop => links.stop_children().await,
             Tell::Inbox(msg) => {
@@ -111,6 +121,11 @@ impl Hosting for WorkerWing {
             Tell::Executor(event) => {
                 if let Some(children) = &links.children {
                     send(&children.executor, ExecutorPoolMsg::Tell(event));
+                }
+            }
+            Tell::Settings(slots, settings) => {
+                if let Some(children) = &links.children {
+                    send(&children.executor, ExecutorPoolMsg::Settings(slots, settings));
                 }
             }
             Tell::Reporter(event) => {
@@ -153,7 +168,7 @@ impl WingLinks {
         zk: Zk,
         term: u64,
         worker: WorkerId,
-        usable: u32,
+        Offer { slots, usable, settings }: Offer,
     ) -> Result<(), SpawnErr> {
         let wing = me.get_cell();
         let (executor, inbox) = (Later::<ExecutorPool>::default(), Later::<InboxWatcher>::default());
@@ -167,7 +182,7 @@ impl WingLinks {
             }
         });
         let (to, happened) = unbounded_channel();
-        let (handlers, permits) = (self.config.handlers.clone(), Arc::clone(&self.slots));
+        let (handlers, permits) = (self.config.handlers.clone(), self.slots.clone());
         let (limits, abandoned) = (handlers.concurrency(), self.abandoned.clone());
         let runs = HandlerRuns::new(worker, handlers, permits, abandoned, zk.trust(), notify, to);
         let runs = Box::new(runs);
@@ -179,7 +194,7 @@ impl WingLinks {
                 reporter: reporter.clone(),
                 wing: me.clone(),
             },
-            args: executor_pool::Args { runs, slots: self.config.slots, usable, limits },
+            args: executor_pool::Args { runs, slots, usable, settings, limits },
         };
         let executor = started(&executor, spawn(Hosted::new(), args, Some(wing.clone())).await?);
         let links = InboxLinks { term, executor: executor.clone(), wing: me.clone() };

@@ -1,7 +1,7 @@
 //! The errors of groups as a submitter sees them. They are defined in one place because the client, the handler and the
 //! leader apply the same rules.
 
-use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
+use crate::budget::{MAX_DEPTH, MAX_GROUPS_OF_PARENT, MAX_MEMBERS};
 use crate::name::{GroupId, JobId, Kind, Lane, NameError};
 use crate::remedy::ErrorClass;
 
@@ -154,6 +154,17 @@ pub enum GroupError {
         /// The lane.
         lane: Lane,
     },
+    /// A job has sub-jobs of too many kinds.
+    #[error(
+        "job {job} cannot have a group of {kind}: it has sub-jobs of {MAX_GROUPS_OF_PARENT} kinds already; submit these as \
+         sub-jobs of a sub-job"
+    )]
+    TooManyGroups {
+        /// The job.
+        job: String,
+        /// The kind of the group that was refused.
+        kind: Kind,
+    },
     /// A job would be nested in itself.
     #[error("job {job} cannot be its own parent")]
     OwnParent {
@@ -185,6 +196,7 @@ impl GroupError {
             | Self::OwnId { .. }
             | Self::OwnParent { .. }
             | Self::Lane { .. }
+            | Self::TooManyGroups { .. }
             | Self::Depth { .. } => ErrorClass::Invalid,
             Self::Absent { .. } => ErrorClass::NotFound,
             Self::Sealed { .. }

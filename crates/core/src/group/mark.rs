@@ -1,5 +1,5 @@
 //! Marks. When a job of a group ends, a mark is created whose name contains the member and, as one letter, how it
-//! ended. So listing the children of a group is enough to count it: no record is read.
+//! ended. A further group of a parent leaves one in the first group, too. So listing the children of a group is enough to count it: no record is read.
 
 use crate::job::{JobState, Role, Verdict};
 
@@ -56,7 +56,7 @@ impl End {
     }
 }
 
-/// The job whose end a mark records.
+/// The job, or the further group, whose end a mark records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mark {
     /// The member with this number.
@@ -67,6 +67,8 @@ pub enum Mark {
     Join,
     /// The parent's finished job.
     Finish,
+    /// The parent's further group with this number. The mark shows how the parent ended.
+    Further(u32),
 }
 
 impl From<Role> for Mark {

@@ -21,6 +21,10 @@
 //! A group of *sub-jobs* has a parent and also waits for the end of the parent. That end is a mark in this group. The
 //! parent is in progress until this group is done: its mark in its own group, and the end of its turn in its lane,
 //! follow with the last stage of this group.
+//!
+//! A parent may have several groups, one per kind of sub-jobs. The *first* one represents them all: it has the parent's
+//! mark, the list of the *further* ones, and the finished job. Each further group reads the parent's mark from the first one
+//! and leaves a mark there when it is done. The first one is done after all of them.
 
 mod error;
 mod mark;
@@ -28,7 +32,7 @@ mod mark;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
+use crate::budget::{MAX_DEPTH, MAX_GROUPS_OF_PARENT, MAX_MEMBERS};
 use crate::job::{JobRecord, Membership, Payload, Role, Turn};
 use crate::name::{GroupId, JobId, Kind, Lane, NameError};
 use crate::time::WallMillis;
@@ -38,8 +42,8 @@ pub use error::GroupError;
 pub use mark::{End, Mark};
 
 /// The longest readable id of a group of sub-jobs, in bytes; a longer id is replaced by a hash. With this bound a
-/// kind can have 64 bytes and a member's number still fits.
-const READABLE: usize = 56;
+/// kind can have 64 bytes, and the number of a further group and a member's number still fit.
+const READABLE: usize = 53;
 
 /// The stored record of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -68,6 +72,9 @@ pub struct GroupRecord {
     pub trace: Option<TraceContext>,
     /// The leader's last count of a group that waits for its client.
     pub idle: Option<Idle>,
+    /// The kinds of the further groups of the parent's sub-jobs, in the order of their numbers. Only the first group of a
+    /// parent has any. The list only grows, and only while the parent runs.
+    pub further: Vec<Kind>,
 }
 
 /// A count of the members of a group that waits for its client to submit more, or to seal it.
@@ -86,10 +93,12 @@ pub struct Parent {
     pub job: JobId,
     /// Its kind.
     pub kind: Kind,
-    /// Its generation: a retried job has a separate group of sub-jobs.
+    /// Its generation: a retried job has separate groups of sub-jobs.
     pub generation: u32,
-    /// Whether its finished handler runs after the join.
+    /// Whether its finished handler runs after the joins. A further group has none: it belongs to the first one.
     pub finish: bool,
+    /// The first group of the parent, if this is a further one.
+    pub first: Option<FirstGroup>,
     /// Its own group, which is informed of its end when this one is done.
     pub membership: Option<Membership>,
     /// The nesting depth of its sub-jobs.
@@ -98,6 +107,15 @@ pub struct Parent {
     pub lane: Option<Lane>,
     /// The lanes in which the jobs around it keep their turns until it has ended: those whose sub-job it is.
     pub outer_lanes: Vec<Lane>,
+}
+
+/// The first group of a parent, as a further group of the same parent refers to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FirstGroup {
+    /// The first group. It represents all groups of the parent.
+    pub group: GroupId,
+    /// The number of the further group: the position of its kind in the first group's list.
+    pub number: u32,
 }
 
 /// The stage of a group.
@@ -130,7 +148,7 @@ pub enum Stop {
 }
 
 impl GroupId {
-    /// The group of the sub-jobs of a job. There is one per generation and per submission: an id that is used again
+    /// The first group of the sub-jobs of a job. There is one per generation and per submission: an id that is used again
     /// after its record was removed has another submission token. The id contains the parent's id and generation, or
     /// is a hash of them.
     #[doc(hidden)]
@@ -142,6 +160,14 @@ impl GroupId {
         let id =
             if whose.len() <= READABLE { whose } else { format!("@{:032x}", xxh3_128(whose.as_bytes())) };
         Self::new(id).expect("the id is short and uses the composed alphabet")
+    }
+
+    /// The further group with this number of a parent whose first group this is. The id of a first group ends with a token,
+    /// so no two parents have a group in common.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn further(&self, number: u32) -> Self {
+        Self::new(format!("{self}.{number}")).expect("the id of a first group leaves room for the number")
     }
 }
 
@@ -178,7 +204,40 @@ impl GroupRecord {
             created_at,
             trace: None,
             idle: None,
+            further: Vec::new(),
         }
+    }
+
+    /// The further groups of the parent, if this is its first one; `id` is the id of this group.
+    pub fn further_groups(&self, id: &GroupId) -> impl Iterator<Item = GroupId> {
+        (0..).zip(&self.further).map(|(number, _)| id.further(number))
+    }
+
+    /// The number of the parent's further group of this kind; `None` if this first group has this kind itself, or if there
+    /// is none yet.
+    #[must_use]
+    pub fn number_of(&self, kind: &Kind) -> Option<u32> {
+        (0..).zip(&self.further).find(|(_, further)| *further == kind).map(|(number, _)| number)
+    }
+
+    /// The first group of a parent that also has a group of this kind, and a finished job if `finish` is set. It is the
+    /// same record if both are the case already, so that a repeated call writes nothing.
+    ///
+    /// # Errors
+    /// When the parent would have too many groups.
+    pub fn extended(&self, kind: &Kind, finish: bool) -> Result<Self, GroupError> {
+        let mut extended = self.clone();
+        if *kind != self.kind && self.number_of(kind).is_none() {
+            if self.further.len() + 1 >= MAX_GROUPS_OF_PARENT {
+                let job = self.parent.as_ref().map_or_else(String::new, |parent| parent.job.to_string());
+                return Err(GroupError::TooManyGroups { job, kind: kind.clone() });
+            }
+            extended.further.push(kind.clone());
+        }
+        if let Some(parent) = &mut extended.parent {
+            parent.finish |= finish;
+        }
+        Ok(extended)
     }
 
     /// Whether the group is advanced to a join.

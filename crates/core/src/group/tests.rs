@@ -14,6 +14,7 @@ fn parent() -> Parent {
         kind: Kind::new("p").unwrap(),
         generation: 1,
         finish: true,
+        first: None,
         membership: None,
         depth: 1,
         lane: None,
@@ -133,4 +134,47 @@ fn the_jobs_of_the_stages_have_distinct_ids_and_a_summary_as_payload() {
     let finishing = GroupRecord { stage: Stage::Finishing, parent: Some(parent()), ..joining };
     let (job, record) = finishing.stage_job(&id("p:x@1"), WallMillis(1)).unwrap().unwrap();
     assert_eq!((job.as_str(), record.kind.as_str()), ("p.finished:@p:x@1", "p.finished"));
+}
+
+fn kind(name: &str) -> Kind {
+    Kind::new(name).unwrap()
+}
+
+#[test]
+fn a_parent_has_one_group_per_kind_and_at_most_sixteen() {
+    let first = GroupRecord { parent: Some(Parent { finish: false, ..parent() }), ..record() };
+    assert_eq!(first.extended(&kind("sum"), false), Ok(first.clone()), "it is the group of this kind itself");
+    let mut extended = first.clone();
+    for n in 0..15 {
+        extended = extended.extended(&kind(&format!("kind-{n}")), false).unwrap();
+    }
+    assert_eq!(extended.extended(&kind("kind-3"), false), Ok(extended.clone()), "there is one of this kind");
+    assert_eq!((extended.number_of(&kind("sum")), extended.number_of(&kind("kind-3"))), (None, Some(3)));
+    assert_eq!(extended.further_groups(&id("p@1.7a")).nth(3), Some(id("p@1.7a.3")));
+    assert_eq!(
+        extended.extended(&kind("kind-15"), false).unwrap_err().to_string(),
+        "job p:x cannot have a group of kind-15: it has sub-jobs of 16 kinds already; submit these as sub-jobs of a sub-job"
+    );
+}
+
+#[test]
+fn each_group_of_a_parent_may_ask_for_its_finished_job() {
+    let first = GroupRecord { parent: Some(Parent { finish: false, ..parent() }), ..record() };
+    let finishes = |group: &GroupRecord| group.parent.as_ref().unwrap().finish;
+    let asked = first.extended(&kind("other"), true).unwrap();
+    assert!(finishes(&asked));
+    assert!(
+        finishes(&asked.extended(&kind("sum"), false).unwrap()),
+        "a call without it does not withdraw it"
+    );
+}
+
+#[test]
+fn the_ids_of_a_further_groups_jobs_fit_for_the_longest_id_of_a_first_group() {
+    let payload = Payload::json(*b"1").unwrap();
+    let job = JobRecord::new(kind("p"), payload, Uuid::from_u128(0x7a), WallMillis(1));
+    let longest = (1..=128).map(|n| GroupId::of_sub_jobs(&JobId::new("x".repeat(n)).unwrap(), &job));
+    let longest = longest.max_by_key(|group| group.as_str().len()).unwrap();
+    let group = GroupRecord { kind: kind(&"k".repeat(60)), ..record() };
+    assert_eq!(group.check(&longest.further(14)), Ok(()));
 }

@@ -76,6 +76,7 @@ pub fn mark(group: &GroupId, mark: Mark, end: End) -> String {
         Mark::Parent => format!("{parent}/parent-{letter}"),
         Mark::Join => format!("{parent}/join-{letter}"),
         Mark::Finish => format!("{parent}/finish-{letter}"),
+        Mark::Further(number) => format!("{parent}/further.{number}-{letter}"),
     }
 }
 
@@ -98,7 +99,7 @@ pub fn parse_member_mark(name: &str) -> Option<(u32, End)> {
     Some((number(digits)?, End::from_letter(letter)?))
 }
 
-/// Parses the name of another job's mark. `None` for a foreign name.
+/// Parses the name of the mark of another job, or of a further group. `None` for a foreign name.
 #[must_use]
 pub fn parse_mark(name: &str) -> Option<(Mark, End)> {
     let (who, letter) = name.split_once('-')?;
@@ -106,7 +107,7 @@ pub fn parse_mark(name: &str) -> Option<(Mark, End)> {
         "parent" => Mark::Parent,
         "join" => Mark::Join,
         "finish" => Mark::Finish,
-        _ => return None,
+        _ => Mark::Further(number(who.strip_prefix("further.")?)?),
     };
     Some((mark, End::from_letter(letter)?))
 }
@@ -168,6 +169,10 @@ mod tests {
             (mark(&id, Mark::Member(7), End::Dead), GroupPlace::Mark(id.clone(), Mark::Member(7), End::Dead)),
             (mark(&id, Mark::Join, End::Succeeded), GroupPlace::Mark(id.clone(), Mark::Join, End::Succeeded)),
             (
+                mark(&id, Mark::Further(3), End::Dead),
+                GroupPlace::Mark(id.clone(), Mark::Further(3), End::Dead),
+            ),
+            (
                 mark(&id, Mark::Parent, End::Cancelled),
                 GroupPlace::Mark(id.clone(), Mark::Parent, End::Cancelled),
             ),
@@ -186,6 +191,7 @@ mod tests {
             format!("{marks}/0/07-s"),
             format!("{marks}/0/7-x"),
             format!("{marks}/joined-s"),
+            format!("{marks}/further.03-s"),
             format!("{marks}/0/7-s/x"),
             format!("{places}/0/+7"),
             places.clone(),

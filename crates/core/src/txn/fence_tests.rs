@@ -1,12 +1,15 @@
 //! The fences of each transaction as ZooKeeper sees them: one test per row of the module's table.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{Attempt, Ending, Payload, Placement};
-use crate::name::{Kind, Lane};
+use crate::job::{Attempt, Ending, Payload, Placement, Policy, Priority};
+use crate::name::{Kind, Lane, ScheduleId};
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When};
 use crate::zookeeper::ZooKeeper;
 
 const NOW: WallMillis = WallMillis(120_000);
@@ -187,6 +190,27 @@ fn a_retry_and_a_release_are_fenced_by_the_record_version() {
     assert_eq!(shape(&release(&job(), 3, &record())), released);
 }
 
+/// S8: another schedule, or a client, may have opened the job in the meantime.
+#[test]
+fn a_tick_that_opens_a_job_again_is_fenced_by_the_record_version() {
+    let template = Template {
+        kind: record().kind,
+        payload: record().payload,
+        policy: Policy::default(),
+        placement: Placement::default(),
+        priority: Priority::default(),
+        expires_after: None,
+        job_id: Some(job()),
+    };
+    let when = When::cron("0 * * * *", "UTC").unwrap();
+    let (misfire, grace, overlap) = (Misfire::Skip, Duration::from_secs(60), Overlap::Allow);
+    let spec = ScheduleSpec { when, misfire, grace, overlap, template };
+    let (schedule, ticked) = (ScheduleId::new("s").unwrap(), ScheduleRecord::new(spec, NOW));
+    let again = record().cancel(NOW).reopen();
+    let ops = tick(&schedule, 4, &ticked, (&job(), &again), Prior::Reopened(7));
+    assert_eq!(shape(&ops)[..2], ["set /schedules/s at 4", "set /jobs/1f/a at 7"]);
+}
+
 #[test]
 fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
     let info = WorkerInfo {
@@ -200,6 +224,7 @@ fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
         started_at: NOW,
         former: vec![],
         draining: false,
+        settings: WorkerSettings::default(),
     };
     assert_eq!(shape(&register(worker(), &info)), ["create /assignments/W", "create /workers/W for us"]);
     assert_eq!(shape(&retire(worker())), ["delete /assignments/W", "delete /workers/W"]);

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`make_group`] | the record's absence | read it: exists with our rules ⇒ ours |
 //! | [`make_sub_group`], [`mark_spawned`] | the parent's record and assignment, the group's absence | the same |
+//! | [`extend_parent`] | the parent's record, the first group's version | read it: it lists the group ⇒ the group was created |
 //! | [`make_chunk`] | its absence | the submission that needs it shows whether it exists |
 //! | [`set_group`] | the record's version | read it: our total, or abandoned ⇒ done |
 //! | [`advance`] | epoch, the record's version | read the stage of the group |
@@ -17,7 +18,7 @@
 //! becomes open again.
 
 use super::{Op, fence};
-use crate::group::{End, GroupRecord, Mark, Stage};
+use crate::group::{End, FirstGroup, GroupRecord, Mark, Stage};
 use crate::job::{Assignment, JobRecord, Membership, Role, is_dead_letter};
 use crate::name::{GroupId, JobId, WorkerId};
 use crate::outcome::Reason;
@@ -60,9 +61,30 @@ pub fn mark_spawned(
 ) -> Vec<Op> {
     let spawned = Assignment { spawned: true, ..assignment.clone() };
     vec![
-        Op::Check { path: path::record(parent), version: token },
+        check_attempt(parent, token),
         Op::Set { path: path::assignment(worker, parent), data: encode(&spawned), version },
     ]
+}
+
+/// Rejects a parent's transaction once its attempt is closed.
+fn check_attempt(parent: &JobId, token: i32) -> Op {
+    Op::Check { path: path::record(parent), version: token }
+}
+
+/// Sets the first group of a running job's sub-jobs, and creates the further group that it now lists. Rejected once the attempt
+/// is closed: `token` is the version of the job's record, which a close raises. So no group is added after the parent's end, and
+/// the first group, which leaves its stages at its version, waits for every group of the parent.
+#[must_use]
+pub fn extend_parent(
+    parent: &JobId,
+    token: i32,
+    (first, version, extended): (&GroupId, i32, &GroupRecord),
+    made: Option<(&GroupId, &GroupRecord)>,
+) -> Vec<Op> {
+    let mut ops = vec![check_attempt(parent, token)];
+    ops.extend(set_group(first, version, extended));
+    ops.extend(made.into_iter().flat_map(|(id, record)| make_group(id, record)));
+    ops
 }
 
 /// Creates the parents of a chunk's places and marks in one multi, so that the mark of every member has a parent.
@@ -127,7 +149,8 @@ pub fn rejoin_group(membership: &Membership, before: End, version: i32, group: &
 }
 
 /// Advances a group: sets its record at `version` and creates the job of the new stage. The last stage also ends the
-/// parent: it deletes the parent's turn in its lane and marks its end, if it is known, in its own group.
+/// parent: it deletes the parent's turn in its lane and marks its end, if it is known, in its own group. The last stage of a
+/// further group leaves a mark in the first one instead, which ends the parent after all of them.
 #[must_use]
 pub fn advance(
     epoch: i32,
@@ -142,6 +165,10 @@ pub fn advance(
         ops.extend(super::submit(job, record, 0));
     }
     let (Stage::Done { .. }, Some(above)) = (group.stage, &group.parent) else { return ops };
+    if let Some(FirstGroup { group: first, number }) = &above.first {
+        ops.extend(parent.map(|end| Op::create(path::mark(first, Mark::Further(*number), end), Vec::new())));
+        return ops;
+    }
     ops.extend(above.turn().map(|turn| Op::delete(path::turn(&turn, &above.job))));
     if let (Some(outer), Some(end)) = (&above.membership, parent) {
         ops.extend(leave(outer, end));

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::group::{End, GroupRecord, Mark, Parent, Stage};
+use crate::group::{End, FirstGroup, GroupRecord, Mark, Parent, Stage};
 use crate::job::{JobState, Membership, Payload, Policy, Role, Verdict, dead_letter};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::Reason;
@@ -116,6 +116,16 @@ fn a_sub_job_group_is_fenced_by_the_parents_open_attempt() {
 
 /// S7
 #[test]
+fn a_further_group_is_fenced_by_the_parents_open_attempt_and_the_first_groups_version() {
+    let further = id().further(0);
+    let ops = extend_parent(&job(), 6, (&id(), 5, &group()), Some((&further, &group())));
+    let fences = [format!("check {} at 6", path::record(&job())), format!("set {} at 5", path::group(&id()))];
+    let made = lines([("create", path::group(&further)), ("create", path::members(&further))]);
+    assert_eq!(shape(&ops), [fences.to_vec(), made].concat());
+}
+
+/// S7
+#[test]
 fn a_retry_deletes_the_mark_and_raises_the_group_version() {
     let ops = rejoin_group(&part(), End::Dead, 5, &group());
     let moved = vec![format!("set {} at 5", path::group(&id()))];
@@ -132,6 +142,7 @@ fn the_last_stage_ends_the_turn_of_the_parent_and_marks_its_end() {
         kind: Kind::new("sum").unwrap(),
         generation: 1,
         finish: false,
+        first: None,
         membership: Some(part()),
         depth: 1,
         lane: Some(Lane::new("x").unwrap()),
@@ -148,6 +159,25 @@ fn the_last_stage_ends_the_turn_of_the_parent_and_marks_its_end() {
         let open = GroupRecord { stage, ..done.clone() };
         assert_eq!(advance(4, &nested, 5, &open, None, Some(End::Dead)).len(), 2, "{stage:?}");
     }
+}
+
+/// S6, S7
+#[test]
+fn the_last_stage_of_a_further_group_marks_it_in_the_first_one_and_leaves_the_parent_alone() {
+    let parent = Parent {
+        job: job(),
+        kind: Kind::new("sum").unwrap(),
+        generation: 1,
+        finish: false,
+        first: Some(FirstGroup { group: id(), number: 2 }),
+        membership: Some(part()),
+        depth: 1,
+        lane: Some(Lane::new("x").unwrap()),
+        outer_lanes: Vec::new(),
+    };
+    let done = GroupRecord { stage: Stage::Done { at: NOW }, parent: Some(parent), ..group() };
+    let ops = advance(4, &id().further(2), 5, &done, None, Some(End::Dead));
+    assert_eq!(shape(&ops)[2..], lines([("create", path::mark(&id(), Mark::Further(2), End::Dead))]));
 }
 
 #[test]

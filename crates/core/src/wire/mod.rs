@@ -23,6 +23,7 @@ use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::machine::election::campaign::Strategy;
 use crate::name::NameError;
+use crate::placement::PlacementSetting;
 use crate::retention::Retention;
 use crate::schedule::ScheduleRecord;
 use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
@@ -148,6 +149,10 @@ impl Stored for GroupRecord {
 impl Stored for PauseRecord {
     const KIND: u8 = 11;
     type Body = v1::PauseRecordV1;
+}
+impl Stored for PlacementSetting {
+    const KIND: u8 = 13;
+    type Body = v1::PlacementSettingV1;
 }
 impl Stored for Failover {
     const KIND: u8 = 12;

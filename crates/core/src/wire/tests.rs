@@ -7,16 +7,18 @@ use uuid::Uuid;
 use super::*;
 use crate::backoff::Backoff;
 use crate::budget::{MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS};
-use crate::group::{Idle, Parent, Stage, Stop};
+use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, Payload, Placement, Policy,
     Priority, Progress, Role, Verdict,
 };
 use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
+use crate::placement::BuiltInStrategy;
 use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
+use crate::worker::WorkerSettings;
 
 fn trace() -> TraceContext {
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()
@@ -102,7 +104,16 @@ fn worker() -> WorkerInfo {
         started_at: WallMillis(5),
         former: vec![WorkerId::new(Uuid::from_u128(8))],
         draining: false,
+        settings: WorkerSettings {
+            slots: Some(3),
+            tags: Some(vec![Tag::new("gpu").unwrap()]),
+            paused: vec![Kind::new("sum").unwrap()],
+        },
     }
+}
+
+fn placement() -> PlacementSetting {
+    PlacementSetting { strategy: BuiltInStrategy::Rendezvous.into() }
 }
 
 fn group() -> GroupRecord {
@@ -116,6 +127,7 @@ fn group() -> GroupRecord {
             kind: Kind::new("p").unwrap(),
             generation: 2,
             finish: true,
+            first: Some(FirstGroup { group: GroupId::new("p:x@2.7a").unwrap(), number: 14 }),
             membership: Some(outer),
             depth: 3,
             lane: Some(Lane::new("x").unwrap()),
@@ -125,6 +137,7 @@ fn group() -> GroupRecord {
         stopped: Some(Stop::Member(5)),
         trace: Some(trace()),
         idle: Some(Idle { members: 3, since: Some(WallMillis(7)) }),
+        further: vec![Kind::new("more").unwrap()],
         ..GroupRecord::new(Kind::new("sum").unwrap(), Uuid::from_u128(4), WallMillis(8))
     }
 }
@@ -142,6 +155,11 @@ fn every_stage_and_stop_of_a_group_survives_a_round_trip_and_bounds_are_checked(
     let deep = GroupRecord { parent: Some(deep), ..group() };
     let lanes = vec![Lane::new("y").unwrap(); MAX_DEPTH as usize + 1];
     let lanes = Parent { outer_lanes: lanes, ..group().parent.unwrap() };
+    let further = GroupRecord { further: vec![Kind::new("more").unwrap(); 16], ..group() };
+    assert!(decode::<GroupRecord>(&encode(&further)).is_err(), "a parent has at most 16 groups");
+    let first = Some(FirstGroup { group: GroupId::new("g").unwrap(), number: 15 });
+    let first = GroupRecord { parent: Some(Parent { first, ..group().parent.unwrap() }), ..group() };
+    assert!(decode::<GroupRecord>(&encode(&first)).is_err(), "the last further group has number 14");
     let lanes = GroupRecord { parent: Some(lanes), ..group() };
     for wrong in [total, deep, lanes] {
         assert!(matches!(stored(&wrong), Err(WireError::Value(_))), "{wrong:?}");
@@ -321,6 +339,7 @@ fn version_1_has_the_golden_bytes() {
         ),
         ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
         ("failover", hex(&encode(&Failover::default())), include_str!("golden/failover.v1.hex")),
+        ("placement", hex(&encode(&placement())), include_str!("golden/placement.v1.hex")),
         ("older layout", hex(&encode(&Layout::new(1))), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -365,6 +384,7 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
     assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
     assert_eq!(decode::<Failover>(&encode(&Failover::default())), Ok(Failover::default()));
+    assert_eq!(decode::<PlacementSetting>(&encode(&placement())), Ok(placement()));
     assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
     assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
     assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));

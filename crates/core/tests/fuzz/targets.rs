@@ -10,11 +10,13 @@ use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_
 use bellwether_core::failover::Failover;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
-use bellwether_core::machine::assigner::Strategy;
 use bellwether_core::machine::election::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
-use bellwether_core::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, Tag, WorkerId};
+use bellwether_core::name::{
+    AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, StrategyName, Tag, WorkerId,
+};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, GroupPlace, Place};
+use bellwether_core::placement::PlacementSetting;
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::{ScheduleRecord, parse_tick, tick_id};
 use bellwether_core::time::{Millis, WallMillis};
@@ -38,6 +40,7 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<TurnIndex>(bytes),
         stored::<Retention>(bytes),
         stored::<Failover>(bytes),
+        stored::<PlacementSetting>(bytes),
         stored::<PauseRecord>(bytes),
         stored::<ScheduleRecord>(bytes),
         stored::<GroupRecord>(bytes),
@@ -113,6 +116,7 @@ pub(crate) fn name(bytes: &[u8]) {
         AffinityKey::new(text).map(|name| name.to_string()),
         Lane::new(text).map(|name| name.to_string()),
         NodeId::new(text).map(|name| name.to_string()),
+        StrategyName::new(text).map(|name| name.to_string()),
     ];
     for kept in kept {
         assert_eq!(kept.as_deref().ok(), made_of(b"._-").then_some(text), "{kept:?}");
@@ -140,7 +144,6 @@ pub(crate) fn name(bytes: &[u8]) {
     if let Some(minute) = paths::parse_minute(text) {
         assert_eq!(minute.to_string(), text);
     }
-    drop(text.parse::<Strategy>());
     candidates(text);
 }
 

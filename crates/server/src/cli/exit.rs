@@ -4,7 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use bellwether::client::{
-    ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, WaitError,
+    ConnectError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
+    UpdateWorkerError, WaitError,
 };
 use bellwether::error::ErrorClass;
 pub(crate) use bellwether::error::chain;
@@ -130,6 +131,7 @@ told!(
     SetRetentionError,
     StartError,
     SubmitError,
+    UpdateWorkerError,
     WaitError,
 );
 

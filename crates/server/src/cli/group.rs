@@ -14,7 +14,8 @@ pub(crate) enum GroupCommand {
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
-    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, join, finish, created_at, done_at.
+    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, first, further, join, finish, created_at,
+    /// done_at.
     Show(Ids),
     /// Wait until groups are done, up to --timeout: their members, joins and finished handlers have ended.
     ///
@@ -39,7 +40,7 @@ enum Act {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ids {
-    /// Ids of the groups. `job show` prints the group of a job's sub-jobs.
+    /// Ids of the groups. `job show` prints the groups of a job's sub-jobs.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<GroupId>,
 }

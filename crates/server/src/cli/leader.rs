@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::Global;
 use super::exit::{Failure, Kind};
 use super::output::{Format, Output};
-use crate::document::LeaderDocument;
+use crate::document::{CandidatesDocument, LeaderDocument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leader {
@@ -14,10 +14,38 @@ pub(crate) enum Leader {
     ///
     /// JSON: an object with node, epoch, session, since, standing (whether it is still a candidate).
     Show,
+    /// List the candidates in their order; the first one is the leader, or the next one to lead.
+    ///
+    /// With the election strategy `single` only the leader is known. JSON: an object with candidates (node, or null if it
+    /// cannot be read; session; since; leads) and unreadable (the number of foreign znodes among the candidates).
+    Candidates,
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: Leader) -> Result<(), Failure> {
-    let Leader::Show = command;
+    match command {
+        Leader::Show => show(global, output).await,
+        Leader::Candidates => candidates(global, output).await,
+    }
+}
+
+async fn candidates(global: &Global, output: Output) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let candidates = client.candidates().await?;
+    client.close().await;
+    let document = CandidatesDocument::from(&candidates);
+    match output.format {
+        Format::Json => output.json(&document),
+        Format::Table => {
+            output.rows(["NODE", "STATE", "SINCE", "SESSION"], document.rows())?;
+            match candidates.unreadable {
+                0 => Ok(()),
+                count => output.text(&format!("{count} znodes among the candidates cannot be read")),
+            }
+        }
+    }
+}
+
+async fn show(global: &Global, output: Output) -> Result<(), Failure> {
     let client = global.reader().await?;
     let leader = client.leader().await?;
     client.close().await;

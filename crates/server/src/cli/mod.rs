@@ -21,6 +21,7 @@ mod leader;
 mod logging;
 mod node;
 mod output;
+mod placement;
 mod progress;
 mod retention;
 mod schedule;
@@ -120,7 +121,7 @@ enum Command {
     /// Show groups: jobs whose join runs once all of them have ended.
     #[command(subcommand, after_help = EXIT_CODES)]
     Group(group::GroupCommand),
-    /// Show and drain workers.
+    /// Show, change and drain workers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Worker(worker::Worker),
     /// Show the leader.
@@ -136,6 +137,9 @@ enum Command {
     /// Show or set how long the records of ended jobs are kept.
     #[command(subcommand, after_help = EXIT_CODES)]
     Retention(retention::Retention),
+    /// Show or set how the leader chooses a worker for a job.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Placement(placement::Placement),
     /// Manage schedules, which submit jobs at given times.
     #[command(subcommand, after_help = EXIT_CODES)]
     Schedule(schedule::ScheduleCommand),
@@ -213,6 +217,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Top(command) => top::run(global, output, command).await,
         Command::Retention(command) => retention::run(global, output, command).await,
+        Command::Placement(command) => placement::run(global, output, command).await,
         Command::Schedule(command) => schedule::run(global, output, command).await,
         Command::Config(command) => config::run(output, &command, said),
         Command::Completions(command) => command.run(output),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellwether::node::{AssignmentStrategy, ElectionStrategy, MAX_SLOTS};
+use bellwether::node::{ElectionStrategy, MAX_SLOTS};
 use bellwether::{Access, Client, Handlers, NodeBuilder, NodeId, Tag};
 use clap::{Args, ValueEnum};
 
@@ -67,9 +67,6 @@ pub(crate) struct Node {
     /// Tag that this worker offers to jobs that require it. Can be repeated.
     #[arg(long)]
     pub(crate) tag: Vec<Tag>,
-    /// Assignment strategy: round-robin, random, least-loaded or rendezvous.
-    #[arg(long, default_value = "least-loaded")]
-    pub(crate) strategy: AssignmentStrategy,
     /// Election strategy. The first candidate of a namespace decides; one with another strategy is refused.
     #[arg(long, value_enum, default_value = "queue")]
     pub(crate) election: Election,
@@ -163,7 +160,6 @@ impl Node {
         let mut builder = bellwether::Node::builder(zookeeper)
             .access(access)
             .candidate(candidate)
-            .assignment(self.strategy)
             .election(self.election.into())
             .session_timeout(self.session_timeout)
             .drain_grace(self.drain_grace);

@@ -69,13 +69,14 @@ impl Output {
         let optional =
             |name: &'static str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let payload = |payload: &bellwether::Payload| String::from_utf8_lossy(payload.bytes()).into_owned();
+        let groups = view.sub_jobs.iter().map(ToString::to_string).collect::<Vec<_>>();
         let fields = [
             optional("id", Some(view.id.to_string())),
             optional("kind", view.kind.as_ref().map(ToString::to_string)),
             optional("state", Some(view.state.to_string())),
             optional("waiting", view.waiting_for()),
             optional("group", view.group.as_ref().map(ToString::to_string)),
-            optional("sub-jobs", view.sub_jobs.as_ref().map(ToString::to_string)),
+            optional("sub-jobs", (!view.sub_jobs.is_empty()).then(|| groups.join(", "))),
             optional("lane", view.lane.as_ref().map(ToString::to_string)),
             optional("cancel", view.cancel_requested.then(|| "requested".to_owned())),
             optional("attempt", Some(view.attempt.to_string())),

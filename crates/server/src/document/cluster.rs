@@ -1,6 +1,6 @@
 //! Workers, the leader, and kinds.
 
-use bellwether::client::{KindView, LeaderView, Paused, WorkerView, rfc3339};
+use bellwether::client::{KindView, LeaderView, Paused, WorkerSettings, WorkerView, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -36,6 +36,9 @@ pub(crate) struct WorkerDocument {
     /// When it started, by its own clock.
     #[schema(required, format = DateTime)]
     started_at: Option<String>,
+    /// What an operator has changed since its process started.
+    #[schema(required)]
+    settings: Option<WorkerSettingsDocument>,
     /// Why its registration cannot be read.
     #[schema(required)]
     error: Option<String>,
@@ -56,7 +59,32 @@ impl From<&WorkerView> for WorkerDocument {
             draining: known.map(|info| info.draining),
             shunned_until: worker.shunned_until.map(rfc3339),
             started_at: known.map(|info| rfc3339(info.started_at)),
+            settings: known.map(|info| (&info.settings).into()),
             error: info.err().map(ToString::to_string),
+        }
+    }
+}
+
+/// What an operator has changed on a worker.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = WorkerSettings)]
+pub(crate) struct WorkerSettingsDocument {
+    /// Number of jobs that run at the same time; null for the configured number.
+    #[schema(required)]
+    slots: Option<u32>,
+    /// The tags; null for the configured ones.
+    #[schema(required)]
+    tags: Option<Vec<String>>,
+    /// The kinds of which the worker starts no jobs.
+    paused_kinds: Vec<String>,
+}
+
+impl From<&WorkerSettings> for WorkerSettingsDocument {
+    fn from(settings: &WorkerSettings) -> Self {
+        Self {
+            slots: settings.slots,
+            tags: settings.tags.as_ref().map(|tags| names(tags)),
+            paused_kinds: names(&settings.paused),
         }
     }
 }
@@ -99,7 +127,9 @@ pub(crate) struct KindDocument {
     kind: String,
     /// The live workers that have a handler for it.
     workers: Vec<String>,
-    /// Slots of these workers, for all their kinds together.
+    /// Those of these workers on which it is paused.
+    paused_on: Vec<String>,
+    /// Slots of the other workers, for all their kinds together.
     slots: usize,
     /// Number of these slots that hold a job.
     assigned: usize,
@@ -126,6 +156,7 @@ impl From<&KindView> for KindDocument {
         Self {
             kind: view.kind.to_string(),
             workers: names(&view.workers),
+            paused_on: names(&view.paused_on),
             slots: view.slots,
             assigned: view.assigned,
             paused: view.paused.as_ref().map(pause),

@@ -52,6 +52,7 @@ fn details(cause: &Cause) -> Value {
         Cause::Paused { kind, pause } => {
             json!({ "kind": kind.as_str(), "by": pause.by, "since": pause.since.map(rfc3339) })
         }
+        Cause::PausedOnWorkers { kind, workers } => json!({ "kind": kind.as_str(), "workers": workers }),
         Cause::Draining { workers } => json!({ "workers": workers }),
         Cause::Busy { workers, slots } => json!({ "workers": workers, "slots": slots }),
         Cause::Shunned { workers } => {

@@ -40,6 +40,11 @@ pub(crate) struct GroupDocument {
     /// The parent job, if the members are its sub-jobs.
     #[schema(required)]
     parent: Option<String>,
+    /// The first group of the parent, if this is a further one.
+    #[schema(required)]
+    first: Option<String>,
+    /// The further groups of the parent, if this is its first one.
+    further: Vec<String>,
     /// Id of the join, once it exists.
     #[schema(required)]
     join: Option<String>,
@@ -70,6 +75,8 @@ impl From<&GroupView> for GroupDocument {
             fail_fast: group.fail_fast,
             stopped: group.stopped.clone(),
             parent: name(group.parent.as_ref()),
+            first: name(group.first.as_ref()),
+            further: group.further.iter().map(|further| further.id.to_string()).collect(),
             join: name(group.join.as_ref()),
             finish: name(group.finish.as_ref()),
             created_at: rfc3339(group.created_at),

@@ -58,9 +58,8 @@ pub(crate) struct JobDocument {
     /// The group that the job belongs to.
     #[schema(required)]
     group: Option<String>,
-    /// The group of the job's sub-jobs.
-    #[schema(required)]
-    sub_jobs: Option<String>,
+    /// The groups of the job's sub-jobs, one per kind. A wait shows only the first one.
+    sub_jobs: Vec<String>,
     /// The first job of the lane, while this job waits for it.
     #[schema(required)]
     behind: Option<String>,
@@ -116,7 +115,7 @@ impl From<&JobView> for JobDocument {
             waiting: job.waiting.map(|reason: WaitReason| reason.as_str().to_owned()),
             waiting_for: job.waiting_for(),
             group: name(job.group.as_ref()),
-            sub_jobs: name(job.sub_jobs.as_ref()),
+            sub_jobs: job.sub_jobs.iter().map(ToString::to_string).collect(),
             behind: name(job.behind.as_ref()),
             cancel_requested: job.cancel_requested,
             generation: job.generation,

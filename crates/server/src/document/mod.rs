@@ -2,6 +2,7 @@
 //!
 //! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
 
+mod candidates;
 mod cluster;
 mod duration;
 mod event;
@@ -10,10 +11,12 @@ mod group;
 mod job;
 mod job_options;
 mod new_schedule;
+mod placement;
 mod retention;
 mod schedule;
 
-pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument};
+pub(crate) use candidates::CandidatesDocument;
+pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
 pub(crate) use duration::{DurationSchema, InstantText, duration, instant};
 pub(crate) use event::EventDocument;
 pub(crate) use explanation::ExplanationDocument;
@@ -23,6 +26,7 @@ pub(crate) use job::{JobDocument, StateName};
 pub(crate) use job_options::example as job_options_example;
 pub(crate) use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema};
 pub(crate) use new_schedule::NewSchedule;
+pub(crate) use placement::PlacementDocument;
 pub(crate) use retention::RetentionDocument;
 pub(crate) use schedule::ScheduleDocument;
 

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::limits;
 use bellwether::client::{
     CursorError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
-    Unavailable, WaitError,
+    Unavailable, UpdateWorkerError, WaitError,
 };
 
 /// An error for programs (`type`, `status`) and for people (`title`, `detail`).
@@ -259,5 +259,6 @@ problems!(
     SetRetentionError,
     SubmitError: job,
     Unavailable,
+    UpdateWorkerError,
     WaitError: job,
 );

@@ -29,7 +29,7 @@ fn an_option_overrides_the_variable_and_the_variable_overrides_the_file() {
     assert_eq!(of("tag"), (json!("gpu,ssd"), json!(format!("{name}:3"))));
     assert_eq!(of("drain_grace"), (json!("7s"), json!("BELLWETHER_DRAIN_GRACE")));
     assert_eq!(of("roles"), (json!("candidate"), json!("--roles")));
-    assert_eq!(of("strategy"), (json!("least-loaded"), json!("default")));
+    assert_eq!(of("election"), (json!("queue"), json!("default")));
     assert_eq!(of("node_id"), (json!(null), json!("default")));
 }
 

@@ -96,6 +96,8 @@ fn absent_jobs_are_reported_and_the_other_jobs_are_printed() {
     let ran = run_in(&to, &["job", "show", "nobody", "--output", "json"]).exits(4);
     assert_eq!(ran.stdout, "");
     run_in(&to, &["leader", "show"]).exits(4).says("there is no leader");
+    let candidates = run_in(&to, &["leader", "candidates", "--output", "json"]).exits(0).json();
+    assert_eq!(candidates, json!({ "candidates": [], "unreadable": 0 }));
     assert_eq!(run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json(), json!([]));
 }
 

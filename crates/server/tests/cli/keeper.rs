@@ -1,5 +1,8 @@
 //! The keeper, alone and as part of `dev` and `demo`.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use bellwether_testkit::RawClient;
 
 use crate::run::{run, run_in};
@@ -102,6 +105,20 @@ async fn a_development_server_runs_jobs_and_keeps_them() {
     let dev = Service::start(&options);
     let kept = run_in(dev.zookeeper(), &["--output", "json", "job", "show", "three"]).exits(0).json();
     assert_eq!(kept["state"], "succeeded");
+}
+
+#[test]
+fn development_servers_serve_a_console_each() {
+    let [first, second] = [(); 2].map(|()| Service::start(&["dev", "--listen", "127.0.0.1:0"]));
+    let [first, second] = [&first, &second].map(|dev| dev.told["http"].as_str().unwrap());
+    assert_ne!(first, second);
+    for address in [first, second] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("<title>Bellwether"), "{page}");
+    }
 }
 
 #[test]

@@ -160,13 +160,15 @@ async fn a_run_that_outlives_its_attempt_never_commits() {
     stage.runs.explain(&jobs);
     // After the first rejected close the worker reads its registration and registers again. A run without a reported
     // result ends then.
-    assert_ne!(stage.worker(&zombie, Some(old)).await, old);
+    let again = stage.worker(&zombie, Some(old)).await;
     eventually("the reported results are counted and dropped", SOON, async || {
         let dropped = zombie.metric(metric::STALE_RESULTS_DROPPED).unwrap();
         (1.0..=4.0).contains(&dropped) && zombie.metric(metric::FENCED_WRITES) == Some(dropped)
     })
     .await;
-    assert_eq!(zombie.attempts("succeeded"), Some(0.0));
+    // Under its new registration it may have run some of the jobs again.
+    let own = jobs.iter().filter(|job| job.worker == Some(again)).count();
+    assert_eq!(zombie.attempts("succeeded"), Some(own as f64));
 }
 
 /// L8: a connected worker does not stay idle because of an operator's mistake.

@@ -117,13 +117,21 @@ async fn a_paged_and_filtered_list_is_complete() {
     let stage = Stage::new("http-list").await;
     let jobs = (0..250)
         .map(|n| json!({ "id": format!("job-{n}"), "kind": if n % 50 == 0 { "rare" } else { "sum" } }));
+    let lane = json!({ "id": "in-a-lane", "kind": "laned", "options": { "lane": "account-1" } });
+    stage.post("/v1/jobs", &lane.to_string()).await.is(201);
     let jobs = json!({ "jobs": jobs.collect::<Vec<_>>() }).to_string();
     assert_eq!(stage.post("/v1/batch", &jobs).await.is(200).json()["accepted"], 250);
     stage.post("/v1/jobs/job-7/cancel", "").await.is(200);
 
-    for (filter, expected) in
-        [("", 250), ("&state=queued", 249), ("&kind=rare", 5), ("&state=cancelled", 1), ("&state=running", 0)]
-    {
+    for (filter, expected) in [
+        ("", 251),
+        ("&state=queued", 250),
+        ("&kind=rare", 5),
+        ("&lane=account-1", 1),
+        ("&group=none", 0),
+        ("&state=cancelled", 1),
+        ("&state=running", 0),
+    ] {
         for limit in [1, 33, 100, 1_000] {
             if limit == 1 && expected > 5 {
                 continue;

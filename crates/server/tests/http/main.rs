@@ -12,5 +12,6 @@ mod faults;
 mod hostile;
 mod jobs;
 mod operators;
+mod placement;
 mod retention;
 mod stage;

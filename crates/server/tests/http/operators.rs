@@ -28,6 +28,11 @@ async fn the_cluster_is_shown_on_one_page() {
     .await;
     let page = stage.get("/v1/cluster").await.is(200).json();
     assert_eq!(page["leader"]["standing"], true);
+    let candidates = stage.get("/v1/leader/candidates").await.is(200).json();
+    assert_eq!(candidates["unreadable"], 0);
+    let candidate = &candidates["candidates"][0];
+    assert_eq!((&candidate["node"], &candidate["leads"]), (&page["leader"]["node"], &json!(true)));
+    assert_eq!(candidate["session"], page["leader"]["session"]);
     assert_eq!(page["workers"], stage.get("/v1/workers").await.is(200).json());
     assert_eq!(page["kinds"], stage.get("/v1/kinds").await.is(200).json());
     assert_eq!(page["workers"][0]["slots"], 8);
@@ -75,6 +80,47 @@ async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     stage.post(&format!("/v1/workers/{none}/drain"), "").await.problem(404, "not-found", "no worker");
     stage.post("/v1/workers/none/drain", "").await.problem(400, "invalid", "a worker's id is a UUID");
     second.stop().await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_worker_is_changed_and_reset() {
+    let stage = Stage::new("http-worker-set").await;
+    let node = stage.node().await;
+    eventually("the worker is registered", SOON, async || {
+        !stage.get("/v1/workers").await.json().as_array().unwrap().is_empty()
+    })
+    .await;
+    let id = stage.get("/v1/workers").await.is(200).json()[0]["id"].as_str().unwrap().to_owned();
+    let set = async |id: &str, change: &str| {
+        let ask = Ask::new("PATCH", &format!("/v1/workers/{id}")).header("content-type: application/json");
+        ask.body(change.as_bytes()).of(stage.address()).await
+    };
+    let changed = set(&id, r#"{"slots": 2, "tags": ["gpu"], "pause_kinds": ["sum"]}"#).await.is(200).json();
+    let settings = json!({ "slots": 2, "tags": ["gpu"], "paused_kinds": ["sum"] });
+    assert_eq!(changed, json!({ "id": id, "settings": settings }));
+    let worker = &stage.get("/v1/workers").await.is(200).json()[0];
+    assert_eq!((&worker["slots"], &worker["tags"]), (&json!(2), &json!(["gpu"])));
+    assert_eq!(worker["settings"], settings);
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1, 2]}"#).await.is(201);
+    let why = stage.get("/v1/jobs/a/explain").await.is(200).json();
+    assert_eq!((&why["why"], &why["workers"]), (&json!("paused_on_workers"), &json!(1)));
+    let kinds = stage.get("/v1/kinds").await.is(200).json();
+    let sum = kinds.as_array().unwrap().iter().find(|kind| kind["kind"] == "sum").unwrap();
+    assert_eq!((&sum["paused_on"], &sum["slots"]), (&json!([id]), &json!(0)));
+    let reset = set(&id, r#"{"reset": true}"#).await.is(200).json();
+    assert_eq!(reset["settings"], json!({ "slots": null, "tags": null, "paused_kinds": [] }));
+    assert_eq!(stage.get("/v1/jobs/a/wait").await.is(200).json()["result"], 3);
+    for (change, said) in [
+        (r#"{"slots": 4097}"#, "slots must be 0 to 4096, not 4097"),
+        (r#"{"pause_kinds": ["smu"]}"#, "the worker has no handler for kind smu"),
+        (r#"{"tags": ["a b"]}"#, "tag has ' ' at byte 1"),
+        (r#"{"slot": 1}"#, "unknown field `slot`"),
+    ] {
+        set(&id, change).await.problem(400, "invalid", said);
+    }
+    let none = "00000000-0000-0000-0000-000000000007";
+    set(none, r#"{"slots": 1}"#).await.problem(404, "not-found", "no worker");
     node.stop().await;
 }
 

@@ -72,8 +72,8 @@ pub(super) struct World {
     pub(super) now: u64,
     pub(super) truth: Truth,
     pub(super) nodes: BTreeMap<NodeId, Life>,
-    /// The nodes whose last report says that they lead.
-    active: BTreeSet<NodeId>,
+    /// The nodes whose last report says that they lead, and the end of their trust if it is known.
+    active: BTreeMap<NodeId, Option<u64>>,
     /// Calls without an answer, including the one that is being answered.
     pub(super) calls: BTreeMap<u64, Invoked>,
     /// Nodes whose election handles no messages.
@@ -103,9 +103,10 @@ impl World {
         !self.nodes.is_empty() && self.nodes.values().all(|life| *life == Life::Stopped)
     }
 
-    /// Returns whether there is a running leader.
+    /// Returns whether there is a running leader that may act. One whose election hangs may act until its trust ends.
     pub(super) fn is_led(&self) -> bool {
-        self.active.iter().any(|node| self.runs(node))
+        let may_act = |until: &Option<u64>| until.is_none_or(|until| self.now < until);
+        self.active.iter().any(|(node, until)| self.runs(node) && may_act(until))
     }
 
     /// Returns how long a candidate waits for a beat of the leader.
@@ -146,7 +147,7 @@ impl Checker {
             now: 0,
             truth: Truth::default(),
             nodes: BTreeMap::new(),
-            active: BTreeSet::new(),
+            active: BTreeMap::new(),
             calls: BTreeMap::new(),
             purged: false,
             stalled: BTreeSet::new(),
@@ -199,8 +200,8 @@ impl Checker {
                     world.nodes.insert(node.clone(), *is);
                 }
             }
-            EventKind::Leadership { node, state: Leading::Active, .. } => {
-                world.active.insert(node.clone());
+            EventKind::Leadership { node, state: Leading::Active, until, .. } => {
+                world.active.insert(node.clone(), *until);
             }
             EventKind::Leadership { node, state: Leading::Inactive | Leading::Paused, .. } => {
                 world.active.remove(node);
@@ -213,6 +214,7 @@ impl Checker {
             | EventKind::Run { .. }
             | EventKind::Refused { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Evicted { .. } => {}
         }
         let step = Step { event: &event.what, commit: commit.as_ref() };

@@ -56,6 +56,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
+    /// A member of a node's leader wing sends a write, fenced by this epoch. A recorder that does not see this leaves it
+    /// out.
+    LeaderWrites {
+        /// The node.
+        node: NodeId,
+        /// The epoch.
+        epoch: i32,
+    },
     /// A node sees that its session has lost its connection, or is connected again. A recorder that does not see this
     /// leaves it out.
     Link {

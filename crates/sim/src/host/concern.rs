@@ -1,7 +1,10 @@
 //! Runs a concern in virtual time. The world carries out its outputs in their order.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bellwether_actors::{
-    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Stamps, Trust, will,
+    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Paused, Stamps, Trust, will,
 };
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
@@ -21,6 +24,11 @@ pub(crate) trait Hosting: Concern {
 
     /// Its children, and the state that its effects need.
     type Links;
+
+    /// The epoch of a member of the leader wing. It sends requests only while its process may act as the leader of this epoch.
+    fn epoch(_: Self::Address) -> Option<i32> {
+        None
+    }
 
     /// Wraps a message to it.
     fn mail(address: Self::Address, mail: Mail<Self::Msg, Self::Key>) -> Msg;
@@ -116,8 +124,17 @@ impl<C: Hosting> Hosted<C> {
 
     fn carry_out(&mut self, cx: &mut Context<'_>, wants: Vec<Want<C>>) {
         let address = self.address;
+        let may_send = C::epoch(address).is_none_or(|epoch| cx.leads_in == Some(epoch));
         for want in wants {
             match (want, self.zk) {
+                (Want::Ask(ask), _) if !may_send => {
+                    cx.after(Duration::ZERO, answer::<C>(address, ask.refuse()));
+                }
+                (Want::Task(task), Some(_)) if !may_send => {
+                    cx.begin(move |env| async move {
+                        env.tell(answer::<C>(address, task(Arc::new(Paused)).await));
+                    });
+                }
                 (Want::Ask(ask), Some(zk)) => request::<C>(cx, zk, address, ask),
                 (Want::Task(task), Some(zk)) => {
                     requests::begin(cx, zk, task, move |msg| answer::<C>(address, msg))
@@ -181,6 +198,12 @@ fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, address: C::Address, ask: A
     }
     match ask {
         Ask::Commit(commit) => {
+            if let Some(Op::Check { path, version }) = commit.ops().next()
+                && C::epoch(address).is_some()
+                && path == path::EPOCH
+            {
+                cx.leader_writes(*version);
+            }
             let request = protocol::commit(commit.ops());
             cx.ask(zk, request, move |answered| {
                 answer::<C>(address, commit.answered(protocol::written(answered)))

@@ -118,6 +118,9 @@ pub(crate) struct Context<'a> {
     pub(crate) view: View,
     /// Set by the node before it handles a message.
     pub(crate) lives: Lives,
+    /// The epoch in which the election permits this process to act as the leader. Set by the node before it handles a
+    /// message.
+    pub(crate) leads_in: Option<i32>,
     pub(crate) rng: &'a mut fastrand::Rng,
     pub(crate) out: &'a mut Vec<Out>,
 }
@@ -165,6 +168,10 @@ impl Context<'_> {
     pub(crate) fn leads(&mut self, session: i64, epoch: i32, state: Leading, until: Option<Millis>) {
         let until = until.map(|until| until.0);
         self.record(EventKind::Leadership { node: self.node.clone(), session, epoch, state, until });
+    }
+
+    pub(crate) fn leader_writes(&mut self, epoch: i32) {
+        self.record(EventKind::LeaderWrites { node: self.node.clone(), epoch });
     }
 
     pub(crate) fn ask(&mut self, zk: Zk, request: Request, then: impl FnOnce(Answer) -> Msg + 'static) {

@@ -24,9 +24,9 @@ use bellwether_actors::{
     election as election_concern, leader::wing as leader_wing, worker::wing as worker_wing,
 };
 use bellwether_core::clock::Reading;
-use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::NodeId;
+use bellwether_core::placement::OwnStrategies;
 
 use self::concern::{Hosted, Letter};
 use self::context::Context;
@@ -102,7 +102,7 @@ const KILLED: &str = "killed by the simulator";
 pub(crate) struct NodeConfig {
     pub(crate) name: NodeId,
     pub(crate) campaign: Strategy,
-    pub(crate) strategy: assigner::Strategy,
+    pub(crate) strategies: OwnStrategies,
     pub(crate) offer: Offer,
 }
 
@@ -118,6 +118,7 @@ impl Node {
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, msg: Msg) {
         let parts = &mut self.0.links;
         cx.lives = parts.lives;
+        cx.leads_in = parts.election.as_ref().and_then(|election| election.links.leads_in(cx.now()));
         let Some(msg) = parts.unless_stalled(msg) else { return };
         match msg {
             Msg::Election(life, letter) if life == parts.lives.election => {

@@ -104,9 +104,9 @@ impl Parts {
             Part::LeaderWing => {
                 self.lives.leader = life;
                 cx.lives = self.lives;
-                self.leader = Some(leader::start(cx, self.config.strategy, life));
+                self.leader = Some(leader::start(cx, self.config.strategies.clone(), life));
                 if let Some(election) = &self.election {
-                    cx.tell(Route::ElectionToLeader, Msg::Leader(life, election.links.state()));
+                    election.links.announce(cx);
                 }
             }
             Part::WorkerWing => {

@@ -6,14 +6,15 @@ use bellwether::client::Ended;
 use bellwether_actors::node::Part;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Payload, Placement, Policy, Priority};
-use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::name::{GroupId, JobId, Kind, Lane};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, StrategyName};
+use bellwether_core::placement::BuiltInStrategy;
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When};
 use bellwether_core::time::WallMillis;
 use fastrand::Rng;
 
 use crate::host::context::WALL_MS;
+use crate::placement::OWN_STRATEGIES;
 
 use super::{
     Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Server, Servers, Size,
@@ -53,6 +54,8 @@ impl Plan {
             let (at_ms, client) = (rng.u64(61_000..120_000), rng.usize(..clients.len()));
             actions.push(Action { at_ms, client, call: PlannedCall::Purge(ended) });
         }
+        strategies(&mut Rng::with_seed(seed ^ 0x57a7), clients.len(), heal_ms, &mut actions);
+        settings(&mut Rng::with_seed(seed ^ 0x5e77), clients.len(), heal_ms, &mut actions);
         actions.sort_by_key(|action| action.at_ms);
         let (mut tick_ms, mut sync_limit, mut faults) = (500, None, faults);
         // Drawn separately, so that the rest of the plan does not depend on the servers.
@@ -81,15 +84,6 @@ impl Plan {
             tick_ms,
             sync_limit,
             campaign: if rng.u8(..4) == 0 { Strategy::Single } else { Strategy::Queue },
-            strategy: *choose(
-                rng,
-                &[
-                    assigner::Strategy::LeastLoaded,
-                    assigner::Strategy::RoundRobin,
-                    assigner::Strategy::Random,
-                    assigner::Strategy::Rendezvous,
-                ],
-            ),
             nodes,
             clients,
             jobs,
@@ -101,6 +95,42 @@ impl Plan {
             heal_ms,
         }
     }
+}
+
+/// Changes of the placement strategy: one at the start in most plans, and up to two later. Drawn separately, so that the rest
+/// of the plan does not depend on it.
+fn strategies(rng: &mut Rng, clients: usize, heal_ms: u64, actions: &mut Vec<Action>) {
+    let mut set = |rng: &mut Rng, at_ms| {
+        let names = BuiltInStrategy::ALL.map(BuiltInStrategy::as_str);
+        let strategy = if rng.u8(..3) > 0 { *choose(rng, &names) } else { *choose(rng, &OWN_STRATEGIES) };
+        let call = PlannedCall::SetStrategy(StrategyName::new(strategy).expect("letters and dashes"));
+        actions.push(Action { at_ms, client: rng.usize(..clients), call });
+    };
+    if rng.u8(..4) > 0 {
+        set(rng, 0);
+    }
+    for _ in 0..rng.usize(..=2) {
+        let at_ms = rng.u64(..heal_ms);
+        set(rng, at_ms);
+    }
+}
+
+/// Changes of running workers, in two of five plans. Drawn separately, so that the rest of the plan does not depend on it.
+fn settings(rng: &mut Rng, clients: usize, heal_ms: u64, actions: &mut Vec<Action>) {
+    if rng.u8(..5) > 1 {
+        return;
+    }
+    for _ in 0..rng.usize(1..=5) {
+        let kinds = ["sum", "flaky", "slow", "steady", "nest1"];
+        let paused = rng.bool().then(|| Kind::new(*choose(rng, &kinds)).expect("letters"));
+        let slots = (paused.is_none() || rng.bool()).then(|| rng.u32(..=6));
+        let (which, ms) = (rng.usize(..8), rng.u64(10..15_000));
+        let (at_ms, client) = (rng.u64(..heal_ms), rng.usize(..clients));
+        let call = PlannedCall::SetWorker { which, slots, paused, ms };
+        actions.push(Action { at_ms, client, call });
+    }
+    let client = rng.usize(..clients);
+    actions.push(Action { at_ms: heal_ms + 5_000, client, call: PlannedCall::ResetWorkers });
 }
 
 /// A hung runtime: mostly the leader's, for longer or shorter than the candidates wait for its beat.

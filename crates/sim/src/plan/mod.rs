@@ -15,9 +15,8 @@ use bellwether::{Group, Job};
 use bellwether_actors::node::Part;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::Payload;
-use bellwether_core::machine::assigner;
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::name::{GroupId, JobId, Kind, Lane};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, StrategyName};
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
@@ -69,8 +68,6 @@ pub struct Plan {
     pub sync_limit: Option<u64>,
     /// The election strategy.
     pub campaign: Strategy,
-    /// The strategy that assigns jobs to workers.
-    pub strategy: assigner::Strategy,
     /// The nodes.
     pub nodes: Vec<NodePlan>,
     /// Each client's wall-clock offset in milliseconds; positive is ahead.
@@ -202,6 +199,22 @@ pub enum PlannedCall {
     RetryJoin(usize),
     /// Pauses this kind for this many milliseconds.
     Pause(Kind, u64),
+    /// Sets the placement strategy.
+    SetStrategy(StrategyName),
+    /// Changes a worker that exists at this time, by its position among them, and undoes that after this many
+    /// milliseconds.
+    SetWorker {
+        /// The position.
+        which: usize,
+        /// The number of slots.
+        slots: Option<u32>,
+        /// A kind to pause.
+        paused: Option<Kind>,
+        /// The time until it is undone.
+        ms: u64,
+    },
+    /// Undoes all changes of workers, repeatedly.
+    ResetWorkers,
     /// Drains one of the workers that exist at this time, by its position among them.
     DrainWorker(usize),
     /// Purges the records of jobs that ended this way.
@@ -499,8 +512,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {:?}, {:?}, session timeout {} ms, tick {} ms, healed at {} ms",
-            self.seed, self.campaign, self.strategy, self.session_timeout_ms, self.tick_ms, self.heal_ms
+            "seed {}: {:?}, session timeout {} ms, tick {} ms, healed at {} ms",
+            self.seed, self.campaign, self.session_timeout_ms, self.tick_ms, self.heal_ms
         )?;
         if let Some(limit) = self.sync_limit {
             writeln!(f, "  an ensemble of three servers, syncLimit {limit}")?;
@@ -555,6 +568,13 @@ impl fmt::Display for Plan {
                 PlannedCall::CancelJoin(group) => format!("cancels {}", self.groups[*group].join_id()),
                 PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
+                PlannedCall::SetWorker { which, slots, paused, ms } => {
+                    format!(
+                        "sets worker {which} of the live ones to {slots:?} slots without {paused:?} for {ms} ms"
+                    )
+                }
+                PlannedCall::ResetWorkers => "resets all workers".to_owned(),
+                PlannedCall::SetStrategy(strategy) => format!("sets the strategy {strategy}"),
                 PlannedCall::DrainWorker(which) => format!("drains worker {which} of the live ones"),
                 PlannedCall::Purge(ended) => format!("purges jobs that ended as {ended:?}"),
                 PlannedCall::Cancel(job) => format!("cancels {}", name(job)),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bellwether::client::{DrainedWorker, Ended, Purge};
-use bellwether_core::name::{JobId, Kind};
+use bellwether_core::name::{JobId, Kind, StrategyName};
+use bellwether_core::worker::WorkerSettings;
 
 use super::{Env, answer};
 use crate::history::{Answer, Call, JobSight, Seen};
@@ -16,6 +17,10 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Time limit of the wait for the end of a job that is retried immediately.
 const END: Duration = Duration::from_secs(18);
+
+/// How often all changes of workers are undone after the healing, and the time between.
+const RESETS: u32 = 5;
+const BETWEEN_RESETS: Duration = Duration::from_secs(5);
 
 impl Env {
     pub(crate) async fn cancel(self, job: JobId) {
@@ -77,6 +82,11 @@ impl Env {
         while self.client.resume_kind(&kind).await.is_err() {}
     }
 
+    /// Sets the placement strategy. The outcome does not matter: jobs must run with every strategy.
+    pub(crate) async fn set_strategy(self, strategy: StrategyName) {
+        drop(self.client.set_placement_strategy(strategy).await);
+    }
+
     /// Purges the records of jobs that ended this way.
     pub(crate) async fn purge(self, ended: Ended) {
         // Each of its pages has its own deadline.
@@ -87,6 +97,30 @@ impl Env {
             Err(error) => answer::not_done(&error),
         };
         self.answer(call, answer);
+    }
+
+    /// Changes one of the workers, and undoes that after a while. It may have another id by then.
+    pub(crate) async fn set_worker(self, which: usize, settings: WorkerSettings, wait: Duration) {
+        let Ok(workers) = self.client.workers().await else { return };
+        let Some(worker) = workers.get(which % workers.len().max(1)).map(|view| view.id) else { return };
+        // The outcome does not matter: the rules judge the registration.
+        drop(self.client.update_worker(worker, |_| settings.clone()).await);
+        self.sleep(wait).await;
+        self.reset_once().await;
+    }
+
+    /// Undoes all changes of workers. Repeated, because a worker may be away and return with its settings.
+    pub(crate) async fn reset_workers(self) {
+        for _ in 0..RESETS {
+            self.reset_once().await;
+            self.sleep(BETWEEN_RESETS).await;
+        }
+    }
+
+    async fn reset_once(&self) {
+        for worker in self.client.workers().await.unwrap_or_default() {
+            drop(self.client.update_worker(worker.id, |_| WorkerSettings::default()).await);
+        }
     }
 
     /// Lists the workers and drains one of them.

@@ -19,7 +19,7 @@ use bellwether_core::port::Session;
 use bellwether_core::time::as_millis;
 
 pub(crate) use self::group::Generation;
-pub(crate) use self::spawn::Spawned;
+pub(crate) use self::spawn::{Spawned, SubJobs};
 pub(crate) use self::submit::Wish;
 use crate::history::{Answer, Call, EventKind};
 use crate::host::concern::change;

@@ -14,14 +14,20 @@ use super::{Env, Wish};
 
 /// The sub-jobs that a handler submits.
 pub(crate) struct Spawned {
-    /// The running attempt.
+    /// The groups, in the order in which the handler opens them.
+    pub(crate) groups: Vec<SubJobs>,
+    /// Set to false when the run ends. Then the future is dropped, unless the handler ignores signals.
+    pub(crate) runs: Rc<Cell<bool>>,
+}
+
+/// One group of them.
+pub(crate) struct SubJobs {
+    /// The running attempt, and whether this group asks for the finished handler.
     pub(crate) attempt: Attempt,
     /// The kind, options and optional total of the group.
     pub(crate) group: Group,
     /// The members, in the order of their numbers.
     pub(crate) members: Vec<Wish>,
-    /// Set to false when the run ends. Then the future is dropped, unless the handler ignores signals.
-    pub(crate) runs: Rc<Cell<bool>>,
 }
 
 impl Env {
@@ -33,11 +39,12 @@ impl Env {
     }
 
     async fn handle_nest(&self, spawned: Spawned) -> bool {
-        let Spawned { attempt, group, members, .. } = spawned;
-        let Ok(group) = self.client.sub_group(&attempt, group).await else { return false };
-        for (number, wish) in (0..).zip(members) {
-            if !self.submit_member(&group, number, wish, false).await {
-                return false;
+        for SubJobs { attempt, group, members } in spawned.groups {
+            let Ok(group) = self.client.sub_group(&attempt, group).await else { return false };
+            for (number, wish) in (0..).zip(members) {
+                if !self.submit_member(&group, number, wish, false).await {
+                    return false;
+                }
             }
         }
         true

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bellwether::client::IfExists;
 use bellwether_core::name::JobId;
+use bellwether_core::worker::WorkerSettings;
 
 use super::{Incoming, Who, World};
 use crate::plan::{Plan, PlannedCall};
@@ -59,6 +60,13 @@ fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
         PlannedCall::CancelJoin(group) => Box::pin(env.cancel(join(group))),
         PlannedCall::RetryJoin(group) => Box::pin(env.retry(join(group))),
         PlannedCall::Pause(kind, ms) => Box::pin(env.pause(kind.clone(), Duration::from_millis(*ms))),
+        PlannedCall::SetStrategy(strategy) => Box::pin(env.set_strategy(strategy.clone())),
+        PlannedCall::SetWorker { which, slots, paused, ms } => {
+            let settings =
+                WorkerSettings { slots: *slots, tags: None, paused: paused.iter().cloned().collect() };
+            Box::pin(env.set_worker(*which, settings, Duration::from_millis(*ms)))
+        }
+        PlannedCall::ResetWorkers => Box::pin(env.reset_workers()),
         PlannedCall::DrainWorker(which) => Box::pin(env.drain_one(*which)),
         PlannedCall::Purge(ended) => Box::pin(env.purge(*ended)),
         PlannedCall::Cancel(job) => Box::pin(env.cancel(id(job))),

@@ -181,7 +181,7 @@ impl World {
             let config = NodeConfig {
                 name: name("n", at),
                 campaign: plan.campaign,
-                strategy: plan.strategy,
+                strategies: crate::placement::strategies(),
                 offer: Offer { slots: node.slots, kinds: kinds(), tags: Vec::new() },
             };
             (config.name.clone(), Who::Node(config, None), node.skew_ms)
@@ -321,7 +321,7 @@ impl World {
     /// Records an event in the trace and checks it against the rules.
     fn record(&mut self, what: EventKind) {
         let event = Event { at: self.now_us / 1_000, what };
-        let said_already = matches!(event.what, EventKind::Link { .. });
+        let said_already = matches!(event.what, EventKind::Link { .. } | EventKind::LeaderWrites { .. });
         if !self.note_leader(&event.what) && !said_already {
             self.stats.note(&event.what);
             self.trace.event(self.now_us, &event.what);

@@ -31,6 +31,7 @@ impl World {
                     node: &config.name,
                     view: peer.library.view,
                     lives: Lives::default(),
+                    leads_in: None,
                     rng: &mut peer.rng,
                     out: &mut out,
                 };
@@ -131,6 +132,7 @@ impl World {
                     node: &config.name,
                     view: peer.library.view,
                     lives: Lives::default(),
+                    leads_in: None,
                     rng: &mut peer.rng,
                     out: &mut out,
                 };

@@ -123,6 +123,7 @@ fn hands<'a>(now_us: u64, peer: &'a mut Peer, out: &'a mut Vec<Out>) -> Context<
         node: &peer.name,
         view: peer.library.view,
         lives: Lives::default(),
+        leads_in: None,
         rng: &mut peer.rng,
         out,
     }

@@ -8,7 +8,7 @@ use bellwether_core::job::{Delay, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::worker::{WorkerInfo, WorkerSettings};
 use uuid::Uuid;
 
 use crate::zookeeper::ZooKeeper;
@@ -40,6 +40,7 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
         started_at: WallMillis(0),
         former: vec![],
         draining: false,
+        settings: WorkerSettings::default(),
     }
 }
 

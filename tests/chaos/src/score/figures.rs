@@ -86,6 +86,7 @@ impl Figures {
             EventKind::Run { .. }
             | EventKind::Leadership { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Evicted { .. }
             | EventKind::Node { .. }
             | EventKind::Healed => {}

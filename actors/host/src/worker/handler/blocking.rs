@@ -6,18 +6,18 @@
 use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 
-use tokio::sync::OwnedSemaphorePermit;
 use tracing::Span;
 
 use super::{HandlerError, HandlerResult, RunContext};
+use crate::worker::slots::SlotPermit;
 
 /// The slot of a run, if there is a worker.
 #[derive(Debug, Clone, Default)]
-pub struct Slot(Option<Weak<OwnedSemaphorePermit>>);
+pub struct Slot(Option<Weak<SlotPermit>>);
 
 impl Slot {
     /// Refers to the slot of a run. The slot stays owned by the run.
-    pub(in crate::worker) fn of(permit: &Arc<OwnedSemaphorePermit>) -> Self {
+    pub(in crate::worker) fn of(permit: &Arc<SlotPermit>) -> Self {
         Self(Some(Arc::downgrade(permit)))
     }
 }

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use super::event::InboxContents;
 use crate::job::Isolation;
-use crate::name::{JobId, Kind, Tag};
+use crate::name::{JobId, Kind, Tag, WorkerId};
+use crate::placement::PlacementWorker;
 use crate::time::Millis;
 use crate::worker::WorkerInfo;
 
@@ -105,7 +106,7 @@ impl Capacity {
     }
 
     pub(super) fn slots(&self) -> usize {
-        self.registration.as_ref().map_or(0, |(info, _)| info.slots as usize)
+        self.registration.as_ref().map_or(0, |(info, _)| info.open_slots())
     }
 
     pub(super) fn used(&self) -> usize {
@@ -115,16 +116,20 @@ impl Capacity {
     /// Whether the worker serves such jobs, although it may have no free slot now.
     pub(super) fn serves(&self, kind: &Kind, tags: &[Tag]) -> bool {
         let able = self.registration.as_ref().is_some_and(|(info, _)| {
-            !info.draining
-                && info.kinds.binary_search(kind).is_ok()
-                && tags.iter().all(|tag| info.tags.binary_search(tag).is_ok())
-                && info.slots > 0
+            !info.draining && info.serves(kind) && info.offers(tags) && info.open_slots() > 0
         });
         able && self.hangs.is_none() && self.held.is_some()
     }
 
     pub(super) fn can_take(&self, kind: &Kind, tags: &[Tag]) -> bool {
         self.serves(kind, tags) && self.used() < self.slots()
+    }
+
+    /// Returns the worker as an own placement strategy sees it; `None` if it is not registered.
+    pub(super) fn offered(&self, id: WorkerId) -> Option<PlacementWorker<'_>> {
+        let (info, _) = self.registration.as_ref()?;
+        let (host, tags, used) = (info.host.as_str(), info.offered_tags(), self.used());
+        Some(PlacementWorker { host, tags, used, ..PlacementWorker::new(id, &info.node, self.slots()) })
     }
 
     /// Whether the worker is registered and the answer to its first list is missing.

@@ -1,12 +1,13 @@
 //! Events and effects of the assigner: its complete interface, used by the leader and by the simulator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::pending::PendingJob;
-use super::{Order, Spot};
+use super::{Order, Settings, Spot};
 use crate::job::{Isolation, QueueEntry};
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::Outcome;
+use crate::placement::Fallback;
 use crate::time::{Millis, WallMillis};
 use crate::trace::TraceContext;
 use crate::txn::Batch;
@@ -60,15 +61,13 @@ pub enum Event {
     },
     /// An attempt was revoked from this worker because it showed no sign of life.
     Hangs(WorkerId),
-    /// Kinds may have been paused or resumed.
-    PausesChanged,
-    /// The complete set of paused kinds; `None` if the list failed.
-    Paused(Option<BTreeSet<Kind>>),
+    /// Kinds may have been paused or resumed, or another placement strategy set.
+    SettingsChanged,
+    /// The settings; `None` if the read failed.
+    Settings(Option<Settings>),
     /// Time has passed.
     Tick,
-    /// The session is disturbed: plan nothing.
-    Pause,
-    /// The session is back, in the same term: resolve unknown outcomes and continue.
+    /// The term is active again, or a sweep is due: resolve unknown outcomes and continue.
     Resume,
 }
 
@@ -106,8 +105,10 @@ pub enum Effect {
         /// At most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
         turns: Vec<(Lane, Spot)>,
     },
-    /// List the paused kinds.
-    ListPauses,
+    /// Read the settings.
+    ReadSettings,
+    /// Warn that the default strategy replaces the set one.
+    Fallback(Fallback),
     /// End these jobs, with the time of their expiry. The assigner has forgotten them.
     Overdue(Vec<(JobId, WallMillis)>),
     /// Another leader has claimed the epoch.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::job::Isolation::{self, Alone, Apart, Shared};
 use crate::name::{Kind, NodeId};
-use crate::worker::WorkerInfo;
+use crate::worker::{WorkerInfo, WorkerSettings};
 
 const NOW: WallMillis = WallMillis(1_000_000);
 
@@ -35,11 +35,11 @@ struct Bench {
 impl Bench {
     /// Adds workers with three slots, the first of which has these jobs.
     fn with_jobs(workers: u128, held: &[(&str, Isolation)]) -> Self {
-        let machine = Assigner::new(7, Strategy::LeastLoaded, 1);
+        let machine = Assigner::new(7, OwnStrategies::default(), 1);
         let inboxes = (1..=workers).map(|n| (worker(n), BTreeMap::new())).collect();
         let mut bench = Self { machine, now: Millis(0), inboxes, submitted: 0 };
         bench.inboxes.insert(worker(1), held.iter().map(|(name, how)| (job(name), *how)).collect());
-        bench.handle(Event::Paused(Some(BTreeSet::new())));
+        bench.handle(Event::Settings(Some(Settings::default())));
         let info = WorkerInfo {
             node: NodeId::new("n").unwrap(),
             host: "h".into(),
@@ -51,6 +51,7 @@ impl Bench {
             started_at: WallMillis(0),
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         };
         for n in 1..=workers {
             bench.handle(Event::Worker(worker(n), info.clone(), 0));

@@ -183,8 +183,8 @@ struct Leader {
 impl World {
     fn new() -> Self {
         let leader = || {
-            let mut machine = Assigner::new(7, Strategy::LeastLoaded, 1);
-            machine.handle(Millis(0), WALL, Event::Paused(Some(BTreeSet::new())), &mut Vec::new());
+            let mut machine = Assigner::new(7, OwnStrategies::default(), 1);
+            machine.handle(Millis(0), WALL, Event::Settings(Some(Settings::default())), &mut Vec::new());
             Leader { machine, answers: Vec::new() }
         };
         let mut world = Self {
@@ -247,7 +247,7 @@ impl World {
                         Some(turns.iter().map(|(lane, spot)| self.server.order(lane, spot)).collect());
                     Event::TurnsRead { ticket, turns, found }
                 }
-                Effect::ListPauses | Effect::Overdue(_) => {
+                Effect::ReadSettings | Effect::Fallback(_) | Effect::Overdue(_) => {
                     return Err(TestCaseError::fail("no job expires and no kind is paused"));
                 }
                 Effect::FencedOut => return Err(TestCaseError::fail("no leader claims")),
@@ -347,7 +347,8 @@ impl World {
 
     /// Loses all pending answers of a leader. Its writes were applied; a second copy may arrive later.
     fn lose(&mut self, leader: usize, watched: bool) -> Result<(), TestCaseError> {
-        self.hear(leader, Event::Pause)?;
+        // The first answer that was not sent shows that the session is disturbed.
+        self.hear(leader, Event::InboxRead(worker(99), None))?;
         for answer in std::mem::take(&mut self.leaders[leader].answers) {
             let lost = match answer {
                 Event::Committed(batch, outcome) => {

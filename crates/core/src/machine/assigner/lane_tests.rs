@@ -10,7 +10,7 @@ use crate::job::{JobRecord, Payload, Placement};
 use crate::name::{Kind, Lane, NodeId};
 use crate::path;
 use crate::txn::Op;
-use crate::worker::WorkerInfo;
+use crate::worker::{WorkerInfo, WorkerSettings};
 
 pub(super) const WALL: WallMillis = WallMillis(1_000);
 
@@ -38,6 +38,7 @@ pub(super) fn info() -> WorkerInfo {
         started_at: WallMillis(0),
         former: vec![],
         draining: false,
+        settings: WorkerSettings::default(),
     }
 }
 
@@ -53,8 +54,8 @@ struct Bench(Assigner);
 
 impl Bench {
     fn new() -> Self {
-        let mut bench = Self(Assigner::new(7, Strategy::LeastLoaded, 1));
-        bench.handle(Event::Paused(Some(BTreeSet::new())));
+        let mut bench = Self(Assigner::new(7, OwnStrategies::default(), 1));
+        bench.handle(Event::Settings(Some(Settings::default())));
         bench.handle(Event::Worker(worker(1), info(), 0));
         bench.handle(Event::InboxRead(worker(1), Some(InboxContents::default())));
         bench
@@ -238,7 +239,8 @@ fn ten_thousand_jobs_of_one_lane_are_listed_once_and_read_once() {
                 Effect::ListInbox(id) => next.extend(bench.handle(Event::Inbox(id, Some(vec![])))),
                 Effect::ReadInbox(_)
                 | Effect::Resolve(_)
-                | Effect::ListPauses
+                | Effect::ReadSettings
+                | Effect::Fallback(_)
                 | Effect::Overdue(_)
                 | Effect::FencedOut
                 | Effect::Assigned { .. } => {}

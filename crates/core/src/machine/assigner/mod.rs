@@ -1,6 +1,7 @@
 //! Assigns waiting jobs to workers.
 //!
-//! The assigner tracks waiting jobs (`pending`) and free slots (`capacity`) and picks a worker by a [`Strategy`]. It
+//! The assigner tracks waiting jobs (`pending`) and free slots (`capacity`) and picks a worker by the strategy of the namespace
+//! ([`placement`](crate::placement)). It
 //! emits multis that check the epoch and the version of each named worker's registration. So ZooKeeper itself rejects
 //! an assignment after another leader has claimed, to a worker that has left or drains, or of a job that is no longer
 //! queued. The assigner's state may be stale at any time; a stale state only wastes a write.
@@ -20,7 +21,7 @@
 //! assignment is rejected, because the entry is absent. So a job is never in two inboxes.
 //!
 //! Jobs of a *paused* kind are not assigned; running attempts continue. A new leader assigns nothing until it knows the
-//! paused kinds and has listed every worker's inbox. A worker whose inbox cannot be listed gets no jobs (`capacity`).
+//! paused kinds and the strategy (`settings`) and has listed every worker's inbox. A worker whose inbox cannot be listed gets no jobs (`capacity`).
 //!
 //! A job that has lost workers is isolated from other jobs (`isolate`), so that no job dies of its neighbours (S20).
 //!
@@ -35,8 +36,8 @@ mod event;
 mod gate;
 mod isolate;
 mod overdue;
-mod pauses;
 mod pending;
+mod settings;
 mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,7 @@ use crate::budget::DEFAULT_LEASE;
 use crate::job::{Assignment, QueueEntry};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::placement::OwnStrategies;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
 
@@ -58,9 +60,9 @@ pub use gate::{Order, Spot};
 pub use isolate::APART_WAIT;
 use isolate::Reservations;
 use overdue::Overdue;
-use pauses::Pauses;
 use pending::{Pending, PendingJob};
-pub use strategy::Strategy;
+use settings::Known;
+pub use settings::{Settings, StrategySetting};
 
 /// Jobs per batch: at the knee of ZooKeeper's throughput curve, and small enough that one rejection wastes little.
 pub const BATCH: usize = 100;
@@ -76,7 +78,7 @@ pub struct Assigner {
     gate: Gate,
     pending: Pending,
     overdue: Overdue,
-    pauses: Pauses,
+    settings: Known,
     reservations: Reservations,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, (Box<PendingJob>, WorkerId)>,
@@ -85,16 +87,17 @@ pub struct Assigner {
 }
 
 impl Assigner {
-    /// Creates the machine for the term of `epoch`. `seed` is any 64 random bits, for [`Strategy::Random`].
+    /// Creates the machine for the term of `epoch`. `seed` is any 64 random bits, for
+    /// [`BuiltInStrategy::Random`](crate::placement::BuiltInStrategy::Random).
     #[must_use]
-    pub fn new(epoch: i32, strategy: Strategy, seed: u64) -> Self {
+    pub fn new(epoch: i32, own: OwnStrategies, seed: u64) -> Self {
         Self {
             epoch,
-            picker: strategy::Picker::new(strategy, seed),
+            picker: strategy::Picker::new(own, seed),
             gate: Gate::default(),
             pending: Pending::default(),
             overdue: Overdue::default(),
-            pauses: Pauses::default(),
+            settings: Known::default(),
             reservations: Reservations::default(),
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
@@ -162,13 +165,14 @@ impl Assigner {
                     capacity.hangs(now);
                 }
             }
-            Event::PausesChanged => self.pauses.changed(),
-            Event::Paused(kinds) => {
-                self.acting &= kinds.is_some();
-                self.pauses.listed(kinds);
+            Event::SettingsChanged => self.settings.changed(),
+            Event::Settings(settings) => {
+                self.acting &= settings.is_some();
+                let (paused, strategy) = settings.map(|read| (read.paused, read.strategy)).unzip();
+                self.settings.read(paused);
+                out.extend(strategy.and_then(|set| self.picker.follow(set)).map(Effect::Fallback));
             }
             Event::Tick => {}
-            Event::Pause => self.acting = false,
             Event::Resume => {
                 self.acting = true;
                 self.gate.sweep();
@@ -236,6 +240,12 @@ impl Assigner {
         self.pending.isolated()
     }
 
+    /// Whether the default strategy replaces the one that is set.
+    #[must_use]
+    pub fn uses_fallback(&self) -> bool {
+        self.picker.is_fallback()
+    }
+
     /// Returns the number of slots of the live workers, and how many of them hold a job.
     #[must_use]
     pub fn slots(&self) -> (usize, usize) {
@@ -265,7 +275,7 @@ impl Assigner {
             if self.in_flight > 0 && self.pending.len() < BATCH {
                 return;
             }
-            let picked = self.pick(now);
+            let picked = self.pick(now, out);
             if picked.is_empty() {
                 return;
             }
@@ -273,18 +283,20 @@ impl Assigner {
         }
     }
 
-    fn pick(&mut self, now: Millis) -> Vec<Job> {
+    fn pick(&mut self, now: Millis, out: &mut Vec<Effect>) -> Vec<Job> {
         let mut picked = Vec::new();
         let mut closed = BTreeSet::new();
-        // Nothing is picked until the paused kinds are known.
-        let Some(paused) = self.pauses.kinds() else { return picked };
+        // Nothing is picked until the settings are known.
+        let Some(paused) = self.settings.paused() else { return picked };
         let mut round = self.reservations.round(now);
         while picked.len() < BATCH
             && let Some((id, waiting)) = self.pending.next(&closed, paused)
         {
             let class = &waiting.class;
             let able = round.able(id, waiting, &self.workers);
-            match self.picker.pick(id, waiting.affinity.as_ref(), able.into_iter()) {
+            let (worker, why) = self.picker.pick(id, waiting, &able);
+            out.extend(why.map(Effect::Fallback));
+            match worker {
                 Some(worker) => {
                     let id = id.clone();
                     let waiting = self.pending.remove(&id).expect("the next waiting job waits");
@@ -453,8 +465,8 @@ impl Assigner {
         if !self.acting {
             return;
         }
-        if self.pauses.wants_list() {
-            out.push(Effect::ListPauses);
+        if self.settings.wants_read() {
+            out.push(Effect::ReadSettings);
         }
         // While jobs are being assigned, only a worker that fills up needs a list; when idle, a list costs little. An
         // isolated job waits for a worker that empties.
@@ -479,3 +491,5 @@ mod lane_model;
 mod lane_tests;
 #[cfg(test)]
 mod order_tests;
+#[cfg(test)]
+mod strategy_tests;

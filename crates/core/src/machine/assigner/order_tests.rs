@@ -9,7 +9,7 @@ use super::*;
 use crate::budget::AGEING;
 use crate::job::{Payload, Priority, Turn};
 use crate::name::{Kind, Lane, NodeId};
-use crate::worker::WorkerInfo;
+use crate::worker::{WorkerInfo, WorkerSettings};
 
 const HOUR: u64 = 3_600_000;
 const NOW: u64 = 100 * HOUR;
@@ -44,12 +44,12 @@ impl Bench {
     /// A leader that knows that no kind is paused.
     fn new() -> Self {
         let mut bench = Self::unsure();
-        bench.handle(Event::Paused(Some(BTreeSet::new())));
+        bench.handle(Event::Settings(Some(Settings::default())));
         bench
     }
 
     fn unsure() -> Self {
-        Self { machine: Assigner::new(7, Strategy::LeastLoaded, 1), wall: NOW }
+        Self { machine: Assigner::new(7, OwnStrategies::default(), 1), wall: NOW }
     }
 
     fn handle(&mut self, event: Event) -> Vec<Effect> {
@@ -74,6 +74,7 @@ impl Bench {
             started_at: WallMillis(0),
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         };
         let mut effects = self.handle(Event::Worker(worker(), info, 0));
         effects.retain(|effect| *effect != Effect::ReadInbox(worker()));
@@ -96,7 +97,8 @@ impl Bench {
                 | Effect::Resolve(_)
                 | Effect::ListLanes { .. }
                 | Effect::ReadTurns { .. }
-                | Effect::ListPauses
+                | Effect::ReadSettings
+                | Effect::Fallback(_)
                 | Effect::Overdue(_)
                 | Effect::FencedOut
                 | Effect::Assigned { .. } => {}
@@ -257,6 +259,10 @@ fn a_stray_with_an_entry_of_a_later_generation_does_not_expire_with_the_old_entr
     assert_eq!(bench.machine.waiting(), 1);
 }
 
+fn paused(name: &str) -> Event {
+    Event::Settings(Some(Settings { paused: BTreeSet::from([kind(name)]), ..Settings::default() }))
+}
+
 fn echo() -> QueueEntry {
     QueueEntry { submitted_at: WallMillis(NOW), ..QueueEntry::new(kind("echo"), 1, 1) }
 }
@@ -264,33 +270,33 @@ fn echo() -> QueueEntry {
 #[test]
 fn no_job_of_a_paused_kind_is_assigned_until_it_is_resumed() {
     let mut bench = Bench::new();
-    bench.handle(Event::Paused(Some(BTreeSet::from([kind("sum")]))));
+    bench.handle(paused("sum"));
     bench.queue([(1, entry(9, NOW)), (2, echo()), (3, entry(9, NOW))]);
     let sent = bench.worker(1);
     assert_eq!(bench.order(sent), [job(2)], "jobs of other kinds are assigned");
-    let sent = bench.handle(Event::Paused(Some(BTreeSet::new())));
+    let sent = bench.handle(Event::Settings(Some(Settings::default())));
     assert_eq!(bench.order(sent), [job(1), job(3)]);
 }
 
 #[test]
-fn a_new_leader_assigns_no_job_before_it_knows_the_paused_kinds() {
+fn a_new_leader_assigns_no_job_before_it_knows_the_settings() {
     let mut bench = Bench::unsure();
     bench.queue([(1, entry(9, NOW)), (2, echo())]);
     let sent = bench.worker(2);
     assert_eq!(bench.order(sent), []);
-    let sent = bench.handle(Event::Paused(Some(BTreeSet::from([kind("sum")]))));
+    let sent = bench.handle(paused("sum"));
     assert_eq!(bench.order(sent), [job(2)]);
 }
 
 #[test]
-fn only_one_list_of_paused_kinds_is_in_flight_at_a_time() {
+fn only_one_read_of_the_settings_is_in_flight_at_a_time() {
     let mut bench = Bench::unsure();
-    assert_eq!(bench.handle(Event::PausesChanged), [Effect::ListPauses]);
-    assert_eq!(bench.handle(Event::PausesChanged), [], "a list is in flight");
-    let again = bench.handle(Event::Paused(Some(BTreeSet::new())));
-    assert_eq!(again, [Effect::ListPauses], "a change during a list causes another list");
-    assert_eq!(bench.handle(Event::Paused(None)), [], "no answer: the session is disturbed");
-    assert_eq!(bench.handle(Event::Resume), [Effect::ListPauses]);
+    assert_eq!(bench.handle(Event::SettingsChanged), [Effect::ReadSettings]);
+    assert_eq!(bench.handle(Event::SettingsChanged), [], "a read is in flight");
+    let again = bench.handle(Event::Settings(Some(Settings::default())));
+    assert_eq!(again, [Effect::ReadSettings], "a change during a read causes another read");
+    assert_eq!(bench.handle(Event::Settings(None)), [], "no answer: the session is disturbed");
+    assert_eq!(bench.handle(Event::Resume), [Effect::ReadSettings]);
 }
 
 /// The leader does not read the payload.

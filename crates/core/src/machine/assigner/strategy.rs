@@ -1,78 +1,112 @@
-//! Strategies to pick one of the workers that can take a job.
+//! Chooses a worker by the strategy of the namespace.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::capacity::Capacity;
+use super::pending::PendingJob;
+use super::settings::StrategySetting;
 use crate::name::{AffinityKey, JobId, WorkerId};
-
-/// How a worker is chosen among the live workers that have the kind, the tags and a free slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Strategy {
-    /// Each worker in turn.
-    RoundRobin,
-    /// A random worker.
-    Random,
-    /// The worker with the smallest share of used slots.
-    #[default]
-    LeastLoaded,
-    /// Sends jobs of one affinity key to one worker while it has a free slot, then to the next worker in the key's
-    /// order. The order does not depend on the leader and changes little when workers join or leave. (Rendezvous or
-    /// highest-random-weight hashing; Thaler and Ravishankar, 1998.)
-    Rendezvous,
-}
-
-impl std::str::FromStr for Strategy {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "round-robin" => Ok(Self::RoundRobin),
-            "random" => Ok(Self::Random),
-            "least-loaded" => Ok(Self::LeastLoaded),
-            "rendezvous" => Ok(Self::Rendezvous),
-            other => Err(format!("{other:?} is not one of round-robin, random, least-loaded, rendezvous")),
-        }
-    }
-}
+use crate::placement::{BuiltInStrategy, Fallback, OwnStrategies, OwnStrategy, PlacementJob};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Picker {
+    own: OwnStrategies,
+    set: StrategySetting,
     strategy: Strategy,
     last: Option<WorkerId>,
     random: u64,
 }
 
+/// The strategy in use.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Strategy {
+    BuiltIn(BuiltInStrategy),
+    Own(OwnStrategy),
+    /// The default, instead of the set one.
+    Fallback,
+}
+
 impl Picker {
-    pub(super) fn new(strategy: Strategy, seed: u64) -> Self {
-        Self { strategy, last: None, random: seed }
+    pub(super) fn new(own: OwnStrategies, seed: u64) -> Self {
+        let strategy = Strategy::BuiltIn(BuiltInStrategy::default());
+        Self { own, set: StrategySetting::Absent, strategy, last: None, random: seed }
     }
 
-    /// Picks one of `able`, which is ordered by id.
-    pub(super) fn pick<'a>(
+    /// Whether the default replaces the set strategy.
+    pub(super) fn is_fallback(&self) -> bool {
+        self.strategy == Strategy::Fallback
+    }
+
+    /// Follows the setting. Returns why its strategy cannot be used. If the setting has not changed, a strategy that failed
+    /// stays replaced.
+    pub(super) fn follow(&mut self, set: StrategySetting) -> Option<Fallback> {
+        if self.set == set {
+            return None;
+        }
+        let (strategy, why) = match &set {
+            StrategySetting::Absent => (Strategy::BuiltIn(BuiltInStrategy::default()), None),
+            StrategySetting::Unreadable(why) => (Strategy::Fallback, Some(Fallback::Unreadable(why.clone()))),
+            StrategySetting::Named(name) => match (BuiltInStrategy::named(name), self.own.named(name)) {
+                (Some(strategy), _) => (Strategy::BuiltIn(strategy), None),
+                (None, Some(own)) => (Strategy::Own(own.clone()), None),
+                (None, None) => (Strategy::Fallback, Some(Fallback::Unknown(name.clone()))),
+            },
+        };
+        (self.set, self.strategy) = (set, strategy);
+        why
+    }
+
+    /// Picks one of `able`, which is ordered by id; `None` if it is empty. Also returns why the set strategy is no longer
+    /// used.
+    pub(super) fn pick(
         &mut self,
         job: &JobId,
-        affinity: Option<&AffinityKey>,
-        able: impl Iterator<Item = (&'a WorkerId, &'a Capacity)> + Clone,
-    ) -> Option<WorkerId> {
-        let ids = able.clone().map(|(id, _)| *id);
-        let picked = match self.strategy {
-            Strategy::RoundRobin => {
-                let last = self.last;
-                ids.clone().find(|id| last.is_none_or(|last| *id > last)).or_else(|| ids.clone().next())
-            }
-            Strategy::Random => {
-                let count = ids.clone().count() as u64;
-                let nth = self.next_random().checked_rem(count)?;
-                ids.clone().nth(usize::try_from(nth).ok()?)
-            }
-            Strategy::LeastLoaded => able.min_by(|(_, a), (_, b)| a.load_cmp(b)).map(|(id, _)| *id),
-            Strategy::Rendezvous => {
-                let key = affinity.map_or(job.as_str(), AffinityKey::as_str);
-                ids.max_by_key(|id| weight(*id, key))
-            }
+        waiting: &PendingJob,
+        able: &[(&WorkerId, &Capacity)],
+    ) -> (Option<WorkerId>, Option<Fallback>) {
+        if able.is_empty() {
+            return (None, None);
+        }
+        let (picked, why) = match &self.strategy {
+            Strategy::BuiltIn(strategy) => (self.pick_built_in(*strategy, job, waiting, able), None),
+            Strategy::Fallback => (self.pick_built_in(BuiltInStrategy::default(), job, waiting, able), None),
+            Strategy::Own(own) => match pick_own(own, job, waiting, able) {
+                Ok(picked) => (picked, None),
+                Err(why) => {
+                    self.strategy = Strategy::Fallback;
+                    (self.pick_built_in(BuiltInStrategy::default(), job, waiting, able), Some(why))
+                }
+            },
         };
         self.last = picked.or(self.last);
-        picked
+        (picked, why)
+    }
+
+    fn pick_built_in(
+        &mut self,
+        strategy: BuiltInStrategy,
+        job: &JobId,
+        waiting: &PendingJob,
+        able: &[(&WorkerId, &Capacity)],
+    ) -> Option<WorkerId> {
+        let mut ids = able.iter().map(|(id, _)| **id);
+        match strategy {
+            BuiltInStrategy::RoundRobin => {
+                let last = self.last;
+                ids.clone().find(|id| last.is_none_or(|last| *id > last)).or_else(|| ids.next())
+            }
+            BuiltInStrategy::Random => {
+                let nth = self.next_random().checked_rem(able.len() as u64)?;
+                ids.nth(usize::try_from(nth).ok()?)
+            }
+            BuiltInStrategy::LeastLoaded => {
+                able.iter().min_by(|(_, a), (_, b)| a.load_cmp(b)).map(|(id, _)| **id)
+            }
+            BuiltInStrategy::Rendezvous => {
+                let key = waiting.affinity.as_ref().map_or(job.as_str(), AffinityKey::as_str);
+                ids.max_by_key(|id| weight(*id, key))
+            }
+        }
     }
 
     /// SplitMix64 (Steele, Lea and Flood, 2014): every seed is good, and the state is one word.
@@ -83,6 +117,23 @@ impl Picker {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
+}
+
+fn pick_own(
+    own: &OwnStrategy,
+    id: &JobId,
+    waiting: &PendingJob,
+    able: &[(&WorkerId, &Capacity)],
+) -> Result<Option<WorkerId>, Fallback> {
+    let job = PlacementJob {
+        affinity: waiting.affinity.as_ref().map(AffinityKey::as_str),
+        priority: waiting.priority.get(),
+        attempt: waiting.attempt,
+        ..PlacementJob::new(id, waiting.class.kind())
+    };
+    // A worker that can take a job is registered.
+    let offered = able.iter().filter_map(|(id, capacity)| capacity.offered(**id)).collect::<Vec<_>>();
+    own.choose(&job, &offered).map(|at| offered.get(at).map(|worker| worker.id))
 }
 
 fn weight(worker: WorkerId, key: &str) -> u64 {

@@ -5,10 +5,12 @@ use uuid::Uuid;
 
 use super::*;
 use crate::job::{Isolation, Placement};
-use crate::name::{AffinityKey, Kind, NodeId, Tag};
+use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::outcome::Reason;
+use crate::path;
+use crate::placement::BuiltInStrategy;
 use crate::txn::Op;
-use crate::worker::WorkerInfo;
+use crate::worker::{WorkerInfo, WorkerSettings};
 
 fn job(n: u32) -> JobId {
     JobId::new(format!("j{n}")).unwrap()
@@ -30,7 +32,13 @@ fn info(slots: u32) -> WorkerInfo {
         started_at: WallMillis(0),
         former: vec![],
         draining: false,
+        settings: WorkerSettings::default(),
     }
+}
+
+fn strategy(set: StrategyName) -> Event {
+    let strategy = StrategySetting::Named(set);
+    Event::Settings(Some(Settings { strategy, ..Settings::default() }))
 }
 
 fn entry() -> QueueEntry {
@@ -64,9 +72,13 @@ fn names(jobs: usize) -> Vec<String> {
 struct Bench(Assigner);
 
 impl Bench {
-    fn new(strategy: Strategy) -> Self {
-        let mut bench = Self(Assigner::new(7, strategy, 1));
-        assert_eq!(bench.handle(Event::Paused(Some(BTreeSet::new()))), []);
+    fn new(strategy: BuiltInStrategy) -> Self {
+        Self::with(OwnStrategies::default(), strategy.into())
+    }
+
+    fn with(own: OwnStrategies, set: StrategyName) -> Self {
+        let mut bench = Self(Assigner::new(7, own, 1));
+        assert_eq!(bench.handle(strategy(set)), []);
         bench
     }
 
@@ -99,7 +111,8 @@ fn batch(effects: &[Effect]) -> Batch<Job> {
         | Effect::Resolve(_)
         | Effect::ListLanes { .. }
         | Effect::ReadTurns { .. }
-        | Effect::ListPauses
+        | Effect::ReadSettings
+        | Effect::Fallback(_)
         | Effect::Overdue(_)
         | Effect::FencedOut
         | Effect::Assigned { .. } => None,
@@ -123,7 +136,7 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 
 #[test]
 fn a_job_is_assigned_as_soon_as_a_worker_registers() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     assert_eq!(bench.queue([1]), []);
     let sent = bench.worker(1, info(1));
     assert_eq!(placed(&batch(&sent)), [(job(1), worker(1))]);
@@ -132,7 +145,7 @@ fn a_job_is_assigned_as_soon_as_a_worker_registers() {
 /// An operator changed the access to the inbox, or filled it.
 #[test]
 fn a_worker_whose_inbox_cannot_be_listed_gets_no_jobs_and_the_others_do() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.handle(Event::Worker(worker(1), info(4), 0));
     bench.handle(Event::Worker(worker(2), info(4), 0));
     assert_eq!(bench.handle(Event::InboxRefused(worker(1))), [], "the other inbox is not listed yet");
@@ -155,7 +168,7 @@ fn a_worker_whose_inbox_cannot_be_listed_gets_no_jobs_and_the_others_do() {
 /// A later list is refused: the isolation of the jobs in the inbox is unknown until it is read again.
 #[test]
 fn a_worker_whose_listed_inbox_is_refused_later_is_read_again_before_it_gets_jobs() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(1));
     assert_eq!(bench.handle(Event::InboxChanged(worker(1))), [Effect::ListInbox(worker(1))]);
     bench.handle(Event::InboxRefused(worker(1)));
@@ -167,7 +180,7 @@ fn a_worker_whose_listed_inbox_is_refused_later_is_read_again_before_it_gets_job
 #[test]
 fn a_hung_worker_gets_no_jobs_until_it_registers_again_or_a_sweep_after_a_minute() {
     for registers in [true, false] {
-        let mut bench = Bench::new(Strategy::LeastLoaded);
+        let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
         bench.worker(1, info(1));
         bench.handle(Event::Hangs(worker(1)));
         assert_eq!(commits(&bench.queue([1])), 0);
@@ -188,7 +201,7 @@ fn a_hung_worker_gets_no_jobs_until_it_registers_again_or_a_sweep_after_a_minute
 
 #[test]
 fn every_batch_begins_with_the_epoch_and_its_workers_versions() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(1));
     let sent = batch(&bench.queue([1]));
     let ops = sent.ops().collect::<Vec<_>>();
@@ -199,7 +212,7 @@ fn every_batch_begins_with_the_epoch_and_its_workers_versions() {
 
 #[test]
 fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(2));
     let sent = bench.queue([1, 2, 3]);
     assert_eq!(batch(&sent).len(), 2);
@@ -213,7 +226,7 @@ fn a_worker_gets_no_more_than_its_slots_until_its_inbox_shows_room() {
 
 #[test]
 fn jobs_planned_after_a_list_was_requested_count_in_addition_to_it() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(3));
     let first = batch(&bench.queue([1, 2]));
     bench.handle(Event::Committed(first, Outcome::Applied(())));
@@ -227,7 +240,7 @@ fn jobs_planned_after_a_list_was_requested_count_in_addition_to_it() {
 
 #[test]
 fn finished_jobs_are_seen_even_when_no_job_waits() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
     bench.handle(Event::Committed(sent, Outcome::Applied(())));
@@ -239,7 +252,7 @@ fn finished_jobs_are_seen_even_when_no_job_waits() {
 
 #[test]
 fn a_job_without_a_capable_worker_does_not_block_the_others() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let unknown = QueueEntry { kind: Kind::new("unknown").unwrap(), ..entry() };
     let gpu = Placement { tags: vec![Tag::new("gpu").unwrap()], ..Placement::default() };
@@ -253,14 +266,41 @@ fn a_job_without_a_capable_worker_does_not_block_the_others() {
 
 #[test]
 fn a_draining_worker_gets_no_jobs() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, WorkerInfo { draining: true, ..info(9) });
     assert_eq!(bench.queue([1]), []);
 }
 
+/// S24
+#[test]
+fn an_assignment_obeys_the_settings_of_an_operator() {
+    let sum = Kind::new("sum").unwrap();
+    let gpu = Tag::new("gpu").unwrap();
+    let settings = |slots, tags, paused| WorkerSettings { slots, tags, paused };
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let set = |bench: &mut Bench, version, settings| {
+        bench.handle(Event::Worker(worker(1), WorkerInfo { settings, ..info(9) }, version))
+    };
+    assert_eq!(set(&mut bench, 1, settings(None, None, vec![sum.clone()])), []);
+    assert_eq!(bench.queue([1]), [], "its kind is paused on the worker");
+    assert_eq!(set(&mut bench, 2, settings(Some(0), None, vec![])), []);
+    let sent = batch(&set(&mut bench, 3, settings(Some(2), None, vec![])));
+    assert_eq!(placed(&sent), [(job(1), worker(1))]);
+    assert!(sent.ops().any(|op| op.path() == path::worker(worker(1)) && op.version() == Some(3)));
+    bench.handle(Event::Committed(sent, Outcome::Applied(())));
+    let sent = batch(&bench.queue([2, 3]));
+    assert_eq!(placed(&sent).len(), 1, "two slots");
+    bench.handle(Event::Committed(sent, Outcome::Applied(())));
+    let tagged = Placement { tags: vec![gpu.clone()], ..Placement::default() };
+    assert_eq!(bench.queue_entry(4, QueueEntry { placement: tagged, ..entry() }), []);
+    let sent = batch(&set(&mut bench, 4, settings(Some(3), Some(vec![gpu]), vec![])));
+    assert_eq!(placed(&sent).len(), 1, "three slots; the worker offers the tag now");
+}
+
 #[test]
 fn a_rejected_epoch_ends_the_term() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
     let after = bench.handle(Event::Committed(sent, rejected(0, Reason::BadVersion)));
@@ -270,7 +310,7 @@ fn a_rejected_epoch_ends_the_term() {
 
 #[test]
 fn a_rejected_entry_is_taken_out_and_the_rest_is_sent_again() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1, 2, 3]));
     // Operations: epoch, worker, then two per job: index 4 is job 2's entry.
@@ -282,7 +322,7 @@ fn a_rejected_entry_is_taken_out_and_the_rest_is_sent_again() {
 
 #[test]
 fn a_rejected_worker_gets_no_jobs_until_it_registers_again() {
-    let mut bench = Bench::new(Strategy::RoundRobin);
+    let mut bench = Bench::new(BuiltInStrategy::RoundRobin);
     bench.worker(1, info(9));
     bench.worker(2, info(9));
     let sent = batch(&bench.queue([1, 2]));
@@ -296,7 +336,7 @@ fn a_rejected_worker_gets_no_jobs_until_it_registers_again() {
 /// The registry reports the new registration before the transaction is answered.
 #[test]
 fn a_worker_whose_new_registration_is_known_before_the_rejection_stays() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
     assert_eq!(commits(&bench.handle(Event::Worker(worker(1), info(5), 1))), 0);
@@ -307,7 +347,7 @@ fn a_worker_whose_new_registration_is_known_before_the_rejection_stays() {
 
 #[test]
 fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(4));
     let sent = batch(&bench.queue([1, 2]));
     assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
@@ -321,7 +361,7 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
 
 #[test]
 fn a_job_requeued_while_its_assignment_was_unknown_is_planned_with_its_new_attempt() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(4));
     let sent = batch(&bench.queue([1]));
     bench.handle(Event::Committed(sent, Outcome::Unknown));
@@ -333,7 +373,7 @@ fn a_job_requeued_while_its_assignment_was_unknown_is_planned_with_its_new_attem
 
 #[test]
 fn a_rejection_of_the_whole_request_does_not_end_the_term() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
     let throttled = rejected(0, Reason::Refused("throttled".into()));
@@ -347,7 +387,7 @@ fn a_rejection_of_the_whole_request_does_not_end_the_term() {
 
 #[test]
 fn a_job_without_access_does_not_block_the_others() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1, 2]));
     let after = bench.handle(Event::Committed(sent, rejected(2, Reason::NoAuth)));
@@ -356,7 +396,7 @@ fn a_job_without_access_does_not_block_the_others() {
 
 #[test]
 fn unsent_jobs_wait_for_the_resume_in_their_old_order() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(2));
     let sent = batch(&bench.queue([1, 2]));
     bench.queue([3]);
@@ -367,7 +407,7 @@ fn unsent_jobs_wait_for_the_resume_in_their_old_order() {
 
 #[test]
 fn jobs_accumulate_while_a_batch_is_in_flight_and_full_batches_are_sent_immediately() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(4_000));
     let first = bench.queue([0]);
     assert_eq!(commits(&first), 1);
@@ -380,7 +420,7 @@ fn jobs_accumulate_while_a_batch_is_in_flight_and_full_batches_are_sent_immediat
 
 #[test]
 fn round_robin_takes_turns() {
-    let mut bench = Bench::new(Strategy::RoundRobin);
+    let mut bench = Bench::new(BuiltInStrategy::RoundRobin);
     for n in 1..=3 {
         bench.worker(n, info(9));
     }
@@ -391,7 +431,7 @@ fn round_robin_takes_turns() {
 
 #[test]
 fn least_loaded_fills_by_share() {
-    let mut bench = Bench::new(Strategy::LeastLoaded);
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(2));
     bench.worker(2, info(4));
     let sent = placed(&batch(&bench.queue(0..3)));
@@ -400,7 +440,7 @@ fn least_loaded_fills_by_share() {
 
 #[test]
 fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
-    let mut bench = Bench::new(Strategy::Rendezvous);
+    let mut bench = Bench::new(BuiltInStrategy::Rendezvous);
     for n in 1..=5 {
         bench.worker(n, info(3));
     }
@@ -415,7 +455,7 @@ fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
 
 #[test]
 fn no_job_is_assigned_until_the_inbox_of_every_known_worker_is_listed() {
-    let mut bench = Bench::new(Strategy::Rendezvous);
+    let mut bench = Bench::new(BuiltInStrategy::Rendezvous);
     bench.handle(Event::Worker(worker(1), info(3), 0));
     bench.handle(Event::Worker(worker(2), info(3), 0));
     bench.queue(0..1);
@@ -426,7 +466,7 @@ fn no_job_is_assigned_until_the_inbox_of_every_known_worker_is_listed() {
 
 #[test]
 fn random_reaches_every_worker() {
-    let mut bench = Bench::new(Strategy::Random);
+    let mut bench = Bench::new(BuiltInStrategy::Random);
     for n in 1..=4 {
         bench.worker(n, info(100));
     }
@@ -518,7 +558,7 @@ impl Model {
                 Effect::ListLanes { .. } | Effect::ReadTurns { .. } => {
                     prop_assert!(false, "this test has no lanes")
                 }
-                Effect::ListPauses | Effect::Overdue(_) => {
+                Effect::ReadSettings | Effect::Fallback(_) | Effect::Overdue(_) => {
                     prop_assert!(false, "no job expires and no kind is paused")
                 }
                 Effect::FencedOut => prop_assert!(false, "no other leader claims"),
@@ -566,10 +606,9 @@ impl Model {
             | Event::LanesListed { .. }
             | Event::TurnsRead { .. }
             | Event::Hangs(_)
-            | Event::PausesChanged
-            | Event::Paused(_)
+            | Event::SettingsChanged
+            | Event::Settings(_)
             | Event::Tick
-            | Event::Pause
             | Event::Resume => None,
         });
         lost.collect()
@@ -582,7 +621,7 @@ proptest! {
     #[test]
     fn slots_are_never_exceeded_and_no_job_is_forgotten(steps in steps()) {
         const SLOTS: u32 = 4;
-        let mut bench = Bench::new(Strategy::LeastLoaded);
+        let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
         let mut model = Model::default();
         let mut submitted = 0;
         for n in [1, 2] {
@@ -617,7 +656,8 @@ proptest! {
                     }
                 }
                 Step::Break => {
-                    let mut effects = bench.handle(Event::Pause);
+                    // The first answer that was not sent shows that the session is disturbed.
+                    let mut effects = bench.handle(Event::InboxRead(worker(99), None));
                     for lost in model.lose() {
                         effects.extend(bench.handle(lost));
                     }
@@ -626,7 +666,7 @@ proptest! {
                     model.carry_out(effects, SLOTS as usize)?;
                 }
                 Step::Elect => {
-                    (bench, model.answers) = (Bench::new(Strategy::LeastLoaded), VecDeque::new());
+                    (bench, model.answers) = (Bench::new(BuiltInStrategy::LeastLoaded), VecDeque::new());
                     let queued = model.queue.iter().map(|job| (job.clone(), entry_of(job))).collect();
                     let events = [1, 2].map(|n| Event::Worker(worker(n), info(SLOTS), 0));
                     for event in events.into_iter().chain([Event::Queued(queued)]) {

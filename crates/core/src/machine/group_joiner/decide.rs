@@ -130,6 +130,8 @@ fn advance(
         Stage::Finishing | Stage::Done { .. } if next.parent.is_some() && state.parent.is_none() => {
             return Ok(rest(&next, state));
         }
+        // The same for the parent's further groups.
+        Stage::Finishing | Stage::Done { .. } if !state.further.is_empty() => return Ok(rest(&next, state)),
         Stage::Done { .. } if next.stopped.is_some() && state.open > 0 => return Ok(rest(&next, state)),
         Stage::Open | Stage::Joining | Stage::Finishing | Stage::Done { .. } => {}
     }

@@ -1,6 +1,7 @@
 //! The result of a look at a group.
 
 use crate::group::{End, GroupRecord};
+use crate::name::GroupId;
 use crate::time::WallMillis;
 
 /// The answer to a look.
@@ -17,7 +18,8 @@ pub enum Look {
 }
 
 /// The state of a group. The reads have an order: first the record, so that a decision committed at its version is
-/// fenced against later changes; then the marks of the other jobs; then the places; then the marks of the members. A
+/// fenced against later changes; then the marks of the other jobs, for a further group also those of the first one; then the
+/// further groups without a mark, which exist until they are done; then the places; then the marks of the members. A
 /// member that ends in the meantime is counted twice, but never missed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupState {
@@ -27,8 +29,11 @@ pub struct GroupState {
     pub version: i32,
     /// When it was last set, by ZooKeeper's clock.
     pub modified: WallMillis,
-    /// How the parent ended.
+    /// How the parent ended. The mark is in the parent's first group.
     pub parent: Option<End>,
+    /// The further groups of the parent that are not done, if this is the first one. One that an operator has deleted is not
+    /// among them.
+    pub further: Vec<GroupId>,
     /// How the join ended.
     pub join: Option<End>,
     /// How the parent's finished job ended.
@@ -55,6 +60,7 @@ impl GroupState {
             version,
             modified,
             parent: None,
+            further: Vec::new(),
             join: None,
             finish: None,
             ended: 0,

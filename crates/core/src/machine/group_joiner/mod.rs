@@ -17,6 +17,9 @@
 //! **A group that waits for its client** (no total, or members that were not submitted) is counted once a day. If the count has
 //! not changed for [`ABANDONED_AFTER`], the group is stopped as abandoned.
 //!
+//! **Several groups of one parent.** The parent's end is marked in the first group. A look that finds this mark also wakes the
+//! further groups, and the mark of each further group wakes the first one.
+//!
 //! **A lost hint** delays the group until the next sweep, which looks at every group that is not done.
 //!
 //! Limits: a few words per group, whatever its size; [`BUSY`] groups with a request in flight, [`REST`] members of one
@@ -85,7 +88,7 @@ pub enum Effect {
     /// Commit this batch and return it with its outcome.
     Cancel(GroupId, Batch<JobId>),
     /// A group has reached this stage.
-    Advanced(GroupId, GroupRecord),
+    Advanced(GroupId, Box<GroupRecord>),
     /// A group cannot advance until an operator fixes the reported problem.
     Stuck(GroupId, String),
     /// Another leader has claimed the epoch.
@@ -117,6 +120,8 @@ struct Tracked {
     gone: Vec<String>,
     /// The open members were asked to end since the last sweep.
     swept: bool,
+    /// A look has found the mark of the parent. Then its further groups were looked at.
+    parent_ended: bool,
     strikes: u32,
 }
 
@@ -130,6 +135,7 @@ impl Tracked {
             fail_fast: false,
             gone: Vec::new(),
             swept: false,
+            parent_ended: false,
             strikes: 0,
         }
     }
@@ -141,7 +147,7 @@ pub struct GroupJoiner {
     epoch: i32,
     groups: BTreeMap<GroupId, Tracked>,
     due: VecDeque<GroupId>,
-    /// Groups of sub-jobs whose parent's group was stopped.
+    /// Groups of sub-jobs whose parent's group was stopped, with the further groups of the same parents.
     condemned: BTreeSet<GroupId>,
     /// Groups with a request in flight.
     busy: BTreeSet<GroupId>,
@@ -241,7 +247,7 @@ impl GroupJoiner {
         let Some(tracked) = self.groups.get_mut(&group) else { return self.wake(group) };
         tracked.heard = tracked.heard.saturating_add(1);
         let worth_it = match mark {
-            Mark::Parent | Mark::Join | Mark::Finish => true,
+            Mark::Parent | Mark::Join | Mark::Finish | Mark::Further(_) => true,
             Mark::Member(_) => {
                 tracked.left = tracked.left.map(|left| left.saturating_sub(1));
                 tracked.left == Some(0) || (tracked.fail_fast && end != End::Succeeded)
@@ -268,6 +274,14 @@ impl GroupJoiner {
             }
         };
         tracked.fail_fast = state.record.fail_fast;
+        // Only the first group has the mark of the parent and is condemned by an outer group.
+        let told = std::mem::replace(&mut tracked.parent_ended, state.parent.is_some());
+        for further in &state.further {
+            if condemned && self.condemned.insert(further.clone()) || state.parent.is_some() && !told {
+                self.wake(further.clone());
+            }
+        }
+        let Some(tracked) = self.groups.get_mut(&group) else { return };
         match decide(&group, &state, condemned, now) {
             Ok(Step::Wait(left)) => self.wait(group, left),
             Ok(Step::Over) => {
@@ -312,7 +326,7 @@ impl GroupJoiner {
         match outcome {
             Outcome::Applied(()) => {
                 tracked.strikes = 0;
-                out.push(Effect::Advanced(group.clone(), *next));
+                out.push(Effect::Advanced(group.clone(), next));
                 self.wake(group);
             }
             // Applied or not: the next look shows it.

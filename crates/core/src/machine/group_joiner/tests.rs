@@ -31,6 +31,7 @@ fn sub_jobs() -> GroupRecord {
         kind: Kind::new("p").unwrap(),
         generation: 1,
         finish: true,
+        first: None,
         membership: Some(outer),
         depth: 1,
         lane: Some(Lane::new("x").unwrap()),
@@ -107,9 +108,9 @@ fn a_stopped_group_without_a_join_admits_no_further_members() {
     joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
     let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
     assert_eq!((stopped.stage, stopped.stopped, stopped.closed), (Stage::Open, Some(Stop::Member(0)), true));
-    let (_, out) = looked(GroupState { ended: 1, open: 1, ..state(stopped.clone()) });
+    let (_, out) = looked(GroupState { ended: 1, open: 1, ..state(*stopped.clone()) });
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
-    let (_, out) = looked(GroupState { ended: 2, ..state(stopped.clone()) });
+    let (_, out) = looked(GroupState { ended: 2, ..state(*stopped.clone()) });
     assert_eq!(committed(&out).len(), 2, "done");
 }
 
@@ -165,7 +166,7 @@ fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
     assert_eq!((stopped.stage, stopped.stopped), (Stage::Joining, Some(Stop::Member(3))));
     let stopped = stopped.clone();
     out.clear();
-    let joining = GroupState { record: stopped, version: 6, ..failed };
+    let joining = GroupState { record: *stopped, version: 6, ..failed };
     joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(joining))), &mut out);
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
 }
@@ -237,12 +238,12 @@ fn sub_jobs_are_closed_then_counted_then_joined_once_their_parent_has_succeeded(
     let [Effect::Advanced(_, closed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
     assert!(closed.closed && closed.total.is_none());
     let closed = closed.clone();
-    let (mut joiner, _) = looked(GroupState { record: closed, members: Some(2), ..ended.clone() });
+    let (mut joiner, _) = looked(GroupState { record: *closed, members: Some(2), ..ended.clone() });
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
     let [Effect::Advanced(_, sealed), Effect::Look(_)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(sealed.total, Some(2));
-    let (_, out) = looked(GroupState { record: sealed.clone(), members: Some(2), ..ended });
+    let (_, out) = looked(GroupState { record: *sealed.clone(), members: Some(2), ..ended });
     assert_eq!(committed(&out).len(), 4, "the join is created");
 }
 
@@ -468,4 +469,39 @@ fn a_leader_whose_clock_is_a_year_ahead_abandons_no_group() {
         }
     }
     assert_eq!(group.stopped, None);
+}
+
+/// The first of two groups of a parent, whose own jobs have ended.
+fn first_of_two() -> GroupState {
+    let record = GroupRecord { further: vec![Kind::new("more").unwrap()], total: Some(0), ..sub_jobs() };
+    let record = GroupRecord { stage: Stage::Joining, ..record };
+    let further = vec![id().further(0)];
+    GroupState { parent: Some(End::Succeeded), join: Some(End::Succeeded), further, ..state(record) }
+}
+
+/// S7
+#[test]
+fn a_first_group_finishes_after_its_further_groups() {
+    let (mut joiner, out) = looked(first_of_two());
+    assert_eq!(out, [Effect::Look(id().further(0))], "the mark of the parent is news for the further group");
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Ended(id(), Mark::Further(0), End::Succeeded), &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
+    let mut out = Vec::new();
+    let all = GroupState { further: Vec::new(), ..first_of_two() };
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(all))), &mut out);
+    let made = committed(&out);
+    assert!(made.iter().any(|op| op.contains("finished")), "{made:?}");
+}
+
+/// The outer group names only the first group.
+#[test]
+fn a_stopped_outer_group_stops_the_further_groups() {
+    let open = GroupState { open: 1, ..first_of_two() };
+    let (mut joiner, _) = looked(open.clone());
+    joiner.condemned.insert(id());
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Resync, &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(open))), &mut out);
+    assert!(joiner.condemned.contains(&id().further(0)));
 }

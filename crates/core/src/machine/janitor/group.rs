@@ -10,7 +10,8 @@
 //!                                             └─ a member is open, or too recent: not yet
 //! ```
 //!
-//! The record of a parent of sub-jobs is removed with the group of these sub-jobs. While the record exists its id
+//! The record of a parent of sub-jobs is removed with the first group of these sub-jobs, and a further group after the first
+//! one. While the record exists its id
 //! cannot be reused, so the sub-jobs of a new job with that id are never mixed up with this group.
 //!
 //! A job that was retried after its group had advanced is independent: its record is kept for its own retention. If it
@@ -109,7 +110,11 @@ impl Groups {
         };
         let id = &tree.id;
         match &mut tree.step {
-            Step::Chunks => Next::Names(vec![path::group(id), path::members(id)]),
+            Step::Chunks => {
+                let first = tree.record.parent.as_ref().and_then(|parent| parent.first.as_ref());
+                let first = first.map(|first| path::group(&first.group));
+                Next::Names([path::group(id), path::members(id)].into_iter().chain(first).collect())
+            }
             Step::Survey(at) | Step::Marks(at) => {
                 let chunk = tree.chunks[*at];
                 Next::Names(vec![path::mark_chunk(id, chunk), path::place_chunk(id, chunk)])
@@ -154,9 +159,16 @@ impl Groups {
         wall: WallMillis,
     ) -> Removals {
         let Some(tree) = &mut self.tree else { return Removals::default() };
-        let mut lists = names.into_iter().map(Option::unwrap_or_default);
-        let (marks, places) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        let mut lists = names.into_iter();
+        let mut list = || lists.next().flatten();
+        let (marks, places, first) = (list().unwrap_or_default(), list().unwrap_or_default(), list());
         match tree.step {
+            // The finished handler of the parent, which belongs to the first group, reads the members of all groups.
+            Step::Chunks if first.is_some() => {
+                let due = tree.ended + tree.kept;
+                self.tree = None;
+                self.later(due);
+            }
             Step::Chunks => {
                 let chunks = marks.iter().chain(&places).filter_map(|name| path::parse_chunk(name));
                 tree.chunks = chunks.collect::<BTreeSet<_>>().into_iter().collect();

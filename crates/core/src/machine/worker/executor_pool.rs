@@ -22,6 +22,9 @@
 //! An attempt is not started if its job has expired when the slot is granted: the leader assigned it in time, but it
 //! arrived late.
 //!
+//! An operator can pause a kind on this worker, or leave it without slots. Then the waiting attempts of that kind, or all, are
+//! handed back, and so is every attempt that arrives later. Running attempts continue.
+//!
 //! A stop first signals the handler; after the grace period the attempt is aborted. While disconnected, no
 //! attempt starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
 //! attempts may continue until the drain's deadline.
@@ -39,6 +42,7 @@ use super::{Connectivity, Finished, Start};
 use crate::job::{Assignment, Ending};
 use crate::name::{JobId, Kind};
 use crate::time::{Millis, WallMillis};
+use crate::worker::WorkerSettings;
 
 pub use self::event::{CANCEL_GRACE, Effect, Ended, Event, Run};
 
@@ -73,6 +77,7 @@ pub struct ExecutorPool {
     slot: Slot,
     connectivity: Connectivity,
     drain: Option<Millis>,
+    settings: WorkerSettings,
 }
 
 impl Default for ExecutorPool {
@@ -101,6 +106,7 @@ impl ExecutorPool {
             slot: Slot::Unasked,
             connectivity: Connectivity::Up,
             drain: None,
+            settings: WorkerSettings::default(),
         }
     }
 
@@ -143,6 +149,7 @@ impl ExecutorPool {
             Event::Hold => self.connectivity = Connectivity::Down,
             Event::Resume => self.connectivity = Connectivity::Up,
             Event::Drain(until) => self.drain(until, out),
+            Event::Settings(settings) => self.set(settings, out),
             Event::Abandoned(abandoned) => self.abandoned = abandoned,
             Event::Wake => {}
         }
@@ -159,6 +166,11 @@ impl ExecutorPool {
         let ending = match self.drain {
             _ if start.assignment.cancel => Ending::Cancelled,
             Some(_) => Ending::Released,
+            None if !self.settings.starts(&start.record.kind) => {
+                // Assigned before an operator paused the kind; or the kind is resumed, and the wing has yet to see that.
+                out.push(Effect::NotServed);
+                Ending::Released
+            }
             None => {
                 self.waiting.push_back(start.job.clone());
                 self.jobs.insert(start.job.clone(), Phase::Waiting(Box::new(start)));
@@ -331,6 +343,19 @@ impl ExecutorPool {
         }
         out.push(Effect::WakeAt(until));
         self.idle(out);
+    }
+
+    /// Hands back the waiting attempts that the settings exclude. Running attempts continue.
+    fn set(&mut self, settings: WorkerSettings, out: &mut Vec<Effect>) {
+        self.settings = settings;
+        let excluded = |job: &&JobId| match self.jobs.get(*job) {
+            Some(Phase::Waiting(start)) => !self.settings.starts(&start.record.kind),
+            Some(Phase::Running(..) | Phase::Reported) | None => false,
+        };
+        let excluded = self.waiting.iter().filter(excluded).cloned().collect::<Vec<_>>();
+        for job in excluded {
+            self.end_waiting(&job, Ending::Released, out);
+        }
     }
 
     fn release_running(&mut self, out: &mut Vec<Effect>) {

@@ -30,6 +30,49 @@ fn running() -> ExecutorPool {
     machine
 }
 
+fn settings(slots: Option<u32>, paused: &[&str]) -> Event {
+    let paused = paused.iter().map(|kind| Kind::new(kind).unwrap()).collect();
+    Event::Settings(WorkerSettings { slots, tags: None, paused })
+}
+
+/// Returns the jobs that are reported, each with its ending.
+fn reports(effects: &[Effect]) -> Vec<(JobId, Ending)> {
+    let report = |effect: &Effect| match effect {
+        Effect::Report(finished) => Some((finished.start.job.clone(), finished.ending.clone())),
+        _ => None,
+    };
+    effects.iter().filter_map(report).collect()
+}
+
+/// S24
+#[test]
+fn attempts_of_a_paused_kind_are_handed_back_and_running_ones_continue() {
+    let kind = start(0).record.kind;
+    for excluded in [settings(None, &[kind.as_str()]), settings(Some(0), &[])] {
+        let mut machine = running();
+        handle(&mut machine, Event::Start(vec![start(1), start(2)]));
+        let told = handle(&mut machine, excluded);
+        assert_eq!(reports(&told), [(job(1), Ending::Released), (job(2), Ending::Released)]);
+        assert_eq!(machine.running(), 1, "{told:?}");
+        assert!(!told.iter().any(|effect| matches!(effect, Effect::Signal(..))), "{told:?}");
+        let told = handle(&mut machine, Event::Start(vec![start(3)]));
+        assert_eq!(told[0], Effect::NotServed, "the settings are read again");
+        assert_eq!(reports(&told), [(job(3), Ending::Released)]);
+        assert_eq!(handle(&mut machine, Event::SlotGranted(WallMillis(0))), [Effect::ReturnSlot]);
+        let over = handle(&mut machine, ended(0, Run::Succeeded(result())));
+        assert_eq!(reports(&over), [(job(0), Ending::Succeeded(result()))]);
+        handle(&mut machine, settings(None, &[]));
+        assert_eq!(handle(&mut machine, Event::Start(vec![start(4)])), [Effect::WantSlot]);
+    }
+}
+
+#[test]
+fn a_pause_of_another_kind_changes_nothing() {
+    let mut machine = running();
+    handle(&mut machine, Event::Start(vec![start(1)]));
+    assert_eq!(handle(&mut machine, settings(Some(1), &["other"])), []);
+}
+
 /// S16
 #[test]
 fn a_job_that_expired_before_its_slot_is_ended_without_a_run_and_the_next_one_starts() {
@@ -374,6 +417,7 @@ proptest! {
                     | Effect::Abort(..)
                     | Effect::Recheck(_)
                     | Effect::WakeAt(_)
+                    | Effect::NotServed
                     | Effect::Idle => {}
                 }
             }

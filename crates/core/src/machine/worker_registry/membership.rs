@@ -14,6 +14,7 @@ use crate::worker::WorkerInfo;
 
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "a registration is read once per change of a worker")]
 pub enum Event {
     /// A list, or a watch that reported a creation or a change, contained this id.
     Seen(WorkerId),
@@ -97,6 +98,7 @@ mod tests {
     use super::*;
     use crate::name::NodeId;
     use crate::time::WallMillis;
+    use crate::worker::WorkerSettings;
 
     fn worker(n: u128) -> WorkerId {
         WorkerId::new(Uuid::from_u128(n))
@@ -114,6 +116,7 @@ mod tests {
             started_at: WallMillis(0),
             former: vec![],
             draining: false,
+            settings: WorkerSettings::default(),
         }
     }
 

@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 use super::job::MembershipV1;
 use super::parts::{TraceV1, count, few};
-use crate::budget::{MAX_DEPTH, MAX_MEMBERS};
-use crate::group::{GroupRecord, Idle, Parent, Stage, Stop};
-use crate::name::{JobId, Kind, Lane};
+use crate::budget::{MAX_DEPTH, MAX_GROUPS_OF_PARENT, MAX_MEMBERS};
+use crate::group::{FirstGroup, GroupRecord, Idle, Parent, Stage, Stop};
+use crate::name::{GroupId, JobId, Kind, Lane};
 use crate::time::WallMillis;
 use crate::wire::WireError;
 
@@ -25,6 +25,8 @@ pub struct GroupRecordV1 {
     created_at: u64,
     trace: Option<TraceV1>,
     idle: Option<IdleV1>,
+    #[serde(deserialize_with = "few")]
+    further: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,11 +41,18 @@ struct ParentV1 {
     kind: String,
     generation: u32,
     finish: bool,
+    first: Option<FirstGroupV1>,
     membership: Option<MembershipV1>,
     depth: u32,
     lane: Option<String>,
     #[serde(deserialize_with = "few")]
     outer_lanes: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FirstGroupV1 {
+    group: String,
+    number: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,9 +78,20 @@ fn bound(field: &str, stored: u32, max: u32) -> Result<u32, WireError> {
     Ok(stored)
 }
 
+fn length<T>(field: &str, stored: &[T], max: usize) -> Result<(), WireError> {
+    let bounded = |length| u32::try_from(length).unwrap_or(u32::MAX);
+    bound(field, bounded(stored.len()), bounded(max)).map(|_| ())
+}
+
+/// One group is the first one.
+fn further(stored: Vec<String>) -> Result<Vec<Kind>, WireError> {
+    length("number of further groups", &stored, MAX_GROUPS_OF_PARENT - 1)?;
+    Ok(stored.into_iter().map(Kind::new).collect::<Result<_, _>>()?)
+}
+
 /// At most one lane per job around the parent.
 fn outer_lanes(stored: Vec<String>) -> Result<Vec<Lane>, WireError> {
-    bound("number of outer lanes", u32::try_from(stored.len()).unwrap_or(u32::MAX), MAX_DEPTH)?;
+    length("number of outer lanes", &stored, MAX_DEPTH as usize)?;
     Ok(stored.into_iter().map(Lane::new).collect::<Result<_, _>>()?)
 }
 
@@ -102,6 +122,7 @@ impl From<&GroupRecord> for GroupRecordV1 {
             idle: group
                 .idle
                 .map(|Idle { members, since }| IdleV1 { members, since: since.map(|since| since.0) }),
+            further: group.further.iter().map(Kind::to_string).collect(),
         }
     }
 }
@@ -134,6 +155,7 @@ impl TryFrom<GroupRecordV1> for GroupRecord {
             created_at: WallMillis(stored.created_at),
             trace: stored.trace.map(TryInto::try_into).transpose()?,
             idle: stored.idle.map(|IdleV1 { members, since }| Idle { members, since: since.map(WallMillis) }),
+            further: further(stored.further)?,
         })
     }
 }
@@ -145,6 +167,10 @@ impl From<&Parent> for ParentV1 {
             kind: parent.kind.to_string(),
             generation: parent.generation,
             finish: parent.finish,
+            first: parent.first.as_ref().map(|FirstGroup { group, number }| FirstGroupV1 {
+                group: group.to_string(),
+                number: *number,
+            }),
             membership: parent.membership.as_ref().map(Into::into),
             depth: parent.depth,
             lane: parent.lane.as_ref().map(Lane::to_string),
@@ -161,10 +187,19 @@ impl TryFrom<ParentV1> for Parent {
             kind: Kind::new(stored.kind)?,
             generation: count("generation", stored.generation)?,
             finish: stored.finish,
+            first: stored.first.map(TryInto::try_into).transpose()?,
             membership: stored.membership.map(TryInto::try_into).transpose()?,
             depth: bound("depth", stored.depth, MAX_DEPTH)?,
             lane: stored.lane.map(Lane::new).transpose()?,
             outer_lanes: outer_lanes(stored.outer_lanes)?,
         })
+    }
+}
+
+impl TryFrom<FirstGroupV1> for FirstGroup {
+    type Error = WireError;
+    fn try_from(FirstGroupV1 { group, number }: FirstGroupV1) -> Result<Self, WireError> {
+        let last = u32::try_from(MAX_GROUPS_OF_PARENT - 2).expect("the bound is small");
+        Ok(Self { group: GroupId::new(group)?, number: bound("number of a further group", number, last)? })
     }
 }

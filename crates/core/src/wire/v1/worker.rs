@@ -11,7 +11,7 @@ use crate::machine::election::campaign::Strategy;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::time::{WallMillis, as_millis};
 use crate::wire::{Layout, WireError};
-use crate::worker::{EpochRecord, WorkerInfo};
+use crate::worker::{EpochRecord, WorkerInfo, WorkerSettings};
 
 #[derive(Serialize, Deserialize)]
 pub struct WorkerInfoV1 {
@@ -30,6 +30,18 @@ pub struct WorkerInfoV1 {
     #[serde(deserialize_with = "few")]
     former: Vec<[u8; 16]>,
     draining: bool,
+    settings: WorkerSettingsV1,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WorkerSettingsV1 {
+    slots: Option<u32>,
+    /// Whether `tags` replaces the tags of the worker.
+    replaces_tags: bool,
+    #[serde(deserialize_with = "few")]
+    tags: Vec<String>,
+    #[serde(deserialize_with = "few")]
+    paused: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,6 +83,7 @@ impl From<&WorkerInfo> for WorkerInfoV1 {
             started_at: info.started_at.0,
             former: info.former.iter().map(|id| id.uuid().into_bytes()).collect(),
             draining: info.draining,
+            settings: WorkerSettingsV1::from(&info.settings),
         }
     }
 }
@@ -78,9 +91,7 @@ impl From<&WorkerInfo> for WorkerInfoV1 {
 impl TryFrom<WorkerInfoV1> for WorkerInfo {
     type Error = WireError;
     fn try_from(stored: WorkerInfoV1) -> Result<Self, WireError> {
-        if stored.slots > MAX_SLOTS {
-            return Err(WireError::Value(format!("{} slots: at most {MAX_SLOTS} are allowed", stored.slots)));
-        }
+        check_slots(stored.slots)?;
         if stored.former.len() > MAX_FORMER_IDS {
             let given = stored.former.len();
             return Err(WireError::Value(format!(
@@ -105,6 +116,38 @@ impl TryFrom<WorkerInfoV1> for WorkerInfo {
             started_at: WallMillis(stored.started_at),
             former: stored.former.into_iter().map(|id| WorkerId::new(Uuid::from_bytes(id))).collect(),
             draining: stored.draining,
+            settings: stored.settings.try_into()?,
+        })
+    }
+}
+
+fn check_slots(slots: u32) -> Result<(), WireError> {
+    if slots > MAX_SLOTS {
+        return Err(WireError::Value(format!("{slots} slots: at most {MAX_SLOTS} are allowed")));
+    }
+    Ok(())
+}
+
+impl From<&WorkerSettings> for WorkerSettingsV1 {
+    fn from(settings: &WorkerSettings) -> Self {
+        let tags = settings.tags.iter().flatten().map(ToString::to_string).collect();
+        let paused = settings.paused.iter().map(ToString::to_string).collect();
+        Self { slots: settings.slots, replaces_tags: settings.tags.is_some(), tags, paused }
+    }
+}
+
+impl TryFrom<WorkerSettingsV1> for WorkerSettings {
+    type Error = WireError;
+    fn try_from(stored: WorkerSettingsV1) -> Result<Self, WireError> {
+        stored.slots.map_or(Ok(()), check_slots)?;
+        let tags = set("tags", MAX_TAGS, stored.tags, |tag| Ok(Tag::new(tag)?))?;
+        if !stored.replaces_tags && !tags.is_empty() {
+            return Err(WireError::Value(format!("{} tags that replace none", tags.len())));
+        }
+        Ok(Self {
+            slots: stored.slots,
+            tags: stored.replaces_tags.then_some(tags),
+            paused: set("paused kinds", MAX_KINDS, stored.paused, |kind| Ok(Kind::new(kind)?))?,
         })
     }
 }

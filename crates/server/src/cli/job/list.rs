@@ -1,7 +1,7 @@
 //! `job list`.
 
 use bellwether::client::{Filter, Listing};
-use bellwether::{JobView, Kind, State};
+use bellwether::{GroupId, JobView, Kind, Lane, State};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
@@ -20,6 +20,12 @@ pub(crate) struct List {
     /// Only jobs of this kind.
     #[arg(long)]
     kind: Option<Kind>,
+    /// Only jobs of this lane.
+    #[arg(long)]
+    lane: Option<Lane>,
+    /// Only jobs of this group: its members, its join and its finished job.
+    #[arg(long)]
+    group: Option<GroupId>,
     /// Maximum number of jobs to print.
     #[arg(long, default_value_t = 100)]
     limit: usize,
@@ -34,7 +40,8 @@ fn states() -> impl TypedValueParser<Value = State> {
 
 pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let mut listing = client.list(Filter::default().state(list.state).kind(list.kind));
+    let filter = Filter::default().state(list.state).kind(list.kind).lane(list.lane).group(list.group);
+    let mut listing = client.list(filter);
     let printed = if is_json(output) {
         print_json(output, &mut listing, list.limit).await
     } else {

@@ -33,6 +33,7 @@ mod with {
             | Command::Worker(_)
             | Command::Leader(_)
             | Command::Retention(_)
+            | Command::Placement(_)
             | Command::Schedule(_)
             | Command::Token(_)
             | Command::Config(_)

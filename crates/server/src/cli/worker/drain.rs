@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{Failure, Kind};
 use crate::cli::output::{Format, Output};
@@ -94,25 +95,4 @@ async fn left(
         }
         sleep(LOOK).await;
     }
-}
-
-/// Returns the named workers, each once. A node has at most one worker.
-fn choose(live: &[WorkerView], named: &[String]) -> Result<Vec<WorkerView>, Failure> {
-    let mut chosen = Vec::<WorkerView>::new();
-    for name in named {
-        let is = |worker: &&WorkerView| worker.id.to_string() == *name || node(worker).as_ref() == Some(name);
-        let mut found = live.iter().filter(is).peekable();
-        if found.peek().is_none() {
-            let said = format!("there is no worker {name}: `bellwether worker list` shows ids and nodes");
-            return Err(Failure::new(Kind::NotFound, said));
-        }
-        chosen.extend(found.cloned());
-    }
-    chosen.sort_by_key(|worker| worker.id);
-    chosen.dedup_by_key(|worker| worker.id);
-    Ok(chosen)
-}
-
-fn node(worker: &WorkerView) -> Option<String> {
-    worker.info.as_ref().ok().map(|info| info.node.to_string())
 }

@@ -1,6 +1,8 @@
 //! `bellwether worker`.
 
+mod choose;
 mod drain;
+mod set;
 
 use bellwether::client::WorkerView;
 use clap::Subcommand;
@@ -15,7 +17,7 @@ pub(crate) enum Worker {
     /// List the live workers.
     ///
     /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining,
-    /// shunned_until, started_at, error.
+    /// shunned_until, started_at, settings (what `worker set` has changed: slots, tags, paused_kinds), error.
     List,
     /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
@@ -23,11 +25,18 @@ pub(crate) enum Worker {
     /// they are restarted. JSON: an array of objects with id, node and outcome: drains, drained_already, gone, or left
     /// (with --wait).
     Drain(drain::Drain),
+    /// Change slots and tags of running workers, and pause or resume kinds on them.
+    ///
+    /// Assignments follow immediately; running jobs continue. Jobs of a paused kind that the worker has not started are handed
+    /// back. The changes end with the worker's process: a restarted node begins with its configuration. JSON: an array of
+    /// objects with id, node and settings: slots, tags (null: as configured), paused_kinds.
+    Set(set::Set),
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: Worker) -> Result<(), Failure> {
     match command {
         Worker::List => list(global, output).await,
+        Worker::Set(command) => set::run(global, output, &command).await,
         Worker::Drain(command) => drain::run(global, output, &command).await,
     }
 }
@@ -55,7 +64,11 @@ fn row(worker: &WorkerView) -> [String; 6] {
                 (false, None) => "ready",
             };
             let tags = info.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-            let kinds = info.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let kind = |kind| match info.settings.paused.contains(kind) {
+                true => format!("{kind}(paused)"),
+                false => kind.to_string(),
+            };
+            let kinds = info.kinds.iter().map(kind).collect::<Vec<_>>().join(" ");
             let slots = format!("{assigned}/{}", info.slots);
             [id, info.node.to_string(), state.to_owned(), slots, tags, kinds]
         }

@@ -1,18 +1,15 @@
-//! `/v1/workers`, `/v1/leader`, and `/v1/cluster` with everything on one page.
+//! `/v1/leader`, its candidates, and `/v1/cluster` with everything on one page.
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::document::{KindDocument, LeaderDocument, WorkerDocument};
-use crate::http::extract::WorkerName;
-use crate::http::layers::AuditNote;
+use crate::document::{CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument};
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Depths, DrainedWorker, SnapshotOptions};
+use bellwether::client::{Depths, SnapshotOptions};
 
 /// Number of jobs by state.
 #[derive(Serialize, ToSchema)]
@@ -48,58 +45,6 @@ pub(super) struct ClusterDocument {
     jobs: Jobs,
 }
 
-/// List the live workers.
-#[utoipa::path(
-    get, path = "/v1/workers", tag = "cluster", security(("token" = ["read"])),
-    responses(
-        (status = 200, description = "The live workers, oldest first", body = Vec<WorkerDocument>),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<WorkerDocument>>, Problem> {
-    Ok(Answer(app.client.workers().await?.iter().map(Into::into).collect()))
-}
-
-/// The outcome of a change.
-#[derive(Serialize, ToSchema)]
-pub(super) struct WorkerChanged {
-    /// The worker's id.
-    id: String,
-    /// `draining`, or `already_draining`.
-    outcome: &'static str,
-}
-
-/// Drain a worker.
-///
-/// The worker takes no new jobs, finishes running jobs within its node's drain grace, hands back the rest, and leaves.
-/// Its node keeps running without a worker until it is restarted. If the worker's session is lost first, the worker
-/// returns under another id: wait until it has left. Repeating the request is safe.
-#[utoipa::path(
-    post, path = "/v1/workers/{id}/drain", tag = "cluster", security(("token" = ["operate"])),
-    params(("id" = String, Path, description = "The worker's id")),
-    responses(
-        (status = 200, description = "The worker is draining", body = WorkerChanged),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn drain_worker(
-    State(app): State<App>,
-    WorkerName(id): WorkerName,
-) -> Result<Response, Problem> {
-    let outcome = match app.client.drain_worker(id).await? {
-        DrainedWorker::Marked => "draining",
-        DrainedWorker::Already => "already_draining",
-        DrainedWorker::NotFound => {
-            return Err(Fault::NotFound.because(format!("there is no worker {id}: it has left")));
-        }
-    };
-    let mut answer = Answer(WorkerChanged { id: id.to_string(), outcome }).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("worker {id} {outcome}")));
-    Ok(answer)
-}
-
 /// Show the leader.
 ///
 /// Check `standing`: if it is false, the leader has ended and has not been replaced yet.
@@ -117,6 +62,21 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     let leader = leader
         .ok_or_else(|| Fault::NotFound.because("there is no leader, and this namespace never had one"))?;
     Ok(Answer((&leader).into()))
+}
+
+/// List the candidates for the leadership.
+///
+/// With the election strategy `single` only the leader is known.
+#[utoipa::path(
+    get, path = "/v1/leader/candidates", tag = "cluster", security(("token" = ["read"])),
+    responses(
+        (status = 200, description = "The candidates in their order", body = CandidatesDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_candidates(State(app): State<App>) -> Result<Answer<CandidatesDocument>, Problem> {
+    Ok(Answer((&app.client.candidates().await?).into()))
 }
 
 /// Show leader, workers, kinds and the number of jobs.

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::Kind;
+use bellwether::{GroupId, Kind, Lane};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,6 +23,10 @@ pub(super) struct Which {
     /// Only jobs of this kind.
     #[param(pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
+    /// Only jobs of this lane.
+    lane: Option<String>,
+    /// Only jobs of this group: its members, its join and its finished job.
+    group: Option<String>,
     /// Maximum number of jobs; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -62,8 +66,10 @@ pub(super) async fn list_jobs(
         return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
     }
     let kind = which.kind.map(Kind::new).transpose()?;
+    let lane = which.lane.map(Lane::new).transpose()?;
+    let group = which.group.map(GroupId::new).transpose()?;
     let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
-    let filter = Filter::default().state(which.state.map(Into::into)).kind(kind);
+    let filter = Filter::default().state(which.state.map(Into::into)).kind(kind).lane(lane).group(group);
     let page = app.client.list_page(&filter, after.as_ref(), limit).await?;
     Ok(Answer(JobPage {
         jobs: page.jobs.iter().map(Into::into).collect(),

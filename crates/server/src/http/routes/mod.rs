@@ -9,12 +9,14 @@ mod health;
 mod kinds;
 mod list;
 mod metrics;
+mod placement;
 mod retention;
 mod schedules;
 mod show;
 mod submit;
 mod submitted;
 mod wait;
+mod workers;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -85,10 +87,13 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(kinds::list_kinds))
         .routes(routes!(kinds::pause_kind))
         .routes(routes!(kinds::resume_kind))
-        .routes(routes!(cluster::list_workers))
-        .routes(routes!(cluster::drain_worker))
+        .routes(routes!(workers::list_workers))
+        .routes(routes!(workers::set_worker))
+        .routes(routes!(workers::drain_worker))
         .routes(routes!(cluster::show_leader))
+        .routes(routes!(cluster::list_candidates))
         .routes(routes!(cluster::show_cluster))
+        .routes(routes!(placement::show_placement, placement::set_placement))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
         .routes(routes!(health::live))

@@ -38,6 +38,10 @@ impl Predicate for CleanEnd {
                     self.done.insert(group.clone(), world.now);
                 } else {
                     self.done.remove(group);
+                    // Its further groups may be removed from now on.
+                    let of_this = |further: &GroupId| first_of(world, further) == Some(group);
+                    let further = self.done.iter_mut().filter(|(further, _)| of_this(further));
+                    further.for_each(|(_, since)| *since = world.now);
                 }
             }
             let Spot::Record(job) = &change.spot else { continue };
@@ -74,6 +78,10 @@ impl Predicate for CleanEnd {
                 found.push(format!("the record of {job} was not removed after its retention"));
             }
             for (group, _) in self.done.iter().filter(|(_, at)| world.now > (**at).max(healed) + late) {
+                // A further group is removed after the first one.
+                if first_of(world, group).is_some_and(|first| world.truth.group(first).is_some()) {
+                    continue;
+                }
                 let members = world.truth.groups().get(group).map(|group| group.members.values());
                 let open = |job| world.truth.job(job).is_some_and(|record| !record.is_terminal());
                 if !members.is_some_and(|mut members| members.any(open)) {
@@ -100,6 +108,11 @@ impl Predicate for CleanEnd {
             }
         }
     }
+}
+
+fn first_of<'a>(world: &'a World, further: &GroupId) -> Option<&'a GroupId> {
+    let parent = world.truth.group(further)?.parent.as_ref()?;
+    parent.first.as_ref().map(|first| &first.group)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl Predicate for CutOff {
                 self.nodes.remove(node);
             }
             EventKind::Node { is: Life::Frozen | Life::ElectionStalled, .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }

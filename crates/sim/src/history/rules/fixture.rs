@@ -49,7 +49,7 @@ fn job_id(job: &str) -> JobId {
     JobId::new(job).expect("a valid name")
 }
 
-fn kind() -> Kind {
+pub(crate) fn kind() -> Kind {
     Kind::new("sum").expect("a valid name")
 }
 

@@ -60,6 +60,7 @@ impl Predicate for FreshReads {
             EventKind::Invoke { .. }
             | EventKind::Leadership { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Node { .. }
             | EventKind::Run { .. }
             | EventKind::Txn { .. }

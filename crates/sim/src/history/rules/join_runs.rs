@@ -1,4 +1,5 @@
-//! S7: a join runs after all members of its group, and a parent's finished handler after the parent and the join.
+//! S7: a join runs after all members of its group, and a parent's finished handler after the parent, the join and the parent's
+//! further groups.
 //!
 //! Checked at each run of one of them, and not only when it is created: every member below the total must then have its
 //! mark and no place, unless the group was stopped. This includes sub-jobs of members: the mark of a member is created
@@ -61,6 +62,11 @@ fn finishes(job: &JobId, id: &GroupId, group: &GroupRecord, truth: &Truth, found
     }
     if !has_ended(truth, id, Mark::Parent) {
         found.push(format!("{job} runs before its parent has ended"));
+    }
+    for (number, further) in (0..).zip(group.further_groups(id)) {
+        if !has_ended(truth, id, Mark::Further(number)) {
+            found.push(format!("{job} runs before {further} is done"));
+        }
     }
 }
 

@@ -13,10 +13,14 @@
 //! | it is stopped | a member failed and it is fail-fast, its parent failed, or its parent's group was stopped |
 //! | it is done | its parent has ended and, if it was stopped, all of its members have |
 //! | its total changes | it had none; or it is closed, had a higher total, and has exactly this many members |
+//! | its list of further groups grows | by one group, which this transaction creates; its parent is open |
+//! | a further group is created | the first group lists its kind |
+//! | a further group is done | it has one mark in the first group |
+//! | a first group finishes or is done | all of its further groups are done |
 //!
 //! A member that is retried after its group has advanced is no longer counted.
 
-use bellwether_core::group::{End, GroupRecord, Mark, Stage, Stop};
+use bellwether_core::group::{End, FirstGroup, GroupRecord, Mark, Parent, Stage, Stop};
 use bellwether_core::job::{JobRecord, Membership, Role};
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::path::{self, GroupPlace, Place};
@@ -40,6 +44,7 @@ impl Predicate for Joins {
                 Spot::Place(Place::Group(GroupPlace::Member(group, number))) => member(group, *number, truth),
                 Spot::Place(Place::Group(GroupPlace::Mark(group, mark, _))) => match mark {
                     Mark::Member(number) => member(group, *number, truth),
+                    Mark::Further(number) => further_marked(group, *number, truth),
                     Mark::Parent | Mark::Join | Mark::Finish => Ok(()),
                 },
                 Spot::Quarantine(_)
@@ -154,6 +159,9 @@ fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) 
         (None, Some(after)) if after.stage != Stage::Open || after.closed || after.stopped.is_some() => {
             wrong(format!("was created as {:?}", after.stage))
         }
+        (None, Some(after)) if !is_listed(id, &after, truth) => {
+            wrong("was created without a place in the first group of its parent".to_owned())
+        }
         (Some(before), None) if !matches!(before.stage, Stage::Done { .. }) => {
             wrong(format!("was removed as {:?}", before.stage))
         }
@@ -171,10 +179,17 @@ fn went_on(
     truth: &Truth,
 ) -> Result<(), &'static str> {
     let rules = |group: &GroupRecord| {
-        (group.kind.clone(), group.fail_fast, group.join, group.parent.clone(), group.token)
+        // An open parent may request a finished job later.
+        let parent = group.parent.clone().map(|parent| Parent { finish: false, ..parent });
+        (group.kind.clone(), group.fail_fast, group.join, parent, group.token)
     };
     if rules(before) != rules(after) {
         return Err("changed its options");
+    }
+    let finishes = |group: &GroupRecord| group.parent.as_ref().is_some_and(|parent| parent.finish);
+    let extended = before.further != after.further || finishes(before) != finishes(after);
+    if extended && !extended_rightly(id, before, after, commit, truth) {
+        return Err("changed its further groups or its finished job without its parent");
     }
     if (before.closed && !after.closed) || (before.stopped.is_some() && before.stopped != after.stopped) {
         return Err("was reopened");
@@ -212,10 +227,8 @@ fn went_on(
     }
     let is_over =
         |job: Option<JobId>| job.and_then(|job| truth.job(&job)).is_some_and(JobRecord::is_terminal);
-    let parent_is_over = after.parent.as_ref().is_none_or(|parent| {
-        let record = truth.job(&parent.job);
-        record.is_some_and(|record| record.is_terminal() && record.generation == parent.generation)
-    });
+    let parent_is_over = after.parent.as_ref().is_none_or(|parent| is_over_for_good(parent, truth));
+    let further_open = after.further_groups(id).any(|further| is_open(&further, truth));
     let all_over = members.iter().all(|(_, _, end)| end.is_some());
     match before.stage {
         Stage::Open if after.stopped.is_some() => {}
@@ -235,6 +248,7 @@ fn went_on(
     }
     match after.stage {
         Stage::Finishing | Stage::Done { .. } if !parent_is_over => Err("advanced before its parent ended"),
+        Stage::Finishing | Stage::Done { .. } if further_open => Err("advanced before its further groups"),
         Stage::Done { .. } if after.stopped.is_some() && !all_over => Err("is done before its members ended"),
         Stage::Done { .. } => {
             parent_is_told(after, truth).map_err(|_| "is done without a mark in its parent's group")
@@ -243,7 +257,62 @@ fn went_on(
     }
 }
 
+fn is_open(group: &GroupId, truth: &Truth) -> bool {
+    truth.group(group).is_some_and(|group| !group.is_done())
+}
+
+fn is_over_for_good(parent: &Parent, truth: &Truth) -> bool {
+    let record = truth.job(&parent.job);
+    record.is_some_and(|record| record.is_terminal() && record.generation == parent.generation)
+}
+
+/// Returns whether the first group of the parent lists this group; true for all groups but further ones.
+fn is_listed(id: &GroupId, group: &GroupRecord, truth: &Truth) -> bool {
+    let Some(first) = group.parent.as_ref().and_then(|parent| parent.first.as_ref()) else { return true };
+    let listed = truth.group(&first.group).and_then(|there| there.number_of(&group.kind));
+    listed == Some(first.number) && *id == first.group.further(first.number)
+}
+
+/// Returns whether an open parent extended its first group: by a finished job, or by one group that is created with it.
+fn extended_rightly(
+    id: &GroupId,
+    before: &GroupRecord,
+    after: &GroupRecord,
+    commit: &Commit,
+    truth: &Truth,
+) -> bool {
+    let Some(parent) = &after.parent else { return false };
+    let keeps = after.further.starts_with(&before.further)
+        && before.parent.as_ref().is_some_and(|before| parent.finish || !before.finish);
+    let mut added = after.further_groups(id).skip(before.further.len());
+    let created = added
+        .next()
+        .is_none_or(|group| commit.change_of(&path::group(&group)).is_some_and(|made| made.before.is_none()));
+    keeps && created && added.next().is_none() && !is_over_for_good(parent, truth)
+}
+
+/// Checks the mark of a further group in the first group.
+fn further_marked(first: &GroupId, number: u32, truth: &Truth) -> Told {
+    // The first group is removed, with its marks, before its further groups.
+    if truth.group(first).is_none() {
+        return Ok(());
+    }
+    let group = first.further(number);
+    let marks = truth.groups().get(first).map_or(0, |there| there.ends(Mark::Further(number)).count());
+    match truth.group(&group) {
+        Some(record) if record.is_done() != (marks == 1) => {
+            Err(format!("{group} is {:?} and has {marks} marks in {first}", record.stage))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 fn parent_is_told(group: &GroupRecord, truth: &Truth) -> Told {
+    if let Some(FirstGroup { group: first, number }) =
+        group.parent.as_ref().and_then(|parent| parent.first.as_ref())
+    {
+        return further_marked(first, *number, truth);
+    }
     let outer = group.parent.as_ref().and_then(|parent| parent.membership.as_ref());
     match outer.map(|outer| (&outer.group, outer.role)) {
         Some((outer, Role::Member(number))) => member(outer, number, truth),
@@ -418,6 +487,52 @@ mod tests {
         let (mut story, nested) = spawned();
         story.set_group_by_leader(&nested, |group| group.closed = true);
         story.set_group_by_leader(&nested, |group| group.total = Some(0));
+        story.assert_breaks("S7");
+    }
+
+    /// A parent with two empty groups, which has succeeded. Returns the ids of the first and the further group.
+    fn two_groups() -> (Story, String, String) {
+        let mut story = Story::with_workers();
+        story.submit("p");
+        story.assign("p", W1);
+        let first = story.spawn("p", W1);
+        let further = story.spawn_further("p", &first);
+        story.succeed("p", W1);
+        (story, first, further)
+    }
+
+    fn end_first(story: &mut Story, first: &str) {
+        story.set_group_by_leader(first, |group| group.closed = true);
+        story.set_group_by_leader(first, |group| group.total = Some(0));
+        story.advance_group(first, joined);
+        let join = format!("sum.join:@{first}");
+        story.assign(&join, W1);
+        story.succeed(&join, W1);
+        story.advance_group(first, done);
+    }
+
+    #[test]
+    fn a_first_group_is_done_after_its_further_groups() {
+        let (mut story, first, further) = two_groups();
+        story.end_further(&further, true);
+        end_first(&mut story, &first);
+        story.assert_keeps("S7");
+        let (mut early, first, _) = two_groups();
+        end_first(&mut early, &first);
+        early.assert_breaks("S7");
+        let (mut unmarked, _, further) = two_groups();
+        unmarked.end_further(&further, false);
+        unmarked.assert_breaks("S7");
+    }
+
+    #[test]
+    fn a_further_group_that_is_created_after_its_parents_end_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("p");
+        story.assign("p", W1);
+        let first = story.spawn("p", W1);
+        story.succeed("p", W1);
+        story.spawn_further("p", &first);
         story.assert_breaks("S7");
     }
 

@@ -77,6 +77,7 @@ impl Predicate for LaneRuns {
                 ..
             }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }

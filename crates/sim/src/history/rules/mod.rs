@@ -32,9 +32,11 @@ mod leases;
 mod neighbours;
 mod no_idling;
 mod no_sweep_waits;
+mod offers;
 mod one_end;
 mod one_leader;
 mod paused;
+mod paused_writes;
 mod pauses;
 mod payloads;
 mod places;
@@ -104,10 +106,11 @@ pub const RULES: &[Rule] = &[
     rule("S4", "epochs increase, and each belongs to the session that claimed it", new::<epochs::Epochs>),
     rule("S5", "two running nodes are never active at the same time", new::<one_leader::OneLeader>),
     rule("S5", "a leader that has noticed its lost connection does not act", new::<cut_off::CutOff>),
+    rule("S5", "a paused leader begins no write", new::<paused_writes::PausedWrites>),
     rule("S6", "a lane's assignments are disjoint and in order", new::<lane_order::LaneOrder>),
     rule(
         "S7",
-        "a join runs after all members, a finished handler after its parent and the join",
+        "a join runs after all members, a finished handler after its parent, the join and the further groups",
         new::<join_runs::JoinRuns>,
     ),
     rule("S7", "a join is created once, after all members ended", new::<joins::Joins>),
@@ -126,6 +129,7 @@ pub const RULES: &[Rule] = &[
     rule("S19", "a lane's runs do not overlap on running processes", new::<lane_runs::LaneRuns>),
     rule("S20", "the last loss of a job comes from a run alone", new::<neighbours::Neighbours>),
     rule("S23", "a read that follows an acknowledged submission sees it", new::<fresh_reads::FreshReads>),
+    rule("S24", "an assignment obeys the registration of its worker", new::<offers::Offers>),
     rule("L1", "there is a new leader soon", new::<leader_soon::LeaderSoon>),
     rule("L1", "a silent leader is replaced soon", new::<replaced_soon::ReplacedSoon>),
     rule("L2", "a dead worker's jobs are taken back soon", new::<recovered_soon::RecoveredSoon>),

@@ -67,7 +67,7 @@ impl Shunned {
             .filter_map(|(id, worker)| {
                 let info = truth.get(&path::worker(id))?.worker()?;
                 let open = Open::of(id, worker, truth);
-                (!info.draining && worker.jobs.len() < info.slots as usize).then_some((info, open))
+                (!info.draining && worker.jobs.len() < info.open_slots()).then_some((info, open))
             })
             .collect();
         let waits_alone = truth.jobs().all().any(|(job, seen)| {

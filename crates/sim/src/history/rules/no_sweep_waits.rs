@@ -84,6 +84,7 @@ impl Predicate for NoSweepWaits {
             }
             EventKind::Invoke { .. }
             | EventKind::Return { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Txn { .. }
             | EventKind::Refused { .. } => {}
         }
@@ -158,7 +159,7 @@ impl NoSweepWaits {
             return false;
         }
         let occupied = self.running.values().filter(|node| node.as_ref() == Some(&info.node)).count();
-        !info.draining && world.runs(&info.node) && occupied < info.slots as usize
+        !info.draining && world.runs(&info.node) && occupied < info.open_slots()
     }
 
     fn is_to_begin(&self, worker: WorkerId, job: &JobId, world: &World) -> bool {

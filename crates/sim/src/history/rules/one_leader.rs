@@ -57,6 +57,7 @@ impl Predicate for OneLeader {
             }
             EventKind::Node { is: Life::Frozen | Life::ElectionStalled | Life::ElectionGoesOn, .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }

@@ -37,6 +37,7 @@ impl Predicate for Pauses {
             }
             EventKind::Node { is: Life::Frozen | Life::ElectionStalled, .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Run { .. }

@@ -87,6 +87,19 @@ mod tests {
         story.assert_keeps("L2");
     }
 
+    /// Its election hangs, so it reports nothing, and its members send nothing.
+    #[test]
+    fn when_the_trust_of_the_leader_has_ended_a_job_may_stay() {
+        let mut story = Story::with_workers();
+        story.leads_until("n2", 1, 700);
+        story.push(EventKind::Healed);
+        story.submit("a");
+        story.assign("a", W1);
+        story.unregister(W1);
+        story.pass(5_000);
+        story.assert_keeps("L2");
+    }
+
     #[test]
     fn a_job_that_stays_is_found() {
         let mut story = dies_with_a_job();

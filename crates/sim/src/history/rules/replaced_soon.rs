@@ -48,6 +48,7 @@ impl Predicate for ReplacedSoon {
             EventKind::Healed => self.disturbed = world.now,
             EventKind::Leadership { state: Leading::Paused, .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Evicted { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }

@@ -63,6 +63,7 @@ impl Predicate for SeenEnds {
             }
             EventKind::Leadership { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Node { .. }
             | EventKind::Run { .. }
             | EventKind::Txn { .. }

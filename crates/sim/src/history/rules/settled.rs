@@ -3,6 +3,8 @@
 //! Checked at the end of the history; the recorder must wait until the time limit has passed. A job can run if a
 //! registered worker serves it and it is not in quarantine.
 
+use bellwether_core::worker::WorkerInfo;
+
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
 use crate::history::truth::JobPlace;
@@ -22,7 +24,10 @@ impl Predicate for Settled {
         for (job, seen) in truth.jobs().all() {
             let Some(record) = truth.record(job).and_then(|znode| znode.record()) else { continue };
             let aside = seen.places.contains(&JobPlace::Quarantine);
-            let served = workers.iter().any(|info| info.can_run(&record.kind, &record.placement));
+            let runs = |info: &&WorkerInfo| {
+                info.can_run(&record.kind, &record.placement) && info.settings.starts(&record.kind)
+            };
+            let served = workers.iter().any(runs);
             if !record.is_terminal() && served && !aside {
                 found.push(format!("{job} is still open: {:?}", seen.places));
             }

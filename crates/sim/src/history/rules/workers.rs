@@ -41,6 +41,7 @@ impl Predicate for Workers {
             }
             EventKind::Node { .. }
             | EventKind::Link { .. }
+            | EventKind::LeaderWrites { .. }
             | EventKind::Invoke { .. }
             | EventKind::Return { .. }
             | EventKind::Leadership { .. }

@@ -126,7 +126,12 @@ impl Truth {
         let is_open =
             |job: Option<JobId>| job.and_then(|job| self.job(&job)).is_some_and(|job| !job.is_terminal());
         let members_open = || self.counted(id).any(|(_, _, end)| end.is_none());
-        let parent_open = || is_open(group.parent.as_ref().map(|parent| parent.job.clone()));
+        let further_open = || {
+            let mut further = group.further_groups(id).filter_map(|further| self.group(&further));
+            further.any(|further| !further.is_done())
+        };
+        let parent_open =
+            || is_open(group.parent.as_ref().map(|parent| parent.job.clone())) || further_open();
         match group.stage {
             Stage::Done { .. } => true,
             Stage::Joining if is_open(group.join_id(id).ok()) => true,

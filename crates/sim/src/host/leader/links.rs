@@ -37,6 +37,10 @@ macro_rules! hosted {
             type Address = Address;
             type Links = ();
 
+            fn epoch(address: Address) -> Option<i32> {
+                Some(address.epoch)
+            }
+
             fn mail(address: Address, mail: Mail<Self::Msg, $module::Key>) -> Msg {
                 Msg::Member(address.unit, MemberMsg::$concern(mail))
             }

@@ -16,7 +16,7 @@ use bellwether_actors::leader::promoter::{self, Promoter, PromoterMsg};
 use bellwether_actors::leader::schedule_keeper::{self, ScheduleKeeper, ScheduleKeeperMsg};
 use bellwether_actors::leader::wing::{Key, LeaderWing, LeaderWingMsg, Tell};
 use bellwether_actors::leader::worker_registry::{self, WorkerRegistry, WorkerRegistryMsg};
-use bellwether_core::machine::assigner::Strategy;
+use bellwether_core::placement::OwnStrategies;
 
 use super::concern::{Hosted, Hosting, Letter};
 use super::context::{Context, Route};
@@ -65,7 +65,7 @@ struct Members {
 
 /// The wing's members, and the state that its effects need.
 pub(crate) struct Links {
-    strategy: Strategy,
+    strategies: OwnStrategies,
     members: Option<Members>,
     units: u64,
     /// The life of the election that the wing was started with.
@@ -74,8 +74,8 @@ pub(crate) struct Links {
     pub(crate) failed: Option<String>,
 }
 
-pub(crate) fn start(cx: &mut Context<'_>, strategy: Strategy, life: u64) -> Hosted<LeaderWing> {
-    let links = Links { strategy, members: None, units: 0, election: cx.lives.election, failed: None };
+pub(crate) fn start(cx: &mut Context<'_>, strategies: OwnStrategies, life: u64) -> Hosted<LeaderWing> {
+    let links = Links { strategies, members: None, units: 0, election: cx.lives.election, failed: None };
     Hosted::supervise(cx, None, life, links, ())
 }
 
@@ -108,7 +108,7 @@ impl Links {
         self.members = Some(Members {
             address,
             expirer: Hosted::start(cx, zk, address, epoch),
-            assigner: Hosted::start(cx, zk, address, (epoch, self.strategy)),
+            assigner: Hosted::start(cx, zk, address, (epoch, self.strategies.clone())),
             worker_registry: Hosted::start(cx, zk, address, epoch),
             lease_watcher: Hosted::start(cx, zk, address, epoch),
             promoter: Hosted::start(cx, zk, address, epoch),
@@ -151,11 +151,6 @@ impl Hosting for LeaderWing {
                 links.start(cx, life, zk, epoch);
             }
             Tell::Stop => links.members = None,
-            Tell::Pause => {
-                if let Some(address) = address {
-                    cx.tell(Route::WingToMembers, Assigner::mail(address, AssignerMsg::Pause.into()));
-                }
-            }
             Tell::Resume => {
                 if let Some(address) = address {
                     address.resume(cx);

@@ -111,6 +111,7 @@ impl Hosting for ExecutorPool {
             Tell::Recheck(jobs) => inbox(InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => return address.wing(cx, WorkerWingMsg::Idle(address.term)),
             Tell::TakenForHung => return address.wing(cx, WorkerWingMsg::TakenForHung(address.term)),
+            Tell::NotServed => return address.wing(cx, WorkerWingMsg::NotServed(address.term)),
             Tell::Usable(slots) => return address.wing(cx, WorkerWingMsg::Usable(address.term, slots)),
         };
         cx.tell(route, msg);

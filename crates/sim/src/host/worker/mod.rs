@@ -18,7 +18,7 @@ use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::{Kind, NodeId, Tag};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
-use bellwether_core::worker::WorkerInfo;
+use bellwether_core::worker::{WorkerInfo, WorkerSettings};
 
 use self::children::{Address, Children};
 use super::Msg;
@@ -42,7 +42,6 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// The state that the wing's effects need.
 pub(crate) struct Links {
-    offer: Offer,
     children: Option<Children>,
     runs: Runs,
     /// Whether the process drains its worker.
@@ -63,6 +62,7 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
         started_at: WallMillis(0),
         former: vec![],
         draining: false,
+        settings: WorkerSettings::default(),
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64, life: u64) ->
         drain_grace: DRAIN_GRACE,
         free_slots: Box::new(move || slots.free()),
     };
-    let links = Links { offer, children: None, runs, draining: false, failed: false };
+    let links = Links { children: None, runs, draining: false, failed: false };
     Hosted::supervise(cx, None, life, links, args)
 }
 
@@ -109,10 +109,16 @@ impl Links {
         }
     }
 
-    fn start_children(&mut self, cx: &mut Context<'_>, address: Address, usable: u32) {
+    fn start_children(
+        &mut self,
+        cx: &mut Context<'_>,
+        address: Address,
+        usable: u32,
+        (slots, settings): (u32, WorkerSettings),
+    ) {
         let Address { zk, worker, .. } = address;
         let runs = self.runs.slots().port();
-        let args = executor_pool::Args { runs, slots: self.offer.slots, usable, limits: BTreeMap::new() };
+        let args = executor_pool::Args { runs, slots, usable, settings, limits: BTreeMap::new() };
         self.children = Some(Children {
             address,
             reporter: Hosted::start(cx, Some(zk), address, worker),
@@ -145,9 +151,10 @@ impl Hosting for WorkerWing {
     fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         let address = links.children.as_ref().map(|children| children.address);
         match tell {
-            Tell::Start { term, worker, usable } => {
+            Tell::Start { term, worker, usable, slots, settings } => {
                 let zk = zk.expect("an incarnation has the session in which it is registered");
-                links.start_children(cx, Address { life, term, zk, worker }, usable);
+                let address = Address { life, term, zk, worker };
+                links.start_children(cx, address, usable, (slots, settings));
             }
             Tell::Stop => links.stop_children(cx),
             Tell::Inbox(msg) => {
@@ -158,6 +165,12 @@ impl Hosting for WorkerWing {
             Tell::Executor(event) => {
                 if let Some(address) = address {
                     cx.tell(Route::WorkerToExecutor, address.executor(ExecutorPoolMsg::Tell(event)));
+                }
+            }
+            Tell::Settings(slots, settings) => {
+                if let Some(address) = address {
+                    let msg = ExecutorPoolMsg::Settings(slots, settings);
+                    cx.tell(Route::WorkerToExecutor, address.executor(msg));
                 }
             }
             Tell::Reporter(event) => {

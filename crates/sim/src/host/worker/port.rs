@@ -28,6 +28,9 @@ pub(super) struct Slots(Arc<Mutex<Shared>>);
 struct Shared {
     /// Slots that are neither used by a run nor granted.
     free: u32,
+    total: u32,
+    /// Slots that end when their runs do, because the number of slots was lowered.
+    owed: u32,
     granted: bool,
     wanted: bool,
     /// The runs that the pool supervises.
@@ -37,10 +40,31 @@ struct Shared {
     words: Vec<Word>,
 }
 
+impl Shared {
+    fn give_back(&mut self) {
+        match self.owed.checked_sub(1) {
+            Some(owed) => self.owed = owed,
+            None => self.free += 1,
+        }
+    }
+
+    fn resize(&mut self, slots: u32) {
+        let more = slots.saturating_sub(self.total);
+        let paid = more.min(self.owed);
+        (self.owed, self.free) = (self.owed - paid, self.free + more - paid);
+        let fewer = self.total.saturating_sub(slots);
+        let now = fewer.min(self.free);
+        (self.owed, self.free) = (self.owed + fewer - now, self.free - now);
+        self.total = slots;
+    }
+}
+
 impl Slots {
     pub(super) fn new(slots: u32) -> Self {
         Self(Arc::new(Mutex::new(Shared {
             free: slots,
+            total: slots,
+            owed: 0,
             granted: false,
             wanted: false,
             attended: BTreeSet::new(),
@@ -58,7 +82,7 @@ impl Slots {
     }
 
     pub(super) fn give_back(&self) {
-        self.shared().free += 1;
+        self.shared().give_back();
     }
 
     pub(super) fn orders(&self) -> Vec<Order> {
@@ -109,9 +133,15 @@ impl Runs for Port {
         self.0.grant()
     }
 
+    fn resize(&mut self, slots: u32) {
+        self.0.shared().resize(slots);
+    }
+
     fn return_slot(&mut self) {
         let mut shared = self.0.shared();
-        shared.free += u32::from(std::mem::take(&mut shared.granted));
+        if std::mem::take(&mut shared.granted) {
+            shared.give_back();
+        }
     }
 
     fn free(&self) -> usize {
@@ -124,7 +154,7 @@ impl Runs for Port {
         let mut shared = self.0.shared();
         assert!(std::mem::take(&mut shared.granted), "a launch needs a granted slot");
         if !serves(kind) {
-            shared.free += 1;
+            shared.give_back();
             return Err(Run::Failed(format!("no handler for kind {kind}")));
         }
         shared.attended.insert(start.job.clone());

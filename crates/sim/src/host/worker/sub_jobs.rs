@@ -1,4 +1,5 @@
-//! The sub-jobs of a nested job: drawn from the seed and the job, so that each attempt submits the same ones.
+//! The sub-jobs of a nested job, in one to three groups: drawn from the seed and the job, so that each attempt submits the same
+//! ones.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,18 +11,40 @@ use bellwether_core::machine::worker::Start;
 use bellwether_core::name::{Kind, WorkerId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::workload::{Spawned, Wish};
+use crate::workload::{Spawned, SubJobs, Wish};
 
-/// Maximum number of sub-jobs of one job.
+/// Maximum number of sub-jobs in one group.
 const MOST: u64 = 3;
+
+/// The kinds of further groups.
+const FURTHER: [&str; 3] = ["steady", "flaky", "sum"];
 
 pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>>) -> Spawned {
     let drawn = xxh3_64_with_seed(start.job.as_str().as_bytes(), seed);
-    let kind = match start.record.kind.as_str() {
+    let first = match start.record.kind.as_str() {
         "nest3" => "nest2",
         "nest2" => "nest1",
         _ => ["sum", "sum", "flaky", "steady", "never", "sum"][usize::try_from(drawn % 6).unwrap_or(0)],
     };
+    let further = match (drawn >> 32) % 8 {
+        0 => 2,
+        1 => 1,
+        _ => 0,
+    };
+    let further = FURTHER.into_iter().filter(|kind| *kind != first).take(further);
+    let kinds = std::iter::once(first).chain(further);
+    let mut groups = (0..)
+        .zip(kinds)
+        .map(|(at, kind)| group(kind, start, worker, drawn.rotate_right(at * 9)))
+        .collect::<Vec<_>>();
+    // Each attempt opens them in another order: the first attempt that succeeds in opening one decides on the first group.
+    let attempt = usize::try_from(start.assignment.attempt).unwrap_or(0);
+    let turn = attempt % groups.len();
+    groups.rotate_left(turn);
+    Spawned { groups, runs }
+}
+
+fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
     let kind = Kind::new(kind).expect("letters and a digit");
     // Sometimes there are none; then the join is created immediately. Nests within nests are few, because they
     // multiply.
@@ -51,7 +74,7 @@ pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>
         finish: bit(20) || bit(21),
     };
     let members = (0..count).map(|number| member(&kind, start, number)).collect();
-    Spawned { attempt, group, members, runs }
+    SubJobs { attempt, group, members }
 }
 
 fn member(kind: &Kind, start: &Start, number: u64) -> Wish {

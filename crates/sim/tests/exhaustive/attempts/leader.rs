@@ -3,12 +3,12 @@
 //! A read is answered immediately. Its result may still be stale when it is used, because the resulting write may be
 //! served at any later time ([`Leader::sent`]), and so may the hint that causes a read ([`Leader::hints`]).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
 use bellwether_core::job::{Assignment, Isolation, QueueEntry};
-use bellwether_core::machine::assigner::{self, Assigner, InboxContents, Strategy};
+use bellwether_core::machine::assigner::{self, Assigner, InboxContents, Settings};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
 use bellwether_core::machine::lease_watcher::{
@@ -19,6 +19,7 @@ use bellwether_core::machine::worker_registry::recovery::{self, Item, Orphan, Re
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
+use bellwether_core::placement::OwnStrategies;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
 use bellwether_core::wire;
@@ -131,14 +132,14 @@ impl Leader {
     pub(crate) fn begin(&mut self, epoch: i32, zk: &ZooKeeper) {
         self.epoch = epoch;
         self.wing = Some(Wing {
-            assigner: Assigner::new(epoch, Strategy::LeastLoaded, 0),
+            assigner: Assigner::new(epoch, OwnStrategies::default(), 0),
             membership: Membership::default(),
             recovery: Recovery::new(epoch),
             leases: None,
             expirer: Expirer::new(epoch),
             janitor: None,
         });
-        self.hear(zk, Heard::Assigner(assigner::Event::Paused(Some(BTreeSet::new()))));
+        self.hear(zk, Heard::Assigner(assigner::Event::Settings(Some(Settings::default()))));
         self.look(zk);
     }
 
@@ -228,7 +229,9 @@ impl Leader {
     /// unknown.
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
         self.up = false;
-        self.hear(zk, Heard::Assigner(assigner::Event::Pause));
+        // The first answer that was not sent shows that the session is disturbed.
+        let nobody = crate::kit::worker(usize::from(u8::MAX));
+        self.hear(zk, Heard::Assigner(assigner::Event::InboxRead(nobody, None)));
         while !self.hints.is_empty() {
             self.hear_hint(zk);
         }
@@ -342,7 +345,7 @@ impl Leader {
             Effect::Assigned { .. } => {}
             Effect::ListLanes { .. } | Effect::ReadTurns { .. } => unreachable!("no job has a lane"),
             Effect::Overdue(jobs) => todo.push_back(Heard::Expirer(expirer::Event::Overdue(jobs))),
-            Effect::ListPauses => unreachable!("no kind is paused"),
+            Effect::ReadSettings | Effect::Fallback(_) => unreachable!("the settings do not change"),
         }
     }
 

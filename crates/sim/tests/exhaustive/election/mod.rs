@@ -48,6 +48,22 @@ fn a_leader_is_cut_off_for_longer_and_longer() {
 }
 
 #[test]
+fn a_leader_that_acts_on_is_cut_off() {
+    let bounds = Bounds { faulty: 1, cuts: 1, passes: 3, writes: 1, ..Bounds::default() };
+    let sights = &[Sight::Lapsed, Sight::Successor, Sight::Committed, Sight::StaleWrite];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).at_least_one();
+    explore("election, at least one", 5_000, election);
+}
+
+#[test]
+fn a_silent_leader_that_acts_on_is_replaced() {
+    let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, ..Bounds::default() };
+    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).at_least_one().fast();
+    explore("election, at least one, silent", 1_000, election);
+}
+
+#[test]
 fn a_leader_and_its_successor_are_cut_off() {
     let bounds = Bounds { faulty: 2, cuts: 1, passes: 2, ..Bounds::default() };
     let sights = &[Sight::LeadOn, Sight::Lapsed, Sight::Anew, Sight::Successor];

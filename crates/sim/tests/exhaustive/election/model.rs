@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::{self, Strategy};
-use bellwether_core::machine::election::leadership::{Effect, Event, LeadershipState, Reply, Request, Why};
+use bellwether_core::machine::election::leadership::{
+    Effect, Event, LeadershipState, Policy, Reply, Request, Why,
+};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::time::Millis;
@@ -64,6 +66,7 @@ pub(crate) enum Start {
 
 pub(crate) struct Election {
     strategy: Strategy,
+    policy: Policy,
     start: Start,
     /// The nodes that take part.
     nodes: usize,
@@ -136,7 +139,13 @@ sights! { Election {
 
 impl Election {
     pub(crate) fn new(strategy: Strategy, start: Start, bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { strategy, start, nodes: NODES, failover: SLOW, bounds, sights: Sights::expecting(expected) }
+        let (policy, sights) = (Policy::AtMostOne, Sights::expecting(expected));
+        Self { strategy, policy, start, nodes: NODES, failover: SLOW, bounds, sights }
+    }
+
+    /// With leaders that act while they are cut off.
+    pub(crate) fn at_least_one(self) -> Self {
+        Self { policy: Policy::AtLeastOne { paused_at_most: None }, ..self }
     }
 
     /// Without the last node.
@@ -256,12 +265,15 @@ impl Election {
 
     fn handle(&self, state: &mut State, n: usize, event: Event) {
         let now = state.now;
+        let learns = shows_a_successor(state, n, &event);
         let node = &mut *state.nodes[n];
         let claimed = matches!(event, Event::Reply(_, Reply::Claimed(Outcome::Applied(()))));
         let before = node.machine.state();
         let mut effects = Vec::new();
         node.machine.handle(now, event, &mut effects);
         node.handled = now;
+        node.leads_on = matches!(self.policy, Policy::AtLeastOne { .. })
+            && (matches!(node.machine.state(), LeadershipState::Active(_)) || node.leads_on && !learns);
         let mut unsent = Vec::new();
         for effect in effects {
             match effect {
@@ -445,7 +457,7 @@ impl Model for Election {
         let mut state = State {
             now: Millis(0),
             zk: Part::new(ZooKeeper::with(parents)),
-            nodes: std::array::from_fn(|n| Part::new(Node::new(n, self.strategy))),
+            nodes: std::array::from_fn(|n| Part::new(Node::new(n, self.strategy, self.policy))),
             claims: Part::new(BTreeMap::new()),
             left: self.bounds,
             vandalised: false,
@@ -489,15 +501,22 @@ impl Model for Election {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = laws();
         properties.extend([
-            Property::<Self>::always("S5: two nodes do not act as leader at the same time", |_, state| {
-                let acting = state.nodes.iter().filter(|node| node.machine.may_act(state.now));
-                state.vandalised || acting.count() <= 1
+            Property::<Self>::always(
+                "S5: two nodes do not act as leader at the same time",
+                |model, state| {
+                    let acting = state.nodes.iter().filter(|node| node.machine.may_act(state.now));
+                    model.policy != Policy::AtMostOne || state.vandalised || acting.count() <= 1
+                },
+            ),
+            Property::<Self>::always("a leader acts until it learns of a successor", |_, state| {
+                state.nodes.iter().all(|node| !node.leads_on || node.machine.may_act(state.now))
             }),
             Property::<Self>::always(
                 "S5: a leader that has noticed its lost connection does not act",
-                |_, state| {
+                |model, state| {
                     state.nodes.iter().all(|node| {
-                        !matches!(node.machine.state(), LeadershipState::Paused { .. })
+                        model.policy != Policy::AtMostOne
+                            || !matches!(node.machine.state(), LeadershipState::Paused { .. })
                             || !node.machine.may_act(state.now)
                     })
                 },
@@ -511,5 +530,24 @@ impl Model for Election {
         ]);
         properties.extend(self.sights());
         properties
+    }
+}
+
+/// Whether a node learns from an event that another node has claimed, or is asked to stop.
+fn shows_a_successor(state: &State, n: usize, event: &Event) -> bool {
+    match event {
+        Event::Reply(_, Reply::Read(Outcome::Applied(found))) => {
+            let claim = found.epoch.and_then(|seen| state.claims.get(&seen.version));
+            claim.is_some_and(|(claimer, _)| *claimer != n)
+        }
+        Event::Reply(_, Reply::Beaten(Outcome::Rejected(rejection))) => rejection.at == 0,
+        Event::FencedOut { .. } | Event::StepDown => true,
+        Event::Reply(..)
+        | Event::Connected { .. }
+        | Event::Disconnected { .. }
+        | Event::Expired { .. }
+        | Event::Trust { .. }
+        | Event::Stand
+        | Event::Tick => false,
     }
 }

@@ -36,13 +36,15 @@ pub(crate) struct Node {
     pub(crate) beats: Option<Ticket>,
     /// When the machine handled its last event.
     pub(crate) handled: Millis,
+    /// Under `AtLeastOne`: it has led, and has not learned of a successor since then.
+    pub(crate) leads_on: bool,
 }
 
 impl Node {
-    pub(crate) fn new(n: usize, strategy: Strategy) -> Self {
+    pub(crate) fn new(n: usize, strategy: Strategy, policy: Policy) -> Self {
         let identity = Uuid::from_u128(n as u128 + 1);
         let node = NodeId::new(format!("n{n}")).expect("a valid name");
-        let config = Config { node, strategy, policy: Policy::AtMostOne, identity, seed: identity };
+        let config = Config { node, strategy, policy, identity, seed: identity };
         Self {
             machine: Leadership::new(config),
             session: 0,
@@ -55,6 +57,7 @@ impl Node {
             watch: None,
             beats: None,
             handled: Millis(0),
+            leads_on: false,
         }
     }
 

@@ -47,6 +47,9 @@ impl Groups {
                 (Op::Set { path, .. }, Place::Group(GroupPlace::Record(group))) => {
                     let (before, after) = (was.value::<GroupRecord>(path), is.value::<GroupRecord>(path));
                     let (Some((before, _)), Some((after, _))) = (before, after) else { continue };
+                    if group == stage::further() && before.stage != after.stage && after.is_done() {
+                        self.note(Sight::FurtherDone);
+                    }
                     self.taken_on(&before, &after, group == stage::inner());
                 }
                 (Op::Set { path, .. }, Place::Assignment(..))
@@ -108,7 +111,7 @@ impl Groups {
     pub(super) fn submit_all(&self, state: &mut State) {
         for n in 0..state.calls.len() {
             let zk = state.zk.clone();
-            state.calls[n].make(&zk);
+            state.calls[n].make(&self.bounds, &zk);
             let Phase::Sent(ops) = state.calls[n].phase.clone() else {
                 unreachable!("the call has sent its request")
             };
@@ -119,8 +122,13 @@ impl Groups {
 
     /// Creates the chunk once the group of sub-jobs exists, unless a lost copy of the request has created it.
     fn accepted(&self, state: &mut State, n: usize) {
-        if state.calls[n].phase == Phase::Accepted && state.calls[n].what == What::Spawn {
-            self.commit(state, None, &txn::make_chunk(&stage::inner(), 0));
+        let group = match state.calls[n].what {
+            What::Spawn => stage::inner(),
+            What::Extend => stage::further(),
+            What::Member(..) | What::Seal(_) => return,
+        };
+        if state.calls[n].phase == Phase::Accepted {
+            self.commit(state, None, &txn::make_chunk(&group, 0));
         }
     }
 
@@ -204,10 +212,11 @@ impl Groups {
             Action::Connect => self.lead(&mut state, 0, |leader, zk| leader.connect(zk, groups)),
             Action::Make(n) => {
                 let zk = state.zk.clone();
-                state.calls[n].make(&zk);
+                state.calls[n].make(&self.bounds, &zk);
                 if state.calls[n].phase == Phase::Refused {
                     self.note(match state.calls[n].what {
                         What::Spawn => Sight::NoSubJobs,
+                        What::Extend => Sight::NoFurther,
                         What::Member(..) | What::Seal(_) => Sight::Refused,
                     });
                 }

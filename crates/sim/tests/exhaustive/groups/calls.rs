@@ -12,6 +12,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 
+use super::model::Bounds;
 use super::stage::{self, MEMBERS, member, worker};
 use crate::zookeeper::ZooKeeper;
 
@@ -21,6 +22,8 @@ pub(crate) enum What {
     Seal(GroupId),
     /// Create the group of sub-jobs, and mark it in the parent's assignment.
     Spawn,
+    /// Create the further group, and list it in the first one.
+    Extend,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,11 +53,12 @@ impl Call {
         match &self.what {
             What::Member(group, _) | What::Seal(group) => zk.znodes.contains_key(&path::group(group)),
             What::Spawn => true,
+            What::Extend => zk.znodes.contains_key(&path::group(&stage::inner())),
         }
     }
 
     /// Reads, and sends the transaction if there is one.
-    pub(crate) fn make(&mut self, zk: &ZooKeeper) {
+    pub(crate) fn make(&mut self, bounds: &Bounds, zk: &ZooKeeper) {
         let ops = match &self.what {
             What::Member(group, number) => {
                 let (record, version) = read(zk, group);
@@ -67,7 +71,8 @@ impl Call {
                 let (record, version) = read(zk, group);
                 record.sealed(group, MEMBERS).ok().map(|sealed| txn::set_group(group, version, &sealed))
             }
-            What::Spawn => spawn(zk),
+            What::Spawn => spawn(bounds, zk),
+            What::Extend => extend(zk),
         };
         self.phase = match ops {
             Some(ops) => Phase::Sent(ops),
@@ -101,6 +106,7 @@ impl Call {
             }
             What::Seal(group) => read(zk, group).0.total == Some(MEMBERS),
             What::Spawn => zk.znodes.contains_key(&path::group(&stage::inner())),
+            What::Extend => zk.znodes.contains_key(&path::group(&stage::further())),
         }
     }
 }
@@ -110,10 +116,22 @@ fn read(zk: &ZooKeeper, group: &GroupId) -> (GroupRecord, i32) {
 }
 
 /// Returns the transaction, as long as the parent's attempt is assigned.
-fn spawn(zk: &ZooKeeper) -> Option<Vec<Op>> {
+fn spawn(bounds: &Bounds, zk: &ZooKeeper) -> Option<Vec<Op>> {
     let parent = member(&stage::group(), 0);
     let (_, token) = zk.value::<JobRecord>(&path::record(&parent))?;
     let (assignment, version) = zk.value::<Assignment>(&path::assignment(worker(), &parent))?;
-    let (id, record) = (stage::inner(), stage::sub_group());
+    let (id, record) = (stage::inner(), stage::sub_group(bounds));
     Some(txn::make_sub_group(&id, &record, &parent, token, worker(), version, &assignment))
+}
+
+/// The same for the further group.
+fn extend(zk: &ZooKeeper) -> Option<Vec<Op>> {
+    let parent = member(&stage::group(), 0);
+    let (_, token) = zk.value::<JobRecord>(&path::record(&parent))?;
+    zk.value::<Assignment>(&path::assignment(worker(), &parent))?;
+    let (first, (there, version)) = (stage::inner(), read(zk, &stage::inner()));
+    let (id, record) = (stage::further(), stage::further_group());
+    let extended = there.extended(&record.kind, false).expect("two groups are few");
+    (extended != there)
+        .then(|| txn::extend_parent(&parent, token, (&first, version, &extended), Some((&id, &record))))
 }

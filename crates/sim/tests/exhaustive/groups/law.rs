@@ -9,6 +9,7 @@ use bellwether_core::txn::Op;
 use super::leader::{ended, open};
 use super::model::Law;
 use super::stage::Cast;
+use crate::kit::WALL;
 use crate::zookeeper::ZooKeeper;
 
 /// Returns the law that a transaction from `was` to `is` broke.
@@ -52,8 +53,12 @@ fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
             before.stage == Stage::Open && (all_ended(was, group, &after) || stopped(was, group, &after))
         }
         Role::Finish => {
-            let joined = ends(was, group, "join").is_some();
-            before.stage == Stage::Joining && joined && ends(was, group, "parent").is_some()
+            let joined = !before.join || ends(was, group, "join").is_some();
+            let further = after.further_groups(group).any(|further| is_open(was, &further));
+            before.next_stage(WALL) == Stage::Finishing
+                && joined
+                && ends(was, group, "parent").is_some()
+                && !further
         }
     };
     let law = if matches!(membership.role, Role::Member(_)) { Law::Sealed } else { Law::AfterTheLast };
@@ -63,7 +68,7 @@ fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
 /// Returns whether all members have ended, and the parent that might submit more.
 fn all_ended(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
     let ended = ended(zk, group).len();
-    let parent = record.parent.is_none() || ends(zk, group, "parent").is_some();
+    let parent = record.parent.is_none() || parent_end(zk, group, record).is_some();
     record.stopped.is_none()
         && parent
         && record.total.is_some_and(|total| usize::try_from(total).is_ok_and(|total| total == ended))
@@ -77,7 +82,7 @@ fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
         Some(Stop::Member(number)) => {
             record.fail_fast && ended(zk, group).get(&number).is_some_and(|end| failed(*end))
         }
-        Some(Stop::Parent) => ends(zk, group, "parent").is_some_and(failed),
+        Some(Stop::Parent) => parent_end(zk, group, record).is_some_and(failed),
         Some(Stop::Outer) => {
             let outer = record.parent.as_ref().and_then(|parent| parent.membership.as_ref());
             let outer = outer.and_then(|outer| zk.value::<GroupRecord>(&path::group(&outer.group)));
@@ -86,6 +91,16 @@ fn stopped(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> bool {
         // No day passes in the model.
         Some(Stop::Abandoned) | None => false,
     }
+}
+
+/// Returns how the parent ended. The mark is in its first group.
+fn parent_end(zk: &ZooKeeper, group: &GroupId, record: &GroupRecord) -> Option<End> {
+    let first = record.parent.as_ref().and_then(|parent| parent.first.as_ref());
+    ends(zk, first.map_or(group, |first| &first.group), "parent")
+}
+
+fn is_open(zk: &ZooKeeper, group: &GroupId) -> bool {
+    zk.value::<GroupRecord>(&path::group(group)).is_some_and(|(group, _)| !group.is_done())
 }
 
 /// Returns how another job of the group ended.
@@ -98,8 +113,10 @@ fn ends(zk: &ZooKeeper, group: &GroupId, who: &str) -> Option<End> {
 fn over(zk: &ZooKeeper, record: &JobRecord, job: &JobId) -> bool {
     let sub_jobs =
         record.spawned.then(|| zk.value(&path::group(&GroupId::of_sub_jobs(job, record)))).flatten();
-    let waits =
-        sub_jobs.is_some_and(|(group, _): (GroupRecord, _)| !matches!(group.stage, Stage::Done { .. }));
+    let first = GroupId::of_sub_jobs(job, record);
+    let waits = sub_jobs.is_some_and(|(group, _): (GroupRecord, _)| {
+        !group.is_done() || group.further_groups(&first).any(|further| is_open(zk, &further))
+    });
     record.is_terminal() && !waits
 }
 
@@ -121,6 +138,14 @@ fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Law> {
     let (after, _) = is.value::<GroupRecord>(path)?;
     let done = !matches!(before.stage, Stage::Done { .. }) && matches!(after.stage, Stage::Done { .. });
     let finishes = after.parent.as_ref().is_some_and(|parent| parent.finish);
-    let last = if finishes { "finish" } else { "join" };
-    (done && (ends(was, &group, last).is_none() || !open(was, &group).is_empty())).then_some(Law::Done)
+    let ended = match (finishes, after.join) {
+        (true, _) => ends(was, &group, "finish").is_some(),
+        (false, true) => ends(was, &group, "join").is_some(),
+        (false, false) => {
+            parent_end(was, &group, &after).is_some()
+                && (after.stopped.is_some() || all_ended(was, &group, &after))
+        }
+    };
+    let further = after.further_groups(&group).any(|further| is_open(was, &further));
+    (done && (!ended || !open(was, &group).is_empty() || further)).then_some(Law::Done)
 }

@@ -45,8 +45,11 @@ impl Write {
 /// The next read of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Moment {
-    /// The marks of the other jobs, and the number of places.
+    /// The marks of the other jobs, and the number of places. The leader also reads further groups without a mark; they
+    /// exist, because the model removes no group.
     Places,
+    /// For a further group: the mark of the parent in the first group, and the number of places.
+    Parent,
     /// The number of marks and, if requested, the places by number.
     Marks,
     /// The marks by number.
@@ -219,12 +222,28 @@ impl Looking {
         let Self { group, state, moment, open: by_number } = self;
         match moment {
             Moment::Places => {
+                let mut further = state.record.further_groups(group).map(Some).collect::<Vec<_>>();
                 for (name, _) in zk.names(&path::group(group)) {
                     match path::parse_mark(name) {
                         Some((Mark::Parent, end)) => state.parent = Some(end),
                         Some((Mark::Join, end)) => state.join = Some(end),
                         Some((Mark::Finish, end)) => state.finish = Some(end),
+                        Some((Mark::Further(number), _)) => further[number as usize] = None,
                         Some((Mark::Member(_), _)) | None => {}
+                    }
+                }
+                state.further = further.into_iter().flatten().collect();
+                let is_further = state.record.parent.as_ref().is_some_and(|parent| parent.first.is_some());
+                state.open = count(open(zk, group).len());
+                *moment = if is_further { Moment::Parent } else { Moment::Marks };
+                true
+            }
+            Moment::Parent => {
+                let first = state.record.parent.as_ref().and_then(|parent| parent.first.as_ref());
+                let first = first.expect("the previous read has found it");
+                for (name, _) in zk.names(&path::group(&first.group)) {
+                    if let Some((Mark::Parent, end)) = path::parse_mark(name) {
+                        state.parent = Some(end);
                     }
                 }
                 state.open = count(open(zk, group).len());

@@ -123,3 +123,47 @@ fn the_end_of_a_parent_is_lost() {
     let sights = &[Sight::Told, Sight::LateEnd];
     explore("groups, nested, a lost end", 5_000, Groups::new(bounds, sights));
 }
+
+#[test]
+fn a_parent_has_two_groups() {
+    let bounds = Bounds { nested: true, further: true, ..Bounds::default() };
+    let sights = &[Sight::Told, Sight::FurtherDone, Sight::NoFurther, Sight::NoSubJobs];
+    explore("groups, two of a parent", 1_000, Groups::new(bounds, sights));
+}
+
+#[test]
+fn a_parent_has_two_groups_under_two_leaders() {
+    let bounds = Bounds {
+        nested: true,
+        further: true,
+        submitted: true,
+        first: Some(true),
+        claims: 1,
+        midway: true,
+        ..Bounds::default()
+    };
+    let sights = &[Sight::Told, Sight::FurtherDone, Sight::Stale];
+    explore("groups, two of a parent, two leaders", 2_000, Groups::new(bounds, sights));
+}
+
+#[test]
+fn replies_to_a_parent_with_two_groups_are_lost() {
+    let bounds = Bounds { nested: true, further: true, lost_replies: 1, ..Bounds::default() };
+    let sights = &[Sight::Told, Sight::FurtherDone, Sight::NoFurther];
+    explore("groups, two of a parent, lost replies", 2_000, Groups::new(bounds, sights));
+}
+
+#[test]
+fn a_parent_with_two_groups_has_failed_and_a_leader_is_cut_off() {
+    let bounds = Bounds {
+        nested: true,
+        further: true,
+        submitted: true,
+        first: Some(false),
+        failures: 1,
+        cuts: 1,
+        ..Bounds::default()
+    };
+    let sights = &[Sight::StoppedByParent, Sight::FurtherDone, Sight::LateApplied];
+    explore("groups, two of a parent, failing", 2_000, Groups::new(bounds, sights));
+}

@@ -22,6 +22,8 @@ pub(super) const LEADERS: usize = 2;
 pub(crate) struct Bounds {
     /// Whether the group's only member has sub-jobs.
     pub(crate) nested: bool,
+    /// Whether its sub-jobs are in a further group; the first group has none.
+    pub(crate) further: bool,
     /// Whether the group is fail-fast.
     pub(crate) fail_fast: bool,
     /// Whether the members, or the parent's sub-jobs, exist from the start, and the total is known.
@@ -132,18 +134,24 @@ sights! { Groups {
     Told = "a parent's end is marked in its own group",
     StoppedByParent = "a parent's end stops its group of sub-jobs",
     NoSubJobs = "a parent ends before it has sub-jobs, and can no longer create any",
+    NoFurther = "a parent ends before it has a further group, and can no longer create any",
+    FurtherDone = "a further group is done and marked in the first one",
 }}
 
 impl Groups {
     pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, cast: Cast::new(bounds.nested), sights: Sights::expecting(expected) }
+        Self { bounds, cast: Cast::new(&bounds), sights: Sights::expecting(expected) }
     }
 
     fn calls(&self) -> Vec<Call> {
         let outer = stage::group;
         let mut whats: Vec<_> = if self.bounds.nested {
-            let sub_jobs = (0..SUB_JOBS).map(|n| What::Member(stage::inner(), n));
-            [What::Spawn].into_iter().chain(sub_jobs).collect()
+            let group = if self.bounds.further { stage::further() } else { stage::inner() };
+            // With a sub-job, two groups have too many states, unless their parent has failed.
+            let sub_jobs = if self.bounds.further && self.bounds.failures == 0 { 0 } else { SUB_JOBS };
+            let sub_jobs = (0..sub_jobs).map(|n| What::Member(group.clone(), n));
+            let extend = self.bounds.further.then_some(What::Extend);
+            [What::Spawn].into_iter().chain(extend).chain(sub_jobs).collect()
         } else {
             (0..MEMBERS).map(|n| What::Member(outer(), n)).collect()
         };

@@ -1,8 +1,9 @@
-//! The names of two settings: a group of two members, and a group whose only member has sub-jobs.
+//! The names of three settings: a group of two members, a group whose only member has sub-jobs, and the same with the sub-jobs
+//! in a further group.
 
-use bellwether_core::group::{GroupRecord, Parent};
+use bellwether_core::group::{FirstGroup, GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Placement, Role};
-use bellwether_core::name::{GroupId, JobId, Lane, WorkerId};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::time::WallMillis;
@@ -39,7 +40,8 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    pub(crate) fn new(nested: bool) -> Self {
+    pub(crate) fn new(bounds: &Bounds) -> Self {
+        let nested = bounds.nested;
         let outer = group();
         let members = (0..if nested { 1 } else { MEMBERS }).map(|n| part(member(&outer, n), true));
         let mut jobs: Vec<_> = members.collect();
@@ -47,10 +49,16 @@ impl Cast {
         let mut groups = vec![outer];
         if nested {
             let inner = inner();
-            jobs.extend((0..SUB_JOBS).map(|n| part(member(&inner, n), true)));
-            jobs.push(part(sub_group().join_id(&inner).expect("short"), false));
+            let of_sub_jobs = if bounds.further { further() } else { inner.clone() };
+            jobs.extend((0..SUB_JOBS).map(|n| part(member(&of_sub_jobs, n), true)));
+            if !bounds.further {
+                jobs.push(part(sub_group(bounds).join_id(&inner).expect("short"), false));
+            }
             jobs.push(part(parent_of_sub_jobs().finish_id(&inner).expect("short"), false));
             groups.push(inner);
+            if bounds.further {
+                groups.push(further());
+            }
         }
         Self { jobs, groups, nested }
     }
@@ -120,6 +128,7 @@ fn parent_of_sub_jobs() -> Parent {
         kind: kind(),
         generation: 1,
         finish: true,
+        first: None,
         membership,
         depth: 1,
         lane: Some(lane()),
@@ -127,8 +136,21 @@ fn parent_of_sub_jobs() -> Parent {
     }
 }
 
-pub(crate) fn sub_group() -> GroupRecord {
-    GroupRecord { parent: Some(parent_of_sub_jobs()), ..plain() }
+/// The further group of the parent's sub-jobs.
+pub(crate) fn further() -> GroupId {
+    inner().further(0)
+}
+
+pub(crate) fn further_group() -> GroupRecord {
+    let first = Some(FirstGroup { group: inner(), number: 0 });
+    let parent = Parent { first, finish: false, ..parent_of_sub_jobs() };
+    let kind = Kind::new("more").expect("a valid name");
+    GroupRecord { parent: Some(parent), join: false, ..GroupRecord::new(kind, Uuid::nil(), WallMillis(0)) }
+}
+
+/// Of two groups, none has a join: the states would be too many.
+pub(crate) fn sub_group(bounds: &Bounds) -> GroupRecord {
+    GroupRecord { parent: Some(parent_of_sub_jobs()), join: !bounds.further, ..plain() }
 }
 
 pub(crate) fn member(group: &GroupId, number: u32) -> JobId {

@@ -3,15 +3,16 @@
 //! A read of the lanes has the state of the time when it was requested, and is handled at any later time: every list
 //! may be stale.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::machine::assigner::{
-    Assigner, Effect, Event, InboxContents, Job, Order, Spot, Strategy,
+    Assigner, Effect, Event, InboxContents, Job, Order, Settings, Spot,
 };
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
+use bellwether_core::placement::OwnStrategies;
 use bellwether_core::time::Millis;
 use bellwether_core::txn::Batch;
 
@@ -40,14 +41,14 @@ pub(crate) enum Hint {
 impl Leader {
     pub(crate) fn new(zk: &ZooKeeper) -> Self {
         let mut leader = Self {
-            machine: Assigner::new(stage::EPOCH, Strategy::LeastLoaded, 0),
+            machine: Assigner::new(stage::EPOCH, OwnStrategies::default(), 0),
             up: true,
             sent: VecDeque::new(),
             replies: VecDeque::new(),
             hints: VecDeque::new(),
             fenced_out: false,
         };
-        leader.hear(zk, Event::Paused(Some(BTreeSet::new())));
+        leader.hear(zk, Event::Settings(Some(Settings::default())));
         leader.hear(zk, Event::Worker(stage::worker(), stage::info(), 0));
         leader.look(zk);
         leader
@@ -94,7 +95,8 @@ impl Leader {
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) {
         self.up = false;
         self.hints.clear();
-        self.hear(zk, Event::Pause);
+        // The first answer that was not sent shows that the session is disturbed.
+        self.hear(zk, Event::InboxRead(crate::kit::worker(usize::from(u8::MAX)), None));
         for reply in std::mem::take(&mut self.replies) {
             let lost = match reply {
                 Event::LanesListed { ticket, lanes, .. } => Event::LanesListed { ticket, lanes, lists: None },
@@ -171,7 +173,9 @@ impl Leader {
                 self.fenced_out = true;
                 None
             }
-            Effect::ListPauses | Effect::Overdue(_) => unreachable!("no job expires and no kind is paused"),
+            Effect::ReadSettings | Effect::Fallback(_) | Effect::Overdue(_) => {
+                unreachable!("no job expires and the settings do not change")
+            }
             Effect::Assigned { .. } => None,
         }
     }

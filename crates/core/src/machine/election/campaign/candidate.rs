@@ -27,6 +27,14 @@ impl Candidate {
     }
 }
 
+/// Returns the names of the candidates in their order, without foreign children.
+#[must_use]
+pub fn in_order(children: &[String]) -> Vec<String> {
+    let mut candidates = children.iter().filter_map(|name| Candidate::parse(name)).collect::<Vec<_>>();
+    candidates.sort();
+    candidates.into_iter().map(|candidate| candidate.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+pub use self::candidate::in_order;
 pub use self::event::{Candidacy, Effect, Event, Reply, Request, Ticket};
 use crate::backoff::Backoff;
 use crate::name::NodeId;

@@ -1,6 +1,7 @@
 //! Trust of a term, and the beats that renew it.
 
-use super::state::{After, Asked, Beating, State, Tenure};
+use super::resuming::verify;
+use super::state::{After, Asked, Beating, Resuming, State, Tenure};
 use super::{Effect, Event, Leadership, Reply, Request, Why};
 use crate::machine::election::campaign::{self, Campaign, Ticket};
 use crate::outcome::{Outcome, Reason, Rejection};
@@ -9,7 +10,7 @@ use crate::txn::BeatStep;
 
 impl Leadership {
     /// Extends the trust if the event proves that the session lives, or that a beat was applied.
-    pub(super) fn learn(&mut self, event: &Event) {
+    pub(super) fn learn(&mut self, now: Millis, event: &Event) {
         let Some(session) = self.session.known() else { return };
         match event {
             Event::Trust { session: id, until } if session.id == *id => {
@@ -18,11 +19,14 @@ impl Leadership {
                     tenure.session_until = tenure.session_until.max(*until);
                 }
             }
-            // The trust counts from the sending: the beat was applied later.
+            // The trust counts from the sending: the beat was applied later. Trust that has lapsed is not extended, so
+            // that the leader pauses and reads whether it has been replaced.
             Event::Reply(ticket, Reply::Beaten(Outcome::Applied(()))) => {
                 let asked = self.state.asked().filter(|asked| asked.ticket == *ticket);
                 if let Some((asked, tenure)) = asked.zip(self.state.tenure_mut()) {
-                    tenure.beat_until = tenure.beat_until.max(asked.at + session.failover.trust);
+                    if now < tenure.beat_until {
+                        tenure.beaten(asked.at, session.failover.trust);
+                    }
                     if session.proven.is_none() {
                         tenure.session_until = tenure.session_until.max(asked.at + session.lease);
                     }
@@ -54,28 +58,6 @@ impl Leadership {
         }
     }
 
-    /// Pauses until a beat is applied.
-    fn pause(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        self.state = match self.take() {
-            State::Active(mut campaign, tenure, beating) => {
-                let (epoch, why) = (tenure.term.epoch(), Why::BeatsLapsed);
-                out.push(Effect::Lost { epoch, why });
-                let asked = match beating {
-                    Beating::Asked(asked) => asked,
-                    Beating::Due(_) => beat(now, &mut campaign, &tenure, out),
-                };
-                State::Paused(campaign, tenure, Some(asked))
-            }
-            // It does not lead, or is already paused.
-            state @ (State::Idle(_)
-            | State::Campaigning(_)
-            | State::Standby(_, _)
-            | State::Claiming(_, _)
-            | State::Paused(_, _, _)
-            | State::Leaving(_, _)) => state,
-        };
-    }
-
     pub(super) fn beat_answered(
         &mut self,
         now: Millis,
@@ -88,36 +70,31 @@ impl Leadership {
             return;
         };
         match outcome {
-            Outcome::Applied(()) => self.beaten(now, asked, out),
+            Outcome::Applied(()) => self.beaten(asked, out),
             Outcome::Unknown => self.beat_later(now, out),
             Outcome::Rejected(rejection) => self.beat_rejected(now, rejection, out),
         }
     }
 
-    /// An applied beat resumes a paused term: no other candidate had claimed, and the next one waits again.
-    fn beaten(&mut self, now: Millis, asked: Asked, out: &mut Vec<Effect>) {
+    /// A leader that was trusted all the time goes on; a paused one reads whether it has been replaced.
+    fn beaten(&mut self, asked: Asked, out: &mut Vec<Effect>) {
         let Some(session) = self.session.known() else {
             // Without a session there is no term.
             return;
         };
-        self.state = match self.take() {
-            State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _)
-                if now < tenure.beat_until =>
-            {
-                State::Active(campaign, tenure, Beating::Due(asked.at + session.failover.beat))
-            }
-            // Its reply took longer than the trust.
-            State::Active(mut campaign, tenure, _) | State::Paused(mut campaign, tenure, _) => {
-                let asked = beat(now, &mut campaign, &tenure, out);
-                State::Paused(campaign, tenure, Some(asked))
+        match &mut self.state {
+            State::Active(_, _, beating) => *beating = Beating::Due(asked.at + session.failover.beat),
+            State::Paused(campaign, tenure, resuming) => {
+                tenure.beaten(asked.at, session.failover.trust);
+                *resuming = verify(campaign, tenure, asked, out);
             }
             // There is no term.
-            state @ (State::Idle(_)
+            State::Idle(_)
             | State::Campaigning(_)
             | State::Standby(_, _)
             | State::Claiming(_, _)
-            | State::Leaving(_, _)) => state,
-        };
+            | State::Leaving(_, _) => {}
+        }
     }
 
     fn beat_rejected(&mut self, now: Millis, rejection: Rejection, out: &mut Vec<Effect>) {
@@ -163,8 +140,8 @@ impl Leadership {
         };
         match &mut self.state {
             State::Active(_, _, beating) => *beating = Beating::Due(now + session.failover.beat),
-            State::Paused(_, _, asked) => {
-                *asked = None;
+            State::Paused(_, _, resuming) => {
+                *resuming = Resuming::Looking;
                 self.feed(now, campaign::Event::Again, out);
             }
             // The term has just ended.

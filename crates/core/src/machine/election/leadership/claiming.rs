@@ -34,8 +34,14 @@ impl Leadership {
         outcome: Outcome<Findings>,
         out: &mut Vec<Effect>,
     ) {
+        if self.held_read(now, ticket, &outcome, out) {
+            return;
+        }
         if self.awaits_beat(ticket) {
             return self.beat_read(now, outcome, out);
+        }
+        if self.resumes(ticket) {
+            return self.resume_read(now, outcome, out);
         }
         let State::Claiming(_, claiming) = &self.state else {
             // The claim is no longer wanted.
@@ -57,7 +63,7 @@ impl Leadership {
             }
             Outcome::Unknown => return self.claim_again(now, campaign::Event::Again, out),
         };
-        self.note(found.epoch);
+        self.note(found.epoch, out);
         match sent {
             Some((claim, sent_at)) if is_ours(found.epoch, claim.epoch(), claim.token()) => {
                 self.claimed(now, claim, sent_at, out);
@@ -197,6 +203,6 @@ impl Leadership {
     }
 }
 
-fn is_ours(seen: Option<Sighting>, epoch: i32, token: Uuid) -> bool {
+pub(super) fn is_ours(seen: Option<Sighting>, epoch: i32, token: Uuid) -> bool {
     seen == Some(Sighting { version: epoch, token: Some(token) })
 }

@@ -147,7 +147,8 @@ pub enum Request {
 pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order of the effects.
     Send(Ticket, Request),
-    /// The state changed; sent once per change.
+    /// The state changed; sent once per change. Sent again to a leader that may act again, although its term did not pause:
+    /// what was refused in between goes on.
     Tell(LeadershipState),
     /// A term ended or paused. For the log.
     Lost {
@@ -171,8 +172,8 @@ pub enum LeadershipState<A = Term> {
     Paused {
         /// The term, which continues if the session lives.
         term: Term,
-        /// The latest end of the pause, by this process's monotonic clock.
-        until: Millis,
+        /// The latest end of the pause, by this process's monotonic clock; `None` if nothing limits it.
+        until: Option<Millis>,
     },
     /// The leader, with a new term, or with the same term after a pause.
     Active(A),
@@ -244,6 +245,8 @@ pub enum Why {
     FencedOut,
     /// The node was asked to step down.
     SteppedDown,
+    /// The pause lasted for as long as the policy permits.
+    PausedTooLong,
 }
 
 impl Why {
@@ -260,6 +263,7 @@ impl Why {
             Self::EpochMoved => "epoch-moved",
             Self::FencedOut => "fenced-out",
             Self::SteppedDown => "stepped-down",
+            Self::PausedTooLong => "paused-too-long",
         }
     }
 }

@@ -26,7 +26,7 @@
 //! | Standby | look | Campaigning | Idle | Claiming | stay | – | – | – | Leaving | – |
 //! | Claiming | – | Campaigning | Idle | – | Standby, unless it replaces the first | **Active** | – | – | Leaving | – |
 //! | Active | – | **Paused** | Idle | other candidate: Claiming | Standby | – | Campaigning | **Paused**, beat | Leaving | Leaving, then campaign |
-//! | Paused | look | – | Idle | beat; applied ⇒ **Active**, same term | Standby | – | Campaigning | stay | Leaving | Leaving, then campaign |
+//! | Paused | look | – | Idle | beat, then read; ours ⇒ **Active**, same term | Standby | – | Campaigning | stay | Leaving | Leaving, then campaign |
 //! | Leaving | look | stay | Idle | – | – | – | – | – | stay out afterwards | – |
 //!
 //! Externally, Idle, Campaigning, Standby, Claiming and Leaving are [`LeadershipState::Inactive`]. *First* and *behind* are
@@ -45,16 +45,22 @@
 //!
 //! Outcomes of a beat:
 //!
-//! * applied ⇒ Active, trusted from its sending; an applied beat whose reply took longer than the trust is followed by
-//!   another one; unknown ⇒ it extends nothing, and the next beat follows;
+//! * applied ⇒ Active, trusted from its sending; unknown ⇒ it extends nothing, and the next beat follows;
+//! * applied after the trust had lapsed or the connection was lost ⇒ read `/epoch` and the candidate; both ours ⇒ Active
+//!   (`resuming.rs` has the reason);
 //! * the epoch has changed ⇒ another node leads: leave and campaign again, at the end of the queue;
 //! * the candidate or `/leading` was deleted ⇒ the term ends; look, and claim again if still first.
 //!
 //! # Time
 //!
 //! Before it handles an event, the machine checks whether trust has lapsed. So an actor that wakes from a freeze
-//! (SIGSTOP) ends or pauses its term whatever event comes first; only evidence in that event itself (an applied beat)
-//! counts before the check. Between events [`Leadership::may_act`] compares with the clock as well.
+//! (SIGSTOP) ends or pauses its term whatever event comes first. Between events [`Leadership::may_act`] compares with the
+//! clock as well.
+//!
+//! # At least one
+//!
+//! Under [`Policy::AtLeastOne`] a term that ends without a sign of a successor is *held* (`held.rs`): Idle, Campaigning, Standby
+//! and Claiming are then externally [`LeadershipState::Paused`] with that term, and the node may act.
 //!
 //! # Recovery and limits
 //!
@@ -71,6 +77,8 @@
 mod beating;
 mod claiming;
 mod event;
+mod held;
+mod resuming;
 mod standby;
 mod state;
 mod term;
@@ -85,7 +93,8 @@ use self::beating::beat;
 pub use self::event::{
     Beat, Effect, Event, Findings, Inactive, LeadershipState, Reply, Request, Sighting, Why,
 };
-use self::state::{After, Beating, Heard, Idle, KnownSession, Session, State, Tenure};
+use self::held::Held;
+use self::state::{After, Beating, Heard, Idle, KnownSession, Resuming, Session, State, Tenure};
 pub use self::term::Term;
 use crate::machine::election::campaign::{self, Campaign, Campaigner, Candidacy, Strategy};
 use crate::name::NodeId;
@@ -105,9 +114,14 @@ pub enum Policy {
     /// It does not act: two nodes never act at the same time.
     #[default]
     AtMostOne,
-    /// It acts until it learns that it is not the leader: two nodes may act at the same time, rather than none. Its
-    /// fenced writes are rejected in any case.
-    AtLeastOne,
+    /// It stays paused and acts until it learns that another node has claimed, even if its session may have ended: two
+    /// nodes may act at the same time, rather than none. If no other node has claimed when it is connected again, it
+    /// continues or claims again, without a moment in which it may not act. Its fenced writes are rejected as soon as
+    /// another node has claimed.
+    AtLeastOne {
+        /// How long a pause lasts at most; `None` for no limit. Then the leader stops acting, and campaigns again.
+        paused_at_most: Option<Duration>,
+    },
 }
 
 /// Configuration of the leadership.
@@ -138,6 +152,10 @@ pub struct Leadership {
     session: KnownSession,
     /// The last beat that this process has seen. Also valid for later sessions, because only its own clock counts.
     heard: Option<Heard>,
+    /// A term that has ended, but whose node may act on.
+    held: Option<Held>,
+    /// Since when the node is paused, if its policy limits the time of a pause.
+    paused: Option<Millis>,
     state: State,
 }
 
@@ -152,6 +170,8 @@ impl Leadership {
             highest: 0,
             session: KnownSession::Gone,
             heard: None,
+            held: None,
+            paused: None,
             state: State::Idle(Idle::NoSession),
         }
     }
@@ -159,13 +179,24 @@ impl Leadership {
     /// Returns the externally visible state.
     #[must_use]
     pub fn state(&self) -> LeadershipState {
-        self.state.told()
+        let paused = match (&self.held, &self.state) {
+            (Some(held), _) => Some(&held.term),
+            (None, State::Paused(_, tenure, _)) => Some(&tenure.term),
+            (None, _) => None,
+        };
+        match (paused, self.config.policy) {
+            (Some(term), Policy::AtLeastOne { .. }) => {
+                LeadershipState::Paused { term: term.clone(), until: self.paused_until() }
+            }
+            (_, Policy::AtMostOne) | (None, Policy::AtLeastOne { .. }) => self.state.told(),
+        }
     }
 
     /// Returns the term, in Active and Paused.
     #[must_use]
     pub fn term(&self) -> Option<&Term> {
-        self.state.tenure().map(|tenure| &tenure.term)
+        let held = self.held.as_ref().map(|held| &held.term);
+        self.state.tenure().map(|tenure| &tenure.term).or(held)
     }
 
     /// Returns the end of the term's trust: an active leader pauses then.
@@ -191,7 +222,9 @@ impl Leadership {
     pub fn may_act_until(&self) -> Option<Millis> {
         match (&self.state, self.config.policy) {
             (State::Active(_, tenure, _), Policy::AtMostOne) => Some(tenure.trusted_until()),
-            (State::Active(_, _, _) | State::Paused(_, _, _), Policy::AtLeastOne) => Some(Millis(u64::MAX)),
+            (State::Active(_, _, _) | State::Paused(_, _, _), Policy::AtLeastOne { .. }) => {
+                Some(self.paused_until().unwrap_or(Millis(u64::MAX)))
+            }
             (State::Paused(_, _, _), Policy::AtMostOne) => None,
             (
                 State::Idle(_)
@@ -199,23 +232,25 @@ impl Leadership {
                 | State::Standby(_, _)
                 | State::Claiming(_, _)
                 | State::Leaving(_, _),
-                Policy::AtMostOne | Policy::AtLeastOne,
-            ) => None,
+                Policy::AtMostOne | Policy::AtLeastOne { .. },
+            ) => self.held.as_ref().map(|_| self.paused_until().unwrap_or(Millis(u64::MAX))),
         }
     }
 
     /// Returns when the machine needs the next [`Event::Tick`]. Check again after every event.
     #[must_use]
     pub fn next_wake(&self) -> Option<Millis> {
-        self.state.next_wake()
+        [self.state.next_wake(), self.held_read_at(), self.paused_until()].into_iter().flatten().min()
     }
 
     /// Handles an event and emits effects. A state change comes before any request, so that the code that must stop
     /// acting learns of it before the candidate is given up.
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         let before = self.state();
+        let lapsed = matches!(self.state, State::Active(_, _, _)) && !self.may_act(now);
         let start = out.len();
-        self.learn(&event);
+        self.learn(now, &event);
+        self.paused_too_long(now, out);
         self.lapse(now, out);
         match event {
             Event::Connected { session, timeout, failover } => {
@@ -239,8 +274,15 @@ impl Leadership {
             Event::Reply(_, Reply::Watched(outcome)) => self.beats_watched(outcome, out),
             Event::Reply(ticket, Reply::Changed) => self.beat_changed(ticket, out),
         }
+        if matches!(self.state, State::Active(_, _, _)) {
+            // The new term continues the held one.
+            self.held = None;
+        }
+        self.note_pause(now);
         let after = self.state();
-        if after != before {
+        // A proof that the session lived may arrive after the permission to act has lapsed, and before the term ends.
+        let extended = lapsed && self.may_act(now);
+        if after != before || extended {
             out.insert(start, Effect::Tell(after));
         }
     }
@@ -276,13 +318,14 @@ impl Leadership {
             State::Active(campaign, tenure, _) => {
                 let (epoch, why) = (tenure.term.epoch(), Why::Disconnected);
                 out.push(Effect::Lost { epoch, why });
-                State::Paused(campaign, tenure, None)
+                State::Paused(campaign, tenure, Resuming::Looking)
             }
             // A beat follows the next look.
-            State::Paused(campaign, tenure, _) => State::Paused(campaign, tenure, None),
+            State::Paused(campaign, tenure, _) => State::Paused(campaign, tenure, Resuming::Looking),
             // There is no claim or term to lose.
             state @ (State::Idle(_) | State::Campaigning(_) | State::Leaving(_, _)) => state,
         };
+        self.forget_held_read();
         self.feed(now, campaign::Event::Disconnected, out);
     }
 
@@ -293,6 +336,7 @@ impl Leadership {
         }
         self.session = KnownSession::Gone;
         self.fall_back(Why::Expired, out);
+        self.forget_held_read();
         self.state = State::Idle(match self.take() {
             State::Idle(idle) => idle,
             State::Leaving(_, After::Out) => Idle::Out,
@@ -320,6 +364,7 @@ impl Leadership {
     }
 
     fn step_down(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        self.release(Why::SteppedDown, out);
         match &mut self.state {
             State::Idle(idle) => *idle = Idle::Out,
             State::Leaving(_, after) => *after = After::Out,
@@ -332,7 +377,9 @@ impl Leadership {
     }
 
     fn fenced_out(&mut self, now: Millis, epoch: i32, out: &mut Vec<Effect>) {
-        if self.term().is_some_and(|term| term.epoch() == epoch) {
+        if self.held.as_ref().is_some_and(|held| held.term.epoch() == epoch) {
+            self.release(Why::FencedOut, out);
+        } else if self.term().is_some_and(|term| term.epoch() == epoch) {
             self.leave(now, Why::FencedOut, After::Afresh, out);
         }
         // Otherwise the write belongs to an earlier term.
@@ -341,6 +388,7 @@ impl Leadership {
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.feed(now, campaign::Event::Tick, out);
         self.read_when_due(now, out);
+        self.read_held_when_due(now, out);
         if let State::Active(campaign, tenure, beating) = &mut self.state
             && let Beating::Due(at) = *beating
             && now >= at
@@ -388,19 +436,20 @@ impl Leadership {
     }
 
     fn first(&mut self, now: Millis, candidate: String, out: &mut Vec<Effect>) {
-        let gone = self.term().is_some_and(|term| term.candidate() != candidate);
+        let gone = self.state.tenure().is_some_and(|tenure| tenure.term.candidate() != candidate);
         if gone || matches!(self.state, State::Standby(_, _)) {
             self.fall_back(Why::CandidateGone, out);
         }
         match &mut self.state {
             State::Campaigning(_) => self.read_to_claim(Seat::First { candidate }, out),
-            State::Paused(campaign, tenure, asked @ None) => {
-                *asked = Some(beat(now, campaign, tenure, out));
+            State::Paused(campaign, tenure, resuming @ Resuming::Looking) => {
+                *resuming = Resuming::Beating(beat(now, campaign, tenure, out));
             }
             // The claim in progress checks the candidate itself.
             State::Claiming(_, _) => {}
-            // Already leads, or its beat is in flight.
-            State::Active(_, _, _) | State::Paused(_, _, Some(_)) => {}
+            // Already leads, or is about to resume.
+            State::Active(_, _, _) | State::Paused(_, _, Resuming::Beating(_) | Resuming::Reading { .. }) => {
+            }
             // A candidate that waited has just fallen back.
             State::Standby(_, _) => {}
             // Leaving: the campaign deletes the candidate that it finds.
@@ -415,6 +464,7 @@ impl Leadership {
             State::Active(campaign, tenure, _) | State::Paused(campaign, tenure, _) => {
                 let epoch = tenure.term.epoch();
                 out.push(Effect::Lost { epoch, why });
+                self.hold(tenure.term, why);
                 State::Campaigning(campaign)
             }
             // There is no wait, no claim and no term.
@@ -460,7 +510,8 @@ impl Leadership {
         }
     }
 
-    fn note(&mut self, seen: Option<Sighting>) {
+    fn note(&mut self, seen: Option<Sighting>, out: &mut Vec<Effect>) {
+        self.compare_held(seen, out);
         self.highest = seen.map_or(self.highest, |seen| self.highest.max(seen.version));
     }
 

@@ -65,8 +65,8 @@ pub(super) enum State {
     Claiming(Campaign, Claiming),
     /// The leader.
     Active(Campaign, Tenure, Beating),
-    /// Cut off from ZooKeeper, or without an applied beat for too long; perhaps with a beat in flight.
-    Paused(Campaign, Tenure, Option<Asked>),
+    /// Cut off from ZooKeeper, or without an applied beat for too long.
+    Paused(Campaign, Tenure, Resuming),
     /// Deleting the candidate.
     Leaving(Campaign, After),
 }
@@ -149,6 +149,11 @@ impl Tenure {
     pub(super) fn trusted_until(&self) -> Millis {
         self.session_until.min(self.beat_until)
     }
+
+    /// Notes that the beat that was sent at `sent_at` was applied. No candidate claims within the trust that follows.
+    pub(super) fn beaten(&mut self, sent_at: Millis, trust: Duration) {
+        self.beat_until = self.beat_until.max(sent_at + trust);
+    }
 }
 
 /// A beat in flight.
@@ -163,6 +168,21 @@ pub(super) struct Asked {
 pub(super) enum Beating {
     Due(Millis),
     Asked(Asked),
+}
+
+/// The next step from a pause back to the term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Resuming {
+    /// The campaign looks whether the candidate is still first.
+    Looking,
+    /// A beat is in flight.
+    Beating(Asked),
+    /// The beat was applied: reading whether the epoch and the candidate are still ours.
+    Reading {
+        ticket: Ticket,
+        /// When the beat was sent.
+        beaten: Millis,
+    },
 }
 
 impl State {
@@ -204,8 +224,9 @@ impl State {
     pub(super) fn asked(&self) -> Option<Asked> {
         match self {
             Self::Active(_, _, Beating::Asked(asked)) => Some(*asked),
-            Self::Paused(_, _, asked) => *asked,
-            Self::Active(_, _, Beating::Due(_))
+            Self::Paused(_, _, Resuming::Beating(asked)) => Some(*asked),
+            Self::Paused(_, _, Resuming::Looking | Resuming::Reading { .. })
+            | Self::Active(_, _, Beating::Due(_))
             | Self::Idle(_)
             | Self::Campaigning(_)
             | Self::Standby(_, _)
@@ -221,7 +242,7 @@ impl State {
             Self::Standby(_, _) => LeadershipState::Inactive(Inactive::Standby),
             Self::Active(_, tenure, _) => LeadershipState::Active(tenure.term.clone()),
             Self::Paused(_, tenure, _) => {
-                LeadershipState::Paused { term: tenure.term.clone(), until: tenure.session_until }
+                LeadershipState::Paused { term: tenure.term.clone(), until: Some(tenure.session_until) }
             }
             Self::Leaving(_, _) => LeadershipState::Inactive(Inactive::Leaving),
         }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::super::*;
 use super::stage::{MINUTE, Stage};
-use crate::group::{End, GroupRecord, Mark, Parent, Stage as GroupStage};
+use crate::group::{End, FirstGroup, GroupRecord, Mark, Parent, Stage as GroupStage};
 use crate::job::{Membership, Role, Verdict};
 use crate::name::{GroupId, JobId, Kind};
 use crate::txn::Op;
@@ -92,7 +92,11 @@ impl Tree {
                         Event::Groups(groups, Ok(vec![Some((found.0, found.1, at))]))
                     }
                     Effect::Names(parents) => {
-                        let names = parents.iter().map(|parent| Some(self.zookeeper.children(parent)));
+                        let there = |parent: &String| !self.zookeeper.children(parent).is_empty();
+                        let names = parents.iter().map(|parent| {
+                            let there = there(parent) || self.zookeeper.get(parent).is_some();
+                            there.then(|| self.zookeeper.children(parent))
+                        });
                         Event::Names(Ok(names.collect()))
                     }
                     Effect::Commit(batch) => {
@@ -206,6 +210,7 @@ fn a_retried_member_with_sub_jobs_is_removed_with_their_group() {
         kind: tree.group.kind.clone(),
         generation: 2,
         finish: false,
+        first: None,
         membership: Some(outer),
         depth: 1,
         lane: None,
@@ -217,6 +222,33 @@ fn a_retried_member_with_sub_jobs_is_removed_with_their_group() {
     tree.stage.after(100 * MINUTE);
     tree.round();
     assert!(!tree.stage.records.contains_key(&job), "the record is removed with the group of its sub-jobs");
+}
+
+/// The finished handler of the first group reads the members of all groups.
+#[test]
+fn a_further_group_stays_until_the_first_one_is_removed() {
+    let first = GroupId::new("first").unwrap();
+    let mut tree = Tree::new(ENDS);
+    tree.group.parent = Some(Parent {
+        job: JobId::new("p").unwrap(),
+        kind: tree.group.kind.clone(),
+        generation: 1,
+        finish: false,
+        first: Some(FirstGroup { group: first.clone(), number: 0 }),
+        membership: None,
+        depth: 0,
+        lane: None,
+        outer_lanes: Vec::new(),
+    });
+    tree.zookeeper.put(&path::group(&first), Vec::new(), 0);
+    let before = tree.znodes().len();
+    tree.stage.after(100 * MINUTE);
+    tree.round();
+    assert_eq!(tree.znodes().len(), before);
+    tree.zookeeper.remove(&path::group(&first));
+    tree.stage.after(100 * MINUTE);
+    tree.round();
+    assert!(tree.znodes().is_empty(), "{:?}", tree.znodes());
 }
 
 #[test]

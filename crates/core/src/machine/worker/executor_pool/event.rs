@@ -7,6 +7,7 @@ use super::super::{Finished, Start};
 use crate::job::{Assignment, Payload};
 use crate::name::{JobId, Kind};
 use crate::time::{Millis, WallMillis};
+use crate::worker::WorkerSettings;
 
 /// Time from the signal to the abort: long enough for an async handler to clean up, short enough that a cancel takes
 /// effect quickly.
@@ -50,6 +51,8 @@ pub enum Event {
     Resume,
     /// Let running attempts finish until this time, hand back the rest.
     Drain(Millis),
+    /// What an operator has set on this worker.
+    Settings(WorkerSettings),
     /// The number of abandoned handlers of each kind with a concurrency limit: their runs have ended, in this or an earlier
     /// incarnation, but their code still runs.
     Abandoned(BTreeMap<Kind, u32>),
@@ -104,6 +107,8 @@ pub enum Effect {
     Closed(JobId),
     /// Ask the inbox watcher whether the assignment still exists.
     Recheck(JobId),
+    /// An attempt was handed back because of the settings: read them again, because they may have changed.
+    NotServed,
     /// The result of a zombie was dropped.
     DroppedZombie(JobId),
     /// Send [`Event::Wake`] at this time.

@@ -125,6 +125,7 @@ impl Worker {
                 todo.push_back(Heard::InboxWatcher(inbox_watcher::Event::Closed(vec![job])))
             }
             Effect::Recheck(job) => todo.push_back(Heard::InboxWatcher(inbox_watcher::Event::Recheck(job))),
+            Effect::NotServed => unreachable!("the settings do not change"),
             Effect::DroppedZombie(_) => deeds.push(Deed::DroppedZombie),
             Effect::Idle => todo.push_back(Heard::Life(wing::Event::Idle)),
             Effect::ReturnSlot | Effect::WakeAt(_) => {}

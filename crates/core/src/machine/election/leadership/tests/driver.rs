@@ -138,6 +138,12 @@ impl Driver {
         self.answer(Reply::Read(Outcome::Applied(found)))
     }
 
+    /// Answers a read with an epoch, and the session that owns the candidate.
+    pub(super) fn read_of(self, owner: i64, epoch: Option<Sighting>) -> Self {
+        let found = Findings { owner: Some(owner), epoch, beat: None };
+        self.answer(Reply::Read(Outcome::Applied(found)))
+    }
+
     /// Answers a read of the next candidate with this beat.
     pub(super) fn heard(self, beat: Option<Beat>) -> Self {
         let epoch = Some(Sighting { version: 4, token: None });
@@ -164,6 +170,12 @@ impl Driver {
     }
 
     /// Applies the beat in flight.
+    /// Answers the read of a paused leader that was not replaced.
+    pub(super) fn ours(self) -> Self {
+        let (version, token) = (self.term().epoch(), self.term().token());
+        self.epoch(version, Some(token))
+    }
+
     pub(super) fn beaten(self) -> Self {
         self.answer(Reply::Beaten(Outcome::Applied(())))
     }
@@ -176,7 +188,10 @@ impl Driver {
             LeadershipState::Inactive(Inactive::Standby) => "standby".to_owned(),
             LeadershipState::Inactive(Inactive::Leaving) => "leaving".to_owned(),
             LeadershipState::Active(term) => format!("active {}", term.epoch()),
-            LeadershipState::Paused { term, until } => format!("paused {} until {}", term.epoch(), until.0),
+            LeadershipState::Paused { term, until: Some(until) } => {
+                format!("paused {} until {}", term.epoch(), until.0)
+            }
+            LeadershipState::Paused { term, until: None } => format!("paused {}", term.epoch()),
         };
         let effects: Vec<_> = self.effects.iter().map(word).collect();
         if effects.is_empty() { state } else { format!("{state}: {}", effects.join(", ")) }

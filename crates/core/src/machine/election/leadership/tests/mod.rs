@@ -1,5 +1,6 @@
 mod claim;
 mod driver;
+mod held;
 mod model;
 mod server;
 mod standby;

@@ -1,5 +1,7 @@
 //! Tests of disconnection, reconnection, and time.
 
+use uuid::Uuid;
+
 use super::driver::*;
 use crate::machine::election::leadership::*;
 use crate::outcome::{Outcome, Reason};
@@ -21,10 +23,57 @@ fn a_disconnected_leader_pauses_and_continues_with_the_same_term() {
     assert_eq!(run.seen(), "paused 1 until 9000: watch, beat 1");
     assert!(!run.machine.may_act(run.now));
     let run = run.at(300).beaten();
+    assert_eq!(run.seen(), "paused 1 until 9200: tell, read");
+    let run = run.ours();
     assert_eq!(run.seen(), "active 1: tell");
     assert_eq!(run.term(), term);
     assert_eq!(run.machine.trusted_until(), Some(Millis(200 + TRUST)));
     assert_eq!(run.machine.term_until(), Some(Millis(200 + LEASE)));
+}
+
+/// An operator deleted `/epoch`, and another node claimed the same epoch: a beat does not show that.
+#[test]
+fn a_paused_leader_resumes_only_if_epoch_and_candidate_are_still_its_own() {
+    let read = || resuming().0.beaten();
+    let token = Some(Uuid::from_u128(77));
+    assert_eq!(read().epoch(1, token).seen(), "leaving: tell, lost 1 (epoch-moved), look");
+    assert_eq!(read().read(None).seen(), "leaving: tell, lost 1 (epoch-moved), look");
+    let run = read();
+    let ours = Sighting { version: 1, token: Some(run.term().token()) };
+    let found = Findings { owner: Some(8), epoch: Some(ours), beat: None };
+    let run = run.answer(Reply::Read(Outcome::Applied(found)));
+    assert_eq!(run.seen(), "campaigning: tell, lost 1 (candidate-gone), look");
+}
+
+#[test]
+fn an_unanswered_read_of_a_paused_leader_is_followed_by_a_look_and_a_beat() {
+    for outcome in [Outcome::Unknown, rejected(0, Reason::NotSent)] {
+        let run = resuming().0.beaten().answer(Reply::Read(outcome));
+        assert!(run.seen().starts_with("paused 1"), "{}", run.seen());
+        let run = run.at(1_000).on(Event::Tick).looked(Some(1), None);
+        assert_eq!(run.seen(), "paused 1 until 9200: watch, beat 1");
+    }
+}
+
+/// The process was frozen while the beat was under way: the next candidate may have claimed before it was applied.
+#[test]
+fn a_beat_that_is_answered_after_the_trust_has_lapsed_does_not_extend_it() {
+    let run = Driver::new().active().on(proof(3 * LEASE)).at(BEAT).on(Event::Tick).at(TRUST).beaten();
+    assert_eq!(run.seen(), "paused 1 until 27000: tell, lost 1 (beats-lapsed), read");
+    assert_eq!(run.ours().seen(), "active 1: tell");
+}
+
+/// The answer to a heartbeat arrives a moment after the trust has lapsed, before the timer. The leader's other parts may
+/// have been refused in that moment.
+#[test]
+fn a_proof_that_arrives_after_the_trust_in_the_session_has_lapsed_tells_the_active_state_again() {
+    let beats = (BEAT..LEASE).step_by(usize::try_from(BEAT).unwrap());
+    let run = Driver::new().active().on(proof(LEASE));
+    let run = beats.fold(run, |run, at| run.at(at).on(Event::Tick).beaten()).at(LEASE);
+    assert!(!run.machine.may_act(run.now));
+    let run = run.on(proof(2 * LEASE));
+    assert_eq!(run.seen(), "active 1: tell");
+    assert_eq!(run.on(proof(3 * LEASE)).seen(), "active 1");
 }
 
 #[test]
@@ -71,7 +120,7 @@ fn an_unanswered_beat_is_repeated_until_the_deadline() {
         assert!(run.seen().starts_with("paused 1"), "{}", run.seen());
         let run = run.at(1_000).on(Event::Tick).looked(Some(1), None);
         assert_eq!(run.seen(), "paused 1 until 9000: watch, beat 1");
-        assert_eq!(run.beaten().seen(), "active 1: tell");
+        assert_eq!(run.beaten().ours().seen(), "active 1: tell");
     }
 }
 
@@ -138,9 +187,9 @@ fn a_leader_without_applied_beats_pauses_and_resumes_with_the_next_one() {
     let run = run.at(BEAT).on(Event::Tick).at(TRUST).on(Event::Tick);
     assert_eq!(run.seen(), "paused 1 until 27000: tell, lost 1 (beats-lapsed)");
     assert_eq!(run.machine.next_wake(), Some(Millis(3 * LEASE)));
-    let run = run.at(BEAT + TRUST).beaten();
-    assert_eq!(run.seen(), "paused 1 until 27000: beat 1", "its reply was too late");
-    let run = run.beaten();
+    let run = run.at(BEAT + TRUST).beaten().ours();
+    assert_eq!(run.seen(), "paused 1 until 27000: beat 1", "the answers were too late");
+    let run = run.beaten().ours();
     assert_eq!(run.seen(), "active 1: tell");
     assert_eq!(run.machine.trusted_until(), Some(Millis(BEAT + 2 * TRUST)));
 }
@@ -199,9 +248,8 @@ fn a_claim_in_flight_at_a_disconnection_is_repeated() {
 fn the_policy_decides_whether_a_paused_leader_acts() {
     let may_act = |run: &Driver| run.machine.may_act(run.now);
     let most = Driver::with(Policy::AtMostOne).active();
-    let least = Driver::with(Policy::AtLeastOne).active();
+    let least = Driver::with(Policy::AtLeastOne { paused_at_most: None }).active();
     assert!(may_act(&most) && may_act(&least));
     let (most, least) = (most.disconnected(), least.disconnected());
     assert!(!may_act(&most) && may_act(&least));
-    assert!(!may_act(&least.at(LEASE).on(Event::Tick)), "the term has ended");
 }

@@ -1,0 +1,59 @@
+//! `bellwether placement`.
+
+use bellwether::placement::StrategyName;
+use clap::{Args, Subcommand};
+
+use super::Global;
+use super::exit::Failure;
+use super::output::{Format, Output};
+use crate::document::PlacementDocument;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Placement {
+    /// Show the placement strategy.
+    ///
+    /// JSON: an object with strategy, built_in (whether every node has this strategy), set (false if it is the default
+    /// because none was set) and choices (the built-in strategies).
+    Show,
+    /// Set the placement strategy: least-loaded, round-robin, random, rendezvous, or the name of an own strategy.
+    ///
+    /// Applies to the whole namespace; the leader follows immediately. A leader that has no strategy of this name uses
+    /// least-loaded and logs a warning. JSON as for `placement show`.
+    Set(Set),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// Name of the strategy.
+    strategy: StrategyName,
+}
+
+pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let strategy = match command {
+        Placement::Show => client.placement_strategy().await?,
+        Placement::Set(Set { strategy }) => {
+            client.set_placement_strategy(strategy.clone()).await?;
+            Some(strategy)
+        }
+    };
+    client.close().await;
+    let document = PlacementDocument::new(strategy.as_ref());
+    if !document.built_in {
+        tracing::warn!(
+            "{} is not a built-in strategy: a leader without an own strategy of this name uses least-loaded",
+            document.strategy
+        );
+    }
+    match output.format {
+        Format::Json => output.json(&document),
+        Format::Table => {
+            let origin = match (document.set, document.built_in) {
+                (false, _) => "default",
+                (true, true) => "built-in",
+                (true, false) => "own",
+            };
+            output.rows(["STRATEGY", "ORIGIN"], vec![[document.strategy, origin.to_owned()]])
+        }
+    }
+}

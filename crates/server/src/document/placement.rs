@@ -1,0 +1,34 @@
+//! The placement strategy.
+
+use bellwether::placement::{BuiltInStrategy, StrategyName};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How the leader chooses one of the workers that can take a job.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Placement)]
+pub(crate) struct PlacementDocument {
+    /// Name of the strategy that is set, or of the default if none is set.
+    #[schema(example = "least-loaded")]
+    pub(crate) strategy: String,
+    /// Whether the strategy is built in, so that every leader has it.
+    pub(crate) built_in: bool,
+    /// Whether the strategy was set.
+    pub(crate) set: bool,
+    /// Names of the built-in strategies, the default first.
+    choices: Vec<&'static str>,
+}
+
+impl PlacementDocument {
+    /// Describes the strategy that is set, if any.
+    pub(crate) fn new(set: Option<&StrategyName>) -> Self {
+        let choices = BuiltInStrategy::ALL.map(BuiltInStrategy::as_str).to_vec();
+        let strategy = set.map_or(BuiltInStrategy::default().as_str(), StrategyName::as_str);
+        Self {
+            strategy: strategy.to_owned(),
+            built_in: choices.contains(&strategy),
+            set: set.is_some(),
+            choices,
+        }
+    }
+}

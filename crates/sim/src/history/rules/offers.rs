@@ -1,0 +1,100 @@
+//! S24: an assignment obeys the registration of its worker, which an operator may have changed.
+//!
+//! At an assignment the worker serves the kind, offers the tags, and has at most as many jobs as slots. This holds from the
+//! transaction that changes the registration, so before the operator has an answer. And a worker keeps the settings that
+//! the operator has written: its own writes do not change them.
+
+use bellwether_core::path::{self, Place};
+
+use super::Predicate;
+use crate::history::checker::{Found, Step, World};
+use crate::history::truth::{Change, Commit, Spot};
+
+#[derive(Default)]
+pub(super) struct Offers;
+
+impl Predicate for Offers {
+    fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
+        let Some(commit) = step.commit else { return };
+        for change in &commit.changes {
+            changed(change, commit, world, found);
+        }
+    }
+}
+
+fn changed(change: &Change, commit: &Commit, world: &World, found: &mut Found<'_>) {
+    match (&change.spot, &change.before, &change.after) {
+        (Spot::Place(Place::Worker(id)), Some(before), Some(after)) if commit.session == before.owner => {
+            let (Some(before), Some(after)) = (before.worker(), after.worker()) else { return };
+            if before.settings != after.settings {
+                found.push(format!(
+                    "{id} changed its settings from {:?} to {:?}",
+                    before.settings, after.settings
+                ));
+            }
+        }
+        (Spot::Place(Place::Assignment(worker, job)), None, Some(_)) => {
+            let registration = world.truth.get(&path::worker(*worker)).and_then(|znode| znode.worker());
+            let record = world.truth.record(job).and_then(|znode| znode.record());
+            let (Some(info), Some(record)) = (registration, record) else { return };
+            if !info.can_run(&record.kind, &record.placement) {
+                found.push(format!("{job} was assigned to {worker}, which does not take {}", record.kind));
+            }
+            let held = world.truth.worker(*worker).map_or(0, |worker| worker.jobs.len());
+            if held > info.open_slots() {
+                let slots = info.open_slots();
+                found.push(format!("{job} was assigned to {worker}: {held} jobs for {slots} slots"));
+            }
+        }
+        (_, _, _) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether_core::worker::WorkerSettings;
+
+    use crate::history::rules::fixture::{Story, W1, kind};
+
+    fn paused() -> WorkerSettings {
+        WorkerSettings { paused: vec![kind()], ..WorkerSettings::default() }
+    }
+
+    #[test]
+    fn a_job_assigned_before_its_kind_is_paused_may_stay() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.assign("a", W1);
+        story.set_worker(W1, paused());
+        story.succeed("a", W1);
+        story.assert_keeps("S24");
+    }
+
+    #[test]
+    fn an_assignment_of_a_kind_that_is_paused_on_its_worker_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.set_worker(W1, paused());
+        story.assign("a", W1);
+        story.assert_breaks("S24");
+    }
+
+    #[test]
+    fn an_assignment_beyond_the_slots_is_found() {
+        let mut story = Story::with_workers();
+        story.submit("a");
+        story.submit("b");
+        story.assign("a", W1);
+        story.set_worker(W1, WorkerSettings { slots: Some(1), ..WorkerSettings::default() });
+        story.assign("b", W1);
+        story.assert_breaks("S24");
+    }
+
+    #[test]
+    fn a_worker_that_forgets_its_settings_is_found() {
+        let mut story = Story::with_workers();
+        story.set_worker(W1, paused());
+        story.forget_settings(W1);
+        story.assert_breaks("S24");
+    }
+}
