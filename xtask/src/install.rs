@@ -1,5 +1,7 @@
 //! Installs ZooKeeper, Prometheus and Python if this is possible: as root on a machine with apt.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bellwether_testkit::Installation;
@@ -25,6 +27,37 @@ pub(crate) fn zookeeper() -> Result<(), Failure> {
 pub(crate) fn prometheus() -> Result<(), Failure> {
     if !has("promtool") && may_install() {
         apt("prometheus")?;
+    }
+    Ok(())
+}
+
+/// The folder of npm's packages for tests.
+const NPM: &str = "target/tools";
+
+/// Installs Chromium with its driver, and axe-core, for the tests of the console, unless they are installed. If that is not
+/// possible, only these tests fail, and name the command.
+pub(crate) fn browser() -> Result<(), Failure> {
+    for (program, package) in [("chromium", "chromium"), ("chromedriver", "chromium-driver")] {
+        if !has(program) && may_install() {
+            apt(package)?;
+        }
+    }
+    if Path::new(NPM).join("node_modules/axe-core").exists() {
+        return Ok(());
+    }
+    if !has("npm") && may_install() {
+        apt("npm")?;
+    }
+    if has("npm") {
+        fs::create_dir_all(NPM).map_err(|source| Failure::Launch { line: format!("mkdir {NPM}"), source })?;
+        cargo::run(Command::new("npm").args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            NPM,
+            "axe-core@4",
+        ]))?;
     }
     Ok(())
 }

@@ -130,6 +130,7 @@ fn run(task: Task) -> Result<(), Failure> {
         Task::Test { server, cargo, binaries } => {
             install::zookeeper()?;
             install::prometheus()?;
+            install::browser()?;
             suite::run(server, &cargo, &binaries, None)
         }
         Task::Ci => ci(),
@@ -164,6 +165,7 @@ fn run(task: Task) -> Result<(), Failure> {
 fn ci() -> Result<(), Failure> {
     install::zookeeper()?;
     install::prometheus()?;
+    install::browser()?;
     install::python()?;
     cargo::check()?;
     book::run()?;

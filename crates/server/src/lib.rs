@@ -22,6 +22,7 @@ pub mod http;
 pub mod metrics;
 #[cfg(feature = "otel")]
 pub mod otel;
+mod rates;
 mod served;
 
 pub use cli::main;

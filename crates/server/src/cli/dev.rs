@@ -14,6 +14,7 @@ use serde::Serialize;
 const CHROOT: &str = "/bellwether";
 
 #[derive(Debug, Args)]
+#[command(mut_arg("roles", |roles| roles.default_value("candidate,worker,gateway")))]
 pub(crate) struct Dev {
     /// Address of the keeper [default: 127.0.0.1:2181, or any free port if that is in use].
     #[arg(long, value_name = "ADDR")]
@@ -47,7 +48,9 @@ pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(),
     let keeper = keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper).await?;
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let metrics = dev.node.metrics_addr;
-    let node = node::start(&zookeeper, access, dev.node).await?;
+    let mut node = dev.node;
+    node.gateway.any_port = node.gateway.http_addr.is_none();
+    let node = node::start(&zookeeper, access, node).await?;
     let http = node.http();
     match output.format {
         Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics, http })?,
@@ -65,9 +68,8 @@ fn greeting(
     (metrics, http): (Option<SocketAddr>, Option<SocketAddr>),
     data: Option<&std::path::Path>,
 ) -> String {
-    let http = http.map_or("none (--roles candidate,worker,gateway enables it)".to_owned(), |at| {
-        format!("http://{at}/docs/")
-    });
+    let console = http.map_or("none (the role gateway enables it)".to_owned(), |at| format!("http://{at}/"));
+    let api = http.map_or(String::new(), |at| format!("  HTTP API   http://{at}/docs/\n"));
     let metrics =
         metrics.map_or("none (--metrics-addr enables them)".to_owned(), |at| format!("http://{at}/metrics"));
     let data = data.map_or("in memory, lost at the end (--data-dir keeps it)".to_owned(), |dir| {
@@ -77,7 +79,7 @@ fn greeting(
     let command = std::env::args().next().unwrap_or_else(|| "bellwether".to_owned());
     format!(
         "Bellwether for development: one keeper, one node, no failover.\n\
-         \n  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  HTTP       {http}\n  data       {data}\n\
+         \n  Console    {console}\n{api}  ZooKeeper  {zookeeper}\n  metrics    {metrics}\n  data       {data}\n\
          \nTry in another terminal:\n\
          \n  export BELLWETHER_ZOOKEEPER={zookeeper}\
          \n  {command} job submit sum '{{\"first\": 1, \"second\": 2}}' --wait\n\

@@ -15,9 +15,13 @@ use super::output::{Format, Output};
 /// Options of a node with the role `gateway`.
 #[derive(Debug, Args)]
 pub(crate) struct HttpOptions {
-    /// Address that the gateway listens on. An address that other machines can reach requires TLS and tokens.
-    #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
-    pub(crate) http_addr: SocketAddr,
+    /// Address that the gateway listens on. An address that other machines can reach requires TLS and tokens [default:
+    /// 127.0.0.1:8080; for `dev`, any free port if that is in use].
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http_addr: Option<SocketAddr>,
+    /// Whether to listen on any free port if the address is in use.
+    #[arg(skip)]
+    pub(crate) any_port: bool,
     /// File with tokens and their roles, one line per token as printed by `bellwether token new`. Without it every
     /// caller may do everything.
     #[arg(long, value_name = "FILE")]
@@ -49,7 +53,10 @@ fn count(text: &str) -> Result<usize, String> {
 impl HttpOptions {
     /// Checks the options and returns the builder. Nothing listens yet.
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
-        let mut builder = Gateway::builder().listen(self.http_addr).insecure(self.insecure);
+        let mut builder = Gateway::builder()
+            .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
+            .any_port(self.any_port)
+            .insecure(self.insecure);
         let (connections, streams) = (self.http_connections, self.http_streams);
         builder = builder.limits(Limits { connections, streams, ..Limits::default() });
         if let Some(file) = &self.http_tokens {

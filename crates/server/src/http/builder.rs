@@ -21,6 +21,7 @@ pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Add
 #[must_use]
 pub struct GatewayBuilder {
     pub(super) address: SocketAddr,
+    pub(super) any_port: bool,
     pub(super) tokens: Option<Tokens>,
     pub(super) tls: Option<Tls>,
     pub(super) insecure: bool,
@@ -30,9 +31,10 @@ pub struct GatewayBuilder {
 
 impl std::fmt::Debug for GatewayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { address, tokens, tls, insecure, limits, metrics: _ } = self;
+        let Self { address, tokens, tls, insecure, limits, metrics: _, any_port } = self;
         f.debug_struct("GatewayBuilder")
             .field("address", address)
+            .field("any_port", any_port)
             .field("tokens", tokens)
             .field("tls", tls)
             .field("insecure", insecure)
@@ -76,6 +78,7 @@ impl GatewayBuilder {
     pub(super) fn new() -> Self {
         Self {
             address: DEFAULT_ADDRESS,
+            any_port: false,
             tokens: None,
             tls: None,
             insecure: false,
@@ -87,6 +90,12 @@ impl GatewayBuilder {
     /// Sets the address; the default is [`DEFAULT_ADDRESS`]. Port 0 selects a free port, see [`Gateway::address`].
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.address = address;
+        self
+    }
+
+    /// Listens on any free port if the address is in use, see [`Gateway::address`].
+    pub fn any_port(mut self, any_port: bool) -> Self {
+        self.any_port = any_port;
         self
     }
 

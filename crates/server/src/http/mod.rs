@@ -23,6 +23,7 @@
 //! | `layers/` | layers of every request: id, audit line, metrics, origin, credentials, admission, time limit |
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
+//! | `samples` | the samples of the last hour, for the charts of the console |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |
 //!
 //! # Layers of a request
@@ -43,6 +44,7 @@ mod layers;
 mod limits;
 mod problem;
 mod routes;
+mod samples;
 mod server;
 mod state;
 pub mod tls;

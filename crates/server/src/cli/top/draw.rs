@@ -11,8 +11,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
 use super::table::{Cell, Table, left, right};
-use super::view::{Count, Jobs, Kind, Rates, Sort, State, View, Worker};
+use super::view::{Count, Jobs, Kind, PerSecond, Sort, State, View, Worker};
 use crate::cli::output::{printable, short};
+use crate::rates::Rates;
 
 /// Limit of a cell's text in characters; longer texts are cut. A name may have 128 characters.
 const WIDEST: usize = 40;
@@ -142,8 +143,8 @@ fn jobs(jobs: &Jobs) -> Line<'static> {
     Line::from(spans)
 }
 
-fn rates(rates: &Rates) -> Line<'static> {
-    let Rates { submitted, finished, ended, removed } = *rates;
+fn rates(rates: &PerSecond) -> Line<'static> {
+    let PerSecond { jobs: Rates { submitted, finished, removed }, ended } = *rates;
     let [submitted, finished, ended, removed] = [submitted, finished, Some(ended), removed].map(rate);
     Line::from(format!(
         "per s   {submitted} submitted  {finished} finished  {ended} attempts ended  {removed} records removed"

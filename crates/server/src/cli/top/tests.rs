@@ -119,11 +119,11 @@ fn drawn(view: &View, trouble: Option<&str>, scroll: usize, width: u16, height: 
 #[test]
 fn rates_are_the_changes_between_two_snapshots() {
     let rates = view(&later()).per_second.unwrap();
-    assert_eq!(rates.submitted, Some(102.0));
-    assert_eq!(rates.removed, Some(2.0));
+    assert_eq!(rates.jobs.submitted, Some(102.0));
+    assert_eq!(rates.jobs.removed, Some(2.0));
     assert_eq!(rates.ended, 100.0);
     // 204 jobs were submitted, and six more are open.
-    assert_eq!(rates.finished, Some(99.0));
+    assert_eq!(rates.jobs.finished, Some(99.0));
     assert_eq!(View::new(None, &later(), Sort::Busy).per_second, None);
     assert_eq!(View::new(Some((&snapshot(), Duration::ZERO)), &later(), Sort::Busy).per_second, None);
 }
@@ -137,7 +137,7 @@ fn a_count_that_wraps_or_restarts_gives_no_wrong_rate() {
     let mut now = later();
     now.churn.submitted = Tally::of(3);
     let rates = View::new(Some((&before, SECOND)), &now, Sort::Busy).per_second.unwrap();
-    assert_eq!((rates.submitted, rates.finished), (None, None));
+    assert_eq!((rates.jobs.submitted, rates.jobs.finished), (None, None));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn counts_that_are_incomplete_are_not_shown() {
     let view = view(&now);
     assert!(!view.jobs.delayed_exact);
     assert_eq!(view.jobs.over, None);
-    assert_eq!(view.per_second.unwrap().finished, None);
+    assert_eq!(view.per_second.unwrap().jobs.finished, None);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_dead_workers_jobs_are_open_and_not_finished() {
     let mut now = snapshot();
     let gone = now.workers.remove(1);
     now.orphaned = gone.assigned;
-    assert_eq!(view(&now).per_second.unwrap().finished, Some(0.0));
+    assert_eq!(view(&now).per_second.unwrap().jobs.finished, Some(0.0));
     assert_eq!((now.open(), now.assigned()), (snapshot().open(), 10));
 }
 

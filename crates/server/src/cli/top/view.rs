@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use bellwether::WorkerId;
-use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Tally, WorkerView, rfc3339};
+use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, WorkerView, rfc3339};
 use clap::ValueEnum;
 use serde::Serialize;
+
+use crate::rates::Rates;
 
 /// Sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -49,7 +51,7 @@ pub(crate) struct View {
     pub(crate) at: String,
     pub(crate) leader: Option<Leader>,
     pub(crate) jobs: Jobs,
-    pub(crate) per_second: Option<Rates>,
+    pub(crate) per_second: Option<PerSecond>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) kinds: Vec<Kind>,
 }
@@ -81,13 +83,11 @@ pub(crate) struct Jobs {
 
 /// Rates per second since the previous snapshot; `None` if a counter was reset.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Rates {
-    pub(crate) submitted: Option<f64>,
-    /// Submitted jobs minus the increase of open jobs: a job that is opened again reduces it by one.
-    pub(crate) finished: Option<f64>,
+pub(crate) struct PerSecond {
+    #[serde(flatten)]
+    pub(crate) jobs: Rates,
     /// Ended attempts of the workers that are still live.
     pub(crate) ended: f64,
-    pub(crate) removed: Option<f64>,
 }
 
 /// A live worker. Fields of its registration are `None` if it cannot be read.
@@ -174,7 +174,10 @@ impl View {
                 quarantined,
                 over: (now.further_minutes == 0).then(|| stored.saturating_sub(now.open())),
             },
-            per_second: before.map(|(before, ago)| rates(before, now, ago, ended.values().sum())),
+            per_second: before.map(|(before, ago)| PerSecond {
+                jobs: Rates::between(before, now, ago),
+                ended: ended.values().sum(),
+            }),
             workers: now.workers.iter().map(|one| worker(one, now, ended.get(&one.id).copied())).collect(),
             kinds: kinds(now, &ended),
         };
@@ -229,22 +232,6 @@ fn age(since: SystemTime, now: &Snapshot) -> Duration {
 
 fn per_second(count: f64, over: Duration) -> f64 {
     count / over.as_secs_f64()
-}
-
-fn rates(before: &Snapshot, now: &Snapshot, ago: Duration, ended: f64) -> Rates {
-    let since = |now: Tally, before: Tally| now.since(before).map(f64::from);
-    let submitted = since(now.churn.submitted, before.churn.submitted);
-    let counted = before.further_minutes == 0 && now.further_minutes == 0;
-    let finished = submitted.filter(|_| counted).map(|submitted| {
-        // The parts of a snapshot are read at slightly different times, so the difference may be negative.
-        (submitted - now.open() as f64 + before.open() as f64).max(0.0)
-    });
-    Rates {
-        submitted: submitted.map(|count| per_second(count, ago)),
-        finished: finished.map(|count| per_second(count, ago)),
-        ended,
-        removed: since(now.churn.removed, before.churn.removed).map(|count| per_second(count, ago)),
-    }
 }
 
 /// Returns the ended attempts per second of each worker. A worker that is new since `before` started at 0.

@@ -1,8 +1,10 @@
 //! The routes, one file per resource, and the OpenAPI document that is generated from them.
 
 mod batch;
+mod caller;
 mod change;
 mod cluster;
+mod console;
 mod events;
 mod groups;
 mod health;
@@ -11,6 +13,7 @@ mod list;
 mod metrics;
 mod placement;
 mod retention;
+mod samples;
 mod schedules;
 mod show;
 mod submit;
@@ -20,7 +23,6 @@ mod workers;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, Info, License, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -40,10 +42,10 @@ pub(super) const EVENTS: &str = "/v1/events";
 const DOCUMENT: &str = "/openapi.json";
 const DOCS: &str = "/docs";
 
-/// Whether a path needs no token. The description of the API is not secret, because every copy of this program contains
-/// it.
+/// Whether a path needs no token. The console and the description of the API are not secret, because every copy of
+/// this program contains them.
 pub(super) fn is_open(path: &str) -> bool {
-    path == DOCUMENT || path == DOCS || path.starts_with("/docs/")
+    console::serves(path) || path == DOCUMENT || path == DOCS || path.starts_with("/docs/")
 }
 
 /// The router of all paths.
@@ -53,7 +55,7 @@ pub(super) fn router(app: App) -> Router {
     let layers = Layers { app: app.clone(), operations };
     router
         .merge(SwaggerUi::new(DOCS).url(DOCUMENT, document))
-        .route("/", get(|| async { axum::response::Redirect::temporary("/docs/") }))
+        .merge(console::router())
         .with_state(app)
         .layer(from_fn_with_state(layers, layers::pass))
 }
@@ -93,6 +95,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(cluster::show_leader))
         .routes(routes!(cluster::list_candidates))
         .routes(routes!(cluster::show_cluster))
+        .routes(routes!(samples::list_samples))
+        .routes(routes!(caller::show_caller))
         .routes(routes!(placement::show_placement, placement::set_placement))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))

@@ -14,6 +14,7 @@ mod event_stream;
 mod write_timeout;
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,15 +101,23 @@ impl Gateway {
 }
 
 pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
-    let GatewayBuilder { address, tokens, tls, insecure: _, limits, metrics } = builder;
+    let GatewayBuilder { address, any_port, tokens, tls, insecure: _, limits, metrics } = builder;
     let listen = |source| GatewayError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
+            TcpListener::bind((address.ip(), 0)).await
+        }
+        bound => bound,
+    };
+    let listener = listener.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (phase, phases) = watch::channel(Phase::Serving);
     let local_only = address.ip().to_canonical().is_loopback();
     let app = App::new(client.clone(), limits, tokens, local_only, metrics, phases.clone());
     let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).min(1 << 24);
     let connections = Arc::new(Semaphore::new(most as usize));
+    let sampled = app.clone();
+    tokio::spawn(async move { sampled.samples.collect(&sampled.client, sampled.phase.clone()).await });
     let acceptor = Acceptor {
         listener: Arc::new(listener),
         tls: tls.map(|tls| tls.0.into()),

@@ -1,0 +1,137 @@
+// The shell: navigation, pages by address, login, and whether the page is up to date.
+
+import { get, hasToken, session, setToken } from './api.js';
+import { ask, h, notify, update } from './dom.js';
+import { ago } from './format.js';
+import { liveness, start, stop } from './live.js';
+import { group, groups } from './pages/groups.js';
+import { job } from './pages/job.js';
+import { jobs } from './pages/jobs.js';
+import { kinds } from './pages/kinds.js';
+import { overview } from './pages/overview.js';
+import { schedule, schedules } from './pages/schedules.js';
+import { settings } from './pages/settings.js';
+import { workers } from './pages/workers.js';
+
+const PAGES = [
+  ['', 'Overview', overview],
+  ['jobs', 'Jobs', jobs, job],
+  ['groups', 'Groups', groups, group],
+  ['schedules', 'Schedules', schedules, schedule],
+  ['kinds', 'Kinds', kinds],
+  ['workers', 'Workers', workers],
+  ['settings', 'Settings', settings],
+];
+
+let leave = null;
+
+/** The page, its parameter and its query: `#/jobs/ID?state=dead`. */
+function address() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const [name, ...rest] = path.split('/');
+  return { name, parameter: rest.length ? decodeURIComponent(rest.join('/')) : null, query: new URLSearchParams(query) };
+}
+
+async function show() {
+  leave?.abort();
+  leave = new AbortController();
+  const { name, parameter, query } = address();
+  const [, title, list, detail] = PAGES.find(([path]) => path === name) ?? PAGES[0];
+  update(document.getElementById('nav'), PAGES.map(([path, text]) =>
+    h('a', { href: `#/${path}`, 'aria-current': text === title ? 'page' : null }, text)));
+  document.title = `${parameter ?? title} · Bellwether`;
+  const main = document.getElementById('main');
+  const root = h('div', { class: 'page', 'data-owned': true });
+  main.replaceChildren(root);
+  scrollTo(0, 0);
+  const page = parameter && detail ? detail : list;
+  try {
+    await page({ root, parameter, query, left: leave.signal });
+  } catch (error) {
+    if (error.name !== 'AbortError') failed(root, error);
+  }
+}
+
+function failed(root, error) {
+  const title = error.status === 404 ? 'Not found' : 'This page could not be loaded';
+  root.replaceChildren(h('section', { class: 'empty', role: 'alert' },
+    h('h1', {}, title), h('p', {}, error.message),
+    h('button', { type: 'button', onclick: show }, 'Try again')));
+}
+
+function showLiveness() {
+  const { live, since } = liveness();
+  const login = hasToken() && h('button', { type: 'button', class: 'link', onclick: logout }, `Log out ${session.name ?? ''}`);
+  const at = new Date(since).toISOString();
+  update(document.getElementById('live'),
+    h('span', { class: live ? 'dot live' : 'dot stale' }), live ? 'Live' : ['Stale since ', ago(at)], login);
+}
+
+function logout() {
+  setToken(null);
+  location.reload();
+}
+
+let asking = false;
+
+async function login() {
+  if (asking) return;
+  asking = true;
+  stop();
+  const data = await ask({
+    title: 'Log in', action: 'Log in',
+    body: [
+      h('p', {}, 'This gateway requires a token. An administrator makes one with ', h('code', {}, 'bellwether token new'), '.'),
+      h('label', {}, 'Token', h('input', { name: 'token', type: 'password', required: true, autocomplete: 'current-password' })),
+    ],
+  });
+  asking = false;
+  if (!data) return;
+  setToken(data.token.trim());
+  await begin();
+}
+
+async function begin() {
+  try {
+    Object.assign(session, await get('/v1/caller'));
+  } catch (error) {
+    if (error.status === 401) {
+      if (hasToken()) notify(error.message, { error: true });
+      setToken(null);
+      return;
+    }
+  }
+  start();
+  await show();
+  showLiveness();
+}
+
+window.addEventListener('hashchange', show);
+window.addEventListener('liveness', showLiveness);
+window.addEventListener('unauthenticated', login);
+window.addEventListener('keydown', (event) => {
+  const typing = event.target.closest?.('input, textarea, select, dialog');
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const search = document.querySelector('input[type=search]');
+  if (event.key === '/' && search) {
+    event.preventDefault();
+    search.focus();
+  } else if (event.key === '?') {
+    ask({ title: 'Keyboard', action: 'Close', body: h('dl', {},
+      h('dt', {}, h('kbd', {}, '/')), h('dd', {}, 'go to the search field'),
+      h('dt', {}, h('kbd', {}, '1'), '–', h('kbd', {}, String(PAGES.length))), h('dd', {}, 'go to a page'),
+      h('dt', {}, h('kbd', {}, '?')), h('dd', {}, 'this help')) });
+  } else if (/^[1-9]$/.test(event.key) && PAGES[event.key - 1]) {
+    location.hash = `#/${PAGES[event.key - 1][0]}`;
+  }
+});
+// A browser opens at most six connections to an HTTP/1.1 server, for all tabs together: a hidden page must not hold one.
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) stop();
+  else if (session.name) start();
+});
+window.addEventListener('pagehide', stop);
+window.addEventListener('pageshow', ({ persisted }) => persisted && session.name && start());
+setInterval(showLiveness, 5_000);
+begin();
+

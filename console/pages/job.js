@@ -1,0 +1,110 @@
+// One job: what happened, why it waits, its data, and what can be done with it.
+
+import { get, jobPath, may, post } from '../api.js';
+import { ask, h, notify, update } from '../dom.js';
+import { ago, badge, bytes, count, instant, span } from '../format.js';
+import { refresh } from '../refresh.js';
+
+const OPEN = ['queued', 'delayed', 'running'];
+
+function timeline(job) {
+  const steps = [
+    job.submitted_at && h('li', {}, 'Submitted ', instant(job.submitted_at), job.generation > 1 ? ` (run ${job.generation} of this id)` : ''),
+    job.not_before && job.state === 'delayed' && h('li', {}, 'Starts ', ago(job.not_before)),
+    (job.failures > 0 || job.losses > 0) && h('li', { class: 'bad' },
+      `${count(job.failures)} of ${count(job.options?.max_attempts)} attempts failed, ${count(job.losses)} of ${count(job.options?.max_losses)} were lost with their worker`),
+    job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: '#/workers' }, job.node ?? job.worker)),
+    job.cancel_requested && job.state === 'running' && h('li', {}, 'Cancellation was requested'),
+    job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' }, `Ended as ${job.state} in attempt ${job.attempt} `,
+      instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
+  ];
+  return h('ol', { class: 'timeline' }, steps);
+}
+
+/** A value as JSON, as text or as bytes in hex. */
+function data(title, value, form, choose) {
+  if (value === null || value === undefined) return null;
+  const json = JSON.stringify(value, null, 2);
+  const plain = typeof value === 'string' ? value : JSON.stringify(value);
+  const hex = () => [...new TextEncoder().encode(plain)].map((byte, at) => byte.toString(16).padStart(2, '0') + (at % 16 === 15 ? '\n' : ' ')).join('');
+  const text = { json: () => json, text: () => plain, hex }[form]();
+  return h('section', {},
+    h('div', { class: 'row' }, h('h2', { class: 'grow' }, title), h('span', { class: 'quiet' }, `${count(bytes(plain))} bytes`),
+      ['json', 'text', 'hex'].map((name) => h('button', { type: 'button', 'aria-pressed': String(name === form), onclick: () => choose(name) }, name)),
+      h('button', { type: 'button', onclick: () => navigator.clipboard.writeText(plain).then(() => notify(`${title} copied.`)) }, 'Copy')),
+    h('pre', { tabindex: 0, 'aria-label': title }, text));
+}
+
+const link = (page, id) => h('a', { href: `#/${page}/${encodeURIComponent(id)}` }, id);
+
+function facts(job) {
+  const { options } = job;
+  const list = [
+    ['Kind', job.kind],
+    ['Worker', job.worker && [job.node ? `${job.node} ` : '', h('span', { class: 'mono' }, job.worker)]],
+    ['Group', job.group && link('groups', job.group)],
+    ['Sub-jobs', job.sub_jobs.map((id) => [link('groups', id), ' '])],
+    ['Lane', options?.lane && h('a', { href: `#/jobs?lane=${encodeURIComponent(options.lane)}` }, options.lane)],
+    ['Waits behind', job.behind && link('jobs', job.behind)],
+    ['Lease', job.lease],
+    ['Checkpoint', job.checkpoint_bytes !== null && `${count(job.checkpoint_bytes)} bytes`],
+    ['Expires', job.expires_at && instant(job.expires_at)],
+    ['Trace', job.trace_id && h('span', { class: 'mono' }, job.trace_id)],
+    ['Priority', options?.priority],
+    ['Tags', options?.tags?.join(', ')],
+    ['Timeout', options?.timeout],
+    ['Backoff', options && `${options.backoff.initial} to ${options.backoff.max}`],
+    ['Attempts, losses at most', options && `${options.max_attempts}, ${options.max_losses}`],
+  ];
+  return h('dl', {}, list.filter(([, value]) => value === 0 || (value && value.length !== 0)).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+}
+
+async function change(id, action) {
+  const cancel = action === 'cancel';
+  const sure = await ask({
+    title: cancel ? `Cancel ${id}?` : `Retry ${id}?`, action: cancel ? 'Cancel the job' : 'Retry the job', danger: cancel,
+    body: h('p', {}, cancel ? 'A waiting job ends now. A running handler is asked to stop.' : 'The job starts again as a new run, with all its attempts.'),
+  });
+  if (!sure) return;
+  try {
+    const { outcome } = await post(jobPath(id, `/${action}`));
+    notify(`${id}: ${outcome.replaceAll('_', ' ')}.`);
+  } catch (error) {
+    notify(error.message, { error: true });
+  }
+}
+
+export async function job({ root, parameter: id, left }) {
+  const forms = { Payload: 'json', Result: 'json' };
+  let shown;
+  const draw = () => {
+    const [found, explanation] = shown;
+    const form = (title, value) => data(title, value, forms[title], (name) => {
+      forms[title] = name;
+      draw();
+    });
+    const button = (action, text, states) => h('button', {
+      type: 'button', disabled: !may('operate') || !states.includes(found.state), title: may('operate') ? null : 'needs the role operate',
+      class: action === 'cancel' ? 'danger' : '', onclick: () => change(id, action),
+    }, text);
+    update(root,
+      h('div', { class: 'row' }, h('h1', { class: 'grow' }, id), badge(found.state),
+        button('retry', 'Retry', ['dead', 'cancelled']), button('cancel', 'Cancel', OPEN)),
+      explanation && h('section', { class: 'warnings' }, h('h2', {}, 'Why it is not running'), h('p', {}, explanation.sentence)),
+      found.state === 'running' && (found.percent !== null || found.message) && h('section', {}, h('h2', {}, 'Progress'),
+        found.percent !== null && h('progress', { max: 100, value: found.percent, 'aria-label': 'Progress' }),
+        h('p', {}, found.percent !== null ? `${found.percent} % ` : '', found.message ?? '')),
+      found.error && h('section', {}, h('h2', {}, 'Error'), h('pre', { class: 'error', tabindex: 0, 'aria-label': 'Error' }, found.error)),
+      h('div', { class: 'columns' },
+        h('section', {}, h('h2', {}, 'What happened'), timeline(found)),
+        h('section', {}, h('h2', {}, 'Details'), facts(found))),
+      form('Payload', found.payload), form('Result', found.result));
+  };
+  const load = async () => {
+    const found = await get(jobPath(id), {}, left);
+    const waits = ['queued', 'delayed', 'quarantined'].includes(found.state);
+    shown = [found, waits ? await get(jobPath(id, '/explain'), {}, left) : null];
+    draw();
+  };
+  await refresh({ left, load, concerns: (event) => event.job === id, failed: (error) => notify(error.message, { error: true }) });
+}

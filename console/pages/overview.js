@@ -1,0 +1,73 @@
+// The state of the cluster on one page.
+
+import { get } from '../api.js';
+import { chart } from '../chart.js';
+import { h, update } from '../dom.js';
+import { ago, count } from '../format.js';
+import { refresh } from '../refresh.js';
+
+const jobs = (text) => `${count(text)} ${text === 1 ? 'job' : 'jobs'}`;
+
+/** What needs attention: sentences with links. */
+function warnings({ leader, workers, kinds, jobs: depths }) {
+  const found = [];
+  if (!leader) found.push('There has never been a leader: no node has started here.');
+  else if (!leader.standing) found.push(`The leader ${leader.node} has ended, and no other node has taken over yet.`);
+  if (!workers.length) found.push(['There are no workers. Start one with ', h('code', {}, 'bellwether node'), '.']);
+  if (depths.orphaned) found.push(`${jobs(depths.orphaned)} of lost workers wait for their recovery.`);
+  if (depths.quarantined) {
+    found.push([h('a', { href: '#/jobs?state=quarantined' }, jobs(depths.quarantined)), ' cannot be read and are in quarantine.']);
+  }
+  for (const { kind, workers: servers, paused } of kinds) {
+    const name = h('a', { href: '#/kinds' }, kind);
+    if (paused) found.push(['Kind ', name, ' is paused', paused.by ? ` by ${paused.by}` : '', '.']);
+    else if (!servers.length) found.push(['No worker serves kind ', name, '.']);
+  }
+  for (const { id, node, error, shunned_until: until, draining } of workers) {
+    const name = h('a', { href: '#/workers' }, node ?? id);
+    if (error) found.push(['The registration of worker ', name, ` cannot be read: ${error}`]);
+    if (until) found.push(['Worker ', name, ' gets no jobs for a while, because it handed back too many.']);
+    if (draining) found.push(['Worker ', name, ' is draining.']);
+  }
+  return found;
+}
+
+const card = (title, value, note, href) => h('a', { class: 'card', href }, h('small', {}, title), h('b', {}, value), h('small', {}, note));
+
+function cards({ leader, workers, jobs: depths }) {
+  const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0);
+  return h('div', { class: 'cards' },
+    card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, since `, ago(leader.since)], '#/settings'),
+    card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
+    card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
+    card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
+    card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
+    card('Stored', count(depths.stored), 'records, with ended jobs', '#/jobs'));
+}
+
+export async function overview({ root, left }) {
+  const load = async () => {
+    const [cluster, { samples }, { candidates }] = await Promise.all([get('/v1/cluster', {}, left), get('/v1/samples', {}, left), get('/v1/leader/candidates', {}, left)]);
+    const found = warnings(cluster);
+    update(root,
+      h('h1', {}, 'Overview'),
+      cards(cluster),
+      candidates.length > 1 && h('p', { class: 'quiet' }, 'Next to lead: ',
+        candidates.filter(({ leads }) => !leads).map(({ node, session }) => node ?? session).slice(0, 10).join(', ')),
+      found.length > 0 && h('section', { class: 'warnings', 'aria-label': 'Needs attention' },
+        h('h2', {}, 'Needs attention'), h('ul', {}, found.map((text) => h('li', {}, text)))),
+      h('div', { class: 'columns' },
+        chart({ title: 'Jobs', samples, lines: [
+          { name: 'queued', of: (sample) => sample.queued },
+          { name: 'running', of: (sample) => sample.running },
+        ] }),
+        chart({ title: 'Per second', decimals: true, samples, lines: [
+          { name: 'submitted', of: (sample) => sample.submitted_per_second },
+          { name: 'finished', of: (sample) => sample.finished_per_second },
+        ] })),
+      cluster.jobs.stored === 0 && h('section', { class: 'empty' },
+        h('h2', {}, 'No jobs yet'),
+        h('p', {}, 'Submit one with ', h('code', {}, `bellwether job submit sum '{"first": 1, "second": 2}'`), '.')));
+  };
+  await refresh({ left, load });
+}

@@ -1,0 +1,34 @@
+//! Rates between two snapshots.
+
+use std::time::Duration;
+
+use bellwether::client::{Snapshot, Tally};
+use serde::Serialize;
+
+/// Jobs per second between two snapshots; `None` if a counter was reset.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Rates {
+    pub(crate) submitted: Option<f64>,
+    /// Submitted jobs minus the increase of open jobs: a job that is opened again reduces it by one.
+    pub(crate) finished: Option<f64>,
+    pub(crate) removed: Option<f64>,
+}
+
+impl Rates {
+    /// The snapshot `before` is older by `elapsed`, which is not zero.
+    pub(crate) fn between(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Self {
+        let since = |now: Tally, before: Tally| now.since(before).map(f64::from);
+        let submitted = since(now.churn.submitted, before.churn.submitted);
+        let counted = before.further_minutes == 0 && now.further_minutes == 0;
+        let finished = submitted.filter(|_| counted).map(|submitted| {
+            // The parts of a snapshot are read at slightly different times, so the difference may be negative.
+            (submitted - now.open() as f64 + before.open() as f64).max(0.0)
+        });
+        let per_second = |count: f64| count / elapsed.as_secs_f64();
+        Self {
+            submitted: submitted.map(per_second),
+            finished: finished.map(per_second),
+            removed: since(now.churn.removed, before.churn.removed).map(per_second),
+        }
+    }
+}

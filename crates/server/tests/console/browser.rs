@@ -1,0 +1,154 @@
+//! A headless Chromium, driven through chromedriver.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use futures::FutureExt as _;
+use hyper_util::client::legacy::connect::HttpConnector;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+/// Time limit for anything that must appear.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// chromedriver; dropping it kills it.
+struct Driver {
+    child: Child,
+    port: u16,
+}
+
+impl Driver {
+    fn start() -> Self {
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("chromedriver: {error}: as root on Debian, apt-get install chromium chromium-driver")
+        });
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let port = output.lines().map_while(Result::ok).find_map(|line| {
+            line.strip_suffix('.')?.rsplit_once("started successfully on port ")?.1.parse().ok()
+        });
+        Self { child, port: port.expect("chromedriver prints its port") }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
+        // It may have ended already.
+        _ = killpg(group, Signal::SIGKILL);
+        drop(self.child.wait());
+    }
+}
+
+/// Runs a test in a browser with the console of the gateway at `address`, and closes the browser whether or not it passes.
+pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce(Page)) {
+    let driver = Driver::start();
+    // With a pipe, the browser ends when chromedriver ends.
+    let arguments =
+        ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--lang=en-US"];
+    let options = json!({"goog:chromeOptions": {"args": arguments}, "timeouts": {"script": 30_000}});
+    let Value::Object(capabilities) = options else { unreachable!("an object") };
+    let mut builder = ClientBuilder::new(HttpConnector::new());
+    let connecting = builder.capabilities(capabilities);
+    let client = connecting.connect(&format!("http://127.0.0.1:{}", driver.port)).await.unwrap();
+    let page = Page { client: client.clone(), base: format!("http://{address}/") };
+    let ended = AssertUnwindSafe(test(page)).catch_unwind().await;
+    drop(client.close().await);
+    drop(driver);
+    if let Err(panic) = ended {
+        resume_unwind(panic);
+    }
+}
+
+/// A page of the console.
+#[derive(Clone)]
+pub(crate) struct Page {
+    pub(crate) client: Client,
+    base: String,
+}
+
+impl Page {
+    /// Opens an address such as `#/jobs`.
+    pub(crate) async fn open(&self, address: &str) {
+        // An address that differs only in its fragment does not load the page again.
+        self.client.goto("about:blank").await.unwrap();
+        self.client.goto(&format!("{}{address}", self.base)).await.unwrap();
+    }
+
+    /// Sets the size of the window and the preferred colour scheme.
+    pub(crate) async fn looks(&self, width: u32, height: u32) {
+        self.client.set_window_size(width, height).await.unwrap();
+    }
+
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        self.client.execute(script, Vec::new()).await.unwrap()
+    }
+
+    pub(crate) async fn text(&self) -> String {
+        self.run("return document.body.innerText").await.as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the page shows a text.
+    pub(crate) async fn shows(&self, text: &str) {
+        self.until(text, async |page| page.text().await.contains(text)).await;
+    }
+
+    /// Waits until the page no longer shows a text.
+    pub(crate) async fn hides(&self, text: &str) {
+        self.until(text, async |page| !page.text().await.contains(text)).await;
+    }
+
+    /// Waits for a condition; its failure prints the text of the page.
+    pub(crate) async fn until(&self, what: &str, condition: impl AsyncFn(&Self) -> bool) {
+        let wait = async {
+            while !condition(self).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if tokio::time::timeout(SOON, wait).await.is_err() {
+            panic!("not within {SOON:?}: {what}; the page is:\n{}", self.text().await);
+        }
+    }
+
+    /// Clicks the button or link with this name, which is its text or its label.
+    pub(crate) async fn click(&self, name: &str) {
+        let path = format!(
+            "//*[self::button or self::a or self::input][@aria-label='{name}' or normalize-space()='{name}']"
+        );
+        // In the dialog if one is open.
+        let open = self.client.find(Locator::Css("dialog[open]")).await;
+        let found = match open {
+            Ok(dialog) => dialog.find(Locator::XPath(&format!(".{path}"))).await,
+            Err(_) => self.client.wait().at_most(SOON).for_element(Locator::XPath(&path)).await,
+        };
+        found.unwrap_or_else(|error| panic!("{name}: {error}")).click().await.unwrap();
+    }
+
+    /// Types into the field with this name.
+    pub(crate) async fn fill(&self, field: &str, text: &str) {
+        let css = format!("[name={field}]");
+        let found = self.client.wait().at_most(SOON).for_element(Locator::Css(&css)).await.unwrap();
+        found.clear().await.unwrap();
+        found.send_keys(text).await.unwrap();
+    }
+
+    /// Whether the button with this text or label can be used.
+    pub(crate) async fn is_enabled(&self, name: &str) -> bool {
+        let path = format!("//button[@aria-label='{name}' or normalize-space()='{name}']");
+        let found = self.client.wait().at_most(SOON).for_element(Locator::XPath(&path)).await.unwrap();
+        found.is_enabled().await.unwrap()
+    }
+
+    /// Writes a screenshot to the target directory.
+    pub(crate) async fn screenshot(&self, name: &str) {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), self.client.screenshot().await.unwrap()).unwrap();
+    }
+}

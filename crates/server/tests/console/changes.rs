@@ -1,0 +1,147 @@
+//! What an operator changes in the console.
+
+use bellwether::{Client, JobId, State};
+
+use crate::browser::browse;
+use crate::stage::Stage;
+
+async fn state(client: &Client, id: &str) -> State {
+    client.get(&JobId::new(id).unwrap()).await.unwrap().unwrap().state
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selected_jobs_are_cancelled_and_one_is_retried() {
+    let stage = Stage::new("console-jobs").await;
+    for id in ["a", "b", "c"] {
+        stage.post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "nobody"}}"#)).await.is(201);
+    }
+    let client = Client::connect(&stage.to).await.unwrap();
+    browse(stage.address(), async |page| {
+        page.open("#/jobs").await;
+        page.shows("3 loaded").await;
+        page.click("Select a").await;
+        page.click("Select b").await;
+        page.shows("2 selected").await;
+        page.click("Cancel selected").await;
+        page.shows("Cancel 2 of 2 selected jobs?").await;
+        assert_eq!(state(&client, "a").await, State::Queued, "nothing happens before the confirmation");
+        page.click("Cancel 2 jobs").await;
+        page.shows("2 jobs cancelled.").await;
+        assert_eq!(state(&client, "a").await, State::Cancelled);
+        assert_eq!(state(&client, "b").await, State::Cancelled);
+        assert_eq!(state(&client, "c").await, State::Queued);
+
+        page.open("#/jobs/a").await;
+        page.click("Retry").await;
+        page.click("Retry the job").await;
+        page.shows("no live worker has a handler").await;
+        assert_eq!(state(&client, "a").await, State::Queued);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dialog_that_is_cancelled_changes_nothing() {
+    let stage = Stage::new("console-cancel").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
+    let client = Client::connect(&stage.to).await.unwrap();
+    browse(stage.address(), async |page| {
+        page.open("#/jobs/a").await;
+        page.click("Cancel").await;
+        page.shows("Cancel a?").await;
+        page.click("Cancel").await;
+        page.hides("Cancel a?").await;
+        assert_eq!(state(&client, "a").await, State::Queued);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_is_paused_and_resumed_and_a_worker_drained() {
+    let stage = Stage::new("console-kinds").await;
+    let node = stage.node().await;
+    browse(stage.address(), async |page| {
+        page.open("#/kinds").await;
+        page.click("Pause sum").await;
+        page.click("Pause").await;
+        page.shows("paused by").await;
+        page.click("Resume sum").await;
+        page.hides("paused by").await;
+
+        page.open("#/workers").await;
+        page.shows("ready").await;
+        let workers = stage.get("/v1/workers").await.is(200).json();
+        page.click(&format!("Drain {}", workers[0]["node"].as_str().unwrap())).await;
+        page.click("Drain").await;
+        page.shows("No workers").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_slots_and_kinds_of_a_worker_are_changed() {
+    let stage = Stage::new("console-workers").await;
+    let node = stage.node().await;
+    browse(stage.address(), async |page| {
+        page.open("#/workers").await;
+        page.shows("0 of 8").await;
+        let workers = stage.get("/v1/workers").await.is(200).json();
+        page.click(&format!("Change {}", workers[0]["node"].as_str().unwrap())).await;
+        page.fill("slots", "3").await;
+        page.fill("paused", "sum").await;
+        page.click("Change").await;
+        page.shows("0 of 3").await;
+        page.shows("(paused: sum)").await;
+        page.open("#/kinds").await;
+        page.shows("paused on 1 of its workers").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_paused_triggered_and_removed() {
+    let stage = Stage::new("console-schedules").await;
+    let node = stage.node().await;
+    let nightly = r#"{"id": "nightly", "cron": "30 2 * * *", "job": {"kind": "sum", "payload": [1]}}"#;
+    stage.post("/v1/schedules", nightly).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/schedules/nightly").await;
+        page.click("Pause").await;
+        page.click("Resume").await;
+        page.click("Trigger now").await;
+        page.click("Trigger").await;
+        page.shows("submitted nightly").await;
+        page.click("Remove").await;
+        page.click("Remove").await;
+        page.shows("No schedules").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retention_is_changed_and_a_purge_counts_first() {
+    let stage = Stage::new("console-settings").await;
+    browse(stage.address(), async |page| {
+        page.open("#/settings").await;
+        page.fill("dead", "9d").await;
+        page.click("Save").await;
+        page.shows("The retention was changed.").await;
+        assert_eq!(stage.get("/v1/retention").await.is(200).json()["dead"], "9d");
+        page.fill("strategy", "rendezvous").await;
+        page.click("Set").await;
+        page.shows("The placement was changed.").await;
+        assert_eq!(stage.get("/v1/placement").await.is(200).json()["strategy"], "rendezvous");
+        page.fill("dead", "soon").await;
+        page.click("Save").await;
+        page.shows("dead: \"soon\" is not a duration").await;
+
+        page.click("Purge…").await;
+        page.click("Count first").await;
+        page.shows("Remove 0 records?").await;
+        page.click("Cancel").await;
+    })
+    .await;
+}

@@ -1,0 +1,154 @@
+//! What each page shows, on a large and on a small screen, and whether it is accessible.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::browser::{Page, browse};
+use crate::stage::Stage;
+
+/// The pages, and a text that each shows.
+const PAGES: &[(&str, &str, &str)] = &[
+    ("overview", "#/", "Per second"),
+    ("jobs", "#/jobs", "that is all"),
+    ("job", "#/jobs/sum-1", "Ended as succeeded"),
+    ("waiting-job", "#/jobs/waiting", "no live worker has a handler for kind nobody"),
+    ("dead-job", "#/jobs/dead", "does not fit kind sum"),
+    ("groups", "#/groups", "report-1"),
+    ("group", "#/groups/report-1", "not sealed yet"),
+    ("schedules", "#/schedules", "Europe/Berlin"),
+    ("schedule", "#/schedules/nightly", "Trigger now"),
+    ("kinds", "#/kinds", "echo"),
+    ("workers", "#/workers", "0 of 8"),
+    ("settings", "#/settings", "Records at most"),
+    ("not-found", "#/jobs/unknown", "Not found"),
+];
+
+async fn fill(stage: &Stage) {
+    for job in [
+        r#"{"id": "sum-1", "kind": "sum", "payload": [1, 2]}"#,
+        r#"{"id": "waiting", "kind": "nobody"}"#,
+        r#"{"id": "dead", "kind": "sum", "payload": "text"}"#,
+    ] {
+        stage.post("/v1/jobs", job).await.is(201);
+    }
+    stage.post("/v1/groups", r#"{"kind": "sum", "name": "report-1"}"#).await.is(200);
+    let nightly =
+        r#"{"id": "nightly", "cron": "30 2 * * *", "zone": "Europe/Berlin", "job": {"kind": "sum"}}"#;
+    stage.post("/v1/schedules", nightly).await.is(201);
+    for id in ["sum-1", "dead"] {
+        stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200);
+    }
+}
+
+/// Returns the violations that axe finds.
+async fn violations(page: &Page) -> Vec<String> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules/axe-core/axe.min.js");
+    let axe = std::fs::read_to_string(&file)
+        .unwrap_or_else(|error| panic!("{error}: run `npm install --prefix target/tools axe-core`"));
+    page.run(&axe).await;
+    let script = "const done = arguments[0]; axe.run().then(({ violations }) => done(violations))";
+    let found = page.client.execute_async(script, Vec::new()).await.unwrap();
+    let describe = |one: &Value| format!("{}: {}", one["id"], one["nodes"][0]["html"]);
+    found.as_array().unwrap().iter().map(describe).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() {
+    let stage = Stage::new("console-pages").await;
+    let node = stage.node().await;
+    fill(&stage).await;
+    browse(stage.address(), async |page| {
+        for (name, address, text) in PAGES {
+            for (size, width) in [("large", 1280), ("small", 375)] {
+                page.looks(width, 900).await;
+                page.open(address).await;
+                page.shows(text).await;
+                page.screenshot(&format!("{name}-{size}")).await;
+                assert_eq!(violations(&page).await, Vec::<String>::new(), "{name}, {size}");
+                let wider = page.run("return document.documentElement.scrollWidth - innerWidth").await;
+                assert!(wider.as_i64().unwrap() <= 0, "{name}, {size}: {wider} pixels too wide");
+            }
+        }
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_without_content_name_the_command_that_creates_some() {
+    let stage = Stage::new("console-empty").await;
+    browse(stage.address(), async |page| {
+        for (address, text) in [
+            ("#/", "There are no workers. Start one with bellwether node."),
+            ("#/jobs", "bellwether job submit"),
+            ("#/groups", "--group g"),
+            ("#/schedules", "bellwether schedule add"),
+            ("#/kinds", "bellwether node"),
+            ("#/workers", "bellwether node"),
+        ] {
+            page.open(address).await;
+            page.shows(text).await;
+        }
+    })
+    .await;
+}
+
+/// Text from the cluster is not HTML.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_with_markup_is_shown_as_text() {
+    let stage = Stage::new("console-markup").await;
+    let markup = r#"{"id": "a", "kind": "nobody", "payload": "<img src=x onerror=document.title='owned'>"}"#;
+    stage.post("/v1/jobs", markup).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs/a").await;
+        page.shows("<img src=x onerror").await;
+        assert_eq!(page.run("return document.querySelectorAll('main img').length").await, 0);
+        assert_eq!(page.run("return document.title").await, "a · Bellwether");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_ten_thousand_jobs_draws_only_the_rows_in_view() {
+    let stage = Stage::new("console-crowd").await;
+    for thousand in 0..10 {
+        let jobs = (0..1_000).map(|n| format!(r#"{{"id": "job-{thousand}-{n}", "kind": "nobody"}}"#));
+        let body = format!(r#"{{"jobs": [{}]}}"#, jobs.collect::<Vec<_>>().join(","));
+        stage.post("/v1/batch", &body).await.is(200);
+    }
+    browse(stage.address(), async |page| {
+        page.open("#/jobs").await;
+        page.shows("200 loaded").await;
+        page.until("all jobs are loaded", async |page| {
+            page.run("const box = document.querySelector('.scroll'); box.scrollTop = box.scrollHeight").await;
+            page.text().await.contains("10,000 loaded, that is all")
+        })
+        .await;
+        let rows = page.run("return document.querySelectorAll('tbody tr').length").await;
+        assert!(rows.as_u64().unwrap() < 100, "{rows} rows");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_and_the_search_field_lead_to_pages() {
+    let stage = Stage::new("console-keys").await;
+    stage.post("/v1/jobs", r#"{"id": "far/away", "kind": "nobody"}"#).await;
+    stage.post("/v1/jobs", r#"{"id": "far-away", "kind": "nobody"}"#).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("Overview").await;
+        let press = async |key: &str| {
+            let active = page.client.active_element().await.unwrap();
+            active.send_keys(key).await.unwrap();
+        };
+        press("2").await;
+        page.shows("Cancel selected").await;
+        press("/").await;
+        press("far-away\n").await;
+        page.shows("no live worker has a handler").await;
+    })
+    .await;
+}
