@@ -7,12 +7,12 @@ use crate::stage::Stage;
 async fn a_job_is_followed_to_its_end_while_the_leader_is_replaced() {
     let stage = Stage::new("console-live").await;
     let first = stage.node().await;
-    let second = stage.node().await;
     stage.post("/v1/kinds/sum/pause", "").await.is(200);
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": [1]}"#).await.is(201);
     browse(stage.address(), async |page| {
         page.open("#/").await;
         page.shows("epoch 1").await;
+        let second = stage.node().await;
         page.shows("Next to lead").await;
         page.open("#/jobs/a").await;
         page.shows("Why it is not running").await;
@@ -23,9 +23,9 @@ async fn a_job_is_followed_to_its_end_while_the_leader_is_replaced() {
         page.run("location.hash = '#/'").await;
         page.shows("epoch 2").await;
         assert_eq!(page.run("return window.same").await, true, "the page was not loaded again");
+        second.stop().await;
     })
     .await;
-    second.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,10 @@
 //! sent before it and none sent after it. This errs on the safe side: a job counts from when it is planned until a list
 //! requested later no longer contains it.
 //!
+//! Each [`Plan`] counts alone. A job can be planned twice for one worker, because its entry may be read again while its
+//! batch is in flight. Then one batch is applied and the other one rejected, and only the plan of the rejected one is
+//! given back.
+//!
 //! The first list also reads the assignments, because earlier leaders made them: so this leader knows every job in the
 //! inbox that is isolated (S20). All later assignments are its own.
 //!
@@ -29,17 +33,24 @@ pub(super) struct Capacity {
     listing: Listing,
     /// Jobs in the inbox according to the last list; `None` before the first list.
     held: Option<usize>,
-    /// Planned before the list in flight was requested.
-    before: BTreeSet<JobId>,
-    /// Planned after the last list was requested.
-    since: BTreeSet<JobId>,
-    /// The isolated jobs among those held and planned.
+    /// The isolated jobs among those held.
     isolated: BTreeMap<JobId, Isolation>,
+    /// The plans that no answered list covers.
+    planned: BTreeSet<Plan>,
+    /// The isolated jobs among those planned.
+    planned_isolated: BTreeMap<Plan, (JobId, Isolation)>,
+    last_plan: Plan,
+    /// The last plan when the latest list was requested: that list covers it and all plans before it.
+    covered: Plan,
     /// The last list was refused: the number of used slots, and which jobs are isolated, are unknown.
     refused: bool,
     /// When the worker was found to hang, and the version of its registration at that time.
     hangs: Option<(Millis, i32)>,
 }
+
+/// One decision to assign a job to this worker, in the order in which they are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Plan(u64);
 
 /// How long a hung worker gets no jobs, unless it registers again. It may still hang, and then each job assigned to it
 /// is delayed by a lease. The first sweep after this time lifts the restriction.
@@ -68,9 +79,11 @@ impl Capacity {
             registration: None,
             listing: Listing::Stale,
             held: None,
-            before: BTreeSet::new(),
-            since: BTreeSet::new(),
             isolated: BTreeMap::new(),
+            planned: BTreeSet::new(),
+            planned_isolated: BTreeMap::new(),
+            last_plan: Plan::default(),
+            covered: Plan::default(),
             refused: false,
             hangs: None,
         }
@@ -110,7 +123,7 @@ impl Capacity {
     }
 
     pub(super) fn used(&self) -> usize {
-        self.held.unwrap_or(0) + self.before.len() + self.since.len()
+        self.held.unwrap_or(0) + self.planned.len()
     }
 
     /// Whether the worker serves such jobs, although it may have no free slot now.
@@ -144,26 +157,27 @@ impl Capacity {
 
     /// Returns the number of isolated jobs.
     pub(super) fn isolated(&self) -> usize {
-        self.isolated.len()
+        self.isolated.len() + self.planned_isolated.len()
     }
 
     /// Whether a job has the worker to itself.
     pub(super) fn is_exclusive(&self) -> bool {
-        self.isolated.values().any(|isolation| *isolation == Isolation::Alone)
+        let planned = self.planned_isolated.values().map(|(_, isolation)| isolation);
+        self.isolated.values().chain(planned).any(|isolation| *isolation == Isolation::Alone)
     }
 
-    pub(super) fn take(&mut self, job: JobId, isolation: Isolation) {
+    pub(super) fn take(&mut self, job: &JobId, isolation: Isolation) -> Plan {
+        self.last_plan.0 += 1;
+        self.planned.insert(self.last_plan);
         if isolation != Isolation::Shared {
-            self.isolated.insert(job.clone(), isolation);
+            self.planned_isolated.insert(self.last_plan, (job.clone(), isolation));
         }
-        self.since.insert(job);
+        self.last_plan
     }
 
-    pub(super) fn give_back(&mut self, job: &JobId) {
-        self.isolated.remove(job);
-        if !self.since.remove(job) {
-            self.before.remove(job);
-        }
+    pub(super) fn give_back(&mut self, plan: Plan) {
+        self.planned.remove(&plan);
+        self.planned_isolated.remove(&plan);
     }
 
     /// The inbox cannot be listed: the worker gets no jobs until a list is answered. The next sweep lists it again, and no
@@ -196,32 +210,28 @@ impl Capacity {
     /// slots needs no list: planned jobs are counted until then.
     pub(super) fn wants_list(&mut self, eager: bool) -> Option<List> {
         let worth =
-            eager || self.held.is_none() || self.used() * 2 >= self.slots() || !self.isolated.is_empty();
+            eager || self.held.is_none() || self.used() * 2 >= self.slots() || self.isolated() > 0;
         let due = self.listing == Listing::Stale && worth;
         if due {
             self.listing = Listing::InFlight { stale: false };
-            self.before.append(&mut self.since);
+            self.covered = self.last_plan;
         }
         due.then(|| if self.held.is_none() { List::Read } else { List::Names })
     }
 
     /// Handles the first list, or the first after a refused one.
     pub(super) fn read(&mut self, held: Option<InboxContents>) {
-        if held.is_some() {
-            let since = &self.since;
-            self.isolated.retain(|job, _| since.contains(job));
-        }
         self.answered(held.as_ref().map(|held| held.jobs));
-        self.isolated.extend(held.into_iter().flat_map(|held| held.isolated));
+        if let Some(held) = held {
+            self.isolated = held.isolated;
+        }
     }
 
     /// Handles a later list: the names of the assignments.
     pub(super) fn listed(&mut self, held: Option<&[String]>) {
         self.answered(held.map(<[String]>::len));
         if let Some(held) = held {
-            let since = &self.since;
-            self.isolated
-                .retain(|job, _| since.contains(job) || held.iter().any(|name| name == job.as_str()));
+            self.isolated.retain(|job, _| held.iter().any(|name| name == job.as_str()));
         }
     }
 
@@ -229,7 +239,10 @@ impl Capacity {
         let stale = matches!(self.listing, Listing::InFlight { stale: true }) || held.is_none();
         if let Some(held) = held {
             (self.held, self.refused) = (Some(held), false);
-            self.before.clear();
+            let after = Plan(self.covered.0 + 1);
+            self.planned = self.planned.split_off(&after);
+            let later = self.planned_isolated.split_off(&after);
+            self.isolated.extend(std::mem::replace(&mut self.planned_isolated, later).into_values());
         }
         self.listing = if stale { Listing::Stale } else { Listing::Fresh };
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::capacity::Plan;
 use super::pending::PendingJob;
 use super::{Order, Settings, Spot};
 use crate::job::{Isolation, QueueEntry};
@@ -128,6 +129,7 @@ pub struct Job {
     pub(super) id: JobId,
     pub(super) waiting: Box<PendingJob>,
     pub(super) worker: WorkerId,
+    pub(super) plan: Plan,
 }
 
 impl Job {

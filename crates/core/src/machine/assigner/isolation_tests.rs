@@ -244,3 +244,29 @@ fn a_reservation_ends_with_its_job() {
     bench.handle(Event::Unqueued(job("a")));
     assert_eq!(bench.on(1), ["p", "x"]);
 }
+
+/// Seed 8022 of the simulator: the second batch was rejected because the first had taken the job's entry, and the job
+/// that is assigned was no longer counted.
+#[test]
+fn a_rejected_second_plan_of_an_assigned_job_leaves_the_first_one_counted() {
+    let mut bench = Bench::new(1);
+    let entry = QueueEntry::new(kind("sum"), 1, 1);
+    let mut committed = |event| {
+        let mut out = Vec::new();
+        bench.machine.handle(bench.now, NOW, event, &mut out);
+        out.into_iter().filter_map(|effect| match effect {
+            Effect::Commit(batch) => Some(batch),
+            _ => None,
+        })
+    };
+    let queued = || Event::Queued(vec![(job("a"), entry.clone())]);
+    let first = committed(queued()).next().unwrap();
+    assert!(committed(queued()).next().is_none(), "it waits for the first batch");
+    let second = committed(Event::Committed(first, Outcome::Applied(()))).next().unwrap();
+    let rejected = Rejection { at: 2, reason: Reason::NoNode };
+    let none = committed(Event::Committed(second, Outcome::Rejected(rejected))).next();
+    assert!(none.is_none());
+    let alone = QueueEntry { isolation: Alone, ..entry.clone() };
+    let third = committed(Event::Queued(vec![(job("b"), alone)])).next();
+    assert!(third.is_none(), "the worker has a job");
+}

@@ -60,7 +60,7 @@ pub use gate::{Order, Spot};
 pub use isolate::APART_WAIT;
 use isolate::Reservations;
 use overdue::Overdue;
-use pending::{Pending, PendingJob};
+use pending::Pending;
 use settings::Known;
 pub use settings::{Settings, StrategySetting};
 
@@ -81,7 +81,7 @@ pub struct Assigner {
     settings: Known,
     reservations: Reservations,
     workers: BTreeMap<WorkerId, Capacity>,
-    limbo: BTreeMap<JobId, (Box<PendingJob>, WorkerId)>,
+    limbo: BTreeMap<JobId, Job>,
     in_flight: usize,
     acting: bool,
 }
@@ -301,10 +301,9 @@ impl Assigner {
                     let id = id.clone();
                     let waiting = self.pending.remove(&id).expect("the next waiting job waits");
                     self.overdue.forget(&id);
-                    if let Some(capacity) = self.workers.get_mut(&worker) {
-                        capacity.take(id.clone(), waiting.class.isolation());
-                    }
-                    picked.push(Job { id, waiting, worker });
+                    let capacity = self.workers.get_mut(&worker).expect("the strategy picked it among these");
+                    let plan = capacity.take(&id, waiting.class.isolation());
+                    picked.push(Job { id, waiting, worker, plan });
                 }
                 // No worker can take this class now: continue with the other classes.
                 None => {
@@ -345,7 +344,7 @@ impl Assigner {
 
     fn put_back(&mut self, job: Job) {
         if let Some(capacity) = self.workers.get_mut(&job.worker) {
-            capacity.give_back(&job.id);
+            capacity.give_back(job.plan);
         }
         self.overdue.note(&job.id, job.waiting.expires_at);
         match job.waiting.turn.as_deref().cloned() {
@@ -370,7 +369,7 @@ impl Assigner {
             Outcome::Unknown => {
                 self.acting = false;
                 let jobs = batch.into_groups().into_iter();
-                self.limbo.extend(jobs.map(|(job, _)| (job.id, (job.waiting, job.worker))));
+                self.limbo.extend(jobs.map(|(job, _)| (job.id.clone(), job)));
             }
             Outcome::Rejected(rejection) => {
                 self.rejected(&mut batch, &rejection, out);
@@ -402,7 +401,7 @@ impl Assigner {
             Some(Locus::Group { group, subject: Subject::Entry, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
-                    capacity.give_back(&job.id);
+                    capacity.give_back(job.plan);
                 }
                 None
             }
@@ -410,7 +409,7 @@ impl Assigner {
             Some(Locus::Group { group, subject: Subject::Turn, .. }) => {
                 let (job, _) = batch.remove(group);
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
-                    capacity.give_back(&job.id);
+                    capacity.give_back(job.plan);
                 }
                 if let Some(turn) = job.waiting.turn.as_deref().cloned() {
                     self.overdue.note(&job.id, job.waiting.expires_at);
@@ -440,7 +439,7 @@ impl Assigner {
             return;
         };
         for (id, entry) in entries {
-            let Some((waiting, worker)) = self.limbo.remove(&id) else {
+            let Some(job) = self.limbo.remove(&id) else {
                 self.overdue.note(&id, entry.as_ref().and_then(|entry| entry.expires_at));
                 self.gate.read_again(id, entry);
                 continue;
@@ -448,10 +447,10 @@ impl Assigner {
             match entry {
                 // The write was not applied.
                 Some(entry)
-                    if (entry.attempt, entry.generation) == (waiting.attempt, waiting.generation)
-                        && entry.turn().as_ref() == waiting.turn.as_deref() =>
+                    if (entry.attempt, entry.generation) == (job.waiting.attempt, job.waiting.generation)
+                        && entry.turn().as_ref() == job.waiting.turn.as_deref() =>
                 {
-                    self.put_back(Job { id, waiting, worker });
+                    self.put_back(job);
                 }
                 // Applied, closed, and requeued in the meantime: another attempt.
                 Some(entry) => self.queued(id, entry, now, wall),

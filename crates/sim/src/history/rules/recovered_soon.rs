@@ -39,7 +39,9 @@ impl Predicate for RecoveredSoon {
     }
 
     fn finish(&mut self, world: &World, found: &mut Found<'_>) {
-        self.late(world, found);
+        if world.is_led() {
+            self.late(world, found);
+        }
     }
 }
 
