@@ -47,19 +47,23 @@ impl Ensemble {
                 if let What::Begin { timeout_ms, .. } = entry.what {
                     self.track(entry.session, timeout_ms, conn);
                     self.propose(entry);
-                } else if conn.is_none_or(|conn| accepts(self, entry.session, conn)) {
+                } else if let Some(conn) = conn.filter(|conn| !accepts(self, entry.session, *conn)) {
+                    self.down(from, ToMember::Moved(conn));
+                } else {
                     self.propose(entry);
                 }
             }
             ToLeader::End(session, origin) => {
                 if accepts(self, session, origin.conn) {
                     self.end_session(session, Some(origin));
+                } else {
+                    self.down(from, ToMember::Moved(origin.conn));
                 }
             }
             ToLeader::Sync(session, origin) => {
-                if accepts(self, session, origin.conn)
-                    && let Some(leader) = &mut self.leader
-                {
+                if !accepts(self, session, origin.conn) {
+                    self.down(from, ToMember::Moved(origin.conn));
+                } else if let Some(leader) = &mut self.leader {
                     leader.syncs.push((self.log.len(), origin));
                     self.answer_syncs();
                 }

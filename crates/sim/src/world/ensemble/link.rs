@@ -46,6 +46,8 @@ pub(in super::super) enum ToMember {
     Synced(super::Origin),
     /// The answer to [`ToLeader::Validate`]: whether the session is alive.
     Validated(Conn, bool),
+    /// The session has ended or is served on another connection.
+    Moved(Conn),
     Ping,
 }
 

@@ -175,6 +175,7 @@ impl Ensemble {
                 member.reply(self.now_us, origin, Ok(Response::Synced("/".to_owned())), out);
             }
             ToMember::Validated(conn, alive) => self.validated(at, conn, alive),
+            ToMember::Moved(conn) => self.drop_client(at, conn),
             ToMember::Ping => {
                 let touched = std::mem::take(&mut self.members[at].touched);
                 self.up(at, ToLeader::Pong(touched.into_iter().collect()));
@@ -248,13 +249,19 @@ impl Ensemble {
         drop(member.model.take_changes());
     }
 
-    /// Closes every connection of a member.
-    pub(super) fn drop_clients(&mut self, at: usize) {
+    /// Closes a connection of a member.
+    fn drop_client(&mut self, at: usize, conn: Conn) {
         let (now, member, out) = (server::now(self.now_us), &mut self.members[at], &mut self.out.effects);
-        for conn in std::mem::take(&mut member.served).into_keys() {
+        if member.served.remove(&conn).is_some() {
             member.model.handle(now, ConnectionId(conn), Input::Disconnected, out);
             out.push(Effect::Close(ConnectionId(conn)));
         }
-        member.touched.clear();
+    }
+
+    /// Closes every connection of a member.
+    pub(super) fn drop_clients(&mut self, at: usize) {
+        let conns = self.members[at].served.keys().copied().collect::<Vec<_>>();
+        conns.into_iter().for_each(|conn| self.drop_client(at, conn));
+        self.members[at].touched.clear();
     }
 }
