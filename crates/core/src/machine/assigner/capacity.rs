@@ -209,8 +209,7 @@ impl Capacity {
     /// Whether to list the inbox now, or to read it if it was not listed yet. Unless `eager`, a worker with many free
     /// slots needs no list: planned jobs are counted until then.
     pub(super) fn wants_list(&mut self, eager: bool) -> Option<List> {
-        let worth =
-            eager || self.held.is_none() || self.used() * 2 >= self.slots() || self.isolated() > 0;
+        let worth = eager || self.held.is_none() || self.used() * 2 >= self.slots() || self.isolated() > 0;
         let due = self.listing == Listing::Stale && worth;
         if due {
             self.listing = Listing::InFlight { stale: false };

@@ -94,6 +94,10 @@ impl Leadership {
             // Without a session there is no claim; `Expired` was handled already.
             return;
         };
+        if session.proven.is_some_and(|until| until <= now) {
+            // After a long disconnection the trust returns with a later proof. Until then a claim would only raise the epoch.
+            return self.claim_again(now, campaign::Event::Again, out);
+        }
         let Some(claim) = Claim::plan(seat, session.id, token, found, highest) else {
             out.push(Effect::EpochsUsedUp);
             return self.claim_again(now, campaign::Event::Again, out);

@@ -31,6 +31,15 @@ fn the_epoch_is_claimed_before_the_first_candidate_is_active() {
 }
 
 #[test]
+fn a_candidate_whose_session_is_not_proven_to_live_does_not_raise_the_epoch() {
+    let proof = |until| Event::Trust { session: SESSION, until: Millis(until) };
+    let run = claiming().on(proof(5_000)).at(5_000).epoch(4, None);
+    assert_eq!(run.seen(), "campaigning");
+    let run = run.on(proof(9_000)).at(7_000).on(Event::Tick).looked(Some(1), None).epoch(4, None);
+    assert_eq!(run.seen(), "campaigning: claim 5");
+}
+
+#[test]
 fn a_claim_whose_reply_was_lost_is_read_back() {
     let run = writing(4);
     let token = run.claim().token();
