@@ -71,12 +71,14 @@ impl Slots {
 
 impl Drop for SlotPermit {
     fn drop(&mut self) {
+        // The permit is released under the lock: between the two, `resize` would count it as still used.
         let mut number = self.slots.number();
-        if number.owed > 0
-            && let Some(permit) = self.permit.take()
-        {
-            number.owed -= 1;
-            permit.forget();
+        match self.permit.take() {
+            Some(permit) if number.owed > 0 => {
+                number.owed -= 1;
+                permit.forget();
+            }
+            permit => drop(permit),
         }
     }
 }
