@@ -78,6 +78,8 @@ pub(super) struct World {
     pub(super) calls: BTreeMap<u64, Invoked>,
     /// Nodes whose election handles no messages.
     stalled: BTreeSet<NodeId>,
+    /// Nodes that never lead, because their clocks are wrong.
+    no_candidates: BTreeSet<NodeId>,
     /// Whether a client has purged records or is doing it.
     pub(super) purged: bool,
     /// When the last fault ended.
@@ -98,9 +100,11 @@ impl World {
         self.runs(node) && !self.stalled.contains(node)
     }
 
-    /// Returns whether every node was stopped and none was killed. Then the time of the next start is not bounded.
+    /// Returns whether every node that may lead was stopped and none was killed. Then the time of the next start is not
+    /// bounded.
     pub(super) fn all_left(&self) -> bool {
-        !self.nodes.is_empty() && self.nodes.values().all(|life| *life == Life::Stopped)
+        let mut candidates = self.nodes.iter().filter(|(node, _)| !self.no_candidates.contains(*node));
+        !self.nodes.is_empty() && candidates.all(|(_, life)| *life == Life::Stopped)
     }
 
     /// Returns whether there is a running leader that may act. One whose election hangs may act until its trust ends.
@@ -151,9 +155,17 @@ impl Checker {
             calls: BTreeMap::new(),
             purged: false,
             stalled: BTreeSet::new(),
+            no_candidates: BTreeSet::new(),
             healed: None,
         };
         Self { world, rules: RULES.iter().map(|rule| (rule.id, (rule.make)())).collect() }
+    }
+
+    /// Names the nodes that never lead, because their clocks are wrong.
+    #[must_use]
+    pub fn with_wrong_clocks(mut self, nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        self.world.no_candidates.extend(nodes);
+        self
     }
 
     /// Returns the current state of the namespace.

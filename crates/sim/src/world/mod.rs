@@ -39,7 +39,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use bellwether_core::clock::MAX_DIFFERENCE;
 use bellwether_core::name::{JobId, NodeId};
+use bellwether_core::time::as_millis;
 use bellwether_keeper::proto::{ConnectRequest, ConnectResponse, Reply, Request, WatchedEvent};
 use fastrand::Rng;
 
@@ -175,6 +177,9 @@ impl World {
         // An ensemble's leader hears of a session up to half a tick later, and looks for expired ones every half tick.
         let ticks = if plan.sync_limit.is_some() { 2 } else { 1 };
         let bounds = Bounds { session_timeout: timeout, tick: ticks * Duration::from_millis(plan.tick_ms) };
+        let most = as_millis(MAX_DIFFERENCE);
+        let wrong = plan.nodes.iter().enumerate().filter(|(_, node)| node.skew_ms.unsigned_abs() > most);
+        let wrong_clocks = wrong.map(|(at, _)| name("n", at)).collect::<Vec<_>>();
         let (servers, laid_out) = Servers::new(&plan);
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed_0f0f_7e77);
         let nodes = plan.nodes.iter().enumerate().map(|(at, node)| {
@@ -215,7 +220,7 @@ impl World {
             leader: None,
             standing: BTreeMap::new(),
             over_since_us: None,
-            checker: Checker::new(bounds),
+            checker: Checker::new(bounds).with_wrong_clocks(wrong_clocks),
             laid_out,
             violations: Vec::new(),
             stats: Stats::default(),

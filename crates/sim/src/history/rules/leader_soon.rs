@@ -1,8 +1,9 @@
 //! L1: there is a new leader soon.
 //!
 //! The time counts from the healing, and from each later loss of a leader: a session timeout, a tick and two seconds.
-//! It restarts when a node has stopped, as happens some time after an operator has drained its worker, because this
-//! node may have been the only candidate, or the next one. It does not count while all nodes are stopped.
+//! It restarts when a node has stopped, as happens some time after an operator has drained its worker, or is killed, as
+//! by a job that kills its worker, because this node may have been the only candidate, or the next one. It does not count
+//! while all nodes are stopped, apart from those that never lead because their clocks are wrong.
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -18,10 +19,12 @@ pub(super) struct LeaderSoon {
 impl Predicate for LeaderSoon {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         self.late(world, found);
-        let left = matches!(step.event, EventKind::Node { is: Life::Stopped, .. }) || world.all_left();
+        let ended = matches!(step.event, EventKind::Node { is: Life::Stopped | Life::Killed, .. });
+        let left = ended || world.all_left();
         if world.is_led() || left {
             self.without_since = None;
-        } else if world.healed.is_some() {
+        }
+        if world.healed.is_some() && !world.is_led() && !world.all_left() {
             self.without_since.get_or_insert(world.now);
         }
     }
@@ -63,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn the_time_restarts_when_a_node_stops() {
-        for (life, keeps) in [(Life::Stopped, true), (Life::Killed, false)] {
+    fn the_time_restarts_when_a_node_ends() {
+        for (life, keeps) in [(Life::Stopped, true), (Life::Killed, true), (Life::Thawed, false)] {
             let mut story = Story::new();
             story.push(EventKind::Healed);
             story.pass(SESSION_END);
             story.node("n1", life);
             story.pass(SESSION_END);
-            story.leads("n1", 1, Leading::Active);
+            story.leads("n2", 1, Leading::Active);
             story.pass(SESSION_END);
             if keeps { story.assert_keeps("L1") } else { story.assert_breaks("L1") }
         }
