@@ -6,6 +6,7 @@ mod exposure;
 mod id;
 mod schedules;
 mod signals;
+mod worker;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
 pub use self::signals::{ShutdownSignals, run_until_signal};
+pub use self::worker::{WorkerState, WorkerWatch};
 pub use crate::session_timeout::check as check_session_timeout;
 
 /// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
@@ -54,7 +56,34 @@ impl Node {
     /// # Cancellation
     /// Dropping the future leaves the stop incomplete: call it again.
     pub async fn stop(&self) -> Option<Drained> {
-        self.inner.stop(self.drain_grace).await
+        self.stop_within(self.drain_grace).await
+    }
+
+    /// Stops the node like [`Node::stop`], with another drain grace. During a stop it shortens the grace of that stop; a
+    /// longer one has no effect. Without a grace, all running jobs are handed back.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the stop incomplete: call it again.
+    pub async fn stop_within(&self, grace: Duration) -> Option<Drained> {
+        self.inner.stop(grace).await
+    }
+
+    /// Ends the node without a drain, as if its process had died, but without the wait for the session timeout: the
+    /// leader closes the attempts of its worker as lost. Returns when the node's session is closed.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the end incomplete: call it again.
+    ///
+    /// # Connection loss
+    /// Without a connection the registration remains until the session expires.
+    pub async fn abort(&self) {
+        self.inner.abort().await;
+    }
+
+    /// Watches the node's worker.
+    #[must_use]
+    pub fn watch_worker(&self) -> WorkerWatch {
+        WorkerWatch::new(self.inner.parts())
     }
 
     /// Waits until the node has ended. Returns `Ok` if it was asked to stop.

@@ -1,7 +1,8 @@
 //! The context of an attempt: the values that its handler can read and report.
 
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bellwether_core::job::{Membership, Payload, Priority, PriorityError, Progress, ProgressError, Role};
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
@@ -10,8 +11,8 @@ use bellwether_host::clock;
 use bellwether_host::worker::RunContext;
 use tokio_util::sync::CancellationToken;
 
-use super::HandlerResult;
 use super::node_client::NodeClient;
+use super::{Closed, HandlerResult, Stop};
 
 /// The context of one attempt, which its handler receives.
 #[derive(Debug, Clone)]
@@ -168,6 +169,18 @@ impl JobContext {
         clock::instant(self.run.trusted_until())
     }
 
+    /// Returns the length of the lease with which the attempt started.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.run.lease
+    }
+
+    /// Returns the time after which the attempt fails, counted from the start of its handler; `None` without a limit.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.run.timeout
+    }
+
     /// Returns the instant at which the attempt's lease ends, as far as is known now. It advances when a renewal is
     /// written. At this instant [`JobContext::cancelled`] resolves, and the job goes to another worker.
     #[must_use]
@@ -233,6 +246,27 @@ impl JobContext {
     /// shortly after. A blocking handler occupies its slot until it returns.
     pub async fn cancelled(&self) {
         self.run.cancelled.cancelled().await;
+    }
+
+    /// Returns why the attempt should stop; `None` while it need not, or when its worker has ended.
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<Stop> {
+        self.run.pulse.stop()
+    }
+
+    /// Waits until the attempt is closed: its end is written by this worker, or was written by another process.
+    ///
+    /// A handler ends before its attempt is closed, so wait in another task, with a clone of the context. For an
+    /// attempt without a worker the result is [`Closed::Unknown`].
+    ///
+    /// # Cancellation
+    /// Cancel safe.
+    ///
+    /// # Connection loss
+    /// The wait goes on while the worker resolves a lost reply. If its session ends first, the result is
+    /// [`Closed::Unknown`].
+    pub async fn closed(&self) -> Closed {
+        poll_fn(|cx| self.run.pulse.poll_closed(cx)).await
     }
 
     /// Returns the cancellation token of the attempt, to pass on to other code. It also fires when the attempt has

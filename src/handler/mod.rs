@@ -72,7 +72,7 @@ mod renewal;
 mod state;
 mod sub_jobs;
 
-pub use bellwether_host::worker::{HandlerError, HandlerResult, RegistryError};
+pub use bellwether_host::worker::{Closed, HandlerError, HandlerResult, RegistryError, Stop};
 
 pub use context::JobContext;
 pub use create::{

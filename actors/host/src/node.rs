@@ -131,6 +131,12 @@ impl Node {
         self.actor.kill();
     }
 
+    /// Stops the node without a drain and without giving up leadership first. The registration of its worker is deleted,
+    /// so the leader closes the open attempts as lost.
+    pub async fn abort(&self) {
+        supervise::stop(&self.actor.get_cell(), STOP_WITHIN).await;
+    }
+
     /// Stops the node gracefully: takes no new jobs, finishes running jobs within `grace`, hands back the rest, gives
     /// up leadership, closes the session and ends. Returns `None` for a node that is no worker.
     ///

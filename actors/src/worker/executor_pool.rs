@@ -12,7 +12,7 @@ use bellwether_core::name::{JobId, Kind};
 use bellwether_core::worker::WorkerSettings;
 use metrics::{counter, gauge};
 
-use super::pulse::Pulse;
+use super::pulse::{Attended, Pulse};
 use super::runs::Runs;
 use crate::{Concern, Context};
 
@@ -78,7 +78,7 @@ kinds!(ExecutorPoolMsg { Tell => Event, Settings, Ended, Slot, Count });
 /// Messages of the executor pool to its neighbours.
 pub enum Tell {
     /// To the reporter: these attempts start.
-    Started(Vec<(StartedAttempt, Arc<Pulse>)>),
+    Started(Vec<(StartedAttempt, Attended)>),
     /// To the reporter: these attempts have ended.
     Report(Vec<Finished>),
     /// To the reporter's beats.
@@ -213,7 +213,7 @@ impl ExecutorPool {
             self.pulses.insert(job.clone(), Arc::clone(&pulse));
             let auto = record.policy.auto_renew.unwrap_or_else(|| self.runs.auto_renews(&record.kind));
             let (job, assignment) = (job.clone(), assignment.clone());
-            (StartedAttempt { job, assignment, version: *version, auto }, pulse)
+            (StartedAttempt { job, assignment, version: *version, auto }, Attended::new(pulse))
         });
         let begun = begun.collect();
         cx.tell(Tell::Started(begun));
@@ -240,9 +240,9 @@ impl ExecutorPool {
                     return Some(Event::Ended(vec![Ended { job, attempt, how }]));
                 }
             }
-            Effect::Signal(job, attempt) => {
+            Effect::Signal(job, attempt, stop) => {
                 // If the run has just ended, its end is already in the mailbox.
-                if self.runs.signal(&job) {
+                if self.runs.signal(&job, stop) {
                     let over = ExecutorPoolMsg::Tell(Event::GraceOver(job.clone(), attempt));
                     cx.after(Key::Grace(job), CANCEL_GRACE, over);
                 }

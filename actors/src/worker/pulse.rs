@@ -7,6 +7,9 @@
 //! A handler may wait until a renewal is written. Its request gets a ticket, and the worker confirms the highest ticket
 //! that is written. The handler stops to wait when its attempt is told to stop or its lease ends, so no waker outlives the
 //! attempt.
+//!
+//! The worker also writes how the attempt was closed. Its half of the cell is [`Attended`]: if it is dropped before, for
+//! example because the session ended, the outcome is [`Closed::Unknown`]. So a wait for the close always ends.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +17,7 @@ use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use bellwether_core::job::{Progress, ProgressError};
+use bellwether_core::machine::worker::executor_pool::Stop;
 use bellwether_core::name::JobId;
 use bellwether_core::time::Millis;
 
@@ -39,8 +43,23 @@ struct Cell {
     ticket: u64,
     /// The highest ticket whose renewal is written.
     confirmed: u64,
-    /// Handlers that wait for a confirmation.
+    /// Why the attempt was asked to stop.
+    stop: Option<Stop>,
+    /// How the attempt was closed, once the worker knows.
+    closed: Option<Closed>,
+    /// Tasks that wait for a confirmation or for the close.
     waiting: Vec<Waker>,
+}
+
+/// How an attempt was closed, as its worker knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Closed {
+    /// By this worker: its transaction is applied. It may have changed the handler's outcome, for example to cancelled.
+    Written,
+    /// By another process, or the attempt no longer exists. The handler's outcome is dropped.
+    Fenced,
+    /// The worker ended first, for example with its session. Its transaction may or may not have been applied.
+    Unknown,
 }
 
 /// The handler's reports since the cell was last emptied.
@@ -65,11 +84,10 @@ impl Pulse {
     #[must_use]
     pub fn new(of: Word, notify: Option<Notify>, until: Millis, progress: Progress) -> Self {
         let (said, waiting) = (Said::default(), Vec::new());
-        Self {
-            of,
-            notify,
-            cell: Mutex::new(Cell { until, progress, said, ticket: 0, confirmed: 0, waiting }),
-        }
+        // An attempt without a worker is never closed.
+        let closed = notify.is_none().then_some(Closed::Unknown);
+        let cell = Cell { until, progress, said, ticket: 0, confirmed: 0, stop: None, closed, waiting };
+        Self { of, notify, cell: Mutex::new(cell) }
     }
 
     /// Locks the cell. Poison is ignored: a holder of the lock cannot panic between two changes.
@@ -114,20 +132,52 @@ impl Pulse {
         if cell.confirmed >= ticket {
             return Poll::Ready(());
         }
-        if !cell.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            cell.waiting.push(cx.waker().clone());
-        }
+        cell.wait(cx);
         Poll::Pending
     }
 
     /// Confirms that the renewals of all tickets up to this one are written.
     pub fn confirm(&self, ticket: u64) {
+        self.wake(|cell| cell.confirmed = cell.confirmed.max(ticket));
+    }
+
+    /// Is ready once the worker knows how the attempt was closed.
+    pub fn poll_closed(&self, cx: &mut task::Context<'_>) -> Poll<Closed> {
+        let mut cell = self.cell();
+        match cell.closed {
+            Some(closed) => Poll::Ready(closed),
+            None => {
+                cell.wait(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Publishes how the attempt was closed. The first outcome counts.
+    fn close(&self, closed: Closed) {
+        self.wake(|cell| {
+            cell.closed.get_or_insert(closed);
+        });
+    }
+
+    fn wake(&self, change: impl FnOnce(&mut Cell)) {
         let waiting = {
             let mut cell = self.cell();
-            cell.confirmed = cell.confirmed.max(ticket);
+            change(&mut cell);
             std::mem::take(&mut cell.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sets why the attempt is asked to stop. The first reason counts.
+    pub fn set_stop(&self, stop: Stop) {
+        self.cell().stop.get_or_insert(stop);
+    }
+
+    /// Why the attempt was asked to stop.
+    #[must_use]
+    pub fn stop(&self) -> Option<Stop> {
+        self.cell().stop
     }
 
     /// Reports the handler's progress.
@@ -168,6 +218,46 @@ impl Pulse {
     #[must_use]
     pub fn take(&self) -> Said {
         std::mem::take(&mut self.cell().said)
+    }
+}
+
+impl Cell {
+    fn wait(&mut self, cx: &task::Context<'_>) {
+        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+    }
+}
+
+/// The worker's half of a cell. Exactly one exists for each attempt.
+#[derive(Debug)]
+pub struct Attended(Arc<Pulse>);
+
+impl Attended {
+    /// Creates the worker's half.
+    #[must_use]
+    pub fn new(pulse: Arc<Pulse>) -> Self {
+        Self(pulse)
+    }
+
+    /// Publishes how the attempt was closed.
+    pub fn close(self, closed: Closed) {
+        self.0.close(closed);
+    }
+}
+
+impl std::ops::Deref for Attended {
+    type Target = Pulse;
+
+    fn deref(&self) -> &Pulse {
+        &self.0
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        // No effect after `Attended::close`.
+        self.0.close(Closed::Unknown);
     }
 }
 
@@ -237,6 +327,28 @@ mod tests {
         assert_eq!(pulse.poll_confirmed(ticket, &mut task::Context::from_waker(&waker)), Poll::Pending);
         pulse.confirm(ticket);
         assert!(flag.0.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn the_first_outcome_of_the_close_counts_and_a_dropped_worker_leaves_it_unknown() {
+        let cx = &mut task::Context::from_waker(Waker::noop());
+        let open = || Arc::new(Pulse::new(word(), Some(Arc::new(|_| {})), Millis(0), Progress::default()));
+        for (outcome, shown) in [
+            (Some(Closed::Written), Closed::Written),
+            (Some(Closed::Fenced), Closed::Fenced),
+            (None, Closed::Unknown),
+        ] {
+            let pulse = open();
+            let attended = Attended::new(Arc::clone(&pulse));
+            assert_eq!(pulse.poll_closed(cx), Poll::Pending);
+            match outcome {
+                Some(outcome) => attended.close(outcome),
+                None => drop(attended),
+            }
+            assert_eq!(pulse.poll_closed(cx), Poll::Ready(shown));
+        }
+        let detached = Pulse::new(word(), None, Millis(0), Progress::default());
+        assert_eq!(detached.poll_closed(cx), Poll::Ready(Closed::Unknown));
     }
 
     #[test]

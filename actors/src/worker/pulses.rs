@@ -2,37 +2,45 @@
 //! notification must not empty the pulse of the next attempt.
 //!
 //! A pulse is kept from the start of its attempt until the attempt is reported, or is known to be closed by another
-//! node. So there are at most as many pulses as jobs in the worker's inbox.
+//! node. The pulse of a reported attempt is kept apart until its close is settled. So there are at most as many pulses as
+//! jobs in the worker's inbox.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bellwether_core::name::JobId;
 
-use super::pulse::{Pulse, Word};
+use super::pulse::{Attended, Closed, Pulse, Word};
 
 /// The pulse of each job's current attempt: a worker runs one attempt of a job at a time.
 #[derive(Debug, Default)]
-pub(super) struct Pulses(HashMap<JobId, (u32, Arc<Pulse>)>);
+pub(super) struct Pulses(HashMap<JobId, (u32, Attended)>);
 
 impl Pulses {
-    pub(super) fn begin(&mut self, (job, attempt): Word, pulse: Arc<Pulse>) {
+    pub(super) fn begin(&mut self, (job, attempt): Word, pulse: Attended) {
         self.0.insert(job, (attempt, pulse));
     }
 
     pub(super) fn get(&self, (job, attempt): &Word) -> Option<&Pulse> {
-        self.0.get(job).filter(|(current, _)| current == attempt).map(|(_, pulse)| pulse.as_ref())
+        self.0.get(job).filter(|(current, _)| current == attempt).map(|(_, pulse)| &**pulse)
     }
 
-    pub(super) fn end(&mut self, word: &Word) {
-        if self.get(word).is_some() {
-            self.0.remove(&word.0);
+    /// Takes out the pulse of a reported attempt.
+    pub(super) fn report(&mut self, word: &Word) -> Option<Attended> {
+        self.get(word)?;
+        self.0.remove(&word.0).map(|(_, pulse)| pulse)
+    }
+
+    /// Another process closed the attempt.
+    pub(super) fn fenced(&mut self, word: &Word) {
+        if let Some(pulse) = self.report(word) {
+            pulse.close(Closed::Fenced);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use bellwether_core::job::Progress;
@@ -44,8 +52,8 @@ mod tests {
         (JobId::new("a").unwrap(), attempt)
     }
 
-    fn pulse(attempt: u32) -> Arc<Pulse> {
-        Arc::new(Pulse::new(word(attempt), None, Millis(0), Progress::default()))
+    fn pulse(attempt: u32) -> Attended {
+        Attended::new(Arc::new(Pulse::new(word(attempt), None, Millis(0), Progress::default())))
     }
 
     #[test]
@@ -56,7 +64,7 @@ mod tests {
         second.renew(Duration::from_secs(9));
         pulses.begin(word(2), second);
         assert!(pulses.get(&word(1)).is_none());
-        pulses.end(&word(1));
+        pulses.fenced(&word(1));
         let said = pulses.get(&word(2)).map(Pulse::take);
         assert_eq!(said.and_then(|said| said.renew), Some(Duration::from_secs(9)));
     }
@@ -65,7 +73,7 @@ mod tests {
     fn an_ended_attempt_leaves_no_pulse() {
         let mut pulses = Pulses::default();
         pulses.begin(word(1), pulse(1));
-        pulses.end(&word(1));
+        drop(pulses.report(&word(1)));
         assert!(pulses.0.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor_pool::Run;
+use bellwether_core::machine::worker::executor_pool::{Run, Stop};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::time::Millis;
 
@@ -50,8 +50,8 @@ pub trait Runs: Send {
     /// How the attempt ends if its run cannot start. The slot is returned.
     fn launch(&mut self, start: Start, pulse: Arc<Pulse>) -> Result<(), Run>;
 
-    /// Asks a handler to stop; returns `false` if its run has ended.
-    fn signal(&mut self, job: &JobId) -> bool;
+    /// Asks a handler to stop, with the reason; returns `false` if its run has ended.
+    fn signal(&mut self, job: &JobId, stop: Stop) -> bool;
 
     /// Aborts a run. Its end is sent as for any other run.
     fn abort(&mut self, job: &JobId);

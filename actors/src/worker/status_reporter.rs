@@ -5,7 +5,6 @@
 //! that its last beat wrote.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
@@ -23,7 +22,7 @@ use tracing::Span;
 
 use super::inbox_watcher::{found, paths};
 use super::meters::Meters;
-use super::pulse::{Pulse, Said, Word};
+use super::pulse::{Attended, Closed, Pulse, Said, Word};
 use super::pulses::Pulses;
 use crate::{Concern, Context, trace};
 
@@ -41,6 +40,8 @@ pub struct StatusReporter {
     worker: WorkerId,
     beats: Beats,
     pulses: Pulses,
+    /// The pulses of attempts that were reported and are not closed yet.
+    reported: HashMap<Word, Attended>,
     /// The spans of attempts that were reported and are not closed yet.
     spans: HashMap<Word, Span>,
     machine: Reporter,
@@ -50,7 +51,7 @@ pub struct StatusReporter {
 /// Messages to the status reporter.
 pub enum StatusReporterMsg {
     /// From the executor: these attempts start.
-    Started(Vec<(StartedAttempt, Arc<Pulse>)>),
+    Started(Vec<(StartedAttempt, Attended)>),
     /// From handlers: the pulses of these attempts are not empty.
     Said(Vec<Word>),
     /// From the executor: these attempts have ended.
@@ -83,6 +84,7 @@ impl Concern for StatusReporter {
             worker,
             beats: Beats::new(worker),
             pulses: Pulses::default(),
+            reported: HashMap::new(),
             spans: HashMap::new(),
             machine: Reporter::new(worker),
             meters: Meters::default(),
@@ -109,7 +111,7 @@ impl Concern for StatusReporter {
             }
             StatusReporterMsg::Beat(event) => {
                 if let beats::Event::Over(job, attempt) = &event {
-                    self.pulses.end(&(job.clone(), *attempt));
+                    self.pulses.fenced(&(job.clone(), *attempt));
                 }
                 self.beat(cx, event);
             }
@@ -120,10 +122,10 @@ impl Concern for StatusReporter {
 impl StatusReporter {
     /// Registers the pulses of new attempts. A handler may report before this message arrives; its notification is then
     /// about an unknown attempt and is ignored. The cell does not notify again until it is emptied, so it is read here.
-    fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(StartedAttempt, Arc<Pulse>)>) {
+    fn begin(&mut self, cx: &mut Context<'_, Self>, begun: Vec<(StartedAttempt, Attended)>) {
         let word = |begun: &StartedAttempt| (begun.job.clone(), begun.assignment.attempt);
         let words: Vec<Word> = begun.iter().map(|(begun, _)| word(begun)).collect();
-        let begin = |(begun, pulse): (StartedAttempt, Arc<Pulse>)| {
+        let begin = |(begun, pulse): (StartedAttempt, Attended)| {
             self.pulses.begin(word(&begun), pulse);
             begun
         };
@@ -146,7 +148,9 @@ impl StatusReporter {
         for finished in finished {
             let word = (finished.start.job.clone(), finished.start.assignment.attempt);
             self.said(cx, word.clone());
-            self.pulses.end(&word);
+            if let Some(pulse) = self.pulses.report(&word) {
+                self.reported.insert(word.clone(), pulse);
+            }
             if let Some(span) = trace::report(&finished) {
                 self.spans.insert(word, span);
             }
@@ -198,7 +202,7 @@ impl StatusReporter {
                     cx.tell(Tell::Executor(ToExecutor::Cancel { job, attempt, assignment, version }));
                 }
                 Effect::Zombie(job, attempt) => {
-                    self.pulses.end(&(job.clone(), attempt));
+                    self.pulses.fenced(&(job.clone(), attempt));
                     cx.tell(Tell::Executor(ToExecutor::Zombie(job, attempt)));
                 }
                 Effect::Close(finished) => closes.push(*finished),
@@ -265,7 +269,14 @@ impl StatusReporter {
             let attempt = close.attempt().number;
             tracing::warn!(job = %close.job(), attempt, "another node closed the attempt: its result is dropped");
         }
-        if let Some(span) = self.spans.remove(&(close.job().clone(), close.attempt().number)) {
+        let word = (close.job().clone(), close.attempt().number);
+        if let Some(pulse) = self.reported.remove(&word) {
+            pulse.close(match settled {
+                Settled::Closed(_) => Closed::Written,
+                Settled::Zombie => Closed::Fenced,
+            });
+        }
+        if let Some(span) = self.spans.remove(&word) {
             let outcome = match settled {
                 Settled::Closed(_) => "closed",
                 Settled::Zombie => "zombie",
@@ -291,6 +302,8 @@ impl StatusReporter {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bellwether_core::job::Progress;
     use bellwether_core::time::WallMillis;
 
@@ -314,7 +327,7 @@ mod tests {
     fn begun(pulse: &Arc<Pulse>) -> StatusReporterMsg {
         let assignment = Assignment::new(1, 0, WallMillis(0));
         let begun = StartedAttempt { job: word().0, assignment, version: 0, auto: false };
-        StatusReporterMsg::Started(vec![(begun, Arc::clone(pulse))])
+        StatusReporterMsg::Started(vec![(begun, Attended::new(Arc::clone(pulse)))])
     }
 
     /// The executor's message and the handler's notification come from different threads.

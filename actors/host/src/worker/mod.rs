@@ -10,7 +10,8 @@ mod runs;
 mod slots;
 mod wing;
 
-pub use bellwether_actors::worker::pulse::{Pulse, Said};
+pub use bellwether_actors::worker::pulse::{Attended, Closed, Pulse, Said};
+pub use bellwether_core::machine::worker::executor_pool::Stop;
 pub use bellwether_core::machine::worker::wing::{Drained, Stage};
 pub use config::{WorkerConfig, WorkerConfigError};
 pub use handler::{

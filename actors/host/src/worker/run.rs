@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::worker::lapse::next_look;
-use bellwether_core::machine::worker::executor_pool::{Ended, Run};
+use bellwether_core::machine::worker::executor_pool::{Ended, Run, Stop};
 use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
 use futures::FutureExt;
@@ -92,6 +92,7 @@ pub(super) async fn run(
         match bounds.timeout {
             None => handled.await,
             Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
+                of.pulse.set_stop(Stop::TimedOut);
                 cancellation.cancel();
                 Run::Failed(format!("timed out after {limit:?}"))
             }),
@@ -103,6 +104,7 @@ pub(super) async fn run(
             // First, so without trust no handler starts and no result counts.
             biased;
             () = lapse(trust) => {
+                of.pulse.set_stop(Stop::Untrusted);
                 cancellation.cancel();
                 Run::Lapsed
             }

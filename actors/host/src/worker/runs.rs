@@ -12,7 +12,7 @@ use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
 use bellwether_actors::worker::runs::Runs;
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor_pool::{Ended, Run};
+use bellwether_core::machine::worker::executor_pool::{Ended, Run, Stop};
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use bellwether_core::time::Millis;
 use bellwether_zk::Trust;
@@ -56,6 +56,7 @@ pub(super) struct HandlerRuns {
 
 struct Running {
     _task: Owned,
+    pulse: Arc<Pulse>,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
     limited: Option<Limited>,
@@ -181,6 +182,8 @@ impl Runs for HandlerRuns {
             payload: start.record.payload,
             worker: self.worker,
             fencing_token: start.version,
+            lease: start.assignment.lease,
+            timeout: start.record.policy.timeout,
             cancelled: stop.clone(),
             trust: self.trust.clone(),
             left: start.assignment.progress.or(start.record.progress),
@@ -191,15 +194,18 @@ impl Runs for HandlerRuns {
         let limited =
             concurrency.map(|_| Limited { kind: context.kind.clone(), slot: Arc::downgrade(&slot) });
         let guard = Guard::new(&context, span.clone(), self.to.clone());
+        let pulse = Arc::clone(&context.pulse);
         let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));
         let _stop_on_drop = stop.clone().drop_guard();
-        self.runs.insert(start.job, Running { _task: task, stop, _stop_on_drop, limited });
+        self.runs.insert(start.job, Running { _task: task, pulse, stop, _stop_on_drop, limited });
         Ok(())
     }
 
-    fn signal(&mut self, job: &JobId) -> bool {
+    fn signal(&mut self, job: &JobId, stop: Stop) -> bool {
         let running = self.runs.get(job);
         if let Some(running) = running {
+            // Before the token fires, so that the handler finds the reason.
+            running.pulse.set_stop(stop);
             running.stop.cancel();
         }
         running.is_some()

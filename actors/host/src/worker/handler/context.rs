@@ -37,6 +37,10 @@ pub struct RunContext {
     pub worker: WorkerId,
     /// The version of the job's record.
     pub fencing_token: i32,
+    /// The length of the attempt's lease when it started.
+    pub lease: Duration,
+    /// The time limit of the attempt.
+    pub timeout: Option<Duration>,
     /// Fires when the attempt should stop, and when it has ended.
     pub cancelled: CancellationToken,
     /// How long the worker's session can be trusted.
@@ -76,6 +80,8 @@ impl RunContext {
             payload,
             worker: WorkerId::new(Uuid::nil()),
             fencing_token: 0,
+            lease: DEFAULT_LEASE,
+            timeout: None,
             cancelled: CancellationToken::new(),
             trust: Trust::unanswered(DETACHED_TRUST),
             launched: clock::now(),

@@ -44,7 +44,7 @@ use crate::name::{JobId, Kind};
 use crate::time::{Millis, WallMillis};
 use crate::worker::WorkerSettings;
 
-pub use self::event::{CANCEL_GRACE, Effect, Ended, Event, Run};
+pub use self::event::{CANCEL_GRACE, Effect, Ended, Event, Run, Stop};
 
 use self::ending::StopReason;
 
@@ -279,7 +279,7 @@ impl ExecutorPool {
                     let signalled = *reason != StopReason::None;
                     *reason = StopReason::Cancel;
                     if !signalled {
-                        out.push(Effect::Signal(job.clone(), attempt));
+                        out.push(Effect::Signal(job.clone(), attempt, Stop::Cancelled));
                     }
                 }
             }
@@ -302,7 +302,7 @@ impl ExecutorPool {
         match self.jobs.get_mut(job) {
             Some(Phase::Running(start, reason @ StopReason::None)) if start.assignment.attempt == attempt => {
                 *reason = StopReason::Expire;
-                out.push(Effect::Signal(job.clone(), attempt));
+                out.push(Effect::Signal(job.clone(), attempt, Stop::LeaseExpired));
             }
             // It is stopping or has ended; a waiting attempt was handed back before.
             Some(Phase::Waiting(_) | Phase::Running(..) | Phase::Reported) | None => {}
@@ -319,7 +319,7 @@ impl ExecutorPool {
             }
             Some(Phase::Running(start, reason)) if start.assignment.attempt == attempt => {
                 if *reason == StopReason::None {
-                    out.push(Effect::Signal(job, attempt));
+                    out.push(Effect::Signal(job, attempt, Stop::Closed));
                 }
                 *reason = StopReason::Zombie;
             }
@@ -362,7 +362,7 @@ impl ExecutorPool {
         for (job, phase) in &mut self.jobs {
             if let Phase::Running(start, reason @ StopReason::None) = phase {
                 *reason = StopReason::Release;
-                out.push(Effect::Signal(job.clone(), start.assignment.attempt));
+                out.push(Effect::Signal(job.clone(), start.assignment.attempt, Stop::HandedBack));
             }
         }
     }

@@ -257,6 +257,32 @@ fn a_drain_marks_empties_and_retires() {
 }
 
 #[test]
+fn a_shorter_grace_shortens_a_drain_and_a_longer_one_does_not() {
+    let serving: &[(Event, &[Effect])] = &[(Event::Connected, REGISTER), (applied(), &[Effect::Start])];
+    let longer: (Event, &[Effect]) = (Event::Drain(GRACE * 2), &[]);
+    let none: Duration = Duration::ZERO;
+    let marking: &[(Event, &[Effect])] = &[
+        (Event::Drain(GRACE), &[Effect::MarkDraining(0)]),
+        longer.clone(),
+        (Event::Drain(none), &[]),
+        (applied(), &[Effect::Drain(T), Effect::Relist]),
+    ];
+    play(&[serving, marking].concat());
+    let emptying: &[(Event, &[Effect])] = &[
+        (Event::Drain(GRACE), &[Effect::MarkDraining(0)]),
+        (applied(), &[Effect::Drain(UNTIL), Effect::Relist]),
+        longer,
+        (Event::Drain(none), &[Effect::Drain(T)]),
+        (Event::Drain(none), &[]),
+        (Event::Idle, &[Effect::Retire]),
+        (Event::Drain(none), &[]),
+    ];
+    let mut machine = play(&[serving, emptying].concat());
+    let gave_up = [Effect::Stop, Effect::Leave, Effect::Drained(Drained::Abandoned)];
+    assert_eq!(handle(&mut machine, T + DRAIN_MARGIN, Event::Wake), gave_up);
+}
+
+#[test]
 fn children_held_at_the_start_of_a_drain_resume_after_the_ephemeral_was_read() {
     let held: &[(Event, &[Effect])] = &[
         (Event::Connected, REGISTER),

@@ -8,7 +8,7 @@ use bellwether_actors::worker::pulse::{Notify, Pulse, Word};
 use bellwether_actors::worker::runs::Runs;
 use bellwether_core::job::Progress;
 use bellwether_core::machine::worker::Start;
-use bellwether_core::machine::worker::executor_pool::Run;
+use bellwether_core::machine::worker::executor_pool::{Run, Stop};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::time::Millis;
 
@@ -162,7 +162,7 @@ impl Runs for Port {
         Ok(())
     }
 
-    fn signal(&mut self, job: &JobId) -> bool {
+    fn signal(&mut self, job: &JobId, _: Stop) -> bool {
         let mut shared = self.0.shared();
         let attended = shared.attended.contains(job);
         if attended {

@@ -88,6 +88,24 @@ pub enum Run {
     Lapsed,
 }
 
+/// Why a running attempt is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stop {
+    /// A client cancelled the job.
+    Cancelled,
+    /// The worker drains, and the grace period of the drain is over: the attempt is handed back without a loss.
+    HandedBack,
+    /// The lease expired.
+    LeaseExpired,
+    /// The attempt exceeded the job's timeout.
+    TimedOut,
+    /// The job has a lane, and the worker's session can no longer be trusted.
+    Untrusted,
+    /// Another process closed the attempt.
+    Closed,
+}
+
 /// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -97,8 +115,8 @@ pub enum Effect {
     ReturnSlot,
     /// Run this attempt in the granted slot.
     Launch(Box<Start>),
-    /// Signal the handler to stop, and send [`Event::GraceOver`] after [`CANCEL_GRACE`].
-    Signal(JobId, u32),
+    /// Signal the handler to stop, with the reason, and send [`Event::GraceOver`] after [`CANCEL_GRACE`].
+    Signal(JobId, u32, Stop),
     /// Abort the handler: [`Event::Ended`] follows.
     Abort(JobId, u32),
     /// Close this attempt.

@@ -1,5 +1,5 @@
 //! The drain: requested by the node or by an operator, marked in the ephemeral, and complete when the executor is
-//! empty.
+//! empty. A second request with a shorter grace period shortens the first one; a longer one changes nothing.
 
 use std::time::Duration;
 
@@ -15,7 +15,17 @@ impl WorkerWing {
             State::Away | State::Over => self.over(Drained::Empty, out),
             State::Registering(_) => self.drain = Some(drain),
             State::Serving { .. } => self.begin_drain(now, drain, out),
-            State::Draining { .. } => {}
+            State::Draining { drain: present, step } => {
+                if drain.until < present.until {
+                    *present = drain;
+                    match step {
+                        Draining::Emptying => out.push(Effect::Drain(drain.until)),
+                        // The executor learns the new time with the mark, or is empty already.
+                        Draining::Marking(..) | Draining::Retiring(_) => {}
+                    }
+                    out.push(Effect::WakeAt(drain.give_up));
+                }
+            }
             State::Leaving { then, .. } => match then {
                 Then::Again => *then = Then::Over,
                 Then::Over | Then::Fail => {}

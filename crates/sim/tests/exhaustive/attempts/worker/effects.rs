@@ -104,7 +104,7 @@ impl Worker {
                 deeds.push(Deed::Launched { life, attempt, expired, drains });
                 self.run = Some(Running { job: start.job, life, attempt, signalled: false });
             }
-            Effect::Signal(_, attempt) => {
+            Effect::Signal(_, attempt, _) => {
                 if let Some(run) = self.run.as_mut().filter(|run| run.attempt == attempt) {
                     run.signalled = true;
                 }
