@@ -96,6 +96,7 @@ use runtime::{OnTokio, Runtime};
 use session::Session;
 use submit::Inbox;
 
+use crate::node::{Node, NodeBuilder};
 use crate::session_timeout;
 
 /// The default session timeout: long enough for a leader election in ZooKeeper.
@@ -117,6 +118,8 @@ struct Inner {
     /// A permit for each watched job.
     watches: Semaphore,
     events: events::Known,
+    /// `None` in a simulator.
+    node: Option<NodeBuilder>,
 }
 
 impl fmt::Debug for Client {
@@ -195,6 +198,7 @@ impl ClientBuilder {
     pub async fn open(self) -> Result<Client, ConnectError> {
         let Self { zookeeper, access, session_timeout, create_namespace, deadline } = self;
         let connect = zookeeper.parse::<ConnectString>()?;
+        let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig {
             is_trusted: false,
@@ -205,7 +209,8 @@ impl ClientBuilder {
             create_namespace,
             reads_clock: true,
         };
-        Ok(Client::over(Arc::new(OnTokio::start(config).await?), deadline))
+        let runtime = Arc::new(OnTokio::start(config).await?);
+        Ok(Client::with(runtime, deadline, Some(node)))
     }
 }
 
@@ -228,10 +233,21 @@ impl Client {
     #[doc(hidden)]
     #[must_use]
     pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
+        Self::with(runtime, deadline, None)
+    }
+
+    fn with(runtime: Arc<dyn Runtime>, deadline: Duration, node: Option<NodeBuilder>) -> Self {
         let session = Session::new(runtime);
         let inbox = submit::start(session.clone());
         let watches = Semaphore::new(MAX_WATCHED);
-        Self(Arc::new(Inner { inbox, session, deadline, watches, events: events::Known::default() }))
+        Self(Arc::new(Inner { inbox, session, deadline, watches, events: events::Known::default(), node }))
+    }
+
+    /// Returns a builder for a node of the client's namespace, with the client's identity and session timeout. The node
+    /// has its own session. `None` for a client of a simulator.
+    #[must_use]
+    pub fn node_builder(&self) -> Option<NodeBuilder> {
+        self.0.node.clone()
     }
 
     /// Whether the client is connected to ZooKeeper at the moment.
