@@ -86,7 +86,8 @@ pub(crate) enum Token {
     New {
         /// Name of the token in the gateway's log.
         name: String,
-        /// Role of the token: read, submit, operate or admin. Each role includes the ones before it.
+        /// Role of the token: read, submit, operate or admin, of which each includes the ones before it; or work, for remote
+        /// workers.
         #[arg(long, default_value = "read")]
         role: Role,
     },

@@ -34,6 +34,22 @@ pub(super) const MAX_MINUTES: usize = 1_000;
 /// The longest long poll: below the default timeout of proxies (60 s).
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(50);
 
+/// Maximum bytes of a poll, a heartbeat or a finish of a remote worker: 4,096 attempts with long ids, or 15 results of
+/// 64 KiB in base64.
+pub(super) const MAX_REMOTE_BODY: usize = 1024 * 1024;
+
+/// Maximum number of attempts that a remote worker finishes or gets in one call.
+pub(super) const MAX_REMOTE_ATTEMPTS: usize = 256;
+
+/// Bytes of payloads and checkpoints in the answer of one poll after which no further attempt is added.
+pub(super) const POLL_BYTES: usize = 1024 * 1024;
+
+/// The longest poll of a remote worker: half of the usual timeout of proxies (60 s).
+pub(super) const MAX_POLL: Duration = Duration::from_secs(30);
+
+/// Duration of a poll of a remote worker without a value.
+pub(super) const DEFAULT_POLL: Duration = Duration::from_secs(20);
+
 /// Duration of a long poll without a parameter.
 pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
@@ -59,6 +75,8 @@ pub struct Limits {
     pub waits: usize,
     /// Event streams. Further ones get 503.
     pub streams: usize,
+    /// Remote workers. Each has its own session in ZooKeeper. Further ones get 503.
+    pub remote_workers: usize,
     /// Time for the headers of a request, and for an idle connection.
     pub header_time: Duration,
     /// Time for a request with its body, except long polls and event streams. After it the request gets 504.
@@ -75,6 +93,8 @@ impl Default for Limits {
             // Only 64 of them have a watch; the others read their job every 250 ms: 2,000 reads per second.
             waits: 512,
             streams: 2_048,
+            // Each may wait in a poll: half of the waits.
+            remote_workers: 256,
             header_time: Duration::from_secs(10),
             // Longer than the client's deadline, because the client's error has more detail.
             request_time: Duration::from_secs(20),
@@ -92,14 +112,23 @@ pub struct LimitsError {
 
 impl Limits {
     pub(super) fn check(&self) -> Result<(), LimitsError> {
-        let Self { connections, requests, requests_of_one, waits, streams, header_time, request_time } =
-            *self;
+        let Self {
+            connections,
+            requests,
+            requests_of_one,
+            waits,
+            streams,
+            remote_workers,
+            header_time,
+            request_time,
+        } = *self;
         let counts = [
             ("connections", connections),
             ("requests", requests),
             ("requests_of_one", requests_of_one),
             ("waits", waits),
             ("streams", streams),
+            ("remote_workers", remote_workers),
         ];
         let times = [("header_time", header_time), ("request_time", request_time)];
         let count = counts.iter().find(|(_, count)| *count == 0).map(|(field, _)| (*field, "1"));

@@ -1,7 +1,7 @@
 //! The HTTP gateway: a namespace for programs in other languages, and for people with curl.
 //!
-//! A [`Gateway`] serves HTTP/1.1 on top of a [`Client`](bellwether::Client). It keeps no state of its own, so several
-//! gateways can serve one namespace, and each can answer for the requests of the others.
+//! A [`Gateway`] serves HTTP/1.1 on top of a [`Client`](bellwether::Client). Except for its remote workers it keeps no state
+//! of its own, so several gateways can serve one namespace, and each can answer for the requests of the others.
 //!
 //! ```no_run
 //! use bellwether::Client;
@@ -23,6 +23,7 @@
 //! | `layers/` | layers of every request: id, audit line, metrics, origin, credentials, admission, time limit |
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
+//! | `remote/` | remote workers: nodes whose handlers wait for calls |
 //! | `samples` | the samples of the last hour, for the charts of the console |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |
 //!
@@ -43,6 +44,7 @@ mod extract;
 mod layers;
 mod limits;
 mod problem;
+mod remote;
 mod routes;
 mod samples;
 mod server;

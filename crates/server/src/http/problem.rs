@@ -69,8 +69,12 @@ pub(super) enum Fault {
     Forbidden,
     ForeignOrigin,
     NotFound,
+    /// A remote worker that this gateway does not have.
+    UnknownWorker,
     NotAllowed,
     Conflict,
+    /// An attempt that a remote worker no longer has.
+    Fenced,
     LengthRequired,
     TooLarge,
     NotJson,
@@ -91,8 +95,12 @@ impl Fault {
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Insufficient role"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin", "Request of another origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Self::UnknownWorker => {
+                (StatusCode::NOT_FOUND, "remote-worker-unknown", "Remote worker unknown to this gateway")
+            }
             Self::NotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "not-allowed", "Method not allowed"),
             Self::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict with the stored state"),
+            Self::Fenced => (StatusCode::CONFLICT, "attempt-fenced", "Attempt closed without this finish"),
             Self::LengthRequired => {
                 (StatusCode::LENGTH_REQUIRED, "length-required", "Content-Length required")
             }
@@ -122,8 +130,10 @@ impl Fault {
             | Self::Forbidden
             | Self::ForeignOrigin
             | Self::NotFound
+            | Self::UnknownWorker
             | Self::NotAllowed
             | Self::Conflict
+            | Self::Fenced
             | Self::LengthRequired
             | Self::TooLarge
             | Self::NotJson

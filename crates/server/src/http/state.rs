@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 use super::access::Tokens;
 use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
+use super::remote::RemoteWorkers;
 use super::samples::Samples;
 use super::server::Phase;
 use bellwether::client::Client;
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) purges: Semaphore,
     pub(super) waits: Semaphore,
     pub(super) streams: Arc<Semaphore>,
+    pub(super) remote_workers: RemoteWorkers,
     pub(super) samples: Samples,
     pub(super) phase: watch::Receiver<Phase>,
 }
@@ -61,6 +63,7 @@ impl App {
             purges: Semaphore::new(1),
             waits: Semaphore::new(limits.waits),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            remote_workers: RemoteWorkers::new(limits.remote_workers),
             samples: Samples::default(),
             phase,
         }))

@@ -75,14 +75,16 @@ async fn only_operations_that_may_change_something_leave_an_audit_line() {
                 continue;
             }
             let name = operation["operationId"].as_str().unwrap();
+            let is_quiet = path.ends_with("/poll") || path.ends_with("/heartbeat");
             let path = path.replace("{id}", "none").replace("{kind}", "none");
+            let path = path.replace("{key}", "00000000-0000-4000-8000-000000000000");
             let ask = |token: &str| {
                 let ask = Ask::new(&method.to_uppercase(), &path).header("content-length: 0").token(token);
                 ask.header(&format!("x-request-id: audit-{name}"))
             };
             let answer = ask(secrets.of(Role::Admin)).of(stage.address()).await;
             assert_eq!(answer.header("x-request-id"), Some(format!("audit-{name}").as_str()));
-            if method == "get" {
+            if method == "get" || is_quiet {
                 assert_eq!(lines_with(&format!("audit-{name}")), Vec::<String>::new());
                 continue;
             }

@@ -13,5 +13,6 @@ mod hostile;
 mod jobs;
 mod operators;
 mod placement;
+mod remote_workers;
 mod retention;
 mod stage;

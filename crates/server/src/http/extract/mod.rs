@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use bellwether::TraceContext;
 use bellwether::{GroupId, JobId, Kind, ScheduleId, WorkerId};
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::problem::{Fault, Problem};
 
@@ -72,6 +73,21 @@ impl<S: Send + Sync> FromRequestParts<S> for WorkerName {
         let name = name(parts, state, "id").await?;
         let id = WorkerId::parse(&name);
         Ok(Self(id.ok_or_else(|| Fault::Invalid.because("a worker's id is a UUID: see /v1/workers"))?))
+    }
+}
+
+/// The key of the remote worker in the path.
+pub(super) struct Key(pub(super) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let name = name(parts, state, "key").await?;
+        let key = name.parse().map_err(|_| {
+            Fault::Invalid.because("the key of a remote worker is a UUID that its process draws at its start")
+        })?;
+        Ok(Self(key))
     }
 }
 

@@ -1,4 +1,5 @@
-//! An audit line for each request that may change something: caller, address, operation and outcome.
+//! An audit line for each request that may change something: caller, address, operation and outcome. The polls and
+//! heartbeats of remote workers change nothing that was submitted, and leave no line.
 //!
 //! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
 //! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
@@ -12,6 +13,7 @@ use super::credentials::Caller;
 use super::operations::Operations;
 use super::request_id::RequestId;
 use super::{Peer, mutates};
+use crate::http::routes::{HEARTBEAT, POLL};
 
 /// The target of audit lines, for log filters.
 const TARGET: &str = "bellwether::audit";
@@ -38,10 +40,11 @@ struct Begun {
 
 impl Line {
     pub(super) fn begin(request: &Request, id: &RequestId, operations: &Operations) -> Self {
-        if !mutates(request.method()) {
+        let route = request.extensions().get::<MatchedPath>();
+        let quiet = route.is_some_and(|route| [POLL, HEARTBEAT].contains(&route.as_str()));
+        if quiet || !mutates(request.method()) {
             return Self { line: None };
         }
-        let route = request.extensions().get::<MatchedPath>();
         let line = Begun {
             started: Instant::now(),
             id: id.clone(),

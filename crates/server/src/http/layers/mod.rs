@@ -32,7 +32,7 @@ pub(super) use credentials::Caller;
 pub(super) use operations::Operations;
 
 use super::problem::{Fault, Problem};
-use super::routes::{EVENTS, WAIT, WAIT_GROUP, is_open};
+use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_open};
 use super::state::App;
 use audit::Line;
 use request_id::RequestId;
@@ -55,7 +55,7 @@ impl Class {
     fn of(route: Option<&MatchedPath>) -> Self {
         match route.map(MatchedPath::as_str) {
             Some("/healthz" | "/readyz") => Self::Health,
-            Some(WAIT | WAIT_GROUP | EVENTS) => Self::Long,
+            Some(WAIT | WAIT_GROUP | EVENTS | POLL) => Self::Long,
             Some(_) | None => Self::Short,
         }
     }
@@ -113,7 +113,7 @@ async fn admit(
     let caller = credentials::caller(app.tokens.as_ref(), request.headers(), peer)?;
     line.by(&caller);
     if let Some(operation) = layers.operations.of(request.method(), route.as_ref())
-        && caller.role < operation.role
+        && !caller.role.permits(operation.role)
     {
         return Err(Fault::Forbidden.because(format!(
             "the token {} has the role {}: this operation needs {}",

@@ -50,12 +50,12 @@ impl Operations {
 
 /// An operation that documents no role needs the highest role.
 fn described_as(operation: &Described) -> Operation {
-    let scopes = operation.security.iter().flatten().flat_map(|security| {
+    let mut scopes = operation.security.iter().flatten().flat_map(|security| {
         let security = serde_json::to_value(security).unwrap_or_default();
         let scopes = security.get("token").and_then(|scopes| scopes.as_array()).cloned().unwrap_or_default();
         scopes.into_iter().filter_map(|scope| scope.as_str()?.parse::<Role>().ok())
     });
-    let role = scopes.max().unwrap_or(Role::Admin);
+    let role = scopes.next().unwrap_or(Role::Admin);
     let name = operation.operation_id.clone().unwrap_or_default();
     // Leaked once per operation and gateway, so that an audit line needs no copy.
     Operation { name: Box::leak(name.into_boxed_str()), role }

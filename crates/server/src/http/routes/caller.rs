@@ -13,7 +13,7 @@ use crate::http::problem::Problem;
 pub(super) struct CallerDocument {
     /// The name of the token, or `anonymous` if the gateway requires no tokens.
     name: String,
-    /// `read`, `submit`, `operate` or `admin`. Each role includes the ones before it.
+    /// `read`, `submit`, `operate` or `admin`, of which each includes the ones before it.
     role: String,
 }
 

@@ -12,6 +12,7 @@ mod kinds;
 mod list;
 mod metrics;
 mod placement;
+mod remote_workers;
 mod retention;
 mod samples;
 mod schedules;
@@ -38,6 +39,11 @@ pub(super) const WAIT: &str = "/v1/jobs/{id}/wait";
 pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
 /// Limited separately from other requests.
 pub(super) const EVENTS: &str = "/v1/events";
+
+/// Limited separately from other requests, and not audited.
+pub(super) const POLL: &str = "/v1/remote-workers/{key}/poll";
+/// Not audited.
+pub(super) const HEARTBEAT: &str = "/v1/remote-workers/{key}/heartbeat";
 
 const DOCUMENT: &str = "/openapi.json";
 const DOCS: &str = "/docs";
@@ -100,6 +106,14 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(placement::show_placement, placement::set_placement))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
+        .routes(routes!(
+            remote_workers::register::register_remote_worker,
+            remote_workers::leave::remove_remote_worker
+        ))
+        .routes(routes!(remote_workers::poll::poll_attempts))
+        .routes(routes!(remote_workers::heartbeat::report_running))
+        .routes(routes!(remote_workers::finish::finish_attempts))
+        .routes(routes!(remote_workers::leave::drain_remote_worker))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::scrape))
@@ -117,5 +131,5 @@ fn about() -> OpenApi {
 const ABOUT: &str = "A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.\n\n\
     Submitting a job with an `id` again is safe: the same id, kind and payload is the same job. \
     Errors are `application/problem+json`; programs evaluate `type`. 429 and 503 carry `Retry-After`. \
-    If tokens are required, the scope of an operation is the role that it needs: read, submit, operate or admin. Each \
-    role includes the ones before it.";
+    If tokens are required, the scope of an operation is the role that it needs: read, submit, operate or admin, of \
+    which each includes the ones before it, or work, which permits only remote workers and which admin includes.";

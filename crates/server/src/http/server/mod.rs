@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::builder::{GatewayBuilder, GatewayError};
+use super::remote::RemoteWorkers;
 use super::routes;
 use super::state::App;
 use accept::Acceptor;
@@ -55,6 +56,7 @@ pub struct Gateway {
     connections: Arc<Semaphore>,
     most: u32,
     client: Client,
+    remote_workers: RemoteWorkers,
     ended: watch::Receiver<Option<bool>>,
 }
 
@@ -76,13 +78,16 @@ impl Gateway {
         self.address
     }
 
-    /// Stops accepting connections, gives running requests up to 5 s to end, closes the rest, and closes the client.
+    /// Stops accepting connections, gives running requests up to 5 s to end, closes the rest, and closes the client. The
+    /// attempts of remote workers are handed back at the same time.
     ///
     /// # Cancellation
     /// If the future is dropped, the gateway is stopped partially: call it again.
     pub async fn stop(&self) {
         self.phase.send_replace(Phase::Draining);
-        if timeout(STOP_WITHIN, self.connections.acquire_many(self.most)).await.is_err() {
+        let requests = timeout(STOP_WITHIN, self.connections.acquire_many(self.most));
+        let (requests, ()) = tokio::join!(requests, self.remote_workers.stop());
+        if requests.is_err() {
             tracing::info!("some requests did not end in time: closing their connections");
         }
         self.phase.send_replace(Phase::Over);
@@ -116,6 +121,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let app = App::new(client.clone(), limits, tokens, local_only, metrics, phases.clone());
     let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).min(1 << 24);
     let connections = Arc::new(Semaphore::new(most as usize));
+    let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
     tokio::spawn(async move { sampled.samples.collect(&sampled.client, sampled.phase.clone()).await });
     let acceptor = Acceptor {
@@ -131,7 +137,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
         let well = supervise(acceptor).await;
         end.send_replace(Some(well));
     });
-    Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, ended })
+    Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, remote_workers, ended })
 }
 
 /// Accepts connections until the gateway stops. Returns whether it was stopped on request.

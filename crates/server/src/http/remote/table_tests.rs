@@ -1,0 +1,157 @@
+use super::*;
+
+fn id(job: &str, token: i32) -> Id {
+    Id { job: JobId::new(job).unwrap(), attempt: 1, token }
+}
+
+fn ids(ids: &[&Id]) -> BTreeSet<Id> {
+    ids.iter().copied().cloned().collect()
+}
+
+fn poll(table: &mut Table<u32>, running: &[&Id]) -> Option<(Vec<u32>, Told)> {
+    table.poll(&ids(running), Patience::Wait, |_| true)
+}
+
+fn nothing() -> Told {
+    Told { stop: Vec::new(), draining: false }
+}
+
+fn stops(stop: &[(&Id, Reason)]) -> Told {
+    Told { stop: stop.iter().map(|(id, reason)| ((*id).clone(), *reason)).collect(), draining: false }
+}
+
+fn delivered(attempts: &[(&Id, u32)]) -> Table<u32> {
+    let mut table = Table::new(4);
+    for (id, attempt) in attempts {
+        assert!(table.begin((*id).clone(), *attempt));
+    }
+    poll(&mut table, &[]).unwrap();
+    table
+}
+
+#[test]
+fn an_attempt_is_delivered_until_the_worker_lists_it() {
+    let (a, b) = (id("a", 1), id("b", 1));
+    let mut table = Table::new(4);
+    assert_eq!(poll(&mut table, &[]), None);
+    assert!(table.begin(a.clone(), 1));
+    assert_eq!(poll(&mut table, &[]), Some((vec![1], nothing())));
+    assert!(table.begin(b.clone(), 2));
+    assert_eq!(poll(&mut table, &[]), Some((vec![1, 2], nothing())), "the first answer was lost");
+    assert_eq!(poll(&mut table, &[&a]), Some((vec![2], nothing())));
+    assert_eq!(poll(&mut table, &[&a, &b]), None);
+    assert_eq!(table.poll(&ids(&[&a, &b]), Patience::Over, |_| true), Some((vec![], nothing())));
+}
+
+#[test]
+fn an_answer_contains_the_oldest_attempts_that_have_room() {
+    let mut table = Table::new(4);
+    for (n, job) in (0..).zip(["d", "c", "b", "a"]) {
+        assert!(table.begin(id(job, 1), n));
+    }
+    let mut room = 3;
+    let some = table.poll(&BTreeSet::new(), Patience::Wait, |_| {
+        room -= 1;
+        room > 0
+    });
+    assert_eq!(some, Some((vec![0, 1], nothing())));
+    let rest = poll(&mut table, &[&id("d", 1), &id("c", 1)]);
+    assert_eq!(rest, Some((vec![2, 3], nothing())));
+}
+
+#[test]
+fn a_stop_ends_a_poll_once_and_is_repeated_while_the_worker_lists_the_attempt() {
+    let a = id("a", 1);
+    for ends in [true, false] {
+        let mut table = delivered(&[(&a, 1)]);
+        table.stop(&a, Reason::Cancelled);
+        if ends {
+            table.ended(&a, Reason::Closed);
+        }
+        let told = stops(&[(&a, Reason::Cancelled)]);
+        assert_eq!(poll(&mut table, &[&a]), Some((vec![], stops(&[(&a, Reason::Cancelled)]))));
+        assert_eq!(poll(&mut table, &[&a]), None, "the worker is stopping it");
+        table.ended(&a, Reason::Closed);
+        assert_eq!(poll(&mut table, &[&a]), None);
+        assert_eq!(table.heartbeat(&ids(&[&a])), (vec![], told));
+        assert_eq!(table.finish(&a), None, "the attempt has ended");
+        assert_eq!(poll(&mut table, &[]), None);
+        let (attempts, _) = table.poll(&BTreeSet::new(), Patience::Over, |_| true).unwrap();
+        assert_eq!(attempts, Vec::<u32>::new(), "a stopped attempt is not delivered again");
+        assert!(table.stopped.is_empty(), "the worker has stopped it");
+    }
+}
+
+#[test]
+fn an_attempt_that_ends_before_it_is_delivered_is_forgotten() {
+    let a = id("a", 1);
+    let mut table = Table::new(4);
+    assert!(table.begin(a.clone(), 1));
+    table.ended(&a, Reason::HandedBack);
+    assert_eq!(poll(&mut table, &[]), None);
+    assert!(table.begin(a, 1), "nothing is left of it");
+}
+
+#[test]
+fn an_unknown_attempt_must_be_stopped() {
+    let mut table = Table::<u32>::new(4);
+    let a = id("a", 1);
+    assert_eq!(poll(&mut table, &[&a]), Some((vec![], stops(&[(&a, Reason::Closed)]))));
+    assert_eq!(poll(&mut table, &[&a]), None);
+}
+
+#[test]
+fn another_token_or_number_is_another_attempt() {
+    let a = id("a", 1);
+    let mut table = delivered(&[(&a, 1)]);
+    assert_eq!(table.finish(&id("a", 2)), None);
+    assert_eq!(table.finish(&Id { attempt: 2, ..a.clone() }), None);
+    let (open, told) = table.heartbeat(&ids(&[&id("a", 2)]));
+    assert_eq!((open, told), (vec![], stops(&[(&id("a", 2), Reason::Closed)])));
+    assert_eq!(table.finish(&a), Some(1));
+}
+
+#[test]
+fn a_finish_is_repeatable_and_neither_delivered_nor_stopped() {
+    let a = id("a", 1);
+    let mut table = delivered(&[(&a, 1)]);
+    assert_eq!(table.finish(&a), Some(1));
+    table.ended(&a, Reason::Closed);
+    assert_eq!(table.finish(&a), Some(1));
+    assert_eq!(poll(&mut table, &[]), None);
+    assert_eq!(poll(&mut table, &[&a]), None);
+    assert_eq!(table.heartbeat(&ids(&[&a])), (vec![], nothing()));
+    assert!(!table.begin(a, 2), "an id is not reused while its finish may be repeated");
+}
+
+#[test]
+fn finished_attempts_are_bounded() {
+    let mut table = Table::new(0);
+    let all = (0..KEPT + 10).map(|n| id("a", i32::try_from(n).unwrap())).collect::<Vec<_>>();
+    for id in &all {
+        assert!(table.begin(id.clone(), 0));
+        assert!(table.finish(id).is_some());
+    }
+    assert_eq!(table.entries.len(), KEPT);
+    assert_eq!(table.finish(&all[9]), None);
+    assert!(table.finish(&all[10]).is_some());
+}
+
+#[test]
+fn stopped_attempts_are_bounded() {
+    let mut table = Table::<u32>::new(0);
+    let all = (0..9_000).map(|n| id("a", n)).collect::<BTreeSet<_>>();
+    table.heartbeat(&all);
+    assert_eq!(table.stopped.len(), MAX_STOPPED);
+}
+
+#[test]
+fn a_drain_ends_one_poll_and_is_repeated() {
+    let mut table = Table::<u32>::new(4);
+    table.drain();
+    table.drain();
+    let draining = Told { stop: Vec::new(), draining: true };
+    assert_eq!(poll(&mut table, &[]), Some((vec![], draining)));
+    assert_eq!(poll(&mut table, &[]), None);
+    assert!(table.heartbeat(&BTreeSet::new()).1.draining);
+}

@@ -1,0 +1,305 @@
+//! One remote worker: a node of the library in the gateway's process whose handlers wait for calls of a remote process.
+//!
+//! ```text
+//! Starting ──registered──▶ Working ──drain──▶ Draining ──▶ Ended
+//!                             └── left, silent, gateway stops ──▶ Ended
+//! ```
+//!
+//! | the remote process | the node | its attempts |
+//! | --- | --- | --- |
+//! | drains | drains without a time limit | may be finished |
+//! | leaves, or the gateway stops | drains without a grace period | handed back without a loss |
+//! | makes no call for its timeout | is aborted | lost: they run elsewhere |
+//!
+//! One task owns the node. The node outlives lost connections and sessions; after a new session it has a new worker id, and
+//! the attempts of the old one were stopped.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bellwether::handler::raw;
+use bellwether::node::WorkerState;
+use bellwether::{Handlers, Node, NodeBuilder, WorkerId};
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+
+use super::attempt::{self, Attempt};
+use super::registry::RemoteWorkers;
+use super::settings::Settings;
+use super::table::{Id, Patience, Reason, Table, Told};
+
+/// The grace period of a drain that the remote process asked for: as long as an attempt may run. The process ends it by
+/// leaving.
+const DRAIN_GRACE: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The state of a remote worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) enum Life {
+    /// Not registered: the node is starting, or has lost its session.
+    Starting,
+    Working(WorkerId),
+    /// Its settings were refused.
+    Refused(String),
+    Ended,
+}
+
+/// What the remote process wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    Work,
+    Drain,
+    Leave,
+}
+
+/// A remote worker of this gateway.
+#[derive(Debug)]
+pub(in crate::http) struct RemoteWorker {
+    pub(super) key: Uuid,
+    /// The name of the token that registered it.
+    pub(super) owner: Arc<str>,
+    pub(super) settings: Settings,
+    state: Mutex<State>,
+    /// Wakes waiting polls.
+    changed: Notify,
+    wish: watch::Sender<Wish>,
+    life: watch::Sender<Life>,
+}
+
+#[derive(Debug)]
+struct State {
+    table: Table<Arc<Attempt>>,
+    /// The number of the newest poll. An older one ends.
+    poll: u64,
+    last_call: Instant,
+}
+
+impl RemoteWorker {
+    pub(super) fn new(key: Uuid, owner: Arc<str>, settings: Settings) -> Self {
+        let table = Table::new(settings.slots);
+        Self {
+            key,
+            owner,
+            settings,
+            state: Mutex::new(State { table, poll: 0, last_call: Instant::now() }),
+            changed: Notify::new(),
+            wish: watch::Sender::new(Wish::Work),
+            life: watch::Sender::new(Life::Starting),
+        }
+    }
+
+    /// Poison is ignored: a holder of the lock cannot panic between two changes.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The remote process made a call.
+    pub(super) fn called(&self) {
+        self.state().last_call = Instant::now();
+    }
+
+    pub(super) fn begin(&self, id: &Id, attempt: &Arc<Attempt>) -> bool {
+        let begun = self.state().table.begin(id.clone(), Arc::clone(attempt));
+        self.changed.notify_waiters();
+        begun
+    }
+
+    pub(super) fn stop_attempt(&self, id: &Id, reason: Reason) {
+        self.state().table.stop(id, reason);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn ended(&self, id: &Id, reason: Reason) {
+        self.state().table.ended(id, reason);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the worker is registered, and returns its id.
+    ///
+    /// # Cancellation
+    /// Cancel safe.
+    pub(in crate::http) async fn registered(&self) -> Life {
+        let mut life = self.life.subscribe();
+        // The sender lives as long as `self`.
+        life.wait_for(|life| *life != Life::Starting).await.map_or(Life::Ended, |life| life.clone())
+    }
+
+    /// Waits until there is something to tell a worker that runs `running`. A newer poll ends this one with an empty answer.
+    ///
+    /// # Cancellation
+    /// Cancel safe: a lost answer is repaired by the next poll.
+    pub(in crate::http) async fn poll(
+        &self,
+        running: &BTreeSet<Id>,
+        wait: Duration,
+        mut has_room: impl FnMut(&Arc<Attempt>, usize) -> bool,
+    ) -> (Vec<Arc<Attempt>>, Told) {
+        let until = tokio::time::Instant::now() + wait;
+        let turn = {
+            let mut state = self.state();
+            state.poll += 1;
+            state.poll
+        };
+        self.changed.notify_waiters();
+        let mut patience = Patience::Wait;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the look, so that no change is missed.
+            changed.as_mut().enable();
+            {
+                let mut state = self.state();
+                if state.poll != turn {
+                    return (Vec::new(), Told { stop: Vec::new(), draining: false });
+                }
+                let mut taken = 0;
+                let room = |attempt: &Arc<Attempt>| {
+                    taken += 1;
+                    has_room(attempt, taken)
+                };
+                if let Some(answer) = state.table.poll(running, patience, room) {
+                    state.last_call = Instant::now();
+                    return answer;
+                }
+            }
+            if tokio::time::timeout_at(until, changed).await.is_err() {
+                patience = Patience::Over;
+            }
+        }
+    }
+
+    /// Returns the open attempts of those that the worker runs, and what to tell it.
+    pub(in crate::http) fn heartbeat(&self, running: &BTreeSet<Id>) -> (Vec<(Id, Arc<Attempt>)>, Told) {
+        self.state().table.heartbeat(running)
+    }
+
+    /// Begins or repeats the finish of an attempt; `None` if the worker does not have it.
+    pub(in crate::http) fn finish(&self, id: &Id) -> Option<Arc<Attempt>> {
+        self.state().table.finish(id)
+    }
+
+    /// Takes no further attempts. The running ones may be finished.
+    pub(in crate::http) fn drain(&self) {
+        self.wish(Wish::Drain);
+    }
+
+    /// Hands back the running attempts and ends. Returns when the worker is deregistered.
+    ///
+    /// # Cancellation
+    /// The worker leaves nevertheless.
+    pub(in crate::http) async fn leave(&self) {
+        self.wish(Wish::Leave);
+        let mut life = self.life.subscribe();
+        // The sender lives as long as `self`, so the wait ends with the last state.
+        if life.wait_for(|life| matches!(life, Life::Ended | Life::Refused(_))).await.is_err() {
+            tracing::debug!(key = %self.key, "the remote worker was dropped");
+        }
+    }
+
+    fn wish(&self, wish: Wish) {
+        self.wish.send_modify(|present| *present = wish.max(*present));
+        self.state().table.drain();
+        self.changed.notify_waiters();
+    }
+
+    /// Resolves when the remote process has made no call for its timeout.
+    async fn silence(&self) {
+        loop {
+            let until = self.state().last_call + self.settings.timeout;
+            if Instant::now() >= until {
+                return;
+            }
+            tokio::time::sleep_until(until.into()).await;
+        }
+    }
+
+    /// Runs the worker until it has ended.
+    pub(super) async fn live(self: Arc<Self>, node: NodeBuilder, registry: RemoteWorkers) {
+        let last = match self.node(node).start().await {
+            Ok(node) => {
+                self.attend(&node).await;
+                Life::Ended
+            }
+            Err(error) => Life::Refused(bellwether::error::chain(&error)),
+        };
+        registry.forget(&self);
+        self.life.send_replace(last);
+        self.changed.notify_waiters();
+    }
+
+    fn node(self: &Arc<Self>, node: NodeBuilder) -> NodeBuilder {
+        let Settings { name, kinds, slots, tags, timeout: _ } = &self.settings;
+        let handlers = kinds.iter().fold(Handlers::new(), |handlers, kind| {
+            let worker = Arc::clone(self);
+            let mut handler =
+                raw(kind.kind.as_str(), move |context| attempt::run(Arc::clone(&worker), context));
+            if let Some(lease) = kind.lease {
+                handler = handler.lease(lease);
+            }
+            if let Some(concurrency) = kind.concurrency {
+                handler = handler.concurrency(concurrency);
+            }
+            handlers.add(handler)
+        });
+        let node = node.candidate(false).node_id(name.as_str()).handlers(handlers).slots(*slots);
+        tags.iter().fold(node, |node, tag| node.tag(tag.as_str()))
+    }
+
+    async fn attend(&self, node: &Node) {
+        let (mut states, mut wishes) = (node.watch_worker(), self.wish.subscribe());
+        let mut drains = false;
+        loop {
+            let wish = *wishes.borrow_and_update();
+            match wish {
+                Wish::Work => {}
+                Wish::Drain if drains => {}
+                Wish::Drain => {
+                    drains = true;
+                    let node = node.clone();
+                    tokio::spawn(async move { node.stop_within(DRAIN_GRACE).await });
+                }
+                Wish::Leave => {
+                    node.stop_within(Duration::ZERO).await;
+                    return;
+                }
+            }
+            tokio::select! {
+                state = states.changed() => match state {
+                    Some(WorkerState::Serving(id)) => {
+                        self.life.send_replace(Life::Working(id));
+                    }
+                    Some(WorkerState::Draining(id)) => {
+                        self.life.send_replace(Life::Working(id));
+                        // An operator may have asked for it.
+                        self.state().table.drain();
+                        self.changed.notify_waiters();
+                    }
+                    // Drained: the remote process learns it and leaves.
+                    Some(WorkerState::Over) => self.state().table.drain(),
+                    None if drains => return self.idle(&mut wishes).await,
+                    // The namespace was refused, or the node's actors failed: the log names the reason.
+                    None => return,
+                    // Away, between two sessions.
+                    Some(_) => {
+                        self.life.send_replace(Life::Starting);
+                    }
+                },
+                changed = wishes.changed() => if changed.is_err() { return },
+                () = self.silence() => {
+                    let (key, timeout) = (self.key, self.settings.timeout);
+                    tracing::warn!(%key, name = %self.settings.name, ?timeout,
+                        "the remote worker made no call for its timeout: its attempts are lost");
+                    node.abort().await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits after a completed drain until the remote process leaves or is silent.
+    async fn idle(&self, wishes: &mut watch::Receiver<Wish>) {
+        tokio::select! {
+            _left = wishes.wait_for(|wish| *wish == Wish::Leave) => {}
+            () = self.silence() => {}
+        }
+    }
+}

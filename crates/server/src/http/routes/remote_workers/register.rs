@@ -1,0 +1,137 @@
+//! `PUT /v1/remote-workers/{key}`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use bellwether::{Kind, NodeId, Tag};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::AttemptRef;
+use crate::http::extract::{Bounded, Json, Key};
+use crate::http::layers::{AuditNote, Caller};
+use crate::http::limits::MAX_REMOTE_BODY;
+use crate::http::problem::{Fault, Problem};
+use crate::http::remote::{KindSettings, Life, Settings};
+use crate::http::state::App;
+
+/// The default time without a call after which a worker counts as lost.
+const DEFAULT_TIMEOUT: u64 = 30;
+
+/// A worker that calls at a third of its timeout needs a shortest one; and an hour without a call is not a live worker.
+const TIMEOUTS: std::ops::RangeInclusive<u64> = 2..=3_600;
+
+/// A remote worker.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct NewRemoteWorker {
+    /// Name for people, such as the host and the process id.
+    #[schema(example = "host-1234", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    name: String,
+    /// 1 to 256 kinds that the worker runs.
+    kinds: Vec<RemoteKind>,
+    /// Number of attempts that run at the same time, 1 to 4096.
+    slots: u32,
+    /// Tags that the worker offers to jobs, at most 32.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Time without a call after which the worker counts as lost, 2 to 3600 s; default 30. Call at least three times as often.
+    timeout_seconds: Option<u64>,
+    /// What the worker still runs after it lost its gateway. This gateway does not have these attempts: the first poll
+    /// answers to stop them.
+    #[serde(default)]
+    #[expect(dead_code, reason = "the first poll lists them again")]
+    running: Vec<AttemptRef>,
+}
+
+/// A kind that a remote worker runs.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct RemoteKind {
+    /// The kind.
+    #[schema(example = "mail", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    kind: String,
+    /// The default lease of its jobs, 1 s to a week; default 300 s.
+    lease_seconds: Option<u64>,
+    /// The number of its attempts that run at the same time; default all slots.
+    concurrency: Option<u32>,
+}
+
+impl Bounded for NewRemoteWorker {
+    const MAX_BYTES: usize = MAX_REMOTE_BODY;
+}
+
+/// A registered worker.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Registered {
+    /// Its id in the namespace. It changes when the gateway's session to ZooKeeper is replaced.
+    worker: String,
+    /// Time without a call after which the worker counts as lost.
+    timeout_seconds: u64,
+}
+
+impl NewRemoteWorker {
+    fn settings(self) -> Result<Settings, Problem> {
+        let Self { name, kinds, slots, tags, timeout_seconds, running: _ } = self;
+        let timeout = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT);
+        if !TIMEOUTS.contains(&timeout) {
+            let (least, most) = TIMEOUTS.into_inner();
+            return Err(
+                Fault::Invalid.because(format!("timeout_seconds must be {least} to {most}, not {timeout}"))
+            );
+        }
+        let kind = |RemoteKind { kind, lease_seconds, concurrency }| {
+            let lease = lease_seconds.map(Duration::from_secs);
+            Ok(KindSettings { kind: Kind::new(kind)?, lease, concurrency })
+        };
+        let kinds = kinds.into_iter().map(kind).collect::<Result<Vec<_>, Problem>>()?;
+        if kinds.is_empty() {
+            return Err(Fault::Invalid.because("kinds must name at least one kind"));
+        }
+        let tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+        Ok(Settings { name: NodeId::new(name)?, kinds, slots, tags, timeout: Duration::from_secs(timeout) })
+    }
+}
+
+/// Register a remote worker.
+///
+/// The key is a UUID that the worker's process draws at its start. Answers when the worker is registered in ZooKeeper: from
+/// then on it gets jobs. Repeating the request with the same settings returns the same worker.
+#[utoipa::path(
+    put, path = "/v1/remote-workers/{key}", tag = "remote workers", security(("token" = ["work"])),
+    params(("key" = String, Path, description = "A UUID that the worker's process draws")),
+    request_body = NewRemoteWorker,
+    responses(
+        (status = 200, description = "The worker is registered", body = Registered),
+        (status = 409, description = "The key is registered with other settings", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The worker is not registered", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The worker is not registered, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::http) async fn register_remote_worker(
+    State(app): State<App>,
+    Key(key): Key,
+    Extension(caller): Extension<Caller>,
+    Json(new): Json<NewRemoteWorker>,
+) -> Result<Response, Problem> {
+    let settings = new.settings()?;
+    let timeout_seconds = settings.timeout.as_secs();
+    let node = app.client.node_builder();
+    let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
+    let worker = app.remote_workers.register(key, &caller.name, settings, node)?;
+    let worker = match worker.registered().await {
+        Life::Working(id) => id.to_string(),
+        Life::Refused(reason) => return Err(Fault::Invalid.because(reason)),
+        Life::Starting | Life::Ended => {
+            return Err(
+                Fault::Unavailable.because("the worker ended before it was registered: register it again")
+            );
+        }
+    };
+    let told = AuditNote(format!("remote worker {key} is worker {worker}"));
+    let mut answer = Answer(Registered { worker, timeout_seconds }).into_response();
+    answer.extensions_mut().insert(told);
+    Ok(answer)
+}

@@ -1,0 +1,6 @@
+//! Remote workers, as their processes see the gateway.
+
+mod bounds;
+mod ends;
+mod stops;
+mod worker;
