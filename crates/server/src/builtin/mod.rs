@@ -6,9 +6,11 @@
 //! | `echo` | anything | the same |
 //! | `sleep` | `{"millis": 100}` | the same, after that time; reports progress, and the next attempt sleeps the rest |
 //! | `fail` | `{"message": "why", "times": 2}` | fails every attempt, or the first `times` |
-//! | `exec` | `{"argv": ["date"], "stdin": ""}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
+//! | `exec` | `{"argv": ["date"], "stdin": "", "retry_after": "1m"}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
 //!
-//! `exec` exists only for programs that the operator of the node has allowed ([`handlers`]).
+//! `exec` exists only for programs that the operator of the node has allowed ([`handlers`]). A program that exits with 65
+//! (`EX_DATAERR`) ends its job as dead, and with 75 (`EX_TEMPFAIL`) it asks for another attempt after `retry_after`. It reports
+//! progress by lines such as `40 sending` to the descriptor in `BELLWETHER_PROGRESS_FD`.
 //!
 //! `sleep` and `exec` renew their leases automatically: their duration depends on payload and program, and is limited
 //! by the job's timeout.

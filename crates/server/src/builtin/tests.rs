@@ -105,6 +105,44 @@ async fn exec_succeeds_even_if_its_output_is_not_text() {
 }
 
 #[tokio::test]
+async fn exec_reports_invalid_and_retry_later_by_exit_status() {
+    let call = async |payload: Value| handlers(["sh"]).call(context("exec", &payload)).await.unwrap_err();
+    let invalid = call(sh("echo no account >&2; exit 65")).await;
+    assert!(invalid.is_invalid());
+    assert_eq!(invalid.message(), "exit status: 65: no account");
+    assert_eq!(call(sh("exit 75")).await.retry_after(), Some(Duration::from_secs(60)));
+    let mut soon = sh("exit 75");
+    soon["retry_after"] = json!("5s");
+    assert_eq!(call(soon).await.retry_after(), Some(Duration::from_secs(5)));
+    let failed = call(sh("exit 64")).await;
+    assert_eq!((failed.is_invalid(), failed.retry_after()), (false, None));
+}
+
+#[tokio::test]
+async fn exec_reports_the_progress_that_the_program_writes_to_its_descriptor() {
+    let script = r#"
+        test "$BELLWETHER_PROGRESS_FD" = 3 || exit 1
+        echo "10 begun" >&3
+        head -c 100000 /dev/zero | tr '\\0' x >&3; echo >&3
+        echo nonsense >&3
+        printf '200 too much\n40 half way\nno end' >&3
+    "#;
+    let context = context("exec", &sh(script));
+    let output = call(context.clone()).await.unwrap();
+    let said = context.said();
+    assert_eq!((said.percent(), said.message()), (Some(40), "half way"), "{output}");
+}
+
+#[tokio::test]
+async fn exec_shows_progress_while_the_program_runs() {
+    let context = context("exec", &sh("echo 70 waiting >&3; read -r never < /dev/zero"));
+    let running = tokio::spawn(call(context.clone()));
+    eventually("the progress is reported", SOON, async || context.said().percent() == Some(70)).await;
+    context.cancellation().cancel();
+    running.await.unwrap().unwrap_err();
+}
+
+#[tokio::test]
 async fn exec_hides_the_environment_of_the_node() {
     let output = run("exec", sh("env | cut -d= -f1 | sort")).await.unwrap();
     let names = output["stdout"].as_str().unwrap();

@@ -4,6 +4,17 @@
 //! with it), a timeout, a cancel, the end of the worker's session, or the end of the node, even by SIGKILL ([`Group`]).
 //! Processes that leave the group (`setsid`) are not tracked. The program gets only a few variables of the node's
 //! environment, which may contain secrets.
+//!
+//! | exit status | the attempt |
+//! | --- | --- |
+//! | 0 | succeeds with the output |
+//! | 65 (`EX_DATAERR`) | reports an invalid job: it is dead |
+//! | 75 (`EX_TEMPFAIL`) | asks for another attempt after `retry_after`; neither a failure nor a loss |
+//! | any other, or a signal | fails |
+//!
+//! The program may report its [`progress`] to a descriptor.
+
+mod progress;
 
 use std::collections::BTreeSet;
 use std::process::{ExitStatus, Stdio};
@@ -15,6 +26,9 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
+use self::progress::Channel;
+
+use bellwether::DurationText;
 use bellwether::handler::{HandlerError, JobContext};
 
 /// Bytes kept of each stream, from its beginning. The rest is read and dropped, so that the program does not block.
@@ -30,6 +44,15 @@ const TAIL: usize = 2 * 1024;
 /// Time for a stream to close after the end of program and group: a process that left the group may keep it open.
 const LINGER: Duration = Duration::from_millis(500);
 
+/// Exit status of a program whose job can never succeed (`EX_DATAERR` of `sysexits.h`).
+const INVALID: i32 = 65;
+
+/// Exit status of a program that cannot run now (`EX_TEMPFAIL`).
+const RETRY_LATER: i32 = 75;
+
+/// The time until the next attempt after [`RETRY_LATER`], unless the job gives another: long enough for a service to restart.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Variables of the node's environment that a program gets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
@@ -41,6 +64,8 @@ pub(super) type Allowed = BTreeSet<String>;
 pub(super) struct Command {
     argv: Vec<String>,
     stdin: Option<String>,
+    /// The time until the next attempt after the exit status 75; default `1m`.
+    retry_after: Option<DurationText>,
 }
 
 #[derive(Serialize)]
@@ -114,7 +139,12 @@ pub(super) async fn run(
     let group = Group::new()
         .await
         .map_err(|error| HandlerError::new(format!("cannot create a process group: {error}")))?;
-    let mut child = tokio::process::Command::new(program)
+    let retry_after = command.retry_after.map_or(RETRY_AFTER, Duration::from);
+    let progress = Channel::new();
+    let progress = progress
+        .map_err(|error| HandlerError::new(format!("cannot create a pipe for the progress: {error}")))?;
+    let mut started = tokio::process::Command::new(program);
+    started
         .args(arguments)
         .env_clear()
         .envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
@@ -122,20 +152,26 @@ pub(super) async fn run(
         .env("BELLWETHER_ATTEMPT", context.attempt().to_string())
         .env("BELLWETHER_FENCING_TOKEN", context.fencing_token().to_string())
         .envs(context.trace_context().map(|trace| ("TRACEPARENT", trace.to_string())))
+        .envs([progress.variable()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(group.id())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| HandlerError::new(format!("cannot start {program:?}: {error}")))?;
+        .kill_on_drop(true);
+    let progress = progress.give_to(&mut started);
+    let child = started.spawn();
+    // It owns the node's copy of the writing end: without it the pipe ends with the program.
+    drop(started);
+    let mut child = child.map_err(|error| HandlerError::new(format!("cannot start {program:?}: {error}")))?;
 
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let status = {
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let input = command.stdin.unwrap_or_default();
-        let streams =
-            async { tokio::join!(feed(stdin, &input), capture(out, &mut stdout), capture(err, &mut stderr)) };
+        let streams = async {
+            let captured = (capture(out, &mut stdout), capture(err, &mut stderr));
+            tokio::join!(feed(stdin, &input), captured.0, captured.1, progress.follow(context))
+        };
         tokio::pin!(streams);
         let mut open = true;
         let status = loop {
@@ -151,16 +187,24 @@ pub(super) async fn run(
         }
         status
     };
-    finished(status, &stdout, &stderr)
+    finished(status, retry_after, &stdout, &stderr)
 }
 
-fn finished(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<Output, HandlerError> {
+fn finished(
+    status: ExitStatus,
+    retry_after: Duration,
+    stdout: &[u8],
+    stderr: &[u8],
+) -> Result<Output, HandlerError> {
+    let reason = || {
+        let tail = text(&stderr[stderr.len().saturating_sub(TAIL)..]);
+        format!("{status}: {}", tail.trim_end())
+    };
     match status.code() {
         Some(0) => Ok(Output { code: 0, stdout: text(stdout), stderr: text(stderr) }),
-        Some(_) | None => {
-            let tail = text(&stderr[stderr.len().saturating_sub(TAIL)..]);
-            Err(HandlerError::new(format!("{status}: {}", tail.trim_end())))
-        }
+        Some(INVALID) => Err(HandlerError::invalid(reason())),
+        Some(RETRY_LATER) => Err(HandlerError::retry_later(retry_after)),
+        Some(_) | None => Err(HandlerError::new(reason())),
     }
 }
 
