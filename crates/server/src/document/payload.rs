@@ -1,4 +1,4 @@
-//! A payload whose form tells its type: what a remote worker gets and returns.
+//! A payload whose form shows its type, for remote workers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -58,7 +58,7 @@ impl PayloadDocument {
     /// Returns the payload.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it is no payload.
     pub(crate) fn payload(self) -> Result<Payload, String> {
         let Self { json, text, base64, content_type } = self;
         let (default, bytes) = match (json, text, base64) {

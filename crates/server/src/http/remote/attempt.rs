@@ -106,3 +106,29 @@ fn reason(context: &JobContext) -> Reason {
         Some(_) => Reason::Closed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bellwether::{JobId, Kind, Payload};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_finish_counts_only_if_the_handler_returned_it() {
+        let payload = Payload::json(*b"1").unwrap();
+        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("mail").unwrap(), payload);
+        let (finish, finished) = oneshot::channel();
+        let attempt = Attempt { context, finish: Mutex::new(Some(finish)), taken: AtomicBool::new(false) };
+        // The handler was dropped before it took the outcome, so the attempt ended in another way.
+        drop(finished);
+        attempt.hand_over(Err(HandlerError::new("no")));
+        attempt.hand_over(Err(HandlerError::new("repeated")));
+        assert_eq!(attempt.finished().await, Finished::Fenced);
+        attempt.taken.store(true, Ordering::Release);
+        assert_eq!(
+            attempt.finished().await,
+            Finished::Unknown,
+            "an attempt without a worker is never closed"
+        );
+    }
+}

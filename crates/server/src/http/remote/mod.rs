@@ -20,5 +20,5 @@ mod worker;
 pub(super) use attempt::{Attempt, Finished};
 pub(super) use registry::RemoteWorkers;
 pub(super) use settings::{KindSettings, Settings};
-pub(super) use table::{Id, Reason, Told};
+pub(super) use table::{Id, Instructions, Reason};
 pub(super) use worker::Life;

@@ -4,7 +4,7 @@
 //!             poll                    finish
 //!  Offered ──────────▶ Delivered ─────────────▶ Finishing ──kept for repeats──▶ forgotten
 //!     │                 │  ▲ not listed by the next poll: delivered again
-//!     └──── ended without a finish ──▶ stopped: told in every answer, while the worker lists the attempt
+//!     └──── ended without a finish ──▶ stopped: in every answer, while the worker lists the attempt
 //! ```
 //!
 //! A poll lists what the worker has. So a lost answer of a poll is repaired by the next poll: attempts that the worker does
@@ -54,7 +54,7 @@ enum Phase {
 struct Stop {
     reason: Reason,
     /// Whether an answer contained it.
-    told: bool,
+    sent: bool,
 }
 
 #[derive(Debug)]
@@ -66,14 +66,14 @@ struct Entry<A> {
     attempt: A,
 }
 
-/// What a worker is told about the attempts that it lists.
+/// The instructions for a worker about the attempts that it lists.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::http) struct Told {
+pub(in crate::http) struct Instructions {
     pub(in crate::http) stop: Vec<(Id, Reason)>,
     pub(in crate::http) draining: bool,
 }
 
-/// Whether a poll with nothing to tell is answered.
+/// Whether a poll without news is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// No: it waits.
@@ -122,11 +122,11 @@ impl<A: Clone> Table<A> {
     /// Asks the worker to stop an attempt. A finish still counts until [`Table::ended`].
     pub(super) fn stop(&mut self, id: &Id, reason: Reason) {
         if let Some(entry) = self.entries.get_mut(id) {
-            entry.stop.get_or_insert(Stop { reason, told: false });
+            entry.stop.get_or_insert(Stop { reason, sent: false });
         }
     }
 
-    /// The attempt has ended in the gateway. Without a finish the worker is told to stop it.
+    /// The attempt has ended in the gateway. Without a finish the worker must stop it.
     pub(super) fn ended(&mut self, id: &Id, reason: Reason) {
         match self.entries.get(id).map(|entry| entry.phase) {
             Some(Phase::Offered) => {
@@ -134,7 +134,7 @@ impl<A: Clone> Table<A> {
             }
             Some(Phase::Delivered) => {
                 let stop = self.entries.remove(id).and_then(|entry| entry.stop);
-                self.stopped.insert(id.clone(), stop.unwrap_or(Stop { reason, told: false }));
+                self.stopped.insert(id.clone(), stop.unwrap_or(Stop { reason, sent: false }));
                 if self.stopped.len() > MAX_STOPPED {
                     self.stopped.pop_first();
                 }
@@ -149,14 +149,14 @@ impl<A: Clone> Table<A> {
         self.draining.get_or_insert(false);
     }
 
-    /// Answers a poll of a worker that has the attempts `running`; `None` while there is nothing to tell. `has_room` decides
+    /// Answers a poll of a worker that has the attempts `running`; `None` while there is no news. `has_room` decides
     /// whether the answer has room for a further attempt.
     pub(super) fn poll(
         &mut self,
         running: &BTreeSet<Id>,
         patience: Patience,
         mut has_room: impl FnMut(&A) -> bool,
-    ) -> Option<(Vec<A>, Told)> {
+    ) -> Option<(Vec<A>, Instructions)> {
         let is_due = |id: &Id, entry: &Entry<A>| {
             entry.stop.is_none()
                 && match entry.phase {
@@ -174,22 +174,22 @@ impl<A: Clone> Table<A> {
             entry.attempt.clone()
         });
         let attempts = attempts.collect::<Vec<_>>();
-        let is_news = self.draining == Some(false) || self.has_untold(running);
+        let is_news = self.draining == Some(false) || self.has_unsent(running);
         if attempts.is_empty() && !is_news && patience == Patience::Wait {
             return None;
         }
         // The worker does not have the others, or has stopped them.
         self.stopped.retain(|id, _| running.contains(id));
-        Some((attempts, self.tell(running)))
+        Some((attempts, self.instructions(running)))
     }
 
-    /// Returns the attempts of those in `running` that are open, and what to tell the worker.
-    pub(super) fn heartbeat(&mut self, running: &BTreeSet<Id>) -> (Vec<(Id, A)>, Told) {
+    /// Returns the attempts of those in `running` that are open, and the instructions for the worker.
+    pub(super) fn heartbeat(&mut self, running: &BTreeSet<Id>) -> (Vec<(Id, A)>, Instructions) {
         let open = running.iter().filter_map(|id| {
             let entry = self.entries.get(id).filter(|entry| entry.phase != Phase::Finishing)?;
             Some((id.clone(), entry.attempt.clone()))
         });
-        (open.collect(), self.tell(running))
+        (open.collect(), self.instructions(running))
     }
 
     /// Begins or repeats the finish of an attempt; `None` if the worker does not have it.
@@ -208,30 +208,30 @@ impl<A: Clone> Table<A> {
         Some(attempt)
     }
 
-    fn has_untold(&self, running: &BTreeSet<Id>) -> bool {
+    fn has_unsent(&self, running: &BTreeSet<Id>) -> bool {
         running.iter().any(|id| match (self.entries.get(id), self.stopped.get(id)) {
             (Some(Entry { phase: Phase::Finishing, .. }), _) => false,
-            (Some(entry), _) => entry.stop.is_some_and(|stop| !stop.told),
-            (None, Some(stop)) => !stop.told,
+            (Some(entry), _) => entry.stop.is_some_and(|stop| !stop.sent),
+            (None, Some(stop)) => !stop.sent,
             // Unknown here: the worker must stop it.
             (None, None) => true,
         })
     }
 
-    fn tell(&mut self, running: &BTreeSet<Id>) -> Told {
+    fn instructions(&mut self, running: &BTreeSet<Id>) -> Instructions {
         let mut stop = Vec::new();
         for id in running {
-            let told = match self.entries.get_mut(id) {
+            let stopped = match self.entries.get_mut(id) {
                 Some(Entry { phase: Phase::Finishing, .. }) => None,
                 Some(entry) => entry.stop.as_mut(),
                 None => {
-                    let unknown = Stop { reason: Reason::Closed, told: false };
+                    let unknown = Stop { reason: Reason::Closed, sent: false };
                     Some(self.stopped.entry(id.clone()).or_insert(unknown))
                 }
             };
-            if let Some(told) = told {
-                told.told = true;
-                stop.push((id.clone(), told.reason));
+            if let Some(stopped) = stopped {
+                stopped.sent = true;
+                stop.push((id.clone(), stopped.reason));
             }
         }
         while self.stopped.len() > MAX_STOPPED {
@@ -239,7 +239,7 @@ impl<A: Clone> Table<A> {
         }
         let draining = self.draining.is_some();
         self.draining = self.draining.map(|_| true);
-        Told { stop, draining }
+        Instructions { stop, draining }
     }
 }
 

@@ -8,16 +8,16 @@ fn ids(ids: &[&Id]) -> BTreeSet<Id> {
     ids.iter().copied().cloned().collect()
 }
 
-fn poll(table: &mut Table<u32>, running: &[&Id]) -> Option<(Vec<u32>, Told)> {
+fn poll(table: &mut Table<u32>, running: &[&Id]) -> Option<(Vec<u32>, Instructions)> {
     table.poll(&ids(running), Patience::Wait, |_| true)
 }
 
-fn nothing() -> Told {
-    Told { stop: Vec::new(), draining: false }
+fn nothing() -> Instructions {
+    Instructions { stop: Vec::new(), draining: false }
 }
 
-fn stops(stop: &[(&Id, Reason)]) -> Told {
-    Told { stop: stop.iter().map(|(id, reason)| ((*id).clone(), *reason)).collect(), draining: false }
+fn stops(stop: &[(&Id, Reason)]) -> Instructions {
+    Instructions { stop: stop.iter().map(|(id, reason)| ((*id).clone(), *reason)).collect(), draining: false }
 }
 
 fn delivered(attempts: &[(&Id, u32)]) -> Table<u32> {
@@ -68,12 +68,12 @@ fn a_stop_ends_a_poll_once_and_is_repeated_while_the_worker_lists_the_attempt() 
         if ends {
             table.ended(&a, Reason::Closed);
         }
-        let told = stops(&[(&a, Reason::Cancelled)]);
+        let instructions = stops(&[(&a, Reason::Cancelled)]);
         assert_eq!(poll(&mut table, &[&a]), Some((vec![], stops(&[(&a, Reason::Cancelled)]))));
         assert_eq!(poll(&mut table, &[&a]), None, "the worker is stopping it");
         table.ended(&a, Reason::Closed);
         assert_eq!(poll(&mut table, &[&a]), None);
-        assert_eq!(table.heartbeat(&ids(&[&a])), (vec![], told));
+        assert_eq!(table.heartbeat(&ids(&[&a])), (vec![], instructions));
         assert_eq!(table.finish(&a), None, "the attempt has ended");
         assert_eq!(poll(&mut table, &[]), None);
         let (attempts, _) = table.poll(&BTreeSet::new(), Patience::Over, |_| true).unwrap();
@@ -106,8 +106,8 @@ fn another_token_or_number_is_another_attempt() {
     let mut table = delivered(&[(&a, 1)]);
     assert_eq!(table.finish(&id("a", 2)), None);
     assert_eq!(table.finish(&Id { attempt: 2, ..a.clone() }), None);
-    let (open, told) = table.heartbeat(&ids(&[&id("a", 2)]));
-    assert_eq!((open, told), (vec![], stops(&[(&id("a", 2), Reason::Closed)])));
+    let (open, instructions) = table.heartbeat(&ids(&[&id("a", 2)]));
+    assert_eq!((open, instructions), (vec![], stops(&[(&id("a", 2), Reason::Closed)])));
     assert_eq!(table.finish(&a), Some(1));
 }
 
@@ -150,7 +150,7 @@ fn a_drain_ends_one_poll_and_is_repeated() {
     let mut table = Table::<u32>::new(4);
     table.drain();
     table.drain();
-    let draining = Told { stop: Vec::new(), draining: true };
+    let draining = Instructions { stop: Vec::new(), draining: true };
     assert_eq!(poll(&mut table, &[]), Some((vec![], draining)));
     assert_eq!(poll(&mut table, &[]), None);
     assert!(table.heartbeat(&BTreeSet::new()).1.draining);

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::attempt::{self, Attempt};
 use super::registry::RemoteWorkers;
 use super::settings::Settings;
-use super::table::{Id, Patience, Reason, Table, Told};
+use super::table::{Id, Instructions, Patience, Reason, Table};
 
 /// The grace period of a drain that the remote process asked for: as long as an attempt may run. The process ends it by
 /// leaving.
@@ -44,7 +44,7 @@ pub(in crate::http) enum Life {
     Ended,
 }
 
-/// What the remote process wants.
+/// The last request of the remote process about its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wish {
     Work,
@@ -124,7 +124,7 @@ impl RemoteWorker {
         life.wait_for(|life| *life != Life::Starting).await.map_or(Life::Ended, |life| life.clone())
     }
 
-    /// Waits until there is something to tell a worker that runs `running`. A newer poll ends this one with an empty answer.
+    /// Waits until there is news for a worker that runs `running`. A newer poll ends this one with an empty answer.
     ///
     /// # Cancellation
     /// Cancel safe: a lost answer is repaired by the next poll.
@@ -133,7 +133,7 @@ impl RemoteWorker {
         running: &BTreeSet<Id>,
         wait: Duration,
         mut has_room: impl FnMut(&Arc<Attempt>, usize) -> bool,
-    ) -> (Vec<Arc<Attempt>>, Told) {
+    ) -> (Vec<Arc<Attempt>>, Instructions) {
         let until = tokio::time::Instant::now() + wait;
         let turn = {
             let mut state = self.state();
@@ -149,7 +149,7 @@ impl RemoteWorker {
             {
                 let mut state = self.state();
                 if state.poll != turn {
-                    return (Vec::new(), Told { stop: Vec::new(), draining: false });
+                    return (Vec::new(), Instructions { stop: Vec::new(), draining: false });
                 }
                 let mut taken = 0;
                 let room = |attempt: &Arc<Attempt>| {
@@ -167,8 +167,11 @@ impl RemoteWorker {
         }
     }
 
-    /// Returns the open attempts of those that the worker runs, and what to tell it.
-    pub(in crate::http) fn heartbeat(&self, running: &BTreeSet<Id>) -> (Vec<(Id, Arc<Attempt>)>, Told) {
+    /// Returns the open attempts of those that the worker runs, and the instructions.
+    pub(in crate::http) fn heartbeat(
+        &self,
+        running: &BTreeSet<Id>,
+    ) -> (Vec<(Id, Arc<Attempt>)>, Instructions) {
         self.state().table.heartbeat(running)
     }
 

@@ -36,7 +36,7 @@ async fn a_cancel_arrives_by_poll_and_by_heartbeat_and_a_later_finish_is_fenced(
         assert_eq!(stage.ended(by).await.state, State::Cancelled);
         let late = remote.finish(&attempt, succeeded()).await;
         late.problem(409, "attempt-fenced", "was closed without this finish");
-        assert_eq!(remote.look(&[&attempt]).await["stop"], told, "told as long as it is listed");
+        assert_eq!(remote.look(&[&attempt]).await["stop"], told, "repeated as long as it is listed");
         assert_eq!(remote.look(&[]).await, json!({ "attempts": [], "stop": [], "draining": false }));
     }
 }

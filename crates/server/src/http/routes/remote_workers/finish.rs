@@ -183,8 +183,8 @@ pub(in crate::http) async fn finish_attempts(
         return Err(problem);
     }
     let closed = results.iter().filter(|result| result.problem.is_none()).count();
-    let told = AuditNote(format!("{closed} attempts closed, {} not", results.len() - closed));
+    let note = AuditNote(format!("{closed} attempts closed, {} not", results.len() - closed));
     let mut answer = Answer(FinishAnswer { results }).into_response();
-    answer.extensions_mut().insert(told);
+    answer.extensions_mut().insert(note);
     Ok(answer)
 }

@@ -55,7 +55,7 @@ impl Bounded for Heartbeat {
 pub(in crate::http) struct HeartbeatAnswer {
     /// Attempts to stop, of those that the worker listed.
     stop: Vec<StopDocument>,
-    /// Whether the worker gets no more attempts.
+    /// Whether the worker gets no further attempts.
     draining: bool,
 }
 
@@ -107,13 +107,13 @@ pub(in crate::http) async fn report_running(
     let beats = running.into_iter().enumerate();
     let beats = beats.map(|(n, beat)| checked(beat).map_err(|problem| at("running", n, problem)));
     let mut beats = beats.collect::<Result<BTreeMap<_, _>, _>>()?;
-    let (open, told) = worker.heartbeat(&beats.keys().cloned().collect());
+    let (open, instructions) = worker.heartbeat(&beats.keys().cloned().collect());
     for (id, attempt) in open {
         if let Some(report) = beats.remove(&id) {
             apply(&attempt.context, report)?;
         }
     }
-    Ok(Answer(HeartbeatAnswer { stop: stops(&told), draining: told.draining }))
+    Ok(Answer(HeartbeatAnswer { stop: stops(&instructions), draining: instructions.draining }))
 }
 
 fn apply(context: &JobContext, Report { progress, checkpoint }: Report) -> Result<(), Problem> {
@@ -125,7 +125,7 @@ fn apply(context: &JobContext, Report { progress, checkpoint }: Report) -> Resul
         context.checkpoint(checkpoint).map_err(invalid)?;
     }
     if let Err(error) = context.renew_lease(context.lease()) {
-        // The attempt is about to be stopped: the next answer tells it.
+        // The attempt is about to be stopped: the next answer contains the stop.
         tracing::debug!(job = %context.job(), %error, "the lease of a remote attempt is not renewed");
     }
     Ok(())

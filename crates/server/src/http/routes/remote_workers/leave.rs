@@ -11,7 +11,7 @@ use crate::http::state::App;
 
 /// Drain a remote worker.
 ///
-/// It gets no more attempts. Running ones may be finished. Repeating the request is safe.
+/// It gets no further attempts. Running ones may be finished. Repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/remote-workers/{key}/drain", tag = "remote workers", security(("token" = ["work"])),
     params(("key" = String, Path, description = "The worker's key")),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | register | the same key and settings are the same worker |
 //! | poll | attempts that the next poll does not list are delivered again |
-//! | heartbeat | repeated anyway; stops are told as long as an attempt is listed |
+//! | heartbeat | repeated anyway; stops are instructions as long as an attempt is listed |
 //! | finish | a repeated finish reports how the attempt was closed |
 //! | drain, delete | repeating them changes nothing |
 
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::http::problem::Problem;
-use crate::http::remote::{Id, Reason, Told};
+use crate::http::remote::{Id, Instructions, Reason};
 
 /// An attempt that a remote worker has.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -64,8 +64,8 @@ pub(super) struct StopDocument {
     reason: &'static str,
 }
 
-fn stops(told: &Told) -> Vec<StopDocument> {
-    let stop = told.stop.iter().map(|(Id { job, attempt, token }, reason)| StopDocument {
+fn stops(instructions: &Instructions) -> Vec<StopDocument> {
+    let stop = instructions.stop.iter().map(|(Id { job, attempt, token }, reason)| StopDocument {
         job: job.to_string(),
         attempt: *attempt,
         token: *token,

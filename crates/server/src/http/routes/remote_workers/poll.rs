@@ -46,7 +46,7 @@ pub(in crate::http) struct Polled {
     attempts: Vec<AttemptDocument>,
     /// Attempts to stop, of those that the worker listed.
     stop: Vec<StopDocument>,
-    /// Whether the worker gets no more attempts: it was asked to drain, or the gateway stops.
+    /// Whether the worker gets no further attempts: it was asked to drain, or the gateway stops.
     draining: bool,
 }
 
@@ -177,12 +177,12 @@ pub(in crate::http) async fn poll_attempts(
         count <= max && (count == 1 || bytes <= POLL_BYTES)
     };
     let mut phase = app.phase.clone();
-    let (attempts, told) = tokio::select! {
+    let (attempts, instructions) = tokio::select! {
         polled = worker.poll(&running, wait, has_room) => polled,
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
             return Ok(Answer(Polled { attempts: Vec::new(), stop: Vec::new(), draining: true }));
         }
     };
     let attempts = attempts.iter().map(|attempt| (&attempt.context).into()).collect();
-    Ok(Answer(Polled { attempts, stop: stops(&told), draining: told.draining }))
+    Ok(Answer(Polled { attempts, stop: stops(&instructions), draining: instructions.draining }))
 }

@@ -130,8 +130,8 @@ pub(in crate::http) async fn register_remote_worker(
             );
         }
     };
-    let told = AuditNote(format!("remote worker {key} is worker {worker}"));
+    let note = AuditNote(format!("remote worker {key} is worker {worker}"));
     let mut answer = Answer(Registered { worker, timeout_seconds }).into_response();
-    answer.extensions_mut().insert(told);
+    answer.extensions_mut().insert(note);
     Ok(answer)
 }
