@@ -7,6 +7,7 @@
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::node;
+use crate::http::DEFAULT_ADDRESS;
 
 /// The option that names the file. It is not a key of the file.
 pub(super) const FILE: &str = "config";
@@ -101,6 +102,10 @@ impl Key {
 
     /// The default values.
     pub(super) fn defaults(&self) -> Vec<String> {
+        // clap does not know this default, because `dev` must know whether the address was given.
+        if self.name() == "http_addr" {
+            return vec![DEFAULT_ADDRESS.to_string()];
+        }
         let texts = self.0.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
         let delimiter = self.0.get_value_delimiter();
         texts

@@ -97,7 +97,8 @@ impl Said {
     fn key(&self, key: &Key, node: &ArgMatches) -> Effective {
         let values = node
             .get_raw(key.id())
-            .map(|values| values.map(|value| value.to_string_lossy()).collect::<Vec<_>>());
+            .map(|values| values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>())
+            .or_else(|| Some(key.defaults()).filter(|defaults| !defaults.is_empty()));
         let from = match (
             node.value_source(key.id()),
             self.file.iter().find(|setting| setting.key.id() == key.id()),
