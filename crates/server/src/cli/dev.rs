@@ -28,6 +28,14 @@ pub(crate) struct Dev {
     node: node::Node,
 }
 
+impl Dev {
+    /// Whether only this machine reaches the keeper, and its data ends with the process. Then it is no risk that anyone may
+    /// change the namespace.
+    pub(super) fn is_private(&self) -> bool {
+        self.data_dir.is_none() && self.listen.is_none_or(|address| address.ip().to_canonical().is_loopback())
+    }
+}
+
 #[cfg(feature = "otel")]
 impl Dev {
     pub(super) fn node_id(&self) -> Option<&bellwether::NodeId> {

@@ -38,7 +38,7 @@ pub(crate) fn start(
     }
     let exporter = export::start(global, command, runtime)?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        EnvFilter::new(match (global.quiet, global.verbose, runs_on(command)) {
+        let filter = match (global.quiet, global.verbose, runs_on(command)) {
             (true, _, true) => "error,zookeeper_client=off",
             (true, _, false) => "off",
             (false, 0, false) => {
@@ -47,6 +47,12 @@ pub(crate) fn start(
             (false, 0, true) | (false, 1, false) => "info,zookeeper_client=off",
             (false, 1, true) | (false, 2, false) => "debug",
             (false, 2.., true) | (false, 3.., false) => "trace",
+        };
+        let private = matches!(command, Command::Dev(dev) if dev.is_private());
+        EnvFilter::new(if private {
+            format!("{filter},bellwether::node::exposure=off")
+        } else {
+            filter.to_owned()
         })
     });
     let lines = lines(global.log_format).with_filter(filter);

@@ -107,6 +107,20 @@ async fn a_development_server_runs_jobs_and_keeps_them() {
     assert_eq!(kept["state"], "succeeded");
 }
 
+#[tokio::test]
+async fn a_development_server_warns_of_an_open_namespace_only_if_it_keeps_its_data() {
+    let home = tempfile::tempdir().unwrap();
+    for (options, warns) in [(&["--data-dir", home.path().to_str().unwrap()][..], true), (&[], false)] {
+        let dev = Service::start(&[&["dev"], options, ANY_PORT.as_slice()].concat());
+        // The check runs at the start of the node, before its worker has run a job.
+        run_in(dev.zookeeper(), &["job", "submit", "sum", "[1, 2]", "--wait"]).exits(0);
+        let (code, said) = dev.end().await;
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(said.contains("THE NAMESPACE IS OPEN"), warns, "{said}");
+        assert_eq!(said.contains("THE ROOT OF ZOOKEEPER IS OPEN"), warns, "{said}");
+    }
+}
+
 #[test]
 fn development_servers_serve_a_console_each() {
     let [first, second] = [(); 2].map(|()| Service::start(&["dev", "--listen", "127.0.0.1:0"]));
