@@ -1,68 +1,31 @@
 // The list of jobs: filters, pages as the list is scrolled, and changes of many jobs.
 
-import { get, jobPath, may, post, url } from '../api.js';
-import { ask, h, notify, update } from '../dom.js';
+import { get, may, url } from '../api.js';
+import { h, notify, update } from '../dom.js';
 import { ago, badge, count } from '../format.js';
 import { listen } from '../live.js';
+import { ACTIONS, changeMany, purgeMany } from '../many.js';
 import { virtualTable } from '../table.js';
 
 const STATES = ['queued', 'delayed', 'running', 'succeeded', 'cancelled', 'dead', 'quarantined'];
+const ENDED = ['succeeded', 'cancelled', 'dead'];
 const PAGE = 200;
-/** Requests of one change of many jobs that are in flight at a time. */
-const AT_ONCE = 8;
+const TIMES = ['submitted', 'finished'].flatMap((name) => [`${name}_after`, `${name}_before`]);
 
 export function jobLink(id) {
   return h('a', { href: `#/jobs/${encodeURIComponent(id)}` }, id);
 }
 
-/** Carries out `change(id)` for all ids, and returns how many were changed and the first errors. */
-async function each(ids, change, progress) {
-  const waiting = [...ids];
-  const errors = [];
-  let done = 0;
-  const one = async () => {
-    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
-      try {
-        await change(id);
-      } catch (error) {
-        errors.push(`${id}: ${error.message}`);
-      }
-      progress((done += 1));
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, one));
-  return { changed: ids.length - errors.length, errors };
-}
-
-const ACTIONS = {
-  cancel: { name: 'Cancel', past: 'cancelled', applies: ({ state }) => ['queued', 'delayed', 'running'].includes(state) },
-  retry: { name: 'Retry', past: 'retried', applies: ({ state }) => ['dead', 'cancelled'].includes(state) },
-};
-
-async function changeMany(action, chosen) {
-  const { name, past, applies } = ACTIONS[action];
-  const matching = chosen.filter(applies);
-  const data = await ask({
-    title: `${name} ${count(matching.length)} of ${count(chosen.length)} selected jobs?`,
-    action: `${name} ${count(matching.length)} jobs`, danger: action === 'cancel',
-    body: [
-      matching.length < chosen.length && h('p', {}, `The other ${count(chosen.length - matching.length)} cannot be ${past} in their state.`),
-      h('p', {}, 'The first ones: ', matching.slice(0, 10).map(({ id }) => [h('code', {}, id), ' '])),
-    ],
-  });
-  if (!data || !matching.length) return;
-  const bar = h('progress', { max: matching.length, value: 0, 'aria-label': `${name}` });
-  document.getElementById('notices').append(bar);
-  const { changed, errors } = await each(matching.map(({ id }) => id), (id) => post(jobPath(id, `/${action}`)), (done) => {
-    bar.value = done;
-  });
-  bar.remove();
-  notify(`${count(changed)} jobs ${past}.`);
-  if (errors.length) notify(`${count(errors.length)} failed. ${errors.slice(0, 3).join(' ')}`, { error: true });
+/** The value of a local date and time field as an instant, and back. */
+const toInstant = (local) => (local ? new Date(local).toISOString() : '');
+function toLocal(instant) {
+  const at = new Date(instant);
+  if (!instant || Number.isNaN(at.getTime())) return '';
+  return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 export async function jobs({ root, query, left }) {
-  const filter = Object.fromEntries(['state', 'kind', 'lane', 'group'].map((name) => [name, query.get(name) ?? '']));
+  const filter = Object.fromEntries(['state', 'kind', 'lane', 'group', ...TIMES].map((name) => [name, query.get(name) ?? '']));
   const rows = new Map();
   const chosen = new Set();
   let next = null;
@@ -79,6 +42,21 @@ export async function jobs({ root, query, left }) {
       apply();
     },
   }));
+  // The address has one pair of bounds: that of the submission or that of the end.
+  const timed = TIMES.some((name) => name.startsWith('finished') && filter[name]) ? 'finished' : 'submitted';
+  const bound = (side, label) => h('label', {}, label, h('input', {
+    name: side, type: 'datetime-local', value: toLocal(filter[`${timed}_${side}`]), onchange: ({ target }) => {
+      filter[`${timed}_${side}`] = toInstant(target.value);
+      apply();
+    },
+  }));
+  const choose = ({ target }) => {
+    for (const side of ['after', 'before']) {
+      filter[`${target.value}_${side}`] = filter[`${timed}_${side}`];
+      filter[`${timed}_${side}`] = '';
+    }
+    apply();
+  };
   const open = (event) => {
     event.preventDefault();
     const id = new FormData(event.target).get('id').trim();
@@ -112,15 +90,17 @@ export async function jobs({ root, query, left }) {
     const picked = [...chosen].map((id) => rows.get(id)).filter(Boolean);
     update(summary, `${count(rows.size)} loaded${complete ? ', that is all' : ''}${picked.length ? `, ${count(picked.length)} selected` : ''}`,
       changed && [' · ', h('button', { type: 'button', class: 'link', onclick: reload }, 'Jobs have changed: load again')]);
-    update(actions, Object.entries(ACTIONS).map(([action, { name, applies }]) => h('button', {
-      type: 'button', disabled: !may('operate') || !picked.some(applies),
-      title: may('operate') ? null : 'needs the role operate',
+    const button = (name, role, possible, run) => h('button', {
+      type: 'button', disabled: !may(role) || !possible, title: may(role) ? null : `needs the role ${role}`,
       onclick: async () => {
-        await changeMany(action, picked);
+        if (!await run()) return;
         chosen.clear();
         await reload();
       },
-    }, `${name} selected`)), summary);
+    }, `${name} selected`);
+    update(actions, Object.entries(ACTIONS).map(([action, { name, applies }]) =>
+      button(name, 'operate', picked.some(applies), () => changeMany(action, picked))),
+    button('Purge', 'admin', picked.some(({ state }) => ENDED.includes(state)), () => purgeMany(picked)), summary);
     list.show([...rows.values()]);
   }
 
@@ -154,7 +134,10 @@ export async function jobs({ root, query, left }) {
         filter.state = target.value;
         apply();
       } }, h('option', { value: '' }, 'all'), STATES.map((state) => h('option', { value: state, selected: state === filter.state }, state)))),
-      field('kind', 'Kind', 14), field('lane', 'Lane', 12), field('group', 'Group', 12)),
+      field('kind', 'Kind', 14), field('lane', 'Lane', 12), field('group', 'Group', 12),
+      h('label', {}, 'Time of', h('select', { onchange: choose },
+        [['submitted', 'submission'], ['finished', 'end']].map(([value, text]) => h('option', { value, selected: value === timed }, text)))),
+      bound('after', 'From'), bound('before', 'Until')),
     actions, list.element);
   await reload();
   if (rows.size === 0 && complete) {

@@ -34,6 +34,9 @@ const BUCKETS_AT_ONCE: usize = 8;
 /// Records per page. The read also returns the buckets of the page.
 const PAGE: usize = MAX_READ_BATCH - BUCKETS_AT_ONCE;
 
+/// Records per page of given jobs, each of which may be in its own bucket.
+const SCATTERED_PAGE: usize = MAX_READ_BATCH / 2;
+
 /// Limit of attempts for a page whose jobs change concurrently.
 const TRIES: u32 = 16;
 
@@ -109,6 +112,28 @@ impl Purge {
     }
 }
 
+/// The ended jobs of a page that are meant.
+#[derive(Debug, Clone, Copy)]
+enum Selection<'a> {
+    /// All.
+    Any,
+    /// Those that a purge selects.
+    Of(&'a Purge),
+}
+
+impl Selection<'_> {
+    fn lets(self, ended: Ended, kind: &Kind, age: Duration) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Of(purge) => {
+                ended == purge.ended
+                    && purge.kind.as_ref().is_none_or(|only| only == kind)
+                    && age >= purge.older_than
+            }
+        }
+    }
+}
+
 /// The progress or the result of a purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -150,6 +175,47 @@ impl Client {
         self.walk(purge, true, progress).await
     }
 
+    /// Removes the records of these jobs that have ended in any way, under the rules of [`Client::purge`]. The other jobs are
+    /// kept and not counted. [`Purged::buckets`] stays 0.
+    ///
+    /// # Errors
+    /// Those of [`Client::purge`].
+    ///
+    /// # Cancellation
+    /// That of [`Client::purge`].
+    pub async fn purge_jobs(&self, jobs: &[JobId], progress: impl FnMut(Purged)) -> Result<Purged, Error> {
+        self.walk_jobs(jobs, true, progress).await
+    }
+
+    /// Like [`Client::purge_jobs`], but removes nothing. It writes once, to learn ZooKeeper's time.
+    ///
+    /// # Errors
+    /// Those of [`Client::would_purge`].
+    pub async fn would_purge_jobs(
+        &self,
+        jobs: &[JobId],
+        progress: impl FnMut(Purged),
+    ) -> Result<Purged, Error> {
+        self.walk_jobs(jobs, false, progress).await
+    }
+
+    async fn walk_jobs(
+        &self,
+        jobs: &[JobId],
+        remove: bool,
+        mut progress: impl FnMut(Purged),
+    ) -> Result<Purged, Error> {
+        let mut done = Purged::default();
+        let clock = self.server_clock().await?;
+        // A transaction can remove a record only once.
+        let jobs = jobs.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+        for page in jobs.chunks(SCATTERED_PAGE) {
+            self.page(Selection::Any, remove, page, clock, &mut done).await?;
+            progress(done);
+        }
+        Ok(done)
+    }
+
     /// Like [`Client::purge`], but removes nothing. It writes once, to learn ZooKeeper's time.
     ///
     /// # Errors
@@ -173,7 +239,7 @@ impl Client {
             let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
             let jobs = jobs.collect::<Vec<_>>();
             for page in jobs.chunks(PAGE) {
-                self.page(purge, remove, page, clock, &mut done).await?;
+                self.page(Selection::Of(purge), remove, page, clock, &mut done).await?;
                 progress(done);
             }
             done.buckets += few.len();
@@ -197,7 +263,7 @@ impl Client {
 
     async fn page(
         &self,
-        purge: &Purge,
+        which: Selection<'_>,
         remove: bool,
         page: &[JobId],
         clock: ServerClock,
@@ -228,7 +294,7 @@ impl Client {
             done.note(gone.count());
             let mut found = Vec::new();
             for (job, node) in page.iter().zip(records) {
-                match node.and_then(|node| matches(purge, &node, now)) {
+                match node.and_then(|node| matches(which, &node, now)) {
                     Some((version, false)) => found.push((job, version)),
                     Some((_, true)) if attempt == 0 => done.young += 1,
                     Some((_, true)) | None => {}
@@ -261,9 +327,9 @@ fn removal(found: &[(&JobId, i32)], removals: &BTreeMap<Bucket, i32>) -> Vec<Op>
     counts.chain(found.iter().map(|(job, version)| txn::remove_record(job, *version))).collect()
 }
 
-/// Returns the version of a record that the purge selects, and whether it ended within the last minute. `now` is by
-/// ZooKeeper's clock.
-fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
+/// Returns the version of a record that is selected, and whether it ended within the last minute. `now` is by ZooKeeper's
+/// clock.
+fn matches(which: Selection<'_>, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
     let record = wire::decode::<JobRecord>(&node.data).ok()?;
     let JobState::Terminal { verdict, at } = &record.state else { return None };
     // The job's group, or the group of its sub-jobs, may still read the record, and removes it later.
@@ -276,10 +342,9 @@ fn matches(purge: &Purge, node: &Node, now: WallMillis) -> Option<(i32, bool)> {
         Verdict::Dead => Ended::Dead,
     };
     let ended_at = retention::ended(*at, node.modified, now);
-    let is_meant = ended == purge.ended
-        && purge.kind.as_ref().is_none_or(|kind| *kind == record.kind)
-        && now.since(ended_at) >= purge.older_than;
-    is_meant.then(|| (node.version, now.since(node.modified) < MIN_RETENTION))
+    which
+        .lets(ended, &record.kind, now.since(ended_at))
+        .then(|| (node.version, now.since(node.modified) < MIN_RETENTION))
 }
 
 #[cfg(test)]
@@ -315,16 +380,20 @@ mod tests {
         let old = Purge::of(Ended::Cancelled).older_than(hour);
         let all = Purge::of(Ended::Cancelled);
         let two_hours_ago = NOW.0 - 2 * 3_600_000;
-        assert_eq!(matches(&old, &ended(two_hours_ago, two_hours_ago), NOW), Some((1, false)));
+        assert_eq!(matches(Selection::Of(&old), &ended(two_hours_ago, two_hours_ago), NOW), Some((1, false)));
         // The worker's clock is a year behind or ahead.
         for at in [NOW.0.saturating_sub(YEAR), NOW.0 + YEAR] {
-            assert_eq!(matches(&old, &ended(at, two_hours_ago), NOW), Some((1, false)), "{at}");
-            assert_eq!(matches(&old, &ended(at, NOW.0 - 1_000), NOW), None, "{at}");
-            assert_eq!(matches(&all, &ended(at, NOW.0 - 1_000), NOW), Some((1, true)), "{at}");
+            assert_eq!(
+                matches(Selection::Of(&old), &ended(at, two_hours_ago), NOW),
+                Some((1, false)),
+                "{at}"
+            );
+            assert_eq!(matches(Selection::Of(&old), &ended(at, NOW.0 - 1_000), NOW), None, "{at}");
+            assert_eq!(matches(Selection::Of(&all), &ended(at, NOW.0 - 1_000), NOW), Some((1, true)), "{at}");
         }
         let minute = NOW.0 - 60_000;
-        assert_eq!(matches(&all, &ended(minute, minute), NOW), Some((1, false)));
-        assert_eq!(matches(&all, &ended(minute, minute + 1), NOW), Some((1, true)));
+        assert_eq!(matches(Selection::Of(&all), &ended(minute, minute), NOW), Some((1, false)));
+        assert_eq!(matches(Selection::Of(&all), &ended(minute, minute + 1), NOW), Some((1, true)));
     }
 
     #[test]

@@ -104,7 +104,15 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
     ] {
         assert_eq!(client.get(&id(name)).await.unwrap().unwrap().state, state, "{name}");
     }
-    for ended in [Ended::Succeeded, Ended::Cancelled, Ended::Dead] {
+    // The first job is given twice; only the first one has ended and can be read.
+    let given = ["cancelled", "cancelled", "queued", "garbage", "absent"].map(id);
+    let counted = client.would_purge_jobs(&given, |_| {}).await.unwrap();
+    assert_eq!((counted.matched, counted.removed, counted.young), (1, 0, 0));
+    let done = client.purge_jobs(&given, |_| {}).await.unwrap();
+    assert_eq!((done.matched, done.removed), (1, 1));
+    assert_eq!(client.get(&id("cancelled")).await, Ok(None));
+    assert_eq!(client.get(&id("queued")).await.unwrap().unwrap().state, State::Queued);
+    for ended in [Ended::Succeeded, Ended::Dead] {
         let purge = Purge::of(ended);
         assert_eq!(client.purge(&purge, |_| {}).await.unwrap().removed, 1, "{ended:?}");
     }

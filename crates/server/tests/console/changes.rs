@@ -1,9 +1,15 @@
 //! What an operator changes in the console.
 
-use bellwether::{Client, JobId, State};
+use std::time::Duration;
 
-use crate::browser::browse;
+use bellwether::{Client, JobId, State};
+use bellwether_testkit::eventually;
+
+use crate::browser::{Page, browse};
 use crate::stage::Stage;
+
+/// Records of the last minute are not purged.
+const OLD_ENOUGH: Duration = Duration::from_secs(90);
 
 async fn state(client: &Client, id: &str) -> State {
     client.get(&JobId::new(id).unwrap()).await.unwrap().unwrap().state
@@ -36,6 +42,71 @@ async fn selected_jobs_are_cancelled_and_one_is_retried() {
         page.click("Retry the job").await;
         page.shows("no live worker has a handler").await;
         assert_eq!(state(&client, "a").await, State::Queued);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_of_selected_jobs_counts_first_and_then_removes_their_records() {
+    let stage = Stage::new("console-purge").await;
+    for id in ["open", "ended"] {
+        stage.post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "nobody"}}"#)).await.is(201);
+    }
+    stage.post("/v1/jobs/ended/cancel", "").await.is(200);
+    let client = Client::connect(&stage.to).await.unwrap();
+    let purge = async |page: &Page| {
+        page.open("#/jobs").await;
+        page.shows("2 loaded").await;
+        page.click("Select all loaded jobs").await;
+        page.click("Purge selected").await;
+        page.shows("of 2 selected records?").await;
+    };
+    browse(stage.address(), async |page| {
+        purge(&page).await;
+        page.shows("Remove 0 of 2 selected records?").await;
+        page.shows("Kept because they ended within the last minute: 1.").await;
+        page.shows("or cannot be read: 1.").await;
+        page.click("Cancel").await;
+        eventually("the record is old enough", OLD_ENOUGH, async || {
+            let counted = stage.post("/v1/purge", r#"{"jobs": ["ended"]}"#).await.is(200).json();
+            counted["matched"] == 1
+        })
+        .await;
+        purge(&page).await;
+        page.shows("Remove 1 of 2 selected records?").await;
+        assert_eq!(state(&client, "ended").await, State::Cancelled, "the dry run removes nothing");
+        page.click("Remove").await;
+        page.shows("1 records removed.").await;
+        page.shows("1 loaded").await;
+        assert_eq!(client.get(&JobId::new("ended").unwrap()).await, Ok(None));
+        assert_eq!(state(&client, "open").await, State::Queued);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_filtered_by_the_time_of_their_submission_and_of_their_end() {
+    let stage = Stage::new("console-times").await;
+    for id in ["open", "ended"] {
+        stage.post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "nobody"}}"#)).await.is(201);
+    }
+    stage.post("/v1/jobs/ended/cancel", "").await.is(200);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs?finished_after=2020-01-01T00:00:00Z").await;
+        page.shows("1 loaded, that is all").await;
+        assert!(page.text().await.contains("ended"));
+        let from = page.run("return document.querySelector('[name=after]').value").await;
+        assert!(from.as_str().unwrap().starts_with("20"), "the field shows the bound: {from}");
+        page.run(
+            "const field = document.querySelector('[name=before]'); field.value = '2021-01-01T00:00'; \
+             field.dispatchEvent(new Event('change'))",
+        )
+        .await;
+        page.shows("No job matches the filter").await;
+        let hash = page.run("return location.hash").await;
+        assert!(hash.as_str().unwrap().contains("finished_before=202"), "{hash}");
+        page.open("#/jobs?submitted_after=2020-01-01T00:00:00Z").await;
+        page.shows("2 loaded, that is all").await;
     })
     .await;
 }

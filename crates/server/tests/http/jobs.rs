@@ -131,6 +131,11 @@ async fn a_paged_and_filtered_list_is_complete() {
         ("&group=none", 0),
         ("&state=cancelled", 1),
         ("&state=running", 0),
+        ("&submitted_after=2020-01-01T00:00:00Z", 251),
+        ("&submitted_before=2020-01-01T00:00:00Z", 0),
+        ("&finished_after=2020-01-01T00:00:00Z", 1),
+        ("&finished_before=2090-01-01T00:00:00Z&state=cancelled", 1),
+        ("&finished_before=2020-01-01T00:00:00Z", 0),
     ] {
         for limit in [1, 33, 100, 1_000] {
             if limit == 1 && expected > 5 {
@@ -151,6 +156,7 @@ async fn a_paged_and_filtered_list_is_complete() {
             assert_eq!((seen.len(), different), (expected, expected), "{filter} {limit}");
         }
     }
+    stage.get("/v1/jobs?submitted_after=today").await.problem(400, "invalid", "is not an instant");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,7 +42,22 @@ async fn a_purge_counts_and_keeps_records_of_jobs_that_just_ended() {
         // A record is kept for at least a minute, because it resolves a lost reply.
         assert_eq!(done, json!({ "matched": 0, "removed": 0, "young": 1, "complete": true }));
     }
+    for remove in [false, true] {
+        let purge = json!({ "jobs": ["a", "absent"], "remove": remove }).to_string();
+        let done = stage.post("/v1/purge", &purge).await.is(200).json();
+        assert_eq!(done, json!({ "matched": 0, "removed": 0, "young": 1, "complete": true }));
+    }
     stage.get("/v1/jobs/a").await.is(200);
+    let crowd = json!({ "jobs": vec!["a"; 1_001] }).to_string();
+    for (purge, why) in [
+        (r#"{"jobs": []}"#, "give 1 to 1000 jobs, not 0"),
+        (&crowd, "give 1 to 1000 jobs, not 1001"),
+        (r#"{"jobs": ["../a"]}"#, "job id has '/'"),
+        (r#"{"jobs": ["a"], "state": "dead"}"#, "give either jobs, or state, kind and older_than"),
+        (r#"{"jobs": ["a"], "older_than": "1h"}"#, "give either jobs, or state, kind and older_than"),
+    ] {
+        stage.post("/v1/purge", purge).await.problem(400, "invalid", why);
+    }
     let none = stage.post("/v1/purge", r#"{"kind": "other"}"#).await.is(200).json();
     assert_eq!(none, json!({ "matched": 0, "removed": 0, "young": 0, "complete": true }));
     stage.post("/v1/purge", r#"{"kind": "a b"}"#).await.problem(400, "invalid", "kind has ' '");

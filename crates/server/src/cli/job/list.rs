@@ -1,14 +1,16 @@
 //! `job list`.
 
+use std::time::SystemTime;
+
 use bellwether::client::{Filter, Listing};
 use bellwether::{GroupId, JobView, Kind, Lane, State};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 
-use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::Output;
+use super::super::{Global, input};
 use super::{is_json, table};
 use crate::document::JobDocument;
 
@@ -26,6 +28,18 @@ pub(crate) struct List {
     /// Only jobs of this group: its members, its join and its finished job.
     #[arg(long)]
     group: Option<GroupId>,
+    /// Only jobs that were submitted at or after this instant.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
+    submitted_after: Option<SystemTime>,
+    /// Only jobs that were submitted before this instant.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
+    submitted_before: Option<SystemTime>,
+    /// Only jobs that ended at or after this instant.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
+    finished_after: Option<SystemTime>,
+    /// Only jobs that ended before this instant.
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT")]
+    finished_before: Option<SystemTime>,
     /// Maximum number of jobs to print.
     #[arg(long, default_value_t = 100)]
     limit: usize,
@@ -40,7 +54,15 @@ fn states() -> impl TypedValueParser<Value = State> {
 
 pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let filter = Filter::default().state(list.state).kind(list.kind).lane(list.lane).group(list.group);
+    let filter = Filter::default()
+        .state(list.state)
+        .kind(list.kind)
+        .lane(list.lane)
+        .group(list.group)
+        .submitted_after(list.submitted_after)
+        .submitted_before(list.submitted_before)
+        .finished_after(list.finished_after)
+        .finished_before(list.finished_before);
     let mut listing = client.list(filter);
     let printed = if is_json(output) {
         print_json(output, &mut listing, list.limit).await

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bellwether::Kind;
 use bellwether::client::{Ended, Purge as Which, Purged};
+use bellwether::{JobId, Kind};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -35,6 +35,9 @@ impl From<Of> for Ended {
 
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
+    /// Only these jobs, in any final state. Without them, the jobs are selected by state, kind and age.
+    #[arg(conflicts_with_all = ["state", "kind", "older_than"])]
+    jobs: Vec<JobId>,
     /// Final state of the jobs.
     #[arg(long, value_enum, default_value_t)]
     state: Of,
@@ -54,10 +57,11 @@ pub(super) async fn run(global: &Global, output: Output, purge: Purge) -> Result
     let which = Which::of(purge.state.into()).kind(purge.kind).older_than(purge.older_than);
     let bar = global.progress("buckets", Purged::BUCKETS);
     let progress = |done: Purged| bar.set_position(done.buckets as u64);
-    let done = if purge.yes {
-        client.purge(&which, progress).await
-    } else {
-        client.would_purge(&which, progress).await
+    let done = match (&purge.jobs[..], purge.yes) {
+        ([], true) => client.purge(&which, progress).await,
+        ([], false) => client.would_purge(&which, progress).await,
+        (jobs, true) => client.purge_jobs(jobs, progress).await,
+        (jobs, false) => client.would_purge_jobs(jobs, progress).await,
     };
     bar.finish_and_clear();
     let done = done?;

@@ -6,7 +6,7 @@ use bellwether::{GroupId, Kind, Lane};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::{JobDocument, StateName};
+use crate::document::{InstantText, JobDocument, StateName};
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -27,6 +27,14 @@ pub(super) struct Which {
     lane: Option<String>,
     /// Only jobs of this group: its members, its join and its finished job.
     group: Option<String>,
+    /// Only jobs that were submitted at or after this instant.
+    submitted_after: Option<InstantText>,
+    /// Only jobs that were submitted before this instant.
+    submitted_before: Option<InstantText>,
+    /// Only jobs that ended at or after this instant.
+    finished_after: Option<InstantText>,
+    /// Only jobs that ended before this instant.
+    finished_before: Option<InstantText>,
     /// Maximum number of jobs; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -69,7 +77,16 @@ pub(super) async fn list_jobs(
     let lane = which.lane.map(Lane::new).transpose()?;
     let group = which.group.map(GroupId::new).transpose()?;
     let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
-    let filter = Filter::default().state(which.state.map(Into::into)).kind(kind).lane(lane).group(group);
+    let instant = |given: Option<InstantText>| given.map(|InstantText(at)| at);
+    let filter = Filter::default()
+        .state(which.state.map(Into::into))
+        .kind(kind)
+        .lane(lane)
+        .group(group)
+        .submitted_after(instant(which.submitted_after))
+        .submitted_before(instant(which.submitted_before))
+        .finished_after(instant(which.finished_after))
+        .finished_before(instant(which.finished_before));
     let page = app.client.list_page(&filter, after.as_ref(), limit).await?;
     Ok(Answer(JobPage {
         jobs: page.jobs.iter().map(Into::into).collect(),

@@ -7,7 +7,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bellwether::metrics as metric;
-use bellwether::{DurationText, Kind, Retention};
+use bellwether::{DurationText, JobId, Kind, Retention};
 use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::document::{DurationSchema, RetentionDocument};
 use crate::http::extract::{Bounded, Json};
 use crate::http::layers::AuditNote;
-use crate::http::limits::MAX_BODY;
+use crate::http::limits::{MAX_BATCH, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Ended, Purge, Purged};
@@ -75,15 +75,17 @@ impl From<EndedName> for Ended {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPurge {
     /// Final state of the jobs. Default `dead`.
-    #[serde(default)]
-    state: EndedName,
+    #[schema(default = "dead")]
+    state: Option<EndedName>,
     /// Only jobs of this kind.
     #[schema(example = "sum", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
     /// Only jobs that ended at least this long ago. Default 0s.
-    #[serde(default)]
-    #[schema(value_type = DurationSchema, default = "0s")]
-    older_than: DurationText,
+    #[schema(value_type = Option<DurationSchema>, default = "0s")]
+    older_than: Option<DurationText>,
+    /// Only these jobs, at most 1,000, in any final state; not together with `state`, `kind` or `older_than`.
+    #[schema(max_items = 1000)]
+    jobs: Option<Vec<String>>,
     /// Whether to remove the records. Otherwise they are only counted.
     #[serde(default)]
     remove: bool,
@@ -91,6 +93,29 @@ pub(super) struct NewPurge {
 
 impl Bounded for NewPurge {
     const MAX_BYTES: usize = MAX_BODY;
+}
+
+/// The jobs of a purge.
+enum Which {
+    Selected(Purge),
+    Jobs(Vec<JobId>),
+}
+
+impl Which {
+    fn of(new: &NewPurge) -> Result<Self, Problem> {
+        let kind = new.kind.as_deref().map(Kind::new).transpose()?;
+        let Some(jobs) = &new.jobs else {
+            let purge = Purge::of(new.state.unwrap_or_default().into()).kind(kind);
+            return Ok(Self::Selected(purge.older_than(new.older_than.map_or(Duration::ZERO, Into::into))));
+        };
+        if new.state.is_some() || kind.is_some() || new.older_than.is_some() {
+            return Err(Fault::Invalid.because("give either jobs, or state, kind and older_than"));
+        }
+        if !(1..=MAX_BATCH).contains(&jobs.len()) {
+            return Err(Fault::Invalid.because(format!("give 1 to {MAX_BATCH} jobs, not {}", jobs.len())));
+        }
+        Ok(Self::Jobs(jobs.iter().map(JobId::new).collect::<Result<_, _>>()?))
+    }
 }
 
 /// The outcome of a purge.
@@ -176,15 +201,16 @@ pub(super) async fn purge_jobs(
         counter!(metric::HTTP_REFUSALS, "reason" => "purges").increment(1);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
-    let kind = new.kind.map(Kind::new).transpose()?;
-    let purge = Purge::of(new.state.into()).kind(kind).older_than(new.older_than.into());
+    let which = Which::of(&new)?;
     let so_far = Arc::new(Mutex::new(Purged::default()));
     let told = Arc::clone(&so_far);
     let note = move |done| *told.lock().unwrap_or_else(PoisonError::into_inner) = done;
-    let done = if new.remove {
-        timeout(PURGE_WITHIN, app.client.purge(&purge, note)).await
-    } else {
-        timeout(PURGE_WITHIN, app.client.would_purge(&purge, note)).await
+    let client = &app.client;
+    let done = match (&which, new.remove) {
+        (Which::Selected(purge), true) => timeout(PURGE_WITHIN, client.purge(purge, note)).await,
+        (Which::Selected(purge), false) => timeout(PURGE_WITHIN, client.would_purge(purge, note)).await,
+        (Which::Jobs(jobs), true) => timeout(PURGE_WITHIN, client.purge_jobs(jobs, note)).await,
+        (Which::Jobs(jobs), false) => timeout(PURGE_WITHIN, client.would_purge_jobs(jobs, note)).await,
     };
     let (done, complete) = match done {
         Ok(done) => (done?, true),
