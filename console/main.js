@@ -9,7 +9,8 @@ import { job } from './pages/job.js';
 import { jobs } from './pages/jobs.js';
 import { kinds } from './pages/kinds.js';
 import { overview } from './pages/overview.js';
-import { schedule, schedules } from './pages/schedules.js';
+import { schedule } from './pages/schedule.js';
+import { schedules } from './pages/schedules.js';
 import { settings } from './pages/settings.js';
 import { workers } from './pages/workers.js';
 

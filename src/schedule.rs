@@ -61,6 +61,17 @@ impl When {
         Ok(calendar.ticks_after(stored(after)).take(count).map(SystemTime::from).collect())
     }
 
+    /// Returns at most `count` ticks at or before an instant, the latest first.
+    ///
+    /// # Errors
+    /// Those of [`When::ticks_after`].
+    pub fn ticks_through(&self, through: SystemTime, count: usize) -> Result<Vec<SystemTime>, SpecError> {
+        let calendar = self.stored().calendar()?;
+        let before = |at: &WallMillis| calendar.last_through(WallMillis(at.0.checked_sub(1)?));
+        let ticks = std::iter::successors(calendar.last_through(stored(through)), before);
+        Ok(ticks.take(count).map(SystemTime::from).collect())
+    }
+
     pub(crate) fn of(when: core::When) -> Self {
         match when {
             core::When::Cron { expression, zone } => Self::Cron { expression, zone },
@@ -69,7 +80,7 @@ impl When {
         }
     }
 
-    fn stored(&self) -> core::When {
+    pub(crate) fn stored(&self) -> core::When {
         match self {
             Self::Cron { expression, zone } => {
                 core::When::Cron { expression: expression.clone(), zone: zone.clone() }

@@ -84,7 +84,9 @@ pub use list::{Filter, Listing};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
-pub use schedule::{Added, Schedule, ScheduleError, ScheduleRecordView, ScheduleView, Schedules};
+pub use schedule::{
+    Added, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleView, Schedules,
+};
 pub use snapshot::{Estimate, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;

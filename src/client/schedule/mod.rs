@@ -7,6 +7,7 @@
 //! again. If the schedule has a job id, a trigger is a submission of that id, which opens an ended job again.
 
 mod builder;
+mod change;
 mod error;
 mod view;
 
@@ -19,6 +20,7 @@ use bellwether_core::wire::{self, WireError};
 use bellwether_zk::Node;
 
 pub use builder::Schedule;
+pub use change::ScheduleChange;
 pub use error::ScheduleError;
 pub use view::{ScheduleRecordView, ScheduleView};
 
@@ -150,12 +152,36 @@ impl Schedules {
         Ok(ScheduleView::of(id.clone(), stored.record))
     }
 
+    /// Changes a schedule and keeps the rest of its spec, above all the job of its ticks. The first tick by the new spec is the
+    /// first one after now; ticks that were due but not made yet are recorded as passed over, and a pause continues. The
+    /// spec version grows by one, unless nothing changes.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may have been changed; changing it again is safe.
+    ///
+    /// # Connection loss
+    /// A lost reply is resolved by reading back, until the client's deadline.
+    pub async fn change(
+        &self,
+        id: &ScheduleId,
+        change: &ScheduleChange,
+    ) -> Result<ScheduleView, ScheduleError> {
+        self.rewrite(id, |record| {
+            let spec = change.of(&record.spec);
+            spec.check()?;
+            // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
+            let spec = as_stored(spec)?;
+            Ok(if spec == record.spec { None } else { Some(record.replace(spec, self.0.0.session.wall())?) })
+        })
+        .await
+    }
+
     /// Pauses a schedule. Jobs of ticks that were already made are not affected.
     ///
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be paused; pausing again is safe.
     pub async fn pause(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.change(id, |record| Ok((!record.paused).then(|| record.pause()))).await
+        self.rewrite(id, |record| Ok((!record.paused).then(|| record.pause()))).await
     }
 
     /// Resumes a schedule with the first tick after now. Ticks that fell into the pause are not made up; they are
@@ -164,7 +190,7 @@ impl Schedules {
     /// # Errors
     /// Those of [`Schedules::pause`].
     pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.change(id, |record| {
+        self.rewrite(id, |record| {
             Ok(if record.paused { Some(record.resume(self.0.0.session.wall())?) } else { None })
         })
         .await
@@ -247,7 +273,7 @@ impl Schedules {
     }
 
     /// Writes the record that `make` returns. `None` means that nothing has to be changed.
-    async fn change(
+    async fn rewrite(
         &self,
         id: &ScheduleId,
         make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, SpecError>,
@@ -307,7 +333,7 @@ fn unsure(error: ScheduleError, id: &ScheduleId, by: Deadline, sent: bool) -> Sc
     }
 }
 
-fn as_stored(spec: ScheduleSpec) -> Result<ScheduleSpec, ScheduleError> {
+fn as_stored(spec: ScheduleSpec) -> Result<ScheduleSpec, SpecError> {
     let record = ScheduleRecord::new(spec, Default::default());
     let stored = wire::decode::<ScheduleRecord>(&wire::encode(&record));
     let refused = |error: WireError| SpecError::Bound {

@@ -15,6 +15,7 @@ mod payload;
 mod placement;
 mod retention;
 mod schedule;
+mod schedule_change;
 
 pub(crate) use candidates::CandidatesDocument;
 pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
@@ -31,6 +32,7 @@ pub(crate) use payload::PayloadDocument;
 pub(crate) use placement::PlacementDocument;
 pub(crate) use retention::RetentionDocument;
 pub(crate) use schedule::ScheduleDocument;
+pub(crate) use schedule_change::{ChangedSchedule, Rule};
 
 /// The names of a list.
 fn names<T: ToString>(names: &[T]) -> Vec<String> {

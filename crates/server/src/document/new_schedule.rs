@@ -91,13 +91,13 @@ pub(super) enum OverlapSchema {
 }
 
 /// Checks the expression where it is read, so that the error has its place.
-fn cron<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn cron<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.as_deref().map(CronExpression::new).transpose().map_err(D::Error::custom)?;
     Ok(text)
 }
 
-fn zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.as_deref().map(Zone::new).transpose().map_err(D::Error::custom)?;
     Ok(text)

@@ -5,7 +5,10 @@ use std::time::Duration;
 use bellwether::{Client, JobId, State};
 use bellwether_testkit::eventually;
 
+use serde_json::json;
+
 use crate::browser::{Page, browse};
+use crate::pages::violations;
 use crate::stage::Stage;
 
 /// Records of the last minute are not purged.
@@ -190,6 +193,43 @@ async fn a_schedule_is_paused_triggered_and_removed() {
     })
     .await;
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_edited_with_a_preview_of_its_ticks() {
+    let stage = Stage::new("console-edit").await;
+    let nightly = r#"{"id": "nightly", "cron": "30 2 * * *", "job": {"kind": "sum", "payload": [1]}}"#;
+    stage.post("/v1/schedules", nightly).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/schedules/nightly").await;
+        page.shows("There are none since the schedule was added.").await;
+        assert_eq!(page.run("return document.querySelectorAll('section ol li').length").await, 5);
+        page.click("Edit").await;
+        let previewed =
+            "return [...document.querySelectorAll('.preview time')].map((at) => at.dateTime.slice(11))";
+        page.until("the ticks of the present rule", async |page| {
+            page.run(previewed).await == json!(vec!["02:30:00Z"; 5])
+        })
+        .await;
+        page.fill("time", "15 5 * * *").await;
+        page.until("the ticks of the new rule", async |page| {
+            page.run(previewed).await == json!(vec!["05:15:00Z"; 5])
+        })
+        .await;
+        assert!(violations(&page).await.is_empty(), "the dialog is accessible");
+        let stored = stage.get("/v1/schedules/nightly").await.is(200).json();
+        assert_eq!(stored["when"]["cron"], "30 2 * * *", "the preview changes nothing");
+        page.fill("time", "61 5 * * *").await;
+        page.shows("cron field minute").await;
+        page.fill("time", "15 5 * * *").await;
+        page.hides("cron field minute").await;
+        page.click("Save").await;
+        page.shows("nightly was changed.").await;
+        page.shows("15 5 * * *").await;
+        let stored = stage.get("/v1/schedules/nightly").await.is(200).json();
+        assert_eq!((&stored["when"]["cron"], &stored["misfire"]), (&json!("15 5 * * *"), &json!("once")));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

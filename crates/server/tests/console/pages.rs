@@ -17,7 +17,8 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("groups", "#/groups", "report-1"),
     ("group", "#/groups/report-1", "not sealed yet"),
     ("schedules", "#/schedules", "Europe/Berlin"),
-    ("schedule", "#/schedules/nightly", "Trigger now"),
+    ("schedule", "#/schedules/nightly", "Next ticks"),
+    ("schedule-with-ticks", "#/schedules/often", "often@"),
     ("kinds", "#/kinds", "echo"),
     ("workers", "#/workers", "0 of 8"),
     ("settings", "#/settings", "Records at most"),
@@ -36,13 +37,15 @@ async fn fill(stage: &Stage) {
     let nightly =
         r#"{"id": "nightly", "cron": "30 2 * * *", "zone": "Europe/Berlin", "job": {"kind": "sum"}}"#;
     stage.post("/v1/schedules", nightly).await.is(201);
+    let often = r#"{"id": "often", "every": "1s", "job": {"kind": "sum", "payload": [1]}}"#;
+    stage.post("/v1/schedules", often).await.is(201);
     for id in ["sum-1", "dead"] {
         stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200);
     }
 }
 
 /// Returns the violations that axe finds.
-async fn violations(page: &Page) -> Vec<String> {
+pub(crate) async fn violations(page: &Page) -> Vec<String> {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&file)

@@ -15,4 +15,5 @@ mod operators;
 mod placement;
 mod remote_workers;
 mod retention;
+mod schedules;
 mod stage;

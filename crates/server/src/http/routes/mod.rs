@@ -19,6 +19,7 @@ mod schedules;
 mod show;
 mod submit;
 mod submitted;
+mod ticks;
 mod wait;
 mod workers;
 
@@ -88,7 +89,9 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(groups::submit_members))
         .routes(routes!(events::follow_events))
         .routes(routes!(schedules::list_schedules, schedules::add_schedule))
-        .routes(routes!(schedules::show_schedule, schedules::remove_schedule))
+        .routes(routes!(schedules::show_schedule, schedules::change_schedule, schedules::remove_schedule))
+        .routes(routes!(ticks::list_ticks))
+        .routes(routes!(ticks::preview_ticks))
         .routes(routes!(schedules::pause_schedule))
         .routes(routes!(schedules::resume_schedule))
         .routes(routes!(schedules::trigger_schedule))

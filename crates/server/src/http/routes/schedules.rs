@@ -8,7 +8,7 @@ use bellwether::ScheduleId;
 
 use super::submit::{NewJob, accepted};
 use super::submitted::Submitted;
-use crate::document::{NewSchedule, ScheduleDocument};
+use crate::document::{ChangedSchedule, NewSchedule, ScheduleDocument};
 use crate::http::extract::{Bounded, Json, ScheduleName};
 use crate::http::layers::AuditNote;
 use crate::http::limits::MAX_BODY;
@@ -20,6 +20,10 @@ use bellwether::client::{Added, ScheduleView};
 type ScheduleRequest = NewSchedule<NewJob>;
 
 impl Bounded for ScheduleRequest {
+    const MAX_BYTES: usize = MAX_BODY;
+}
+
+impl Bounded for ChangedSchedule {
     const MAX_BYTES: usize = MAX_BODY;
 }
 
@@ -89,6 +93,30 @@ pub(super) async fn show_schedule(
     ScheduleName(id): ScheduleName,
 ) -> Result<Answer<ScheduleDocument>, Problem> {
     Ok(Answer((&app.client.schedules().get(&id).await?).into()))
+}
+
+/// Change when a schedule ticks, and how it handles missed and overlapping ticks.
+///
+/// Its jobs do not change: to change them, add the schedule again with `replace`. The first tick by the new rule is the
+/// first one after now. Repeating the request is safe.
+#[utoipa::path(
+    patch, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    request_body = ChangedSchedule,
+    responses(
+        (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn change_schedule(
+    State(app): State<App>,
+    ScheduleName(id): ScheduleName,
+    Json(change): Json<ChangedSchedule>,
+) -> Result<Response, Problem> {
+    let change = change.change().map_err(|reason| Fault::Invalid.because(reason))?;
+    let view = app.client.schedules().change(&id, &change).await?;
+    Ok(told(format!("schedule {id} changed"), StatusCode::OK, &view))
 }
 
 /// Remove a schedule.

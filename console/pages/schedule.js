@@ -1,0 +1,118 @@
+// One schedule: its rule, its next and last ticks, and changes of it.
+
+import { call, get, may, post } from '../api.js';
+import { ask, h, notify, update } from '../dom.js';
+import { ago, badge, count, instant } from '../format.js';
+import { refresh } from '../refresh.js';
+import { table } from '../table.js';
+import { jobLink } from './jobs.js';
+import { when } from './schedules.js';
+
+const path = (id, rest = '') => `/v1/schedules/${encodeURIComponent(id)}${rest}`;
+
+/** The fields of a rule that the form has, as the API takes them. */
+function ruleOf(data) {
+  if (data.rule === 'every') return { every: data.time, anchor: data.more || undefined };
+  return data.rule === 'at' ? { at: data.time } : { cron: data.time, zone: data.more || 'UTC' };
+}
+
+function misfireOf({ misfire, at_most: most, within }) {
+  return misfire === 'catch_up' ? { catch_up: { at_most: Number(most), within } } : misfire;
+}
+
+const LABELS = { cron: ['Cron expression', 'Zone'], every: ['Interval, such as 15m', 'Anchor, such as 2026-11-21T00:00:00Z'], at: ['Instant, such as 2026-11-21T11:33:00Z', ''] };
+
+/** Asks for a change of the schedule, and shows the next ticks of the rule while it is typed. */
+async function edit(found, left) {
+  const [rule, time, more] = found.when.cron ? ['cron', found.when.cron, found.when.zone]
+    : found.when.every ? ['every', found.when.every, found.when.anchor] : ['at', found.when.at, ''];
+  const [catchUp, select] = [found.misfire?.catch_up, (name, choices, chosen) => h('select', { name }, choices.map(([value, text]) =>
+    h('option', { value, selected: value === chosen }, text)))];
+  const [timeLabel, moreLabel] = [h('span', {}, LABELS[rule][0]), h('span', {}, LABELS[rule][1])];
+  const preview = h('div', { class: 'preview', role: 'status', 'aria-label': 'Next ticks' });
+  let asked = 0;
+  const show = async (form) => {
+    const data = Object.fromEntries(new FormData(form));
+    [timeLabel.textContent, moreLabel.textContent] = LABELS[data.rule];
+    moreLabel.parentElement.hidden = data.rule === 'at';
+    const mine = (asked += 1);
+    try {
+      const { next } = await get('/v1/ticks', ruleOf(data), left);
+      if (mine === asked) update(preview, h('p', {}, 'Next ticks:'), next.length ? h('ol', {}, next.map((at) => h('li', {}, instant(at)))) : h('p', {}, 'none'));
+    } catch (error) {
+      if (mine === asked && error.name !== 'AbortError') update(preview, h('p', { class: 'error' }, error.message));
+    }
+  };
+  const fields = h('div', { oninput: ({ target }) => show(target.form) },
+    h('label', {}, 'Rule', select('rule', [['cron', 'cron expression'], ['every', 'interval'], ['at', 'once']], rule)),
+    h('label', {}, timeLabel, h('input', { name: 'time', value: time, required: true, autocomplete: 'off' })),
+    h('label', { hidden: rule === 'at' }, moreLabel, h('input', { name: 'more', value: more, autocomplete: 'off' })),
+    h('label', {}, 'Missed ticks', select('misfire', [['skip', 'no job'], ['once', 'one job for all'], ['catch_up', 'a job each']], catchUp ? 'catch_up' : found.misfire)),
+    h('label', {}, 'A job each: at most', h('input', { name: 'at_most', type: 'number', min: 1, max: 100, value: catchUp?.at_most ?? 10 })),
+    h('label', {}, 'A job each: not older than', h('input', { name: 'within', value: catchUp?.within ?? '1d' })),
+    h('label', {}, 'Tick while the last job is open', select('overlap', [['allow', 'submits its job'], ['forbid', 'is skipped'], ['queue', 'submits a job that waits']], found.overlap)),
+    h('label', {}, 'A tick is missed after', h('input', { name: 'grace', value: found.grace, required: true })));
+  const asking = ask({ title: `Edit ${found.id}`, action: 'Save', body: [fields, preview] });
+  show(fields.closest('form'));
+  const data = await asking;
+  if (!data) return false;
+  const body = { ...ruleOf(data), misfire: misfireOf(data), overlap: data.overlap, grace: data.grace };
+  await call('PATCH', path(found.id), { body });
+  notify(`${found.id} was changed.`);
+  return true;
+}
+
+function ticks({ next, last }) {
+  return h('div', { class: 'columns' },
+    h('section', {}, h('h2', {}, 'Next ticks'), next.length
+      ? h('ol', {}, next.map((at) => h('li', {}, instant(at), ' (', ago(at), ')'))) : h('p', { class: 'quiet' }, 'There are none.')),
+    h('section', {}, h('h2', {}, 'Last ticks'), last.length
+      ? table({ caption: 'Last ticks', key: ({ at }) => at, rows: last, columns: [
+        { title: 'Tick', cell: ({ at }) => instant(at) },
+        { title: 'Job', cell: ({ job }) => (job ? jobLink(job) : h('span', { class: 'quiet' }, 'none, or its record was removed')) },
+        { title: 'State', cell: ({ state }) => (state ? badge(state) : '') },
+      ] })
+      : h('p', { class: 'quiet' }, 'There are none since the schedule was added.')));
+}
+
+export async function schedule({ root, parameter: id, left }) {
+  const load = async () => {
+    const found = await get(path(id), {}, left);
+    const around = found.error ? { next: [], last: [] } : await get(path(id, '/ticks'), {}, left);
+    const guarded = (run) => async () => {
+      try {
+        await run();
+      } catch (error) {
+        notify(error.message, { error: true });
+      }
+    };
+    const change = (action, text) => guarded(async () => {
+      if (text && !await ask({ title: `${action === 'remove' ? 'Remove' : 'Trigger'} ${id}?`, action: action === 'remove' ? 'Remove' : 'Trigger', danger: action === 'remove', body: h('p', {}, text) })) return;
+      const answer = action === 'remove' ? await call('DELETE', path(id)) : await post(path(id, `/${action}`));
+      notify(action === 'trigger' ? `${id}: submitted ${answer.id}.` : `${id}: done.`);
+      if (action === 'remove') location.hash = '#/schedules';
+      else await load();
+    });
+    const button = (name, run, { danger = false, possible = true } = {}) => h('button', {
+      type: 'button', disabled: !may('operate') || !possible, title: may('operate') ? null : 'needs the role operate', class: danger ? 'danger' : '', onclick: run,
+    }, name);
+    const facts = [
+      ['When', when(found.when)], ['Next', [instant(found.next), ' (', ago(found.next), ')']], ['Kind', found.kind],
+      ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
+      ['Ticks', count(found.ticked)], ['Skipped', count(found.passed_over)],
+      ['Last skipped', found.last_passed && [`${count(found.last_passed.count)}, because of ${found.last_passed.why.replaceAll('_', ' ')}, until `, instant(found.last_passed.through)]],
+      ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${found.misfire.catch_up.within}` : found.misfire)],
+      ['Overlap', found.overlap], ['Grace', found.grace], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
+    ];
+    update(root,
+      h('div', { class: 'row' }, h('h1', { class: 'grow' }, id), found.error ? h('span', { class: 'error' }, found.error) : badge(found.state),
+        button('Trigger now', change('trigger', 'It submits a job now, in addition to its ticks.')),
+        found.paused ? button('Resume', change('resume')) : button('Pause', change('pause')),
+        button('Edit', guarded(async () => await edit(found, left) && load()), { possible: !found.error }),
+        button('Remove', change('remove', 'Its jobs stay.'), { danger: true })),
+      h('section', {}, h('dl', {}, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))),
+      ticks(around),
+      h('section', {}, h('h2', {}, 'Options of its jobs'), h('pre', { tabindex: 0, 'aria-label': 'Options' }, JSON.stringify(found.options, null, 2))));
+  };
+  await refresh({ left, load });
+}
