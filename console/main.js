@@ -8,6 +8,7 @@ import { group, groups } from './pages/groups.js';
 import { job } from './pages/job.js';
 import { jobs } from './pages/jobs.js';
 import { kinds } from './pages/kinds.js';
+import { lanes } from './pages/lanes.js';
 import { overview } from './pages/overview.js';
 import { schedule } from './pages/schedule.js';
 import { schedules } from './pages/schedules.js';
@@ -19,6 +20,7 @@ const PAGES = [
   ['jobs', 'Jobs', jobs, job],
   ['groups', 'Groups', groups, group],
   ['schedules', 'Schedules', schedules, schedule],
+  ['lanes', 'Lanes', lanes],
   ['kinds', 'Kinds', kinds],
   ['workers', 'Workers', workers],
   ['settings', 'Settings', settings],

@@ -24,7 +24,7 @@ const LISTS_IN_FLIGHT: usize = 2;
 const READS_IN_FLIGHT: usize = 4;
 
 /// Generation and job.
-type Spot = (u32, JobId);
+pub(super) type Spot = (u32, JobId);
 
 /// The first job of each lane, as far as it was read. The names of turns do not show their order, so all turns of a
 /// lane must be read. This is done once per listing, or once per call for many jobs. Memory: one job id per lane.
@@ -92,7 +92,7 @@ async fn tell_without(session: &Session, by: Deadline, views: Vec<&mut JobView>)
 }
 
 /// Returns the first turn of each lane that has one.
-async fn firsts(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Spot>> {
+pub(super) async fn firsts(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Spot>> {
     let few = lanes.chunks(MAX_LANE_LISTS).map(<[_]>::to_vec).collect::<Vec<_>>();
     let found = stream::iter(few).map(move |few| firsts_of_few(zk.clone(), few));
     let found = found.buffered(LISTS_IN_FLIGHT).try_collect::<Vec<_>>().await?;

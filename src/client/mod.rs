@@ -13,7 +13,7 @@
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
 //! | `group/` | groups: creating, sealing, members, views |
-//! | `wait`, `list`, `page`, `control` | waiting, listing, cancelling and retrying |
+//! | `wait`, `list`, `page`, `lane_list`, `control` | waiting, listing, cancelling and retrying |
 //! | `result` | typed results of jobs, joins and finished handlers |
 //! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
@@ -33,6 +33,7 @@ mod get;
 mod group;
 mod job;
 mod kinds;
+mod lane_list;
 mod lanes;
 mod list;
 mod locate;
@@ -80,6 +81,7 @@ pub use group::{
 };
 pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind, Untyped};
 pub use kinds::{KindView, Paused};
+pub use lane_list::{LaneCursor, LanePage, LaneView};
 pub use list::{Filter, Listing};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};

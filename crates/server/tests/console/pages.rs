@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("schedules", "#/schedules", "Europe/Berlin"),
     ("schedule", "#/schedules/nightly", "Next ticks"),
     ("schedule-with-ticks", "#/schedules/often", "often@"),
+    ("lanes", "#/lanes", "account-1"),
     ("kinds", "#/kinds", "echo"),
     ("workers", "#/workers", "0 of 8"),
     ("settings", "#/settings", "Records at most"),
@@ -30,6 +31,8 @@ async fn fill(stage: &Stage) {
         r#"{"id": "sum-1", "kind": "sum", "payload": [1, 2]}"#,
         r#"{"id": "waiting", "kind": "nobody"}"#,
         r#"{"id": "dead", "kind": "sum", "payload": "text"}"#,
+        r#"{"id": "first", "kind": "nobody", "options": {"lane": "account-1"}}"#,
+        r#"{"id": "second", "kind": "nobody", "options": {"lane": "account-1"}}"#,
     ] {
         stage.post("/v1/jobs", job).await.is(201);
     }
@@ -88,6 +91,7 @@ async fn pages_without_content_name_the_command_that_creates_some() {
             ("#/jobs", "bellwether job submit"),
             ("#/groups", "--group g"),
             ("#/schedules", "bellwether schedule add"),
+            ("#/lanes", "--lane account-1"),
             ("#/kinds", "bellwether node"),
             ("#/workers", "bellwether node"),
         ] {

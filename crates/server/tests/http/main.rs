@@ -11,6 +11,7 @@ mod events;
 mod faults;
 mod hostile;
 mod jobs;
+mod lanes;
 mod operators;
 mod placement;
 mod remote_workers;

@@ -9,6 +9,7 @@ mod events;
 mod groups;
 mod health;
 mod kinds;
+mod lanes;
 mod list;
 mod metrics;
 mod placement;
@@ -96,6 +97,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(schedules::resume_schedule))
         .routes(routes!(schedules::trigger_schedule))
         .routes(routes!(kinds::list_kinds))
+        .routes(routes!(lanes::list_lanes))
         .routes(routes!(kinds::pause_kind))
         .routes(routes!(kinds::resume_kind))
         .routes(routes!(workers::list_workers))

@@ -1,0 +1,79 @@
+//! `GET /v1/lanes`.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use bellwether::client::{LaneCursor, LaneView, MAX_PAGE};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::http::extract::Asked;
+use crate::http::problem::{Fault, Problem};
+use crate::http::state::App;
+
+/// Page size.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichLanes {
+    /// Maximum number of lanes; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the previous page, unchanged.
+    after: Option<String>,
+}
+
+/// A lane with open jobs.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Lane)]
+pub(super) struct LaneDocument {
+    /// Name of the lane.
+    lane: String,
+    /// Jobs that have not ended, with the running one.
+    jobs: usize,
+    /// The job that runs, or runs next; null if it was not looked for, because the lanes of the page have many jobs.
+    #[schema(required)]
+    first: Option<String>,
+}
+
+impl From<LaneView> for LaneDocument {
+    fn from(view: LaneView) -> Self {
+        let first = view.first.map(|job| job.to_string());
+        Self { lane: view.lane.to_string(), jobs: view.jobs, first }
+    }
+}
+
+/// A page of lanes, and the start of the next page.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LanesPage {
+    /// The lanes, in no particular order.
+    lanes: Vec<LaneDocument>,
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// List the lanes that have open jobs.
+#[utoipa::path(
+    get, path = "/v1/lanes", tag = "lanes", security(("token" = ["read"])),
+    params(WhichLanes),
+    responses(
+        (status = 200, description = "A page of lanes", body = LanesPage),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_lanes(
+    State(app): State<App>,
+    Asked(which): Asked<WhichLanes>,
+) -> Result<Answer<LanesPage>, Problem> {
+    let limit = which.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
+    }
+    let after = which.after.map(|after| after.parse::<LaneCursor>()).transpose()?;
+    let page = app.client.list_lanes(after.as_ref(), limit).await?;
+    Ok(Answer(LanesPage {
+        lanes: page.lanes.into_iter().map(Into::into).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
