@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_READ_BATCH, MEMBERS_PER_CHUNK};
 use bellwether_core::group::{End, GroupError};
 use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind};
@@ -128,6 +128,7 @@ pub struct Members<K = Untyped> {
     client: Client,
     group: GroupId,
     kind: Option<Kind>,
+    from: u32,
     chunks: VecDeque<u32>,
     numbers: VecDeque<(u32, Option<End>)>,
     page: VecDeque<Member>,
@@ -149,6 +150,7 @@ impl Client {
             client: self.clone(),
             group: group.clone(),
             kind: None,
+            from: 0,
             chunks: VecDeque::new(),
             numbers: VecDeque::new(),
             page: VecDeque::new(),
@@ -162,6 +164,13 @@ impl<K: AnyKind> Members<K> {
     #[must_use]
     pub fn group(&self) -> &GroupId {
         &self.group
+    }
+
+    /// Begins at this number instead of the first member. Has no effect after the first [`Members::next`].
+    #[must_use]
+    pub fn starting_at(mut self, number: u32) -> Self {
+        self.from = number;
+        self
     }
 
     /// Returns the next member; `None` at the end. Members that were never submitted are skipped.
@@ -191,7 +200,7 @@ impl<K: AnyKind> Members<K> {
                 let open = listed.open.into_iter().map(|number| (number, None));
                 let mut all = open.collect::<BTreeMap<_, _>>();
                 all.extend(listed.ended.into_iter().map(|(number, end)| (number, Some(end))));
-                self.numbers.extend(all);
+                self.numbers.extend(all.split_off(&self.from));
                 self.chunks.pop_front();
             } else {
                 return Ok(None);
@@ -207,7 +216,9 @@ impl<K: AnyKind> Members<K> {
         let node = node.ok_or_else(|| GroupError::Absent { group: self.group.clone() })?;
         let record = decode(&self.group, &node)?;
         check_kind::<K>(&self.group, &record)?;
-        self.chunks = self.client.group_chunks(&self.group, by).await?.into();
+        let first = self.from / MEMBERS_PER_CHUNK;
+        let chunks = self.client.group_chunks(&self.group, by).await?.into_iter();
+        self.chunks = chunks.filter(|chunk| *chunk >= first).collect();
         self.kind = Some(record.kind);
         Ok(())
     }

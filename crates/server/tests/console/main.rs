@@ -6,6 +6,7 @@
 mod ask;
 mod browser;
 mod changes;
+mod groups;
 mod live;
 mod login;
 mod pages;

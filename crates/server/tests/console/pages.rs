@@ -60,6 +60,11 @@ pub(crate) async fn violations(page: &Page) -> Vec<String> {
     found.as_array().unwrap().iter().map(describe).collect()
 }
 
+/// Returns by how many pixels the page is wider than the window.
+pub(crate) async fn too_wide(page: &Page) -> i64 {
+    page.run("return document.documentElement.scrollWidth - innerWidth").await.as_i64().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() {
     let stage = Stage::new("console-pages").await;
@@ -73,8 +78,8 @@ async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() 
                 page.shows(text).await;
                 page.screenshot(&format!("{name}-{size}")).await;
                 assert_eq!(violations(&page).await, Vec::<String>::new(), "{name}, {size}");
-                let wider = page.run("return document.documentElement.scrollWidth - innerWidth").await;
-                assert!(wider.as_i64().unwrap() <= 0, "{name}, {size}: {wider} pixels too wide");
+                let wider = too_wide(&page).await;
+                assert!(wider <= 0, "{name}, {size}: {wider} pixels too wide");
             }
         }
     })

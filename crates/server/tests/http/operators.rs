@@ -221,6 +221,20 @@ async fn a_group_is_created_filled_sealed_and_waited_for() {
         assert_eq!(answer["jobs"][1]["duplicate"], duplicate);
     }
     assert_eq!(stage.get(&format!("{at}/wait?timeout=100ms")).await.is(202).json()["open"], 2);
+    let numbers = async |query: &str| {
+        let page = stage.get(&format!("{at}/members{query}")).await.is(200).json();
+        let members = page["members"].as_array().unwrap().iter();
+        let members = members.map(|member| (member["number"].clone(), member["job"]["state"].clone()));
+        (members.collect::<Vec<_>>(), page["next"].clone())
+    };
+    let queued = |number: u32| (json!(number), json!("queued"));
+    assert_eq!(numbers("").await, (vec![queued(0), queued(1)], Value::Null));
+    assert_eq!(numbers("?limit=1").await, (vec![queued(0)], json!(1)));
+    assert_eq!(numbers("?limit=1&from=1").await, (vec![queued(1)], Value::Null));
+    assert_eq!(numbers("?from=2").await, (vec![], Value::Null));
+    assert_eq!(numbers("?from=5000").await, (vec![], Value::Null));
+    stage.get(&format!("{at}/members?limit=1001")).await.problem(400, "invalid", "limit must be 1 to 1000");
+    stage.get("/v1/groups/none/members").await.problem(404, "not-found", "there is no group none");
     assert_eq!(stage.post("/v1/groups", &new(r#", "total": 2"#)).await.is(200).json()["total"], 2);
     stage.post("/v1/groups", &new(r#", "total": 3"#)).await.problem(409, "conflict", "set only once");
     let beyond = stage.post(&format!("{at}/members"), r#"{"first": 7, "jobs": [{"kind": "sum"}]}"#).await;

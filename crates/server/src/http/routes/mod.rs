@@ -11,6 +11,7 @@ mod health;
 mod kinds;
 mod lanes;
 mod list;
+mod members;
 mod metrics;
 mod placement;
 mod remote_workers;
@@ -87,7 +88,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(groups::show_group))
         .routes(routes!(groups::wait_for_group))
         .routes(routes!(groups::abandon_group))
-        .routes(routes!(groups::submit_members))
+        .routes(routes!(groups::submit_members, members::list_members))
         .routes(routes!(events::follow_events))
         .routes(routes!(schedules::list_schedules, schedules::add_schedule))
         .routes(routes!(schedules::show_schedule, schedules::change_schedule, schedules::remove_schedule))
