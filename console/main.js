@@ -4,6 +4,7 @@ import { get, hasToken, session, setToken } from './api.js';
 import { ask, h, notify, update } from './dom.js';
 import { ago } from './format.js';
 import { liveness, start, stop } from './live.js';
+import { audit } from './pages/audit.js';
 import { group } from './pages/group.js';
 import { groups } from './pages/groups.js';
 import { job } from './pages/job.js';
@@ -25,6 +26,7 @@ const PAGES = [
   ['kinds', 'Kinds', kinds],
   ['workers', 'Workers', workers],
   ['settings', 'Settings', settings],
+  ['audit', 'Audit', audit],
 ];
 
 let leave = null;

@@ -39,6 +39,7 @@
 //! reports that it is already done. A submission without an id that got no answer may have been accepted: use an id.
 
 pub mod access;
+mod audit_log;
 mod builder;
 mod extract;
 mod layers;

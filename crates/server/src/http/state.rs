@@ -6,6 +6,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
 use super::access::Tokens;
+use super::audit_log::AuditLog;
 use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
 use super::remote::RemoteWorkers;
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Semaphore>,
     pub(super) remote_workers: RemoteWorkers,
     pub(super) samples: Samples,
+    pub(super) audit: AuditLog,
     pub(super) phase: watch::Receiver<Phase>,
 }
 
@@ -65,6 +67,7 @@ impl App {
             streams: Arc::new(Semaphore::new(limits.streams)),
             remote_workers: RemoteWorkers::new(limits.remote_workers),
             samples: Samples::default(),
+            audit: AuditLog::default(),
             phase,
         }))
     }

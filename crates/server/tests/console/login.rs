@@ -25,6 +25,8 @@ async fn a_reader_logs_in_sees_everything_and_can_change_nothing() {
         for button in ["Save", "Purge…"] {
             assert!(!page.is_enabled(button).await, "{button}");
         }
+        page.run("location.hash = '#/audit'").await;
+        page.shows("This page needs the role operate").await;
         page.run("location.hash = '#/jobs'").await;
         page.click("Select all loaded jobs").await;
         for button in ["Cancel selected", "Retry selected", "Purge selected"] {

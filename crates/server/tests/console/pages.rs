@@ -23,6 +23,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("kinds", "#/kinds", "echo"),
     ("workers", "#/workers", "0 of 8"),
     ("settings", "#/settings", "Records at most"),
+    ("audit", "#/audit", "submit_job"),
     ("not-found", "#/jobs/unknown", "Not found"),
 ];
 

@@ -154,3 +154,20 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     let said = Tls::read(&certificate, &key).unwrap_err().to_string();
     assert_eq!(said, "the certificate and its key cannot be used");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_changes_are_listed_for_operators_only() {
+    let secrets = Secrets::new();
+    let tokens = secrets.tokens.clone();
+    let stage = Stage::with("http-audit-list", |builder| builder.tokens(tokens)).await;
+    let submit = Ask::post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).token(secrets.of(Role::Submit));
+    submit.of(stage.address()).await.is(201);
+    let read = Ask::get("/v1/audit").token(secrets.of(Role::Submit));
+    read.of(stage.address()).await.problem(403, "forbidden", "this operation needs operate");
+    let listed = Ask::get("/v1/audit").token(secrets.of(Role::Operate)).of(stage.address()).await;
+    let lines = listed.is(200).json()["lines"].as_array().unwrap().clone();
+    assert_eq!(lines.len(), 1, "a request that only reads leaves no line: {lines:?}");
+    let line = &lines[0];
+    assert_eq!((&line["who"], &line["role"]), (&"submit".into(), &"submit".into()));
+    assert_eq!((&line["operation"], &line["status"]), (&"submit_job".into(), &201.into()));
+}

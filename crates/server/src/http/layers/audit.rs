@@ -4,16 +4,18 @@
 //! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
 //! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
+use bellwether::client::rfc3339;
 
 use super::credentials::Caller;
-use super::operations::Operations;
 use super::request_id::RequestId;
-use super::{Peer, mutates};
+use super::{Layers, Peer, mutates};
+use crate::http::audit_log::AuditEntry;
 use crate::http::routes::{HEARTBEAT, POLL};
+use crate::http::state::App;
 
 /// The target of audit lines, for log filters.
 const TARGET: &str = "bellwether::audit";
@@ -29,6 +31,7 @@ pub(super) struct Line {
 }
 
 struct Begun {
+    app: App,
     started: Instant,
     id: RequestId,
     method: Method,
@@ -39,13 +42,14 @@ struct Begun {
 }
 
 impl Line {
-    pub(super) fn begin(request: &Request, id: &RequestId, operations: &Operations) -> Self {
+    pub(super) fn begin(request: &Request, id: &RequestId, Layers { app, operations }: &Layers) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         let quiet = route.is_some_and(|route| [POLL, HEARTBEAT].contains(&route.as_str()));
         if quiet || !mutates(request.method()) {
             return Self { line: None };
         }
         let line = Begun {
+            app: app.clone(),
             started: Instant::now(),
             id: id.clone(),
             method: request.method().clone(),
@@ -81,7 +85,18 @@ impl Drop for Line {
 
 impl Begun {
     fn write(self, status: Option<StatusCode>, told: Option<&AuditNote>) {
-        let Self { started, id, method, path, operation, peer, caller } = self;
+        let Self { app, started, id, method, path, operation, peer, caller } = self;
+        app.audit.push(AuditEntry {
+            at: rfc3339(SystemTime::now()),
+            who: caller.as_ref().map(|caller| caller.name.to_string()),
+            role: caller.as_ref().map(|caller| caller.role.as_str()),
+            from: peer.map(|peer| peer.0.to_string()),
+            operation,
+            path: path.clone(),
+            status: status.map(|status| status.as_u16()),
+            what: told.map(|told| told.0.clone()),
+            request_id: id.as_str().to_owned(),
+        });
         tracing::info!(
             target: TARGET,
             who = caller.as_ref().map_or("-", |caller| &*caller.name),

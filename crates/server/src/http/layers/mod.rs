@@ -72,7 +72,7 @@ pub(super) async fn pass(State(layers): State<Layers>, request: Request, next: N
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let class = Class::of(request.extensions().get::<MatchedPath>());
-    let mut line = Line::begin(&request, &id, &layers.operations);
+    let mut line = Line::begin(&request, &id, &layers);
     let answer = answered(admit(&layers, class, request, next, &mut line)).await;
     let answer = finished(answer, &id);
     let status = answer.status();

@@ -1,5 +1,6 @@
 //! The routes, one file per resource, and the OpenAPI document that is generated from them.
 
+mod audit;
 mod batch;
 mod caller;
 mod change;
@@ -109,6 +110,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(cluster::show_cluster))
         .routes(routes!(samples::list_samples))
         .routes(routes!(caller::show_caller))
+        .routes(routes!(audit::list_audit))
         .routes(routes!(placement::show_placement, placement::set_placement))
         .routes(routes!(retention::show_retention, retention::set_retention))
         .routes(routes!(retention::purge_jobs))
