@@ -1,0 +1,93 @@
+"""`python -m bellwether worker MODULE:APP`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .application import Application
+from .errors import BellwetherError
+
+
+def _application(text: str) -> Application:
+    """Loads an application by its name, as uvicorn and gunicorn do."""
+    module, _, name = text.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: object = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # an import inside the module
+        raise SystemExit(f"there is no module {module}") from error
+    for part in (name or "app").split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Application):
+        raise SystemExit(f"{text} is not a Bellwether or AsyncBellwether: give MODULE:NAME")
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bellwether", description="Tools of the Python package of Bellwether"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    worker = commands.add_parser(
+        "worker", help="run a worker until SIGTERM or Ctrl-C; a second signal ends it immediately"
+    )
+    worker.add_argument("application", metavar="MODULE:APP", help="where the application is declared")
+    worker.add_argument("--url", action="append", help="address of a gateway instead of the declared ones; repeatable")
+    worker.add_argument("--slots", type=int, default=16, help="number of jobs at a time (default: 16)")
+    worker.add_argument(
+        "--processes",
+        type=int,
+        nargs="?",
+        const=-1,
+        default=0,
+        metavar="N",
+        help="run plain functions in N processes (without N: one per CPU)",
+    )
+    worker.add_argument("--name", help="name for operators (default: host name and process id)")
+    worker.add_argument("--tag", action="append", default=[], help="tag that this worker offers; repeatable")
+    worker.add_argument(
+        "--grace", type=float, default=30.0, help="seconds for running jobs to end in a drain (default: 30)"
+    )
+    worker.add_argument(
+        "--timeout",
+        type=int,
+        default=30,
+        help="seconds of silence after which its jobs count as lost (default: 30)",
+    )
+    worker.add_argument("-v", "--verbose", action="store_true", help="log every step")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command."""
+    given = _parser().parse_args(arguments)
+    level = logging.DEBUG if given.verbose else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if not given.verbose:
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+    app = _application(given.application)
+    if given.url:
+        app.use(given.url)
+    processes: bool | int = True if given.processes == -1 else given.processes
+    try:
+        app.run(
+            slots=given.slots,
+            processes=processes,
+            name=given.name,
+            tags=given.tag,
+            grace=given.grace,
+            timeout=given.timeout,
+        )
+    except BellwetherError as error:
+        raise SystemExit(f"bellwether: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

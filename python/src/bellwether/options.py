@@ -1,0 +1,118 @@
+"""Jobs to submit, and their options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from .errors import InvalidInput
+from .values import Duration, duration_text, instant_text, new_id
+
+IfExists: TypeAlias = Literal["same", "ignore", "again"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of a job. An option that is None has the default of its kind, or else of the gateway."""
+
+    retries: int | None = None
+    """Retries after a failed attempt until the job is dead. The API's `max_attempts` is one more."""
+    max_losses: int | None = None
+    """Attempts that may be lost with their worker until the job is dead."""
+    dead_letter: bool | None = None
+    """Whether the death of the job creates a job of kind `KIND.dead`."""
+    backoff: tuple[Duration, Duration] | None = None
+    """The first and the longest wait after a failure."""
+    timeout: Duration | None = None
+    """Time limit of an attempt."""
+    lease: Duration | None = None
+    """Time without a renewal after which another worker gets the job."""
+    renew_lease: bool | None = None
+    """Whether the worker renews the lease while the handler runs."""
+    priority: int | None = None
+    """0 to 9; 9 runs first."""
+    tags: Sequence[str] | None = None
+    """Tags that the worker must have."""
+    affinity: str | None = None
+    """Key of jobs that prefer the same worker."""
+    lane: str | None = None
+    """Jobs of one lane run one at a time, in the order of their submission."""
+
+    def over(self, defaults: Options | None) -> Options:
+        """Returns these options, completed by defaults."""
+        if defaults is None:
+            return self
+        mine = {item.name: getattr(self, item.name) for item in fields(self)}
+        return Options(**{name: getattr(defaults, name) if it is None else it for name, it in mine.items()})
+
+    def document(self) -> dict[str, Any]:
+        """Returns the API's form of the options that are set."""
+        found = {
+            "max_attempts": None if self.retries is None else self.retries + 1,
+            "max_losses": self.max_losses,
+            "dead_letter": self.dead_letter,
+            "backoff": None
+            if self.backoff is None
+            else {"initial": duration_text(self.backoff[0]), "max": duration_text(self.backoff[1])},
+            "timeout": None if self.timeout is None else duration_text(self.timeout),
+            "lease": None if self.lease is None else duration_text(self.lease),
+            "renew_lease": self.renew_lease,
+            "priority": self.priority,
+            "tags": None if self.tags is None else list(self.tags),
+            "affinity": self.affinity,
+            "lane": self.lane,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewJob:
+    """A job to submit. Its id is drawn here unless given, so submitting this object again is the same job."""
+
+    kind: str
+    payload: Any = None
+    """A JSON value, or a text if `content_type` is not JSON."""
+    id: str | None = field(default_factory=new_id)
+    """None only for members of a group and for the jobs of a schedule."""
+    content_type: str | None = None
+    options: Options = field(default_factory=Options)
+    run_at: datetime | str | None = None
+    delay: Duration | None = None
+    expires_at: datetime | str | None = None
+    expires_in: Duration | None = None
+    if_exists: IfExists = "same"
+
+    def document(self) -> dict[str, Any]:
+        """Returns the API's form of the job."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "content_type": self.content_type,
+            "options": self.options.document() or None,
+            "run_at": None if self.run_at is None else instant_text(self.run_at),
+            "delay": None if self.delay is None else duration_text(self.delay),
+            "expires_at": None if self.expires_at is None else instant_text(self.expires_at),
+            "expires_in": None if self.expires_in is None else duration_text(self.expires_in),
+            "if_exists": None if self.if_exists == "same" else self.if_exists,
+        }
+        chosen = {name: value for name, value in found.items() if value is not None}
+        return {"kind": self.kind, "payload": self.payload, **chosen}
+
+
+def encode(document: object) -> bytes:
+    """Returns a document as JSON."""
+    try:
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the payload is not a JSON value: {error}") from error
+
+
+def payload_of(payload: Any, fields: Mapping[str, Any]) -> Any:
+    """Returns the payload of a submission: either `payload`, or the other keyword arguments as an object."""
+    if payload is None:
+        return dict(fields) if fields else None
+    if fields:
+        raise InvalidInput(f"give `payload` or its fields, not both: {', '.join(fields)}")
+    return payload

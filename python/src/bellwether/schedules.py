@@ -1,0 +1,54 @@
+"""Schedules to add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from .options import NewJob
+from .values import Duration, duration_text, instant_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSchedule:
+    """A schedule to add, with one of `cron`, `every` and `at`."""
+
+    id: str
+    job: NewJob
+    """The job that each tick submits. Its id, start and expiry are set by the schedule."""
+    cron: str | None = None
+    """Five fields (minute, hour, day of month, month, day of week), or six of which the first is the second."""
+    zone: str | None = None
+    """IANA zone of `cron`; default UTC."""
+    every: Duration | None = None
+    anchor: datetime | str | None = None
+    at: datetime | str | None = None
+    misfire: Literal["skip", "once"] | Mapping[str, Any] | None = None
+    """What happens to ticks that were missed; also `{"catch_up": {"at_most": 3, "within": "1h"}}`."""
+    overlap: Literal["allow", "forbid", "queue"] | None = None
+    grace: Duration | None = None
+    expires_after: Duration | None = None
+    job_id: str | None = None
+    """Id of the job of every tick. Default: each tick has its own job."""
+    replace: bool = False
+    """Whether to replace a schedule that has this name and another spec."""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the API's form of the schedule."""
+        found = {
+            "cron": self.cron,
+            "zone": self.zone,
+            "every": None if self.every is None else duration_text(self.every),
+            "anchor": None if self.anchor is None else instant_text(self.anchor),
+            "at": None if self.at is None else instant_text(self.at),
+            "misfire": self.misfire,
+            "overlap": self.overlap,
+            "grace": None if self.grace is None else duration_text(self.grace),
+            "expires_after": None if self.expires_after is None else duration_text(self.expires_after),
+            "job_id": self.job_id,
+            "replace": self.replace or None,
+        }
+        chosen = {name: value for name, value in found.items() if value is not None}
+        return {"id": self.id, "job": replace(self.job, id=None).document(), **chosen}

@@ -1,0 +1,131 @@
+"""The connection of a worker to its gateway: registration, repetition, and the change to another gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import TypeVar
+
+import httpx
+
+from ..errors import ApiError, Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
+from ..exchange import Addresses, Call, Done, Exchange
+from . import protocol
+from .protocol import Registered, Settings
+from .table import Table
+
+log = logging.getLogger("bellwether.worker")
+T = TypeVar("T")
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+LEAVE_AFTER = 1 / 3
+"""Share of the worker's timeout without an answer after which it tries another gateway. Before that it stays: the gateway that it
+is registered with still holds its attempts."""
+
+
+class Link:
+    """Sends the worker's calls. All of them may be repeated, so a lost answer is repaired by the next call."""
+
+    def __init__(self, http: httpx.AsyncClient, addresses: Addresses, settings: Settings, table: Table) -> None:
+        self.key = str(uuid.uuid4())
+        self.timeout = float(settings.timeout)
+        self.worker: str | None = None
+        self.draining = False
+        """Whether a new registration drains immediately."""
+        self._http = http
+        self._addresses = addresses
+        self._settings = settings
+        self._table = table
+        self._registering = asyncio.Lock()
+        self._registrations = 0
+        self._last_answer = time.monotonic()
+
+    async def once(self, call: Call[T]) -> T:
+        """Sends a call one time. Raises `Unavailable` or `OutcomeUnknown` if it may be sent again."""
+        exchange = Exchange(call, time.monotonic(), retry_for=0.0)
+        base = self._addresses.current
+        try:
+            try:
+                response = await self._http.send(exchange.request(self._http, base, {}))
+            except httpx.TransportError as error:
+                exchange.failed(error, time.monotonic())
+                raise AssertionError("an exchange without time for repetitions raises") from error
+            step = exchange.received(response, time.monotonic())
+        except (Unavailable, OutcomeUnknown):
+            silence = time.monotonic() - self._last_answer
+            if self.worker is None or silence > self.timeout * LEAVE_AFTER:
+                self._addresses.move(base)
+            raise
+        self._last_answer = time.monotonic()
+        assert isinstance(step, Done), "an exchange without time for repetitions raises"  # noqa: S101
+        value: T = step.value
+        return value
+
+    async def until_answered(self, name: str, build: Callable[[], Call[T]]) -> T:
+        """Sends a call, built again each time, until the gateway answers it. Raises other errors than lost answers."""
+        pause = FIRST_PAUSE
+        while True:
+            registrations = self._registrations
+            try:
+                return await self.once(build())
+            except NotFound as error:
+                if error.problem is None or error.problem.word != "remote-worker-unknown":
+                    raise
+                await self._register_again(registrations)
+            except (Unavailable, OutcomeUnknown) as error:
+                if is_end(error):
+                    raise
+                log.warning("%s: %s; trying again", name, error)
+                await asyncio.sleep(max(pause * random.uniform(0.5, 1.0), error.retry_after or 0.0))  # noqa: S311
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def register(self) -> Registered:
+        """Registers the worker with everything that it runs."""
+        async with self._registering:
+            return await self._register()
+
+    async def _register(self) -> Registered:
+        def build() -> Call[Registered]:
+            return protocol.register(self.key, self._settings, self._table.listed())
+
+        found = await self.until_answered("register", build)
+        self._registrations += 1
+        if self.draining:
+            await self.until_answered("drain", lambda: protocol.drain(self.key))
+        self.worker, self.timeout = found.worker, found.timeout
+        log.info("registered as worker %s at %s", found.worker, self._addresses.current)
+        return found
+
+    async def _register_again(self, registrations: int) -> None:
+        async with self._registering:
+            if self._registrations != registrations:
+                return  # another call has registered the worker
+            log.warning("the gateway does not know this worker: registering again")
+            await self._register()
+
+    async def leave(self, within: float) -> None:
+        """Hands back what still runs and deregisters the worker, or gives up after this many seconds."""
+        try:
+            await asyncio.wait_for(self.until_answered("leave", lambda: protocol.leave(self.key)), within)
+        except (ApiError, asyncio.TimeoutError) as error:
+            log.warning("the worker could not deregister; its jobs move when its timeout is over: %s", error)
+
+
+def is_end(error: ApiError) -> bool:
+    """Whether the answer to a finish says that the attempt is over although its end was not confirmed."""
+    return isinstance(error, OutcomeUnknown) and error.problem is not None and error.problem.word == "unknown"
+
+
+def is_fenced(error: ApiError) -> bool:
+    """Whether the answer to a finish says that the attempt was closed by another process."""
+    return isinstance(error, Conflict) and error.problem is not None and error.problem.word == "attempt-fenced"
+
+
+def is_refused(error: ApiError) -> bool:
+    """Whether the gateway refuses the content of a request."""
+    return isinstance(error, InvalidInput)

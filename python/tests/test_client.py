@@ -1,0 +1,181 @@
+"""The sync client on a real gateway."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from bellwether import (
+    BatchRefused,
+    Bellwether,
+    Conflict,
+    InvalidInput,
+    JobCancelled,
+    JobDead,
+    NewSchedule,
+    NotFound,
+    Options,
+    Unavailable,
+    WaitTimeout,
+)
+from bellwether.testing import free_port
+from bellwether.values import new_id
+
+
+def test_a_job_returns_its_result(app: Bellwether) -> None:
+    job = app.submit("sum", payload=[1, 2, 3])
+    assert job.result(timeout=30) == 6
+    view = job.show()
+    assert (view.state, view.attempt, view.payload) == ("succeeded", 1, [1, 2, 3])
+    assert view.ended
+    assert view.submitted_at is not None
+    assert view.finished_at is not None
+    assert view.submitted_at <= view.finished_at
+
+
+def test_a_repeated_submission_is_the_same_job(app: Bellwether) -> None:
+    id_ = new_id()
+    first = app.submit("sum", id=id_, payload=[1])
+    second = app.submit("sum", id=id_, payload=[1])
+    assert (first.submitted.accepted, second.submitted.accepted) == ("new", "same")
+    with pytest.raises(Conflict, match="belongs to another job") as raised:
+        app.submit("sum", id=id_, payload=[2])
+    assert raised.value.problem is not None
+    assert (raised.value.problem.word, raised.value.problem.job) == ("conflict", id_)
+
+
+def test_keyword_arguments_are_the_payload(app: Bellwether) -> None:
+    job = app.submit("no-handler", to="a@example.org", subject="hi", delay=timedelta(hours=1))
+    assert job.show().payload == {"to": "a@example.org", "subject": "hi"}
+    assert job.show().state == "delayed"
+    with pytest.raises(InvalidInput, match="not both"):
+        app.submit("no-handler", payload=[1], to="a@example.org")
+
+
+def test_options_reach_the_job_and_override_those_of_the_kind(app: Bellwether) -> None:
+    @app.kind("optional", retries=2, timeout=9)
+    def optional() -> None: ...
+
+    job = app.submit(optional, options=Options(timeout="1m", priority=9, backoff=(1, 60), lane="a", tags=["gpu"]))
+    options = job.show().document["options"]
+    assert options["max_attempts"] == 3
+    assert options["timeout"] == "1m"
+    assert options["backoff"] == {"initial": "1s", "max": "1m"}
+    assert (options["priority"], options["lane"], options["tags"]) == (9, "a", ["gpu"])
+    assert app.submit(optional).show().document["options"]["timeout"] == "9s"
+
+
+def test_invalid_input_names_the_field(app: Bellwether) -> None:
+    with pytest.raises(InvalidInput, match="priority"):
+        app.submit("sum", payload=[1], options=Options(priority=12))
+    with pytest.raises(InvalidInput, match="not a JSON value"):
+        app.submit("sum", payload=[object()])
+    with pytest.raises(InvalidInput, match="not the handler"):
+        app.submit(print)
+    with pytest.raises(NotFound):
+        app.get("never-submitted")
+
+
+def test_a_waiting_job_is_cancelled_and_opened_again(app: Bellwether) -> None:
+    job = app.submit("sum", payload=[4], delay="1h")
+    with pytest.raises(WaitTimeout):
+        job.result(timeout=0.2)
+    assert job.cancel().outcome == "cancelled"
+    with pytest.raises(JobCancelled) as raised:
+        job.result(timeout=30)
+    assert raised.value.job.state == "cancelled"
+    assert job.retry().generation == 2
+    assert job.result(timeout=30) == 4
+
+
+def test_a_dead_job_raises_its_error(app: Bellwether) -> None:
+    job = app.submit("sum", payload="not numbers")
+    with pytest.raises(JobDead, match=job.id):
+        job.result(timeout=30)
+    assert job.explain().state == "dead"
+
+
+def test_explain_gives_the_reason(app: Bellwether) -> None:
+    explanation = app.submit("no-handler").explain()
+    assert explanation.state == "queued"
+    assert explanation.sentence
+
+
+def test_a_batch_of_any_size_is_submitted(app: Bellwether) -> None:
+    jobs = [app.job("sum", payload=[number]) for number in range(1200)]
+    handles = app.submit_many(jobs)
+    assert [handle.id for handle in handles] == [job.id for job in jobs]
+    assert handles[-1].result(timeout=60) == 1199
+    again = app.submit_many(jobs[:10])
+    assert {handle.submitted.accepted for handle in again} == {"same"}
+    assert app.submit_many([]) == []
+
+
+def test_a_batch_reports_what_was_refused(app: Bellwether) -> None:
+    taken = app.submit("sum", payload=[1])
+    good = app.job("sum", payload=[3])
+    with pytest.raises(BatchRefused) as raised:
+        app.submit_many([good, app.job("sum", id=taken.id, payload=[2])])
+    assert list(raised.value.errors) == [1]
+    assert isinstance(raised.value.errors[1], Conflict)
+    assert app.result(str(good.id), timeout=30) == 3
+
+
+def test_jobs_are_listed_over_pages(app: Bellwether) -> None:
+    kind = f"paged-{new_id()}"
+    ids = {handle.id for handle in app.submit_many([app.job(kind, n=n) for n in range(25)])}
+    assert {job.id for job in app.jobs(kind=kind, page_size=10)} == ids
+    assert list(app.jobs(kind=kind, state="dead")) == []
+
+
+def test_a_group_runs_its_members_and_its_join(app: Bellwether) -> None:
+    name = new_id()
+    group = app.group("sum", name, join=False)
+    members = group.submit_many([app.job("sum", payload=[n]) for n in range(3)])
+    again = group.submit_many([app.job("sum", payload=[n]) for n in range(3)])
+    assert [member.id for member in members] == [member.id for member in again]
+    assert group.seal(3).total == 3
+    done = group.wait(timeout=30)
+    assert (done.stage, done.succeeded) == ("done", 3)
+    assert name in {summary.id for summary in app.groups(page_size=10)}
+    assert {job.id for job in app.jobs(group=name)} == {member.id for member in members}
+    open_group = app.group("sum", new_id())
+    with pytest.raises(WaitTimeout):
+        open_group.wait(timeout=0.2)
+    assert open_group.abandon().stage in ("open", "done")
+
+
+def test_a_schedule_is_managed(app: Bellwether) -> None:
+    spec = NewSchedule(id=f"s-{new_id()}", job=app.job("sum", payload=[5]), cron="30 2 * * *", zone="Europe/Berlin")
+    added = app.add_schedule(spec)
+    assert added.next is not None
+    assert added.next > datetime.now(timezone.utc)
+    assert app.add_schedule(spec).id == spec.id
+    assert app.pause_schedule(spec.id).paused is True
+    assert app.resume_schedule(spec.id).paused is False
+    assert app.trigger_schedule(spec.id).result(timeout=30) == 5
+    assert spec.id in {schedule.id for schedule in app.schedules()}
+    app.remove_schedule(spec.id)
+    with pytest.raises(NotFound):
+        app.get_schedule(spec.id)
+
+
+def test_a_paused_kind_waits(app: Bellwether) -> None:
+    kind = f"paused-{new_id()}"
+    assert app.pause_kind(kind) == "paused"
+    assert kind in {one["kind"] for one in app.request("/v1/kinds")}
+    assert app.resume_kind(kind) == "resumed"
+
+
+def test_a_client_without_a_gateway_gives_up_after_its_time() -> None:
+    started = time.monotonic()
+    with Bellwether(f"http://127.0.0.1:{free_port()}", retry_for=0.5) as nowhere, pytest.raises(Unavailable):
+        nowhere.submit("sum", payload=[1])
+    assert time.monotonic() - started < 10
+
+
+def test_a_second_gateway_is_used_when_the_first_is_gone(app: Bellwether) -> None:
+    with Bellwether([f"http://127.0.0.1:{free_port()}", *app.addresses.urls]) as both:
+        assert both.submit("sum", payload=[1, 1]).result(timeout=30) == 2
