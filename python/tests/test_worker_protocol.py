@@ -1,0 +1,386 @@
+"""The worker against a gateway that loses answers, forgets it, fences it and stops its attempts."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bellwether import Bellwether, Invalid, InvalidInput, Job, RetryLater, Worker
+from eventually import eventually
+from fake_gateway import Document, FakeGateway, problem
+from running import running
+
+
+@pytest.fixture
+def gateway() -> Iterator[FakeGateway]:
+    gateway = FakeGateway()
+    yield gateway
+    gateway.close()
+
+
+@pytest.fixture
+def app(gateway: FakeGateway) -> Bellwether:
+    return Bellwether(gateway.url)
+
+
+class Runs:
+    """Counts runs by job."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.jobs: list[str] = []
+
+    def add(self, job: str) -> None:
+        with self._lock:
+            self.jobs.append(job)
+
+
+def test_the_worker_registers_its_kinds(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("mail", lease=60, concurrency=4)
+    def mail() -> None: ...
+
+    with running(app, slots=3, tags=["gpu"], name="host-1", timeout=9):
+        pass
+    registration = gateway.registrations[0]
+    assert registration["kinds"] == [{"kind": "mail", "lease_seconds": 60, "concurrency": 4}]
+    assert (registration["slots"], registration["tags"], registration["name"]) == (3, ["gpu"], "host-1")
+    assert (registration["timeout_seconds"], registration["running"]) == (9, [])
+    assert (gateway.drained, gateway.left) == (True, True)
+
+
+def test_payloads_become_arguments_and_returns_become_results(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("fields")
+    def fields(to: str, subject: str = "none") -> list[str]:
+        return [to, subject]
+
+    @app.kind("one")
+    def one(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    @app.kind("whole", whole=True)
+    async def whole(payload: Any, attempt: Job) -> Any:
+        return [payload, attempt.id, attempt.token, attempt.facts.group]
+
+    @app.kind("nothing")
+    def nothing() -> None: ...
+
+    with running(app, slots=16):
+        gateway.deliver("a", "fields", {"to": "x"})
+        gateway.deliver("b", "one", [1, 2])
+        gateway.deliver("c", "whole", {"to": "x"}, group="g")
+        gateway.deliver("e", "nothing")
+        assert gateway.outcome("a") == {"succeeded": {"json": ["x", "none"]}}
+        assert gateway.outcome("b") == {"succeeded": {"json": 3}}
+        assert gateway.outcome("c") == {"succeeded": {"json": [{"to": "x"}, "c", 7, "g"]}}
+        assert gateway.outcome("e") == {"succeeded": {"json": None}}
+
+
+def test_bytes_are_sent_as_base64(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("bytes")
+    def reverse(data: bytes) -> bytes:
+        return data[::-1]
+
+    gateway.deliver("d", "bytes")
+    gateway.attempts["d"]["payload"] = {"base64": base64.b64encode(b"abc").decode()}
+    with running(app):
+        assert gateway.outcome("d") == {"succeeded": {"base64": base64.b64encode(b"cba").decode()}}
+
+
+def test_exceptions_become_outcomes(gateway: FakeGateway, app: Bellwether) -> None:
+    errors = {
+        "fails": ValueError("broken"),
+        "silent": ValueError(),
+        "exits": SystemExit(3),
+        "invalid": Invalid("no address"),
+        "later": RetryLater("5m"),
+        "long": RuntimeError("é" * 5000),
+        "cancels": asyncio.CancelledError(),
+    }
+
+    @app.kind("raise")
+    def raises(name: str) -> None:
+        raise errors[name]
+
+    @app.kind("araise")
+    async def araises(name: str) -> None:
+        raise errors[name]
+
+    @app.kind("returns")
+    def returns(name: str) -> Any:
+        return {"object": object(), "large": "x" * 70_000, "nan": float("nan"), "surrogate": "\ud800"}[name]
+
+    with running(app, slots=16):
+        for kind in ("raise", "araise"):
+            for name in errors:
+                if (kind, name) != ("araise", "exits"):
+                    gateway.deliver(f"{kind}-{name}", kind, {"name": name})
+        for name in ("object", "large", "nan", "surrogate"):
+            gateway.deliver(name, "returns", {"name": name})
+        gateway.deliver("unfit", "raise", {"unknown": 1})
+        gateway.deliver("unknown", "no-such-kind")
+        for kind in ("raise", "araise"):
+            assert gateway.outcome(f"{kind}-fails") == {"failed": "ValueError: broken"}
+            assert gateway.outcome(f"{kind}-silent") == {"failed": "ValueError"}
+            assert gateway.outcome(f"{kind}-invalid") == {"invalid": "no address"}
+            assert gateway.outcome(f"{kind}-later") == {"retry_later_ms": 300_000}
+            assert "failed" in gateway.outcome(f"{kind}-cancels")
+            assert len(gateway.outcome(f"{kind}-long")["failed"].encode()) <= 4096
+        assert gateway.outcome("raise-exits") == {"failed": "RuntimeError: SystemExit: 3"}
+        assert "store it elsewhere" in gateway.outcome("large")["failed"]
+        for name in ("object", "nan", "surrogate"):
+            assert "not a JSON value" in gateway.outcome(name)["failed"]
+        assert "does not match" in gateway.outcome("unfit")["invalid"]
+        assert "no handler" in gateway.outcome("unknown")["failed"]
+
+
+@pytest.mark.parametrize("call", ["poll", "finish", "heartbeat"])
+def test_lost_answers_are_repaired_and_run_nothing_twice(gateway: FakeGateway, app: Bellwether, call: str) -> None:
+    runs = Runs()
+
+    @app.kind("count", renew_lease=True)
+    def count(job: Job) -> None:
+        runs.add(job.id)
+
+    gateway.lose[call] = 3
+    jobs = [f"job-{n}" for n in range(20)]
+    with running(app, timeout=3):
+        for job in jobs:
+            gateway.deliver(job, "count")
+        for job in jobs:
+            gateway.outcome(job)
+        eventually(lambda: gateway.lose[call] == 0)
+    assert sorted(runs.jobs) == sorted(jobs)
+
+
+def test_an_answer_that_was_lost_on_the_way_in_registers_once_more(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("count")
+    def count() -> None: ...
+
+    refused = iter([(503, problem(503, "saturated"))] * 2)
+    gateway.refuse = lambda name, _body: next(refused, None) if name == "register" else None
+    with running(app):
+        gateway.deliver("a", "count")
+        gateway.outcome("a")
+
+
+def test_a_forgotten_worker_registers_again_with_what_it_runs(gateway: FakeGateway, app: Bellwether) -> None:
+    runs, release = Runs(), threading.Event()
+
+    @app.kind("hold")
+    def hold(job: Job) -> str:
+        runs.add(job.id)
+        release.wait(20)
+        return "held"
+
+    with running(app):
+        gateway.deliver("a", "hold")
+        eventually(lambda: runs.jobs)
+        gateway.forget_worker()
+        eventually(lambda: len(gateway.registrations) == 2)
+        release.set()
+        assert gateway.outcome("a") == {"succeeded": {"json": "held"}}
+    assert gateway.registrations[1]["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1}]
+    assert runs.jobs == ["a"]
+
+
+def test_a_fenced_outcome_is_dropped(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("count")
+    def count() -> None: ...
+
+    gateway.fenced = {"a"}
+
+    def alone(name: str, body: Document) -> tuple[int, Document] | None:
+        fenced = name == "finish" and [one["job"] for one in body["attempts"]] == ["a"]
+        return (409, problem(409, "attempt-fenced")) if fenced else None
+
+    gateway.refuse = alone
+    with running(app):
+        gateway.deliver("a", "count")
+        eventually(lambda: gateway.bodies("finish"))
+        gateway.attempts.pop("a")
+        gateway.deliver("b", "count")
+        gateway.outcome("b")
+        eventually(lambda: gateway.bodies("poll")[-1]["running"] == [])
+    assert len([body for body in gateway.bodies("finish") if body["attempts"][0]["job"] == "a"]) == 1
+
+
+def test_a_result_that_the_gateway_refuses_fails_only_its_attempt(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("echo")
+    def echo(text: str) -> str:
+        return text
+
+    def refuse(name: str, body: Document) -> tuple[int, Document] | None:
+        bad = name == "finish" and any(one["outcome"] == {"succeeded": {"json": "bad"}} for one in body["attempts"])
+        return (400, problem(400, "invalid")) if bad else None
+
+    gateway.refuse = refuse
+    for name in ("good-1", "bad", "good-2"):
+        gateway.deliver(name, "echo", {"text": name})
+    with running(app):
+        assert "refused the result" in gateway.outcome("bad")["failed"]
+        assert gateway.outcome("good-1") == {"succeeded": {"json": "good-1"}}
+        assert gateway.outcome("good-2") == {"succeeded": {"json": "good-2"}}
+
+
+def test_a_cancel_interrupts_async_handlers_and_signals_threads(gateway: FakeGateway, app: Bellwether) -> None:
+    started = Runs()
+
+    @app.kind("async")
+    async def waits(job: Job) -> None:
+        started.add(job.id)
+        await asyncio.sleep(60)
+
+    @app.kind("thread")
+    def polls(job: Job) -> None:
+        started.add(job.id)
+        assert job.wait_stopped(60)
+        job.check()
+
+    with running(app):
+        gateway.deliver("a", "async")
+        gateway.deliver("t", "thread")
+        eventually(lambda: len(started.jobs) == 2)
+        gateway.stop("a", "cancelled")
+        gateway.stop("t", "cancelled")
+        assert gateway.outcome("a") == {"failed": "stopped: cancelled"}
+        assert gateway.outcome("t") == {"failed": "Stopped: cancelled"}
+
+
+def test_the_outcome_of_an_attempt_that_is_over_is_dropped(gateway: FakeGateway, app: Bellwether) -> None:
+    started, reasons = Runs(), Runs()
+
+    @app.kind("thread")
+    def polls(job: Job) -> None:
+        started.add(job.id)
+        assert job.wait_stopped(60)
+        reasons.add(str(job.stop_reason))
+
+    with running(app):
+        gateway.deliver("t", "thread")
+        eventually(lambda: started.jobs)
+        gateway.stop("t", "closed")
+        eventually(lambda: reasons.jobs == ["closed"])
+        eventually(lambda: gateway.bodies("poll")[-1]["running"] == [])
+    assert gateway.bodies("finish") == []
+
+
+def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: FakeGateway, app: Bellwether) -> None:
+    release = threading.Event()
+
+    @app.kind("reports")
+    def reports(job: Job) -> None:
+        job.progress(40, "half")
+        job.checkpoint(b"here")
+        release.wait(20)
+
+    @app.kind("silent")
+    def silent() -> None:
+        release.wait(20)
+
+    @app.kind("renews", renew_lease=True)
+    def renews() -> None:
+        release.wait(20)
+
+    def beats(job: str) -> list[Document]:
+        return [one for body in gateway.bodies("heartbeat") for one in body["running"] if one["job"] == job]
+
+    with running(app, timeout=3):
+        gateway.deliver("r", "reports")
+        gateway.deliver("s", "silent")
+        gateway.deliver("n", "renews")
+        report = eventually(lambda: beats("r"))[0]
+        eventually(lambda: len(beats("n")) >= 3)
+        release.set()
+        gateway.outcome("s")
+    assert (report["percent"], report["message"]) == (40, "half")
+    assert base64.b64decode(report["checkpoint"]) == b"here"
+    assert len(beats("r")) == 1
+    assert beats("s") == []
+
+
+def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether) -> None:
+    release = threading.Event()
+
+    @app.kind("renews", renew_lease=True)
+    def renews() -> None:
+        release.wait(20)
+
+    with running(app, timeout=30):
+        gateway.deliver("n", "renews", lease_ms=600)
+        eventually(lambda: sum(bool(body["running"]) for body in gateway.bodies("heartbeat")) >= 4, within=5)
+        release.set()
+        gateway.outcome("n")
+
+
+def test_the_checkpoint_of_the_last_attempt_is_read(gateway: FakeGateway, app: Bellwether) -> None:
+    @app.kind("resume")
+    def resume(job: Job) -> Any:
+        progress = job.facts.progress
+        return [(job.last_checkpoint or b"").decode(), job.attempt, progress and progress.percent]
+
+    checkpoint = base64.b64encode(b"page-3").decode()
+    gateway.deliver("r", "resume", attempt=2, checkpoint=checkpoint, progress={"percent": 30, "message": ""})
+    with running(app):
+        assert gateway.outcome("r") == {"succeeded": {"json": ["page-3", 2, 30]}}
+
+
+def test_a_drain_lets_jobs_end_and_hands_back_the_rest(gateway: FakeGateway, app: Bellwether) -> None:
+    started, release = Runs(), threading.Event()
+
+    @app.kind("ends")
+    def ends(job: Job) -> str:
+        started.add(job.id)
+        release.wait(20)
+        return "ended"
+
+    @app.kind("hangs")
+    async def hangs(job: Job) -> None:
+        started.add(job.id)
+        await asyncio.sleep(60)
+
+    with running(app, grace=2.0) as worker:
+        gateway.deliver("e", "ends")
+        gateway.deliver("h", "hangs")
+        eventually(lambda: len(started.jobs) == 2)
+        worker.stop()
+        eventually(lambda: gateway.drained)
+        gateway.deliver("n", "ends")
+        release.set()
+        assert gateway.outcome("e") == {"succeeded": {"json": "ended"}}
+        eventually(lambda: gateway.left)
+    assert set(gateway.ended) == {"e"}, "a job that is handed back has not failed, and no job starts in a drain"
+    assert sorted(started.jobs) == ["e", "h"]
+
+
+def test_a_worker_without_handlers_or_slots_is_refused(app: Bellwether) -> None:
+    with pytest.raises(InvalidInput, match="no kinds"):
+        Worker(app)
+
+    @app.kind("count")
+    def count() -> None: ...
+
+    with pytest.raises(InvalidInput, match="slots"):
+        Worker(app, slots=0)
+    with pytest.raises(InvalidInput, match="two handlers"):
+
+        @app.kind("count")
+        def other() -> None: ...
+
+    with pytest.raises(InvalidInput, match="top level"):
+        Worker(app, processes=2)
+
+
+def test_a_token_that_is_refused_ends_the_worker(gateway: FakeGateway, app: Bellwether) -> None:
+    from bellwether import AccessDenied
+
+    @app.kind("count")
+    def count() -> None: ...
+
+    gateway.refuse = lambda _name, _body: (403, problem(403, "forbidden"))
+    with pytest.raises(AccessDenied):
+        Worker(app).run()
