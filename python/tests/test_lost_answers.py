@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from network import Proxy
 
 from bellwether import Bellwether, EventsMissed, JobChanged, OutcomeUnknown
 from bellwether.testing import DevServer
 from bellwether.values import new_id
-from network import Proxy
 
 
 @pytest.fixture

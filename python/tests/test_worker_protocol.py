@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from bellwether import Bellwether, Invalid, InvalidInput, Job, RetryLater, Worker
 from eventually import eventually
 from fake_gateway import Document, FakeGateway, problem
 from running import running
+
+from bellwether import Bellwether, Invalid, InvalidInput, Job, RetryLater, Worker
 
 
 @pytest.fixture

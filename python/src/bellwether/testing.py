@@ -82,9 +82,9 @@ class DevServer:
     def _ready(self) -> bool:
         try:
             ready = httpx.get(f"{self.url}/readyz", timeout=2.0)
-            return ready.status_code == 200
         except httpx.TransportError:
             return False
+        return ready.status_code == 200
 
     def log(self) -> str:
         """Returns what the server has printed."""
