@@ -303,6 +303,31 @@ def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: Fa
     assert beats("s") == []
 
 
+def test_a_report_in_a_lost_heartbeat_is_sent_again(gateway: FakeGateway, app: Bellwether) -> None:
+    release = threading.Event()
+
+    @app.kind("reports")
+    def reports(job: Job) -> None:
+        job.progress(40, "half")
+        release.wait(20)
+
+    def lose_reports(name: str, body: Document) -> tuple[int, Document] | None:
+        if name != "heartbeat" or not body["running"] or refused:
+            return None
+        refused.append(1)
+        return 503, problem(503, "saturated")
+
+    refused: list[int] = []
+    gateway.refuse = lose_reports
+    with running(app, timeout=3):
+        gateway.deliver("r", "reports")
+        eventually(lambda: len([body for body in gateway.bodies("heartbeat") if body["running"]]) == 2)
+        release.set()
+        gateway.outcome("r")
+    assert refused == [1]
+    assert [body["running"][0]["percent"] for body in gateway.bodies("heartbeat") if body["running"]] == [40, 40]
+
+
 def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether) -> None:
     release = threading.Event()
 
