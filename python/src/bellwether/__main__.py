@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not given.verbose:
         logging.getLogger("httpx").setLevel(logging.WARNING)
     app = _application(given.application)
-    if given.url:
-        app.use(given.url)
     processes: bool | int = True if given.processes == -1 else given.processes
     try:
+        if given.url:
+            app.use(given.url)
         app.run(
             slots=given.slots,
             processes=processes,

@@ -16,7 +16,16 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 
-from .errors import ApiError, OutcomeUnknown, Problem, ServerError, Unavailable, UnexpectedAnswer, error_of
+from .errors import (
+    ApiError,
+    InvalidInput,
+    OutcomeUnknown,
+    Problem,
+    ServerError,
+    Unavailable,
+    UnexpectedAnswer,
+    error_of,
+)
 
 T = TypeVar("T")
 
@@ -82,10 +91,10 @@ class Addresses:
     def __init__(self, urls: str | Sequence[str]) -> None:
         given = [urls] if isinstance(urls, str) else list(urls)
         if not given:
-            raise ValueError("give the address of at least one gateway")
+            raise InvalidInput("give the address of at least one gateway")
         for url in given:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url!r} is not the address of a gateway: it starts with http:// or https://")
+                raise InvalidInput(f"{url!r} is not the address of a gateway: it starts with http:// or https://")
         self.urls = [url.rstrip("/") for url in given]
         self._at = 0
 
