@@ -49,10 +49,16 @@ fn open(id: &GroupId, state: &GroupState, condemned: bool, now: WallMillis) -> R
     }
     if let Some(stop) = stop(state, condemned) {
         let stopped = GroupRecord { stopped: Some(stop), closed: true, ..record.clone() };
+        let is_counted = record.closed || record.total.is_some_and(|total| state.is_complete(total));
         return match advance(id, state, stopped.clone(), now)? {
-            step @ Step::Set(..) => Ok(step),
-            // It cannot advance yet: from now on it admits no members, and its open members are ended.
-            Step::Wait(_) | Step::EndRest | Step::Over => Ok(Step::Set(Box::new(stopped), None)),
+            Step::Set(next, job) if is_counted || !matches!(next.stage, Stage::Done { .. }) => {
+                Ok(Step::Set(next, job))
+            }
+            // It cannot advance yet, or members may have been added since they were counted: from now on it admits no
+            // members, and its open members are ended.
+            Step::Set(..) | Step::Wait(_) | Step::EndRest | Step::Over => {
+                Ok(Step::Set(Box::new(stopped), None))
+            }
         };
     }
     if record.parent.is_some() && state.parent.is_none() {

@@ -279,6 +279,19 @@ fn a_parent_that_failed_stops_its_sub_jobs() {
     assert_eq!(stopped.stopped, Some(Stop::Parent));
 }
 
+/// Seed 1151 of the simulator: members were created after the look and before the group was closed.
+#[test]
+fn a_stopped_group_is_closed_before_its_members_are_counted_for_the_last_time() {
+    let mut record = GroupRecord { join: false, ..sub_jobs() };
+    record.parent.as_mut().unwrap().finish = false;
+    let failed = GroupState { parent: Some(End::Dead), open: 0, ..state(record) };
+    let (mut joiner, _) = looked(failed);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Committed(id(), Outcome::Applied(())), &mut out);
+    let [Effect::Advanced(_, stopped), _] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((stopped.stage, stopped.closed), (Stage::Open, true));
+}
+
 #[test]
 fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
