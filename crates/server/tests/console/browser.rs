@@ -23,17 +23,23 @@ struct Driver {
 }
 
 impl Driver {
+    /// chromedriver picks a free IPv4 port and ends if the same IPv6 port is in use, for example by another test.
     fn start() -> Self {
+        (0..5).find_map(|_| Self::try_start()).expect("chromedriver prints its port in one of five attempts")
+    }
+
+    fn try_start() -> Option<Self> {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("chromedriver: {error}: as root on Debian, apt-get install chromium chromium-driver")
         });
         let output = BufReader::new(child.stdout.take().unwrap());
-        let port = output.lines().map_while(Result::ok).find_map(|line| {
+        let mut driver = Self { child, port: 0 };
+        driver.port = output.lines().map_while(Result::ok).find_map(|line| {
             line.strip_suffix('.')?.rsplit_once("started successfully on port ")?.1.parse().ok()
-        });
-        Self { child, port: port.expect("chromedriver prints its port") }
+        })?;
+        Some(driver)
     }
 }
 
