@@ -1,8 +1,8 @@
 //! The answers to requests of a leader that may not act.
 //!
 //! A member of the leader wing sends requests only while its term is active. While the term is paused, its host answers
-//! each request at once as a session without a connection does. So a pause is no case of its own: every member already
-//! stops at such an answer and lists everything again at `Resume`. Reads are refused together with writes, because a
+//! each request at once as a session without a connection does. So the members need no code for a pause: each of them
+//! already stops at such an answer and lists everything again at `Resume`. Reads are refused together with writes, because a
 //! member that could read would decide the same write again and again.
 
 use std::future::ready;

@@ -4,7 +4,8 @@
 //! state from each other's messages. After too many restarts the wing fails.
 //!
 //! A paused term needs no message to the wing. The hosts refuse every request of a member while the election does not
-//! permit this node to act ([`crate::Paused`]). When the term is active again, each member is told to go on.
+//! permit this node to act ([`crate::Paused`]). When the term is active again, the wing sends `Resume` to each
+//! member.
 
 use bellwether_core::metric;
 use metrics::counter;

@@ -213,8 +213,8 @@ impl GroupRecord {
         (0..).zip(&self.further).map(|(number, _)| id.further(number))
     }
 
-    /// The number of the parent's further group of this kind; `None` if this first group has this kind itself, or if there
-    /// is none yet.
+    /// The number of the parent's further group of this kind; `None` if this first group has this kind itself, or if no
+    /// such group exists yet.
     #[must_use]
     pub fn number_of(&self, kind: &Kind) -> Option<u32> {
         (0..).zip(&self.further).find(|(_, further)| *further == kind).map(|(number, _)| number)

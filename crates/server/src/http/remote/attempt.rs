@@ -100,10 +100,9 @@ fn reason(context: &JobContext) -> Reason {
     match context.stop_reason() {
         Some(Stop::Cancelled) => Reason::Cancelled,
         Some(Stop::HandedBack) => Reason::HandedBack,
-        // Timed out before the handler could see it, or the worker's session has ended.
-        None => Reason::Closed,
-        // The lease expired, the session lost its trust, or another process closed the attempt.
-        Some(_) => Reason::Closed,
+        // Timed out before the handler could see it, or the worker's session has ended; or the lease expired, the session
+        // lost its trust, or another process closed the attempt.
+        None | Some(_) => Reason::Closed,
     }
 }
 

@@ -76,7 +76,7 @@ impl Leadership {
         }
     }
 
-    /// A leader that was trusted all the time goes on; a paused one reads whether it has been replaced.
+    /// A leader that stayed trusted remains active; a paused leader reads whether it has been replaced.
     fn beaten(&mut self, asked: Asked, out: &mut Vec<Effect>) {
         let Some(session) = self.session.known() else {
             // Without a session there is no term.

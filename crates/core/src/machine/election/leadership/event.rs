@@ -147,8 +147,8 @@ pub enum Request {
 pub enum Effect {
     /// Send a request. Requests must reach ZooKeeper in the order of the effects.
     Send(Ticket, Request),
-    /// The state changed; sent once per change. Sent again to a leader that may act again, although its term did not pause:
-    /// what was refused in between goes on.
+    /// The state changed; sent once per change. Sent again to a leader that may act again, although its term did not pause,
+    /// so that its members repeat the requests that were refused in between.
     Tell(LeadershipState),
     /// A term ended or paused. For the log.
     Lost {

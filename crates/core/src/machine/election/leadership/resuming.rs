@@ -3,7 +3,7 @@
 //! A leader whose beats have lapsed may have been replaced. Normally its next beat shows that: the epoch is another one, and
 //! the beat is rejected. But if an operator has deleted `/epoch` meanwhile, a successor that never saw this epoch may have
 //! claimed it again, and with the strategy `single` both own a znode of the same name and version. So a paused leader beats
-//! and then reads. If the epoch has its token and its session owns the candidate, nobody had claimed when the read was
+//! and then reads. If the epoch has its token and its session owns the candidate, no other node had claimed when the read was
 //! served, and the applied beat makes every candidate wait again. While the trust does not lapse between two beats, no
 //! candidate can claim, so nothing needs to be read.
 
