@@ -11,6 +11,7 @@ mod fuzz_http;
 mod install;
 mod mutate;
 mod package;
+mod python;
 mod screenshot;
 mod suite;
 mod zookeeper;
@@ -33,7 +34,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the tests need, then run all tests.
+    /// Install what the tests need, then run all tests, those of the Python package too.
     Test {
         /// The server that nodes and clients connect to. Must precede the arguments for cargo.
         #[arg(long, value_enum, default_value = "keeper")]
@@ -75,6 +76,12 @@ enum Task {
         /// Passed to the driver, e.g. `--seconds 600` or `--seed 1`.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
+    },
+    /// Check the Python package: format, lints, types, the wheel, and its tests on a gateway. Needs Python and pip.
+    Python {
+        /// The command whose `dev` server the tests start; without it, the debug build, which is built first.
+        #[arg(long)]
+        command: Option<PathBuf>,
     },
     /// Check that every type in the public API of the library has a public name. Uses unstable output of rustdoc.
     Api,
@@ -146,6 +153,11 @@ fn run(task: Task) -> Result<(), Failure> {
             differential::run(requests)
         }
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
+        Task::Python { command: Some(command) } => python::run(&command),
+        Task::Python { command: None } => {
+            cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
+            python::run(&cargo::built("bellwether")?)
+        }
         Task::Api => api::run(),
         Task::Dashboards => {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))

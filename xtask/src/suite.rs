@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::Server;
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
+use crate::python;
 
 /// Selects the server that the tests use.
 const SERVER: &str = "BELLWETHER_TEST_SERVER";
@@ -64,14 +65,22 @@ pub(crate) fn run(
     if !one_package {
         test.args(["--workspace", TESTING]);
     }
+    let mut python = Ok(());
     if !chosen {
         // Without the examples as programs: `tests/examples.rs` runs them as modules, and clippy checks their `main`.
         cargo::run(cargo().args(["test", "--no-run", "--workspace", TESTING]).args(PROGRAMS))?;
-        if env::var_os(COMMAND).is_none() {
-            test.env(COMMAND, shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?);
-        }
+        let command = shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?;
         if let Some(shipped) = shipped {
             test.env(BINARY, shipped);
+        }
+        if server == Server::Keeper {
+            python = python::run(&command);
+            if python.is_err() && !has(cargo_arguments, "--no-fail-fast") {
+                return python;
+            }
+        }
+        if env::var_os(COMMAND).is_none() {
+            test.env(COMMAND, command);
         }
         match server {
             Server::Keeper => test.args(PROGRAMS),
@@ -86,7 +95,7 @@ pub(crate) fn run(
         return tested;
     }
     let documented = cargo::run(cargo().args(["test", "--doc", "--workspace", TESTING]));
-    tested.and(documented)
+    tested.and(documented).and(python)
 }
 
 /// Whether an option is present, as a separate word or with its value.
