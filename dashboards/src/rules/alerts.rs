@@ -363,6 +363,27 @@ pub const ALERTS: &[Alert] = &[
         },
     },
     Alert {
+        name: "BellwetherPlacementFallback",
+        severity: Warning,
+        hold: "5m",
+        expr: "max by (job) (bellwether_placement_fallback) > 0",
+        summary: "the leader of {{ $labels.job }} does not use the placement strategy that is set",
+        fires: Case {
+            series: &[("bellwether_placement_fallback{job=\"bellwether\",instance=\"a:1\"}", "0 1x10")],
+            at: "8m",
+            labels: &[B],
+        },
+        // A leader without the strategy was replaced by one that has it.
+        quiet: Case {
+            series: &[
+                ("bellwether_placement_fallback{job=\"bellwether\",instance=\"a:1\"}", "1 1 1 0 0 0 0 0 0"),
+                ("bellwether_placement_fallback{job=\"bellwether\",instance=\"b:1\"}", "0x8"),
+            ],
+            at: "8m",
+            labels: &[],
+        },
+    },
+    Alert {
         name: "BellwetherGatewayFails",
         severity: Warning,
         hold: "0m",
