@@ -26,6 +26,7 @@ fn job(kind: &str, number: usize) -> JobPlan {
         lease_ms: None,
         renews: true,
         dead_letter: kind == "killer",
+        tagged: false,
     }
 }
 
@@ -42,7 +43,7 @@ fn plan(seed: u64, nodes: usize, killers: usize, slots: u32) -> Plan {
         tick_ms: 500,
         sync_limit: None,
         campaign: campaign::Strategy::Queue,
-        nodes: vec![NodePlan { skew_ms: 0, slots }; nodes],
+        nodes: vec![NodePlan { skew_ms: 0, slots, tagged: false }; nodes],
         clients: vec![0],
         groups: vec![],
         schedules: vec![],

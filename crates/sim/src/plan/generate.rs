@@ -30,7 +30,7 @@ impl Plan {
         let session_timeout_ms = *choose(rng, &[2_000, 4_000, 10_000]);
         let heal_ms = rng.u64(20_000..90_000);
         let mut nodes: Vec<_> = (0..rng.usize(1..=size.nodes.max(1)))
-            .map(|_| NodePlan { skew_ms: rng.i64(-3_000..=3_000), slots: rng.u32(1..=4) })
+            .map(|_| NodePlan { skew_ms: rng.i64(-3_000..=3_000), slots: rng.u32(1..=4), tagged: false })
             .collect();
         let mut clients: Vec<_> =
             (0..rng.usize(1..=size.clients.max(1))).map(|_| rng.i64(-3_000..=3_000)).collect();
@@ -56,6 +56,7 @@ impl Plan {
         }
         strategies(&mut Rng::with_seed(seed ^ 0x57a7), clients.len(), heal_ms, &mut actions);
         settings(&mut Rng::with_seed(seed ^ 0x5e77), clients.len(), heal_ms, &mut actions);
+        tags(&mut Rng::with_seed(seed ^ 0x7a65), &mut nodes, &mut jobs, &mut actions);
         actions.sort_by_key(|action| action.at_ms);
         let (mut tick_ms, mut sync_limit, mut faults) = (500, None, faults);
         // Drawn separately, so that the rest of the plan does not depend on the servers.
@@ -126,11 +127,31 @@ fn settings(rng: &mut Rng, clients: usize, heal_ms: u64, actions: &mut Vec<Actio
         let slots = (paused.is_none() || rng.bool()).then(|| rng.u32(..=6));
         let (which, ms) = (rng.usize(..8), rng.u64(10..15_000));
         let (at_ms, client) = (rng.u64(..heal_ms), rng.usize(..clients));
-        let call = PlannedCall::SetWorker { which, slots, paused, ms };
+        let call = PlannedCall::SetWorker { which, slots, tagged: None, paused, ms };
         actions.push(Action { at_ms, client, call });
     }
     let client = rng.usize(..clients);
     actions.push(Action { at_ms: heal_ms + 5_000, client, call: PlannedCall::ResetWorkers });
+}
+
+/// Tags, in half of the plans: some workers have the tag, at least one of them always, and some jobs need it. Drawn
+/// separately, so that the rest of the plan does not depend on it.
+fn tags(rng: &mut Rng, nodes: &mut [NodePlan], jobs: &mut [JobPlan], actions: &mut [Action]) {
+    if rng.bool() {
+        return;
+    }
+    let always = rng.usize(..nodes.len());
+    for (at, node) in nodes.iter_mut().enumerate() {
+        node.tagged = at == always || rng.bool();
+    }
+    for job in jobs {
+        job.tagged = rng.u8(..3) == 0;
+    }
+    for action in actions {
+        if let PlannedCall::SetWorker { tagged, .. } = &mut action.call {
+            *tagged = (rng.u8(..3) > 0).then(|| rng.bool());
+        }
+    }
 }
 
 /// A hung runtime: mostly the leader's, for longer or shorter than the candidates wait for its beat.
@@ -201,6 +222,7 @@ fn job(rng: &mut Rng, number: usize) -> JobPlan {
         lease_ms: short.then(|| *choose(rng, &[1_000, 2_000, 5_000])),
         renews: kind != "hangs" && rng.bool(),
         dead_letter: DYING.contains(&kind),
+        tagged: false,
     }
 }
 

@@ -16,7 +16,7 @@ use bellwether_actors::node::Part;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::election::campaign::Strategy;
-use bellwether_core::name::{GroupId, JobId, Kind, Lane, StrategyName};
+use bellwether_core::name::{GroupId, JobId, Kind, Lane, StrategyName, Tag};
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
@@ -97,6 +97,16 @@ pub struct NodePlan {
     pub skew_ms: i64,
     /// Number of jobs that it runs at a time.
     pub slots: u32,
+    /// Whether its worker has the tag of [`JobPlan::tagged`].
+    pub tagged: bool,
+}
+
+/// The only tag of simulations.
+const TAG: &str = "big";
+
+/// Returns the tags of a worker.
+pub(crate) fn tags(tagged: bool) -> Vec<Tag> {
+    tagged.then(|| Tag::new(TAG).expect("letters")).into_iter().collect()
 }
 
 /// When the total of a group is set.
@@ -158,6 +168,8 @@ pub struct JobPlan {
     pub renews: bool,
     /// Whether its death creates a dead-letter job.
     pub dead_letter: bool,
+    /// Whether only a worker with the tag may run it.
+    pub tagged: bool,
 }
 
 /// A call of a client.
@@ -208,6 +220,8 @@ pub enum PlannedCall {
         which: usize,
         /// The number of slots.
         slots: Option<u32>,
+        /// Whether it has the tag.
+        tagged: Option<bool>,
         /// A kind to pause.
         paused: Option<Kind>,
         /// The time until it is undone.
@@ -504,6 +518,9 @@ impl JobPlan {
         if let Some(lane) = &self.lane {
             job = job.lane(lane.as_str());
         }
+        if self.tagged {
+            job = job.tag(TAG);
+        }
         Wish::new(self.kind.clone(), self.lane.clone(), &text, job)
     }
 }
@@ -540,7 +557,8 @@ impl fmt::Display for Plan {
             writeln!(f, "  group {id}: {} of {kind}, total {seal:?}{fails}{joins}", members.len())?;
         }
         for (at, node) in self.nodes.iter().enumerate() {
-            writeln!(f, "  n{at}: {} slots, clock {:+} ms", node.slots, node.skew_ms)?;
+            let tag = if node.tagged { ", tagged" } else { "" };
+            writeln!(f, "  n{at}: {} slots, clock {:+} ms{tag}", node.slots, node.skew_ms)?;
         }
         for action in &self.actions {
             let name = |at: &usize| self.jobs[*at].id.to_string();
@@ -551,7 +569,8 @@ impl fmt::Display for Plan {
                         let lane = job.lane.as_ref().map_or(String::new(), |lane| format!(" in {lane}"));
                         let delay = job.delay_ms.map_or(String::new(), |ms| format!(" in {ms} ms"));
                         let expiry = job.expires_ms.map_or(String::new(), |ms| format!(" within {ms} ms"));
-                        format!("{} ({}{lane}, p{}{delay}{expiry})", job.id, job.kind, job.priority)
+                        let tag = if job.tagged { ", tagged" } else { "" };
+                        format!("{} ({}{lane}, p{}{delay}{expiry}{tag})", job.id, job.kind, job.priority)
                     };
                     format!("submits {}", jobs.iter().map(told).collect::<Vec<_>>().join(", "))
                 }
@@ -568,11 +587,9 @@ impl fmt::Display for Plan {
                 PlannedCall::CancelJoin(group) => format!("cancels {}", self.groups[*group].join_id()),
                 PlannedCall::RetryJoin(group) => format!("retries {}", self.groups[*group].join_id()),
                 PlannedCall::Pause(kind, ms) => format!("pauses {kind} for {ms} ms"),
-                PlannedCall::SetWorker { which, slots, paused, ms } => {
-                    format!(
-                        "sets worker {which} of the live ones to {slots:?} slots without {paused:?} for {ms} ms"
-                    )
-                }
+                PlannedCall::SetWorker { which, slots, tagged, paused, ms } => format!(
+                    "sets worker {which} of the live ones for {ms} ms: slots {slots:?}, tagged {tagged:?}, paused {paused:?}"
+                ),
                 PlannedCall::ResetWorkers => "resets all workers".to_owned(),
                 PlannedCall::SetStrategy(strategy) => format!("sets the strategy {strategy}"),
                 PlannedCall::DrainWorker(which) => format!("drains worker {which} of the live ones"),

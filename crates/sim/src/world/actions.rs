@@ -7,7 +7,7 @@ use bellwether_core::name::JobId;
 use bellwether_core::worker::WorkerSettings;
 
 use super::{Incoming, Who, World};
-use crate::plan::{Plan, PlannedCall};
+use crate::plan::{self, Plan, PlannedCall};
 use crate::runtime::Task;
 use crate::workload::Env;
 
@@ -61,9 +61,9 @@ fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
         PlannedCall::RetryJoin(group) => Box::pin(env.retry(join(group))),
         PlannedCall::Pause(kind, ms) => Box::pin(env.pause(kind.clone(), Duration::from_millis(*ms))),
         PlannedCall::SetStrategy(strategy) => Box::pin(env.set_strategy(strategy.clone())),
-        PlannedCall::SetWorker { which, slots, paused, ms } => {
-            let settings =
-                WorkerSettings { slots: *slots, tags: None, paused: paused.iter().cloned().collect() };
+        PlannedCall::SetWorker { which, slots, tagged, paused, ms } => {
+            let (tags, paused) = (tagged.map(plan::tags), paused.iter().cloned().collect());
+            let settings = WorkerSettings { slots: *slots, tags, paused };
             Box::pin(env.set_worker(*which, settings, Duration::from_millis(*ms)))
         }
         PlannedCall::ResetWorkers => Box::pin(env.reset_workers()),

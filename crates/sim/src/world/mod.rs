@@ -53,7 +53,7 @@ use crate::host::concern::Hosted;
 use crate::host::session::Supervisor;
 use crate::host::worker::{Offer, kinds};
 use crate::host::{Msg, Node, NodeConfig, Route};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::report::{Report, Stats};
 use crate::trace::Trace;
 use crate::workload::Process;
@@ -187,7 +187,7 @@ impl World {
                 name: name("n", at),
                 campaign: plan.campaign,
                 strategies: crate::placement::strategies(),
-                offer: Offer { slots: node.slots, kinds: kinds(), tags: Vec::new() },
+                offer: Offer { slots: node.slots, kinds: kinds(), tags: plan::tags(node.tagged) },
             };
             (config.name.clone(), Who::Node(config, None), node.skew_ms)
         });
