@@ -1,5 +1,7 @@
 //! `bellwether group`.
 
+mod members;
+
 use bellwether::GroupId;
 use bellwether::client::{GroupError, GroupView};
 use clap::{Args, Subcommand};
@@ -17,6 +19,11 @@ pub(crate) enum GroupCommand {
     /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, first, further, join, finish, created_at,
     /// done_at.
     Show(Ids),
+    /// List the members of a group with their jobs, in the order of their numbers.
+    ///
+    /// Members that were never submitted are left out. JSON: an array of objects with number, id, and job (as for `job show`;
+    /// null if its record was removed).
+    Members(members::Members),
     /// Wait until groups are done, up to --timeout: their members, joins and finished handlers have ended.
     ///
     /// Exit code 5 if a group is not done in time. The outcome of the members does not matter. JSON as for `group
@@ -47,6 +54,7 @@ pub(crate) struct Ids {
 
 pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) -> Result<(), Failure> {
     let (ids, act) = match command {
+        GroupCommand::Members(command) => return members::run(global, output, command).await,
         GroupCommand::Show(Ids { ids }) => (ids, Act::Show),
         GroupCommand::Wait(Ids { ids }) => (ids, Act::Wait),
         GroupCommand::Abandon(Ids { ids }) => (ids, Act::Abandon),

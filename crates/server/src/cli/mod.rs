@@ -17,6 +17,7 @@ mod job;
 mod job_flags;
 mod keeper;
 mod kind;
+mod lane;
 mod leader;
 mod logging;
 mod node;
@@ -121,6 +122,9 @@ enum Command {
     /// Show groups: jobs whose join runs once all of them have ended.
     #[command(subcommand, after_help = EXIT_CODES)]
     Group(group::GroupCommand),
+    /// Show lanes, whose jobs run one at a time.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Lane(lane::LaneCommand),
     /// Show, change and drain workers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Worker(worker::Worker),
@@ -213,6 +217,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Job(command) => job::run(global, output, command).await,
         Command::Kind(command) => kind::run(global, output, command).await,
         Command::Group(command) => group::run(global, output, command).await,
+        Command::Lane(command) => lane::run(global, output, command).await,
         Command::Worker(command) => worker::run(global, output, command).await,
         Command::Leader(command) => leader::run(global, output, command).await,
         Command::Top(command) => top::run(global, output, command).await,

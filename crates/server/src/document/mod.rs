@@ -10,6 +10,8 @@ mod explanation;
 mod group;
 mod job;
 mod job_options;
+mod lane;
+mod member;
 mod new_schedule;
 mod payload;
 mod placement;
@@ -27,6 +29,8 @@ pub(crate) use job::{JobDocument, StateName};
 #[cfg(test)]
 pub(crate) use job_options::example as job_options_example;
 pub(crate) use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema};
+pub(crate) use lane::LaneDocument;
+pub(crate) use member::MemberDocument;
 pub(crate) use new_schedule::NewSchedule;
 pub(crate) use payload::PayloadDocument;
 pub(crate) use placement::PlacementDocument;

@@ -44,3 +44,24 @@ fn a_rejected_group_member_is_a_usage_error_or_a_failure() {
         .exits(1)
         .says("with kind sum, not echo");
 }
+
+#[test]
+fn members_are_listed_by_number_from_any_number_on() {
+    let to = namespace("cli-members");
+    for number in ["0", "1", "3"] {
+        let member = ["job", "submit", "sum", "[1]", "--group", "batch", "--number", number];
+        run_in(&to, &member).exits(0);
+    }
+    run_in(&to, &["job", "cancel", "sum:batch:1"]).exits(0);
+    let members = run_in(&to, &["group", "members", "batch", "--output", "json"]).exits(0).json();
+    let seen =
+        members.as_array().unwrap().iter().map(|member| json!([member["number"], member["job"]["state"]]));
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        [json!([0, "queued"]), json!([1, "cancelled"]), json!([3, "queued"])]
+    );
+    let page = run_in(&to, &["group", "members", "batch", "--from", "1", "--limit", "1"]).exits(0);
+    assert!(page.stdout.contains("sum:batch:1") && !page.stdout.contains("sum:batch:0"), "{}", page.stdout);
+    page.says("there are more than 1 members: use --from 3 to see more");
+    run_in(&to, &["group", "members", "none"]).exits(4).says("there is no group none");
+}

@@ -5,6 +5,7 @@ mod config;
 mod groups;
 mod jobs;
 mod keeper;
+mod lanes;
 mod node;
 mod order;
 mod placement;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bellwether::{Client, ScheduleId};
 use bellwether_testkit::{Process, eventually, namespace};
+use serde_json::json;
 
 use crate::run::{command, run, run_in};
 
@@ -112,6 +113,47 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     in_json(&["show", "nightly"]).exits(4).says("there is no schedule nightly");
     in_json(&["remove", "nightly"]).exits(4).says("there is no schedule nightly");
     in_json(&["trigger", "nightly"]).exits(4);
+}
+
+#[test]
+fn a_change_of_a_schedule_keeps_what_is_not_given() {
+    let to = namespace("cli-schedule-change");
+    let in_json =
+        |arguments: &[&str]| run_in(&to, &[&["schedule"], arguments, &["--output", "json"]].concat());
+    let add = [
+        "add",
+        "nightly",
+        "sum",
+        "[1, 2]",
+        "--cron",
+        "30 2 * * *",
+        "--zone",
+        "Europe/Berlin",
+        "--grace",
+        "5m",
+    ];
+    in_json(&add).exits(0);
+    in_json(&["pause", "nightly"]).exits(0);
+    let changed =
+        in_json(&["change", "nightly", "--overlap", "forbid", "--misfire", "catch-up", "--catch-up", "3"]);
+    let changed = changed.exits(0).json();
+    let fields = ["overlap", "state", "grace", "kind", "spec_version"].map(|field| changed[field].clone());
+    assert_eq!(json!(fields), json!(["forbid", "paused", "5m", "sum", 2]), "{changed}");
+    assert_eq!(changed["misfire"]["catch_up"]["at_most"], 3, "{changed}");
+    assert_eq!(changed["when"]["zone"], "Europe/Berlin");
+    let hourly = in_json(&["change", "nightly", "--every", "1h"]).exits(0).json();
+    assert_eq!((&hourly["when"]["every"], &hourly["overlap"]), (&json!("1h"), &json!("forbid")), "{hourly}");
+    assert_eq!(in_json(&["change", "nightly", "--every", "1h"]).exits(0).json()["spec_version"], 3);
+    for (arguments, said) in [
+        (&["nightly"][..], "required arguments were not provided"),
+        (&["nightly", "--zone", "UTC"], "--cron <EXPRESSION>"),
+        (&["nightly", "--every", "1h", "--at", "2030-01-01T00:00:00Z"], "cannot be used with"),
+        (&["nightly", "--grace", "8d"], "grace must be 1s to 7d"),
+        (&["nightly", "--catch-up", "3"], "--misfire"),
+    ] {
+        in_json(&[&["change"], arguments].concat()).exits(2).says(said);
+    }
+    in_json(&["change", "none", "--grace", "1m"]).exits(4).says("there is no schedule none");
 }
 
 /// A running node; killed when dropped.

@@ -30,6 +30,7 @@ mod with {
             Command::Job(_)
             | Command::Kind(_)
             | Command::Group(_)
+            | Command::Lane(_)
             | Command::Worker(_)
             | Command::Leader(_)
             | Command::Retention(_)

@@ -3,15 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::Added;
-use bellwether::schedule::{Misfire, Overlap};
 use bellwether::{Schedule, ScheduleId};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
 use super::super::exit::Failure;
 use super::super::job_flags::JobFlags;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
+use super::rule::{MisfireName, OverlapName};
 use crate::document::ScheduleDocument;
 
 /// When the schedule ticks. Exactly one of these is required.
@@ -78,30 +78,6 @@ pub(crate) struct Add {
     options: JobFlags,
 }
 
-/// The library's `Misfire` as an option.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum MisfireName {
-    /// No missed tick gets a job.
-    Skip,
-    /// The last missed tick gets a job, on behalf of all of them.
-    #[default]
-    Once,
-    /// The last missed ticks get their jobs, up to --catch-up and --catch-up-within.
-    CatchUp,
-}
-
-/// The library's `Overlap` as an option.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum OverlapName {
-    /// The tick gets its job.
-    #[default]
-    Allow,
-    /// The tick is skipped.
-    Forbid,
-    /// The tick gets its job, which waits for the other jobs in a lane.
-    Queue,
-}
-
 pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(), Failure> {
     let schedule = schedule(&add)?;
     global.zookeeper()?;
@@ -152,17 +128,8 @@ fn schedule(add: &Add) -> Result<Schedule, Failure> {
     if add.replace {
         schedule = schedule.replace();
     }
-    let misfire = match add.misfire {
-        MisfireName::Skip => Misfire::Skip,
-        MisfireName::Once => Misfire::Once,
-        MisfireName::CatchUp => Misfire::CatchUp { at_most: add.catch_up, within: add.catch_up_within },
-    };
-    let overlap = match add.overlap {
-        OverlapName::Allow => Overlap::Allow,
-        OverlapName::Forbid => Overlap::Forbid,
-        OverlapName::Queue => Overlap::Queue,
-    };
-    let schedule = schedule.misfire(misfire).overlap(overlap).grace(add.grace);
+    let misfire = add.misfire.with(add.catch_up, add.catch_up_within);
+    let schedule = schedule.misfire(misfire).overlap(add.overlap.into()).grace(add.grace);
     schedule.check().map_err(|error| Failure::usage(error.to_string()))?;
     Ok(schedule)
 }

@@ -1,7 +1,9 @@
 //! `bellwether schedule`.
 
 mod add;
+mod change;
 mod preview;
+mod rule;
 
 use std::time::SystemTime;
 
@@ -28,6 +30,11 @@ pub(crate) enum ScheduleCommand {
     /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
     /// unless --replace is given. JSON as for `schedule show`, with added: made, same or replaced.
     Add(Box<add::Add>),
+    /// Change when a schedule ticks, or how it handles missed and overlapping ticks. What is not given does not change.
+    ///
+    /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
+    #[command(after_long_help = JSON)]
+    Change(Box<change::Change>),
     /// List the schedules.
     ///
     /// JSON: an array of objects as for `schedule show`.
@@ -81,6 +88,11 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
                 Format::Json => output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>()),
                 Format::Table => table(output, &views),
             }
+        }
+        ScheduleCommand::Change(change) => {
+            let to = change.change()?;
+            let ids = [change.schedule];
+            each(global, output, &ids, async |client, id| client.schedules().change(id, &to).await).await
         }
         ScheduleCommand::Show(Names { schedules }) => {
             each(global, output, &schedules, async |client, id| client.schedules().get(id).await).await
@@ -165,7 +177,7 @@ fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
         let next = view.next().map(instant).unwrap_or_default();
         [view.id.to_string(), view.state().to_owned(), when, next, last, counts]
     });
-    output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / PASSED OVER"], rows.collect())
+    output.rows(["ID", "STATE", "WHEN", "NEXT", "LAST", "TICKED / SKIPPED"], rows.collect())
 }
 
 /// Prints instants, one per line.
@@ -183,6 +195,7 @@ pub(super) fn fuzzed(command: ScheduleCommand) {
     match command {
         ScheduleCommand::Add(add) => add::fuzzed(*add),
         ScheduleCommand::Preview(preview) => preview::fuzzed(preview),
+        ScheduleCommand::Change(change) => drop(change.change()),
         ScheduleCommand::List
         | ScheduleCommand::Show(_)
         | ScheduleCommand::Pause(_)

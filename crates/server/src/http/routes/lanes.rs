@@ -2,10 +2,11 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::client::{LaneCursor, LaneView, MAX_PAGE};
+use bellwether::client::{LaneCursor, MAX_PAGE};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::document::LaneDocument;
 use crate::http::extract::Asked;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -20,26 +21,6 @@ pub(super) struct WhichLanes {
     limit: Option<usize>,
     /// The `next` of the previous page, unchanged.
     after: Option<String>,
-}
-
-/// A lane with open jobs.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Lane)]
-pub(super) struct LaneDocument {
-    /// Name of the lane.
-    lane: String,
-    /// Jobs that have not ended, with the running one.
-    jobs: usize,
-    /// The job that runs, or runs next; null if it was not looked for, because the lanes of the page have many jobs.
-    #[schema(required)]
-    first: Option<String>,
-}
-
-impl From<LaneView> for LaneDocument {
-    fn from(view: LaneView) -> Self {
-        let first = view.first.map(|job| job.to_string());
-        Self { lane: view.lane.to_string(), jobs: view.jobs, first }
-    }
 }
 
 /// A page of lanes, and the start of the next page.
@@ -73,7 +54,7 @@ pub(super) async fn list_lanes(
     let after = which.after.map(|after| after.parse::<LaneCursor>()).transpose()?;
     let page = app.client.list_lanes(after.as_ref(), limit).await?;
     Ok(Answer(LanesPage {
-        lanes: page.lanes.into_iter().map(Into::into).collect(),
+        lanes: page.lanes.iter().map(LaneDocument::from).collect(),
         next: page.next.map(|next| next.to_string()),
     }))
 }

@@ -7,7 +7,7 @@ use bellwether::client::MAX_PAGE;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::JobDocument;
+use crate::document::MemberDocument;
 use crate::http::extract::{Asked, GroupName};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -23,19 +23,6 @@ pub(super) struct WhichMembers {
     /// Maximum number of members; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-}
-
-/// A member of a group.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Member)]
-pub(super) struct MemberDocument {
-    /// Number of the member.
-    number: u32,
-    /// Id of its job.
-    id: String,
-    /// The job; null if its record was removed.
-    #[schema(required)]
-    job: Option<JobDocument>,
 }
 
 /// A page of members, and the start of the next page.
@@ -78,9 +65,10 @@ pub(super) async fn list_members(
         ids.push(member.id);
     }
     let jobs = app.client.get_many(&ids).await?;
-    let members = numbers.into_iter().zip(ids).zip(jobs).map(|((number, id), job)| {
-        let job = job.as_ref().map(JobDocument::from);
-        MemberDocument { number, id: id.to_string(), job }
-    });
+    let members = numbers
+        .into_iter()
+        .zip(ids)
+        .zip(jobs)
+        .map(|((number, id), job)| MemberDocument::new(number, &id, job.as_ref()));
     Ok(Answer(MembersPage { members: members.collect(), next }))
 }

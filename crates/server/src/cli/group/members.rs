@@ -1,0 +1,69 @@
+//! `group members`.
+
+use bellwether::{GroupId, JobView, Untyped};
+use clap::Args;
+
+use super::super::Global;
+use super::super::exit::Failure;
+use super::super::output::{Format, Output};
+use crate::document::MemberDocument;
+
+/// Jobs read by one call.
+const PAGE: usize = 500;
+
+#[derive(Debug, Args)]
+pub(crate) struct Members {
+    /// Id of the group.
+    group: GroupId,
+    /// Number of the first member to print.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    from: u32,
+    /// Maximum number of members to print.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+pub(super) async fn run(global: &Global, output: Output, members: Members) -> Result<(), Failure> {
+    let Members { group, from, limit } = members;
+    let client = global.reader().await?;
+    let mut reader = client.group_members::<Untyped>(&group).starting_at(from);
+    let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
+    while let Some(member) = reader.next().await? {
+        if ids.len() == limit {
+            next = Some(member.number);
+            break;
+        }
+        numbers.push(member.number);
+        ids.push(member.id);
+    }
+    let mut jobs = Vec::new();
+    for ids in ids.chunks(PAGE) {
+        jobs.extend(client.get_many(ids).await?);
+    }
+    client.close().await;
+    let members = numbers.iter().zip(&ids).zip(&jobs);
+    match output.format {
+        Format::Json => {
+            let documents = members.map(|((number, id), job)| MemberDocument::new(*number, id, job.as_ref()));
+            output.json(&documents.collect::<Vec<_>>())?;
+        }
+        Format::Table => {
+            let rows = members.map(|((number, id), job)| {
+                let field = |of: fn(&JobView) -> String| job.as_ref().map_or_else(|| "-".to_owned(), of);
+                let state = job.as_ref().map_or_else(|| "removed".to_owned(), |job| job.state.to_string());
+                [
+                    number.to_string(),
+                    id.to_string(),
+                    state,
+                    field(|job| job.attempt.to_string()),
+                    field(|job| job.error.clone().unwrap_or_default()),
+                ]
+            });
+            output.rows(["NUMBER", "ID", "STATE", "ATTEMPT", "ERROR"], rows.collect())?;
+        }
+    }
+    if let Some(next) = next.filter(|_| !global.quiet) {
+        eprintln!("bellwether: there are more than {limit} members: use --from {next} to see more");
+    }
+    Ok(())
+}
