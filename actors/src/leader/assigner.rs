@@ -27,6 +27,7 @@ use bellwether_core::wire;
 use metrics::{counter, gauge, histogram};
 
 use super::SWEEP;
+use super::queue_depth::{self, QueueDepth};
 use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
@@ -56,6 +57,7 @@ pub struct Assigner {
     machine: assigner::Assigner,
     epoch: i32,
     unreadable: Unreadable,
+    depth: QueueDepth,
 }
 
 /// Messages to the assigner.
@@ -127,12 +129,17 @@ impl Concern for Assigner {
         let machine = assigner::Assigner::new(epoch, own, cx.rng.u64(..));
         cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
         watch(cx);
-        Self { machine, epoch, unreadable: Unreadable::default() }
+        Self { machine, epoch, unreadable: Unreadable::default(), depth: QueueDepth::default() }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: AssignerMsg) {
         let event = match msg {
-            AssignerMsg::Event(event) => event,
+            AssignerMsg::Event(event) => {
+                if let Event::Worker(_, info, _) = &event {
+                    QueueDepth::serve(&info.kinds);
+                }
+                event
+            }
             // The state may have changed between the last listing and the watch.
             AssignerMsg::Feed(Feed::Watching) => Event::Resume,
             AssignerMsg::Feed(Feed::Changes(changes)) => {
@@ -160,6 +167,7 @@ impl Concern for Assigner {
             }
             AssignerMsg::Sweep => {
                 cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
+                self.depth.forget();
                 self.feed(cx, Event::SettingsChanged);
                 Event::Resume
             }
@@ -264,8 +272,8 @@ impl Assigner {
                 None => cx.disarm(Key::Expiry),
             }
         }
+        self.depth.record(&self.machine);
         set_gauges(Gauges {
-            waiting: self.machine.waiting(),
             isolated: self.machine.isolated(),
             workers: self.machine.workers(),
             unlisted: self.machine.unlisted(),
@@ -380,7 +388,6 @@ async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(Job
 
 #[derive(Default)]
 struct Gauges {
-    waiting: usize,
     isolated: usize,
     workers: usize,
     unlisted: usize,
@@ -392,8 +399,7 @@ struct Gauges {
 
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats, and no count comes near 2^53")]
 fn set_gauges(gauges: Gauges) {
-    let Gauges { waiting, isolated, workers, unlisted, fallback, slots: (slots, used) } = gauges;
-    gauge!(metric::QUEUE_DEPTH).set(waiting as f64);
+    let Gauges { isolated, workers, unlisted, fallback, slots: (slots, used) } = gauges;
     gauge!(metric::ISOLATED_JOBS).set(isolated as f64);
     gauge!(metric::WORKERS).set(workers as f64);
     gauge!(metric::WORKERS_UNLISTED).set(unlisted as f64);
@@ -407,5 +413,6 @@ pub fn clear_gauges() {
     gauge!(metric::DELAYED_JOBS).set(0.0);
     gauge!(metric::SCHEDULES).set(0.0);
     gauge!(metric::GROUPS).set(0.0);
+    queue_depth::clear();
     set_gauges(Gauges::default());
 }

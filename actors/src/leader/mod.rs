@@ -9,6 +9,7 @@ pub mod job_watcher;
 mod kind_metrics;
 pub mod lease_watcher;
 pub mod promoter;
+mod queue_depth;
 pub mod schedule_keeper;
 pub mod wing;
 pub mod worker_registry;

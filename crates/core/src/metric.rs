@@ -40,17 +40,22 @@ pub enum Labels {
     None,
     /// The label `kind`: one series per kind that this node has seen.
     Kind,
+    /// The label `kind`: one series per kind up to a bound, and [`OTHER_KINDS`] for the sum of all further kinds.
+    KindOrOther,
     /// A label with a fixed set of values.
     Fixed(&'static str, &'static [&'static str]),
     /// The label `kind`, and a label with a fixed set of values.
     KindAnd(&'static str, &'static [&'static str]),
 }
 
+/// The value of the label `kind` for all kinds that have no series of their own.
+pub const OTHER_KINDS: &str = "other";
+
 impl Labels {
     /// Whether the series have the label `kind`.
     #[must_use]
     pub fn has_kind(self) -> bool {
-        matches!(self, Self::Kind | Self::KindAnd(..))
+        matches!(self, Self::Kind | Self::KindOrOther | Self::KindAnd(..))
     }
 
     /// Returns the label with a fixed set of values, with these values.
@@ -58,7 +63,7 @@ impl Labels {
     pub fn fixed(self) -> Option<(&'static str, &'static [&'static str])> {
         match self {
             Self::Fixed(name, values) | Self::KindAnd(name, values) => Some((name, values)),
-            Self::None | Self::Kind => None,
+            Self::None | Self::Kind | Self::KindOrOther => None,
         }
     }
 
@@ -67,6 +72,9 @@ impl Labels {
     pub fn series(self, kinds: &[Kind]) -> Vec<Vec<(&'static str, String)>> {
         let of_kinds = || kinds.iter().map(|kind| vec![("kind", kind.to_string())]);
         let mut series: Vec<_> = if self.has_kind() { of_kinds().collect() } else { vec![Vec::new()] };
+        if self == Self::KindOrOther {
+            series.push(vec![("kind", OTHER_KINDS.to_owned())]);
+        }
         if let Some((name, values)) = self.fixed() {
             let each = series.iter().flat_map(|labels| {
                 values.iter().map(|value| [labels.clone(), vec![(name, (*value).to_owned())]].concat())
@@ -132,7 +140,7 @@ metrics! {
     JOB_ATTEMPTS_RUNNING = "bellwether_job_attempts_running", Gauge, Labels::None, "Attempts that currently run on this worker.";
     STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
-    QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::None, "Queued jobs that this leader knows.";
+    QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::KindOrOther, "Queued jobs that this leader knows, by kind; `other` counts the kinds beyond the first 100, and beyond the first 50 that no worker served.";
     ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait to be isolated from other jobs.";
     DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
@@ -227,6 +235,10 @@ mod tests {
         );
         assert_eq!(Labels::None.series(&kinds), [vec![]]);
         assert_eq!(Labels::Kind.series(&[]), Vec::<Vec<_>>::new());
+        assert_eq!(
+            Labels::KindOrOther.series(&kinds),
+            [vec![label("kind", "a")], vec![label("kind", "b")], vec![label("kind", "other")]]
+        );
     }
 
     #[test]

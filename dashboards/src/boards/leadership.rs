@@ -2,7 +2,7 @@
 
 use super::Limits::{Above, Any, Below, Is};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
-use super::{Board, Scope, growth, line, lines, quantile, rate, row, stat, states};
+use super::{Board, Scope, WAITING, growth, line, lines, quantile, rate, row, stat, states};
 
 #[rustfmt::skip]
 pub(super) fn board() -> Board {
@@ -34,10 +34,11 @@ pub(super) fn board() -> Board {
                         line("99 %", quantile(0.99, "bellwether_assignment_duration_seconds", "")),
                     ]),
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon.", [
-                        line("for a worker", "max(bellwether_queue_depth)"),
+                        line("for a worker", WAITING),
                         line("of these, to be isolated after a loss", "max(bellwether_isolated_jobs)"),
                         line("for their start time", "max(bellwether_delayed_jobs)"),
                     ]),
+                    lines("Of which kinds are the jobs that wait for a worker?", Count, Any, "As seen by the leader. `other` is the sum of the kinds without a series of their own.", [line("{{kind}}", "max by (kind) (bellwether_queue_depth)")]),
                 ],
             ),
             row(

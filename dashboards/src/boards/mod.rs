@@ -173,6 +173,9 @@ fn rate(counter: &str, by: &str) -> String {
     format!("sum{} (rate({counter}[$__rate_interval]))", grouped(by))
 }
 
+/// The jobs that wait for a worker. Only the leader knows a number above zero.
+const WAITING: &str = "max(sum by (instance) (bellwether_queue_depth))";
+
 /// The counter of the attempts that ended with one of these outcomes, separated by `|`.
 fn attempts(outcomes: &str) -> String {
     let is = if outcomes.contains('|') { "=~" } else { "=" };

@@ -2,7 +2,7 @@
 
 use super::Limits::{Above, Any, Below, Is};
 use super::Unit::{Count, PerSecond, Ratio, Seconds};
-use super::{Board, Scope, attempts, growth, line, lines, quantile, rate, row, stat, states};
+use super::{Board, Scope, WAITING, attempts, growth, line, lines, quantile, rate, row, stat, states};
 
 #[rustfmt::skip]
 pub(super) fn board() -> Board {
@@ -32,7 +32,7 @@ pub(super) fn board() -> Board {
                         line("failed", rate(&attempts("failed|invalid"), "")),
                     ]),
                     lines("How many jobs wait?", Count, Above(1_000.0, 10_000.0), "For a worker, or for their start time within the leader's horizon, as seen by the leader.", [
-                        line("for a worker", "max(bellwether_queue_depth)"),
+                        line("for a worker", WAITING),
                         line("for their start time", "max(bellwether_delayed_jobs)"),
                     ]),
                     lines("How many slots are used?", Count, Any, "When both lines meet, jobs wait for a slot.", [line("used", "max(bellwether_slots_used)"), line("all", "max(bellwether_slots)")]),

@@ -75,11 +75,12 @@ pub const ALERTS: &[Alert] = &[
         name: "BellwetherBacklogGrowing",
         severity: Warning,
         hold: "10m",
-        expr: "max by (job) (bellwether_queue_depth) > 10 * max by (job) (bellwether_slots) and deriv(max by (job) (bellwether_queue_depth)[10m:1m]) > 0",
+        expr: "max by (job) (sum by (job, instance) (bellwether_queue_depth)) > 10 * max by (job) (bellwether_slots) and deriv(max by (job) (sum by (job, instance) (bellwether_queue_depth))[10m:1m]) > 0",
         summary: "the queue of {{ $labels.job }} grows: more than ten jobs wait per slot",
         fires: Case {
             series: &[
-                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "0+100x40"),
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\",kind=\"mail\"}", "0+60x40"),
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}", "0+40x40"),
                 ("bellwether_slots{job=\"bellwether\",instance=\"a:1\"}", "8x40"),
             ],
             at: "30m",
@@ -88,7 +89,8 @@ pub const ALERTS: &[Alert] = &[
         // The queue is long but shrinks.
         quiet: Case {
             series: &[
-                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\"}", "4000-50x40"),
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\",kind=\"mail\"}", "4000-100x40"),
+                ("bellwether_queue_depth{job=\"bellwether\",instance=\"a:1\",kind=\"sum\"}", "0+50x40"),
                 ("bellwether_slots{job=\"bellwether\",instance=\"a:1\"}", "8x40"),
             ],
             at: "30m",

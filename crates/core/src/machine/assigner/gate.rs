@@ -30,6 +30,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Effect;
+use super::depth::KindCounts;
 use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
 use crate::job::{QueueEntry, Turn};
 use crate::name::{JobId, Lane};
@@ -50,6 +51,8 @@ pub type Order = (i64, u32);
 pub(super) struct Gate {
     lanes: BTreeMap<Lane, View>,
     held: BTreeMap<JobId, Turn>,
+    /// Of the jobs in `held`.
+    counts: KindCounts,
     to_list: VecDeque<Lane>,
     to_read: VecDeque<(Lane, Spot)>,
     lists: usize,
@@ -122,6 +125,10 @@ impl Gate {
         self.held.len()
     }
 
+    pub(super) fn counts(&self) -> &KindCounts {
+        &self.counts
+    }
+
     /// Holds a job until its turn is the lowest.
     pub(super) fn insert(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
         self.hold(job, turn, entry, false);
@@ -145,6 +152,7 @@ impl Gate {
         self.remove(&job);
         let (lane, spot) = (turn.lane.clone(), (turn.generation, job.clone()));
         let held = Held { entry, since: self.last_ticket, stray };
+        self.counts.add(&held.entry.kind);
         self.held.insert(job, turn);
         self.lanes.entry(lane.clone()).or_default().waiting.insert(spot, held);
         self.settle(&lane);
@@ -154,7 +162,8 @@ impl Gate {
     pub(super) fn remove(&mut self, job: &JobId) -> bool {
         let Some(Turn { lane, generation }) = self.held.remove(job) else { return false };
         if let Some(view) = self.lanes.get_mut(&lane) {
-            view.waiting.remove(&(generation, job.clone()));
+            let left = view.waiting.remove(&(generation, job.clone()));
+            left.iter().for_each(|held| self.counts.remove(&held.entry.kind));
         }
         self.settle(&lane);
         true
@@ -303,6 +312,7 @@ impl Gate {
             && let Some(held) = view.waiting.remove(&spot)
         {
             self.held.remove(&spot.1);
+            self.counts.remove(&held.entry.kind);
             self.ready.push((spot.1, held.entry));
         }
         if view.waiting.is_empty() {

@@ -9,6 +9,7 @@ use proptest::prelude::{
 use proptest::strategy::Strategy as Generator;
 
 use super::lane_tests::{WALL, info, job, lane, record, worker};
+use super::tests::counted;
 use super::*;
 use crate::job::{Attempt, Delay, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
 use crate::name::Lane;
@@ -220,6 +221,8 @@ impl World {
     fn hear(&mut self, leader: usize, event: Event) -> Result<(), TestCaseError> {
         let mut effects = Vec::new();
         self.leaders[leader].machine.handle(Millis(0), WALL, event, &mut effects);
+        let machine = &self.leaders[leader].machine;
+        prop_assert_eq!(counted(machine), machine.waiting(), "the counts by kind are all waiting jobs");
         for effect in effects {
             let answer = match effect {
                 Effect::Commit(batch) => {

@@ -32,6 +32,7 @@
 //! [`BATCH`] jobs per batch, [`WINDOW`] batches in flight.
 
 mod capacity;
+mod depth;
 mod event;
 mod gate;
 mod isolate;
@@ -45,7 +46,7 @@ use std::sync::Arc;
 
 use crate::budget::DEFAULT_LEASE;
 use crate::job::{Assignment, QueueEntry};
-use crate::name::{JobId, WorkerId};
+use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::placement::OwnStrategies;
 use crate::time::{Millis, WallMillis};
@@ -232,6 +233,19 @@ impl Assigner {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.pending.len() + self.limbo.len() + self.gate.len()
+    }
+
+    /// Returns the kinds of the waiting jobs, a kind up to three times.
+    pub fn waiting_kinds(&self) -> impl Iterator<Item = &Kind> {
+        let limbo = self.limbo.values().map(Job::kind);
+        self.pending.counts().kinds().chain(self.gate.counts().kinds()).chain(limbo)
+    }
+
+    /// Returns the number of waiting jobs of a kind.
+    #[must_use]
+    pub fn waiting_of(&self, kind: &Kind) -> usize {
+        let limbo = self.limbo.values().filter(|job| job.kind() == kind).count();
+        self.pending.counts().get(kind) + self.gate.counts().get(kind) + limbo
     }
 
     /// Returns the number of waiting jobs that are isolated.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::by_job::ByJob;
+use super::depth::KindCounts;
 use crate::budget::AGEING;
 use crate::job::{Isolation, Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
@@ -96,12 +97,17 @@ pub(super) struct Pending {
     classes: BTreeMap<Arc<Class>, BTreeMap<QueueOrder, JobId>>,
     /// Boxed: jobs of a batch are moved often, and a growing map moves its values.
     jobs: ByJob<Box<PendingJob>>,
+    counts: KindCounts,
     places: u64,
 }
 
 impl Pending {
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
+    }
+
+    pub(super) fn counts(&self) -> &KindCounts {
+        &self.counts
     }
 
     /// Returns the number of isolated jobs.
@@ -143,6 +149,7 @@ impl Pending {
     /// Returns a job to its old position.
     pub(super) fn put_back(&mut self, id: JobId, waiting: Box<PendingJob>) {
         let (class, order) = (Arc::clone(&waiting.class), waiting.order);
+        self.counts.add(&class.kind);
         if let Some(before) = self.jobs.insert(id.clone(), waiting) {
             self.vacate(&before);
         }
@@ -156,6 +163,7 @@ impl Pending {
     }
 
     fn vacate(&mut self, waiting: &PendingJob) {
+        self.counts.remove(&waiting.class.kind);
         if let Some(places) = self.classes.get_mut(&waiting.class) {
             places.remove(&waiting.order);
             if places.is_empty() {

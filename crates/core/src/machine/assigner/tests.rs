@@ -69,6 +69,12 @@ fn names(jobs: usize) -> Vec<String> {
     (0..jobs).map(|n| format!("held-{n}")).collect()
 }
 
+/// The sum of the waiting jobs of each kind.
+pub(super) fn counted(assigner: &Assigner) -> usize {
+    let kinds = assigner.waiting_kinds().collect::<BTreeSet<_>>();
+    kinds.into_iter().map(|kind| assigner.waiting_of(kind)).sum()
+}
+
 struct Bench(Assigner);
 
 impl Bench {
@@ -85,6 +91,7 @@ impl Bench {
     fn handle(&mut self, event: Event) -> Vec<Effect> {
         let mut out = Vec::new();
         self.0.handle(Millis(0), WallMillis(0), event, &mut out);
+        assert_eq!(counted(&self.0), self.0.waiting(), "the counts by kind are all waiting jobs");
         out
     }
 
