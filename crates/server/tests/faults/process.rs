@@ -108,6 +108,11 @@ impl NodeProcess {
         self.sum(metric::JOB_ATTEMPTS, &format!("outcome=\"{outcome}\""))
     }
 
+    /// The number of waiting jobs of a kind that this leader reports; `None` while the process does not answer.
+    pub(crate) fn queued(&self, kind: &str) -> Option<f64> {
+        self.sum(metric::QUEUE_DEPTH, &format!("kind=\"{kind}\""))
+    }
+
     /// The sum of the series that have this label.
     fn sum(&self, name: &str, label: &str) -> Option<f64> {
         let mut stream = TcpStream::connect_timeout(&self.metrics, SOON).ok()?;

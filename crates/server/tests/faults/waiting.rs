@@ -27,6 +27,8 @@ async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
         leader.metric(bellwether::metrics::QUEUE_DEPTH) == Some(20.0)
     })
     .await;
+    // An autoscaler can start the first worker of a kind because the kind has a series before any worker serves it.
+    assert_eq!((leader.queued("exec"), leader.queued("other")), (Some(20.0), Some(0.0)));
     assert!(show(&stage, "job-0").contains("no live worker handles this kind"), "{}", show(&stage, "job-0"));
     let jobs = stage.client.get_many(&ids).await.unwrap();
     assert!(jobs.iter().flatten().all(|job| job.waiting == Some(WaitReason::UnknownKind)), "{jobs:?}");
@@ -37,6 +39,7 @@ async fn jobs_report_that_they_wait_for_a_worker_and_run_when_one_joins() {
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
     assert_eq!(stage.job("tagged").await.waiting, Some(WaitReason::Tags));
+    assert_eq!(leader.queued("exec"), Some(1.0));
     stage.client.cancel(&tagged[0]).await.unwrap();
     stage.runs.explain(&jobs);
     stage.settled(1).await;
