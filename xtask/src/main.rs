@@ -9,6 +9,7 @@ mod ensemble;
 mod failure;
 mod fuzz_http;
 mod install;
+mod kubernetes;
 mod mutate;
 mod package;
 mod python;
@@ -47,8 +48,8 @@ enum Task {
         binaries: Vec<String>,
     },
     /// Run all checks for a change: format, lints, documentation, release build, tests on both servers, kazoo's
-    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, and requests generated from the OpenAPI
-    /// document. Needs Python and pip.
+    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, and the
+    /// Kubernetes manifests. Needs Python and pip.
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
@@ -83,6 +84,9 @@ enum Task {
         #[arg(long)]
         command: Option<PathBuf>,
     },
+    /// Check the Kubernetes manifests: the schemas of Kubernetes, and rules such as probes and the time for a drain. Needs
+    /// Python and pip.
+    Kubernetes,
     /// Check that every type in the public API of the library has a public name. Uses unstable output of rustdoc.
     Api,
     /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
@@ -158,6 +162,7 @@ fn run(task: Task) -> Result<(), Failure> {
             cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
             python::run(&cargo::built("bellwether")?)
         }
+        Task::Kubernetes => kubernetes::run(),
         Task::Api => api::run(),
         Task::Dashboards => {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
@@ -181,6 +186,7 @@ fn ci() -> Result<(), Failure> {
     install::python()?;
     cargo::check()?;
     book::run()?;
+    kubernetes::run()?;
     let shipped = package::release()?;
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
