@@ -6,17 +6,20 @@ use std::time::Instant;
 
 use crate::failure::Failure;
 
-/// The features that a shipped build does not have: the test kit, faults of actors and of the keeper, traces, and
-/// TLS to ZooKeeper. Tests and lints use the same set, because each set of features needs a full build.
+/// The features of tests: the test kit, faults of actors and of the keeper, and traces, which a shipped build does not
+/// have, and TLS. Tests and lints use the same set, because each set of features needs a full build.
 pub(crate) const TESTING: &str = "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
 
 /// Checks the format, the lints and the documentation; warnings are errors.
 pub(crate) fn check() -> Result<(), Failure> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", TESTING, "--", "-D", "warnings"]))?;
-    // With the features of the shipped command, and with those of a service that embeds the library.
-    for packages in [&["bellwether-server"][..], &["bellwether", "bellwether-host"]] {
-        let packages = packages.iter().flat_map(|package| ["--package", package]);
+    // With the features of the shipped command, without TLS to ZooKeeper, and with those of a service that embeds the library.
+    for packages in [
+        &["--package", "bellwether-server"][..],
+        &["--package", "bellwether-server", "--no-default-features"],
+        &["--package", "bellwether", "--package", "bellwether-host"],
+    ] {
         run(cargo().arg("clippy").args(packages).args(["--", "-D", "warnings"]))?;
     }
     run(cargo().args(["doc", "--workspace", "--no-deps", TESTING]).env("RUSTDOCFLAGS", "-D warnings"))

@@ -66,7 +66,6 @@ pub(crate) struct AccessOptions {
     )]
     zookeeper_auth: Auth,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
-    /// Requires a build with the feature zookeeper-tls.
     #[arg(
         long,
         global = true,
@@ -165,7 +164,7 @@ fn with_tls(access: Access, authorities: &Path, identity: Option<(&Path, &Path)>
 fn with_tls(_: Access, _: &Path, _: Option<(&Path, &Path)>) -> Result<Access, Failure> {
     // Continuing without TLS would send the password in clear text.
     Err(Failure::usage(
-        "this build has no TLS to ZooKeeper: build with `--features zookeeper-tls`, or remove zookeeper_tls_ca",
+        "this build has no TLS to ZooKeeper: use one with the feature zookeeper-tls, or remove zookeeper_tls_ca",
     ))
 }
 

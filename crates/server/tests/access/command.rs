@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::stage::{PASSWORD, SOON, USER, bare, client, login, place, tree};
 use zookeeper_client::Acls;
 
-fn command(words: &[&str]) -> Command {
+pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BELLWETHER_ZOOKEEPER")) {
         command.env_remove(name);
@@ -21,7 +21,7 @@ fn command(words: &[&str]) -> Command {
 }
 
 /// Exit code, stdout and stderr.
-fn ran(command: &mut Command) -> (i32, String, String) {
+pub(crate) fn ran(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -49,7 +49,7 @@ impl Drop for Node {
     }
 }
 
-fn password_file(dir: &Path) -> String {
+pub(crate) fn password_file(dir: &Path) -> String {
     let file = dir.join("password");
     fs::write(&file, format!("{PASSWORD}\n")).unwrap();
     file.to_str().unwrap().to_owned()

@@ -8,6 +8,7 @@ use bellwether::{Access, Client, Job, State, Tls};
 use bellwether_testkit::{Program, ZooKeeperServer, unused_address};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
+use crate::command::{command, password_file, ran};
 use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, login, node};
 
 /// All parts of Netty: ZooKeeper's manifest omits some, and they must share one class loader.
@@ -101,6 +102,13 @@ async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls(
     let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
+
+    // The shipped command has TLS without further features.
+    let (file, authority) = (password_file(papers.0.path()), papers.path("authority.pem"));
+    let login_options = ["--zookeeper-user", USER, "--zookeeper-password-file", &file];
+    let mut list = command(&["--zookeeper", &to, "job", "list"]);
+    let (code, stdout, stderr) = ran(list.args(login_options).arg("--zookeeper-tls-ca").arg(authority));
+    assert!(code == 0 && stdout.contains("succeeded"), "{code}: {stdout}{stderr}");
 
     let said = refused(&to, login().tls(papers.tls("stranger.pem", None))).await;
     assert!(said.contains("no TLS: invalid peer certificate: UnknownIssuer"), "{said}");
