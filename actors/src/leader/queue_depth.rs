@@ -1,6 +1,6 @@
 //! The gauge of waiting jobs by kind, with a bound on its series.
 //!
-//! An exporter never removes a series, and any client can submit a job of any kind. So this process gives a series of its own
+//! An exporter never removes a series, and any client can submit a job of any kind. So this process gives a separate series
 //! to at most [`MAX_SERIES`] kinds until it ends; the jobs of all further kinds count in the series `other`. A kind that no
 //! worker serves may be a mistake of a client, or a kind whose workers are scaled to zero. Such kinds get at most
 //! [`MAX_UNSERVED`] of the series, so that mistakes leave room for the kinds that workers serve. The sum over all series is
