@@ -14,9 +14,9 @@ export async function audit({ root, left }) {
   const load = async () => {
     const { lines } = await get('/v1/audit', {}, left);
     update(root, h('h1', {}, 'Audit'),
-      h('p', { class: 'quiet' }, 'The last 500 requests to this gateway that may have changed something, since it was started. Its log is the complete record.'),
+      h('p', { class: 'quiet' }, 'The last 500 requests to this gateway that may have changed something, and the last 100 that were refused, since it was started. Its log is the complete record.'),
       lines.length === 0 ? h('section', { class: 'empty' }, h('h2', {}, 'No changes yet'))
-        : table({ caption: 'Audit', key: ({ request_id: id }) => id, rows: lines, columns: [
+        : table({ caption: 'Audit', key: ({ number }) => number, rows: lines, columns: [
           { title: 'Time', cell: ({ at }) => instant(at) },
           { title: 'Who', cell: ({ who, role }) => (who ? `${who}${role ? ` (${role})` : ''}` : '–') },
           { title: 'From', cell: ({ from }) => from ?? '–' },

@@ -6,8 +6,12 @@ use std::sync::{Mutex, MutexGuard};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Lines that are kept: at most about 2 MB, because their texts are cut.
+/// Lines of requests that reached their route: at most about 2 MB, because their texts are cut.
 const KEPT: usize = 500;
+
+/// Lines of refused requests. They have their own limit, so that a caller without a valid token or role cannot displace the
+/// changes.
+const KEPT_REFUSED: usize = 100;
 
 /// Characters of a text of a line.
 const MAX_TEXT: usize = 512;
@@ -15,6 +19,8 @@ const MAX_TEXT: usize = 512;
 /// A request that may have changed something.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct AuditEntry {
+    /// Number of the line in this gateway. Unlike the request id, callers cannot choose it.
+    pub(super) number: u64,
     /// When it was answered.
     pub(super) at: String,
     /// Name of the token; null if the request was refused before it was known.
@@ -41,26 +47,53 @@ pub(super) struct AuditEntry {
     pub(super) request_id: String,
 }
 
-/// The last lines, oldest first.
+impl AuditEntry {
+    /// Whether the request was refused before its route: by its credentials, origin or role, or by admission.
+    fn is_refused(&self) -> bool {
+        self.who.is_none() || matches!(self.status, Some(401 | 403 | 429))
+    }
+}
+
+/// The last lines, in two rings.
 #[derive(Default)]
-pub(super) struct AuditLog(Mutex<VecDeque<AuditEntry>>);
+pub(super) struct AuditLog(Mutex<Rings>);
+
+/// Both oldest first.
+#[derive(Default)]
+struct Rings {
+    /// The number of the next line.
+    next: u64,
+    reached: VecDeque<AuditEntry>,
+    refused: VecDeque<AuditEntry>,
+}
 
 impl AuditLog {
+    /// Adds a line and sets its number.
     pub(super) fn push(&self, mut entry: AuditEntry) {
         entry.what = entry.what.map(|what| what.chars().take(MAX_TEXT).collect());
-        let mut kept = self.kept();
-        if kept.len() == KEPT {
-            kept.pop_front();
+        let mut rings = self.rings();
+        entry.number = rings.next;
+        rings.next += 1;
+        let (ring, most) = match entry.is_refused() {
+            true => (&mut rings.refused, KEPT_REFUSED),
+            false => (&mut rings.reached, KEPT),
+        };
+        if ring.len() == most {
+            ring.pop_front();
         }
-        kept.push_back(entry);
+        ring.push_back(entry);
     }
 
-    /// Returns the lines, the latest first.
+    /// Returns the lines of both rings, the latest first.
     pub(super) fn list(&self) -> Vec<AuditEntry> {
-        self.kept().iter().rev().cloned().collect()
+        let rings = self.rings();
+        let mut lines = rings.reached.iter().chain(&rings.refused).cloned().collect::<Vec<_>>();
+        drop(rings);
+        lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.number));
+        lines
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<AuditEntry>> {
+    fn rings(&self) -> MutexGuard<'_, Rings> {
         self.0.lock().expect("no code panics while it holds the lines")
     }
 }
@@ -69,24 +102,42 @@ impl AuditLog {
 mod tests {
     use super::*;
 
+    fn entry(path: usize, who: Option<&str>, status: u16) -> AuditEntry {
+        AuditEntry {
+            number: 0,
+            at: String::new(),
+            who: who.map(ToOwned::to_owned),
+            role: None,
+            from: None,
+            operation: None,
+            path: path.to_string(),
+            status: Some(status),
+            what: Some("x".repeat(2 * MAX_TEXT)),
+            request_id: String::new(),
+        }
+    }
+
     #[test]
     fn the_last_lines_are_kept_and_their_texts_are_cut() {
         let log = AuditLog::default();
         for n in 0..=KEPT {
-            log.push(AuditEntry {
-                at: String::new(),
-                who: None,
-                role: None,
-                from: None,
-                operation: None,
-                path: n.to_string(),
-                status: None,
-                what: Some("x".repeat(2 * MAX_TEXT)),
-                request_id: String::new(),
-            });
+            log.push(entry(n, Some("ann"), 200));
         }
         let kept = log.list();
         assert_eq!((kept.len(), &*kept[0].path, &*kept[KEPT - 1].path), (KEPT, "500", "1"));
         assert_eq!(kept[0].what.as_ref().map(String::len), Some(MAX_TEXT));
+    }
+
+    #[test]
+    fn refused_requests_displace_only_refused_requests() {
+        let log = AuditLog::default();
+        log.push(entry(0, Some("ann"), 200));
+        for n in 1..=KEPT + KEPT_REFUSED {
+            let (who, status) = [(None, 401), (Some("bob"), 403), (Some("bob"), 429)][n % 3];
+            log.push(entry(n, who, status));
+        }
+        let kept = log.list();
+        assert_eq!((kept.len(), &*kept[0].path, &*kept[KEPT_REFUSED].path), (KEPT_REFUSED + 1, "600", "0"));
+        assert!(kept.is_sorted_by(|later, earlier| later.number > earlier.number));
     }
 }

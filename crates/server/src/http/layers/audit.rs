@@ -87,6 +87,7 @@ impl Begun {
     fn write(self, status: Option<StatusCode>, told: Option<&AuditNote>) {
         let Self { app, started, id, method, path, operation, peer, caller } = self;
         app.audit.push(AuditEntry {
+            number: 0,
             at: rfc3339(SystemTime::now()),
             who: caller.as_ref().map(|caller| caller.name.to_string()),
             role: caller.as_ref().map(|caller| caller.role.as_str()),

@@ -16,8 +16,9 @@ pub(super) struct AuditLines {
     lines: Vec<AuditEntry>,
 }
 
-/// List the last 500 requests to this gateway that may have changed something.
+/// List the last 500 requests to this gateway that may have changed something, and the last 100 that were refused.
 ///
+/// Refused are requests without a valid token or role, from a foreign origin, or over the limits.
 /// They are kept in memory until the gateway stops. The log of each gateway is the complete record.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "cluster", security(("token" = ["operate"])),
