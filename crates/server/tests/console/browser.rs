@@ -151,9 +151,9 @@ impl Page {
         found.is_enabled().await.unwrap()
     }
 
-    /// Writes a screenshot to the target directory.
+    /// Writes a screenshot to `target/console-screenshots`, which a CI keeps as an artefact.
     pub(crate) async fn screenshot(&self, name: &str) {
-        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("console-screenshots");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(format!("{name}.png")), self.client.screenshot().await.unwrap()).unwrap();
     }
