@@ -34,12 +34,13 @@ function warnings({ leader, workers, kinds, jobs: depths }) {
 
 const card = (title, value, note, href) => h('a', { class: 'card', href }, h('small', {}, title), h('b', {}, value), h('small', {}, note));
 
-function cards({ leader, workers, jobs: depths }) {
+function cards({ leader, workers, jobs: depths }, oldest) {
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0);
   return h('div', { class: 'cards' },
     card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, since `, ago(leader.since)], '#/settings'),
     card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
     card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
+    oldest && card('Oldest waiting', ago(oldest.since), [oldest.id, !oldest.exact && ', of 200 sampled jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
     card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
     card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
     card('Stored', count(depths.stored), 'records, with ended jobs', '#/jobs'));
@@ -47,11 +48,11 @@ function cards({ leader, workers, jobs: depths }) {
 
 export async function overview({ root, left }) {
   const load = async () => {
-    const [cluster, { samples }, { candidates }] = await Promise.all([get('/v1/cluster', {}, left), get('/v1/samples', {}, left), get('/v1/leader/candidates', {}, left)]);
+    const [cluster, { samples, oldest_queued: oldest }, { candidates }] = await Promise.all([get('/v1/cluster', {}, left), get('/v1/samples', {}, left), get('/v1/leader/candidates', {}, left)]);
     const found = warnings(cluster);
     update(root,
       h('h1', {}, 'Overview'),
-      cards(cluster),
+      cards(cluster, oldest),
       candidates.length > 1 && h('p', { class: 'quiet' }, 'Next to lead: ',
         candidates.filter(({ leads }) => !leads).map(({ node, session }) => node ?? session).slice(0, 10).join(', ')),
       found.length > 0 && h('section', { class: 'warnings', 'aria-label': 'Needs attention' },

@@ -89,7 +89,7 @@ pub use retention::SetRetentionError;
 pub use schedule::{
     Added, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleView, Schedules,
 };
-pub use snapshot::{Estimate, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
+pub use snapshot::{Estimate, OldestQueued, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;
 pub use timing::TimingError;

@@ -25,6 +25,7 @@ pub fn snapshot(at: SystemTime) -> Snapshot {
         churn: Churn::default(),
         queued: Shares::default(),
         running: Shares::default(),
+        oldest_queued: None,
     }
 }
 

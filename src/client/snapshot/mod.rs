@@ -23,7 +23,7 @@ use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_zk::ReadResult;
 
-pub use sample::{Estimate, SAMPLE_SIZE, Shares};
+pub use sample::{Estimate, OldestQueued, SAMPLE_SIZE, Shares};
 
 use super::Client;
 use super::cluster::{LeaderView, WorkerView, get_all, leader, workers};
@@ -88,6 +88,8 @@ pub struct Snapshot {
     pub churn: Churn,
     /// The kinds of the jobs that wait for a worker, if requested.
     pub queued: Shares,
+    /// The sampled job that has waited longest for a worker, if requested; `None` if no job waits.
+    pub oldest_queued: Option<OldestQueued>,
     /// The kinds of the jobs on live workers, if requested.
     pub running: Shares,
 }
@@ -129,13 +131,13 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
     let orphans = inboxes.unwrap_or_default().into_iter().filter_map(|name| WorkerId::parse(&name));
     let orphans = orphans.filter(|id| workers.binary_search_by_key(id, |worker| worker.id).is_err());
     let orphaned = get_all(&zk, orphans.take(MAX_READ_BATCH).map(path::inbox)).await?;
-    let (queued, running) = match options.sample {
+    let ((queued, oldest_queued), running) = match options.sample {
         Some(turn) => futures::try_join!(
             sample::queued(&zk, &counts.queued, turn),
             sample::running(&zk, &workers, turn),
         )?,
         None => (
-            Shares::unsampled(counts.depths.queued),
+            (Shares::unsampled(counts.depths.queued), None),
             Shares::unsampled(workers.iter().map(|w| w.assigned).sum()),
         ),
     };
@@ -149,6 +151,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         orphaned: orphaned.into_iter().flatten().map(|inbox| inbox.children).sum(),
         churn: counts.churn,
         queued,
+        oldest_queued,
         running,
     })
 }

@@ -5,11 +5,13 @@
 //! and the numbers are exact.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::{JobRecord, QueueEntry};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
@@ -54,6 +56,18 @@ pub struct Estimate {
     pub exact: bool,
 }
 
+/// The job that has waited longest for a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OldestQueued {
+    /// Its id.
+    pub id: JobId,
+    /// Since when it could run: its submission, or the end of its delay.
+    pub since: SystemTime,
+    /// Whether all queued jobs were sampled. If not, another job may have waited longer.
+    pub exact: bool,
+}
+
 impl Shares {
     pub(super) fn unsampled(all: usize) -> Self {
         Self { all, ..Self::default() }
@@ -79,7 +93,11 @@ impl Shares {
 }
 
 /// Samples the jobs that wait for a worker. `counts` has their number in each bucket.
-pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult<Shares> {
+pub(super) async fn queued(
+    zk: &Zk,
+    counts: &[usize],
+    turn: usize,
+) -> ReadResult<(Shares, Option<OldestQueued>)> {
     let full = |bucket: &Bucket| counts.get(bucket.index()).copied().unwrap_or_default();
     let first = turn.wrapping_mul(STRIDE) % counts.len().max(1);
     let buckets =
@@ -87,10 +105,21 @@ pub(super) async fn queued(zk: &Zk, counts: &[usize], turn: usize) -> ReadResult
     let ids = names(zk, enough(buckets, full, SAMPLE_SIZE).into_iter().map(Bucket::queue)).await?;
     let entries = get_all(zk, ids.iter().take(SAMPLE_SIZE).map(path::queue_entry)).await?;
     let mut shares = Shares::unsampled(counts.iter().sum());
-    for entry in entries.into_iter().flatten() {
-        shares.count(wire::decode::<QueueEntry>(&entry.data).ok().map(|entry| entry.kind));
+    let mut oldest: Option<(WallMillis, JobId)> = None;
+    for (id, entry) in ids.into_iter().zip(entries) {
+        // Absent: the job was assigned since it was listed.
+        let Some(entry) = entry else { continue };
+        let entry = wire::decode::<QueueEntry>(&entry.data).ok();
+        if let Some(since) = entry.as_ref().map(|entry| entry.submitted_at)
+            && oldest.as_ref().is_none_or(|(oldest, _)| since < *oldest)
+        {
+            oldest = Some((since, id));
+        }
+        shares.count(entry.map(|entry| entry.kind));
     }
-    Ok(shares)
+    let exact = shares.sampled >= shares.all;
+    let oldest = oldest.map(|(since, id)| OldestQueued { id, since: since.into(), exact });
+    Ok((shares, oldest))
 }
 
 /// Samples the jobs on live workers. An assignment does not contain the kind, so the records are read.

@@ -1,6 +1,6 @@
 //! Samples of the cluster over the last hour, for charts.
 //!
-//! Each gateway takes its own, one every ten seconds (about twenty small requests to ZooKeeper), and keeps them in memory. A
+//! Each gateway takes its own, one every ten seconds (at most about 34 requests to ZooKeeper, up to 0.4 MB), and keeps them in memory. A
 //! failed snapshot leaves a gap.
 
 use std::collections::VecDeque;
@@ -46,6 +46,17 @@ pub(super) struct Sample {
     finished_per_second: Option<f64>,
 }
 
+/// The job that has waited longest for a worker.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct OldestQueued {
+    /// Its id.
+    id: String,
+    /// Since when it could run: its submission, or the end of its delay.
+    since: String,
+    /// Whether all queued jobs were read. If not, it is the oldest of 200 sampled jobs, and another may have waited longer.
+    exact: bool,
+}
+
 impl Sample {
     fn new(before: Option<(&Snapshot, Duration)>, now: &Snapshot) -> Self {
         let rates = before.map(|(before, elapsed)| Rates::between(before, now, elapsed));
@@ -67,24 +78,38 @@ fn tenths(rate: f64) -> f64 {
     (rate * 10.0).round() / 10.0
 }
 
-/// The samples of the last hour, oldest first.
+/// The samples of the last hour.
 #[derive(Default)]
-pub(super) struct Samples(Mutex<VecDeque<Sample>>);
+pub(super) struct Samples(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// Oldest first.
+    samples: VecDeque<Sample>,
+    /// From the last sample.
+    oldest_queued: Option<OldestQueued>,
+}
 
 impl Samples {
     pub(super) fn list(&self) -> Vec<Sample> {
-        self.kept().iter().cloned().collect()
+        self.kept().samples.iter().cloned().collect()
     }
 
-    fn push(&self, sample: Sample) {
+    /// Returns the job that had waited longest when the last sample was taken.
+    pub(super) fn oldest_queued(&self) -> Option<OldestQueued> {
+        self.kept().oldest_queued.clone()
+    }
+
+    fn push(&self, sample: Sample, oldest_queued: Option<OldestQueued>) {
         let mut kept = self.kept();
-        if kept.len() == KEPT {
-            kept.pop_front();
+        if kept.samples.len() == KEPT {
+            kept.samples.pop_front();
         }
-        kept.push_back(sample);
+        kept.samples.push_back(sample);
+        kept.oldest_queued = oldest_queued;
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, VecDeque<Sample>> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         self.0.lock().expect("no code panics while it holds the samples")
     }
 
@@ -93,17 +118,22 @@ impl Samples {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before: Option<(Snapshot, Instant)> = None;
-        loop {
+        for turn in 0.. {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             }
-            let taken = client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES)).await;
+            let taken = client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn)).await;
             let at = Instant::now();
             match taken {
                 Ok(now) => {
                     let since = before.as_ref().map(|(before, then)| (before, at - *then));
-                    self.push(Sample::new(since, &now));
+                    let oldest = now.oldest_queued.as_ref().map(|oldest| OldestQueued {
+                        id: oldest.id.to_string(),
+                        since: rfc3339(oldest.since),
+                        exact: oldest.exact,
+                    });
+                    self.push(Sample::new(since, &now), oldest);
                     before = Some((now, at));
                 }
                 Err(error) => tracing::debug!(%error, "no sample for the charts"),

@@ -108,6 +108,24 @@ async fn pages_without_content_name_the_command_that_creates_some() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_links_to_the_oldest_waiting_job() {
+    let stage = Stage::new("console-oldest").await;
+    let submitted = |id: &str| format!(r#"{{"id": "{id}", "kind": "nobody"}}"#);
+    for id in ["z-oldest", "a-later", "m-latest"] {
+        stage.post("/v1/jobs", &submitted(id)).await.is(201);
+    }
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("Oldest waiting").await;
+        page.shows("z-oldest").await;
+        page.run("document.querySelector('.card[href=\"#/jobs/z-oldest\"]').click()").await;
+        page.shows("no live worker has a handler").await;
+        assert_eq!(page.run("return document.title").await, "z-oldest · Bellwether");
+    })
+    .await;
+}
+
 /// Text from the cluster is not HTML.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payload_with_markup_is_shown_as_text() {

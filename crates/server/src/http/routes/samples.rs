@@ -9,7 +9,7 @@ use bellwether::DurationText;
 
 use crate::document::DurationSchema;
 use crate::http::problem::Problem;
-use crate::http::samples::{EVERY, Sample};
+use crate::http::samples::{EVERY, OldestQueued, Sample};
 use crate::http::state::App;
 
 /// The samples of the last hour.
@@ -21,6 +21,9 @@ pub(super) struct SamplesDocument {
     interval: DurationText,
     /// The samples, oldest first.
     samples: Vec<Sample>,
+    /// The job that had waited longest for a worker at the last sample; null if none waited.
+    #[schema(required)]
+    oldest_queued: Option<OldestQueued>,
 }
 
 /// Show samples of the last hour: numbers of jobs, workers and slots, and rates.
@@ -35,5 +38,6 @@ pub(super) struct SamplesDocument {
     )
 )]
 pub(super) async fn list_samples(State(app): State<App>) -> Answer<SamplesDocument> {
-    Answer(SamplesDocument { interval: DurationText(EVERY), samples: app.samples.list() })
+    let (samples, oldest_queued) = (app.samples.list(), app.samples.oldest_queued());
+    Answer(SamplesDocument { interval: DurationText(EVERY), samples, oldest_queued })
 }
