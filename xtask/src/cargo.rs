@@ -1,7 +1,7 @@
 //! Runs cargo and other commands with inherited output.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::failure::Failure;
@@ -43,6 +43,21 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
             Ok(())
         }
         Ok(status) => Err(Failure::Command { line, status }),
+        Err(source) => Err(Failure::Launch { line, source }),
+    }
+}
+
+/// As [`run`], and returns the standard output instead of printing it.
+pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
+    let line = line(command);
+    eprintln!("xtask: {line}");
+    let begun = Instant::now();
+    match command.stderr(Stdio::inherit()).output() {
+        Ok(output) if output.status.success() => {
+            eprintln!("xtask: took {:.0} s: {line}", begun.elapsed().as_secs_f64());
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Ok(output) => Err(Failure::Command { line, status: output.status }),
         Err(source) => Err(Failure::Launch { line, source }),
     }
 }

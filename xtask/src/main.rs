@@ -10,6 +10,7 @@ mod failure;
 mod fuzz_http;
 mod install;
 mod kubernetes;
+mod messages;
 mod mutate;
 mod package;
 mod python;
@@ -40,7 +41,7 @@ enum Task {
         /// The server that nodes and clients connect to. Must precede the arguments for cargo.
         #[arg(long, value_enum, default_value = "keeper")]
         server: Server,
-        /// Passed to `cargo test`, e.g. `--test proxy`; without `-p`, the whole workspace is tested.
+        /// Passed to `cargo test`, e.g. `--test proxy`. Without a selection all programs run, several at a time.
         #[arg(allow_hyphen_values = true, value_terminator = "--")]
         cargo: Vec<String>,
         /// Passed to the test binaries, e.g. `-- --nocapture`.

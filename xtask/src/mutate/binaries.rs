@@ -2,18 +2,16 @@
 
 use std::num::NonZero;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use serde::Deserialize;
 
 use super::Trouble;
 use super::layer::{self, BUILD, Layer, Verdict};
 use super::schemata::VARIABLE;
 use super::scratch::Scratch;
 use super::watch::watched;
+use crate::messages::{self, Message, TestProgram};
 
 /// Optimised for the simulator and the model check, whose runs are long and share one build.
 const OPTIMISED: [&str; 3] = ["bellwether-core", "bellwether-keeper", "bellwether-actors"];
@@ -21,15 +19,9 @@ const OPTIMISED: [&str; 3] = ["bellwether-core", "bellwether-keeper", "bellwethe
 /// The test programs of a layer.
 pub(super) struct Binaries {
     layer: Layer,
-    programs: Vec<Program>,
+    programs: Vec<TestProgram>,
     jobs: usize,
     bound: Duration,
-}
-
-struct Program {
-    path: PathBuf,
-    /// The folder of its package: the working directory.
-    folder: PathBuf,
 }
 
 /// The result of a build.
@@ -37,36 +29,6 @@ pub(super) enum Built {
     Binaries(Binaries),
     /// For each error the files and byte ranges that it refers to. Empty if the build failed for another reason.
     Errors(Vec<Vec<(String, Range<usize>)>>),
-}
-
-/// A line of `cargo test --no-run --message-format=json`.
-#[derive(Deserialize)]
-#[serde(tag = "reason")]
-enum Message {
-    #[serde(rename = "compiler-artifact")]
-    Artifact { executable: Option<PathBuf>, manifest_path: PathBuf, profile: Profile },
-    #[serde(rename = "compiler-message")]
-    Said { message: Diagnostic },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-#[derive(Deserialize)]
-struct Diagnostic {
-    level: String,
-    spans: Vec<Span>,
-}
-
-#[derive(Deserialize)]
-struct Span {
-    file_name: String,
-    byte_start: usize,
-    byte_end: usize,
 }
 
 impl Binaries {
@@ -85,20 +47,23 @@ impl Binaries {
             build.args(["--config", &format!("profile.dev.package.{package}.opt-level=1")]);
         }
         let built = watched(&mut build, &log, BUILD)?;
-        let messages = built.said.lines().filter_map(|line| serde_json::from_str(line).ok());
         let mut programs = Vec::new();
         let mut errors = Vec::new();
-        for message in messages {
+        for message in messages::parse(&built.said) {
             match message {
-                Message::Artifact { executable: Some(path), manifest_path, profile } if profile.test => {
-                    let folder = manifest_path.parent().expect("a manifest is in a folder").to_owned();
-                    programs.push(Program { path, folder });
-                }
+                Message::Artifact(artifact) => programs.extend(artifact.test_program()),
                 Message::Said { message } if message.level == "error" => {
                     let spans = message.spans.into_iter();
-                    errors.push(spans.map(|span| (span.file_name, span.byte_start..span.byte_end)).collect());
+                    errors.push(
+                        spans
+                            .map(|span| {
+                                let bytes = span.bytes();
+                                (span.file_name, bytes)
+                            })
+                            .collect(),
+                    );
                 }
-                Message::Artifact { .. } | Message::Said { .. } | Message::Other => {}
+                Message::Said { .. } | Message::Other => {}
             }
         }
         // Without a test program, every mutation would survive.
@@ -135,7 +100,7 @@ impl Binaries {
         let begun = Instant::now();
         for program in &self.programs {
             let left = self.bound.saturating_sub(begun.elapsed());
-            let mut test = program.command(scratch, self.jobs);
+            let mut test = command(program, scratch, self.jobs);
             if let Some(number) = number {
                 test.env(VARIABLE, number.to_string());
             }
@@ -149,18 +114,17 @@ impl Binaries {
     }
 }
 
-impl Program {
-    /// Returns the command that cargo would run, but with a share of the machine.
-    fn command(&self, scratch: &Scratch, jobs: usize) -> Command {
-        let mut test = scratch.command(&self.path);
-        test.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env_remove(VARIABLE);
-        layer::limit_cases(&mut test);
-        if jobs > 1 {
-            let cores = thread::available_parallelism().map_or(1, NonZero::get);
-            test.env("RUST_TEST_THREADS", (cores / jobs).max(1).to_string());
-        }
-        test
+/// The command that cargo would run, but with a share of the machine.
+fn command(program: &TestProgram, scratch: &Scratch, jobs: usize) -> Command {
+    let mut test = scratch.command(&program.path);
+    program.place(&mut test);
+    test.env_remove(VARIABLE);
+    layer::limit_cases(&mut test);
+    if jobs > 1 {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        test.env("RUST_TEST_THREADS", (cores / jobs).max(1).to_string());
     }
+    test
 }
 
 /// The time limit of a run with a mutation: that of the layer, or longer if the control shows that the machine is slow.
@@ -181,24 +145,5 @@ mod tests {
         assert_eq!(bound(layer, quick, 2), layer);
         assert_eq!(bound(layer, slow, 1), Duration::from_secs(400));
         assert_eq!(bound(layer, slow, 2), Duration::from_secs(800));
-    }
-
-    #[test]
-    fn messages_of_cargo_are_parsed_and_unknown_ones_are_ignored() {
-        let read = |line: &str| serde_json::from_str::<Message>(line).unwrap();
-        let artifact = read(
-            r#"{"reason":"compiler-artifact","package_id":"p","manifest_path":"/p/Cargo.toml","profile":{"test":true,
-            "opt_level":"0"},"executable":"/t/p-1","fresh":true}"#,
-        );
-        assert!(matches!(
-            artifact,
-            Message::Artifact { executable: Some(_), profile: Profile { test: true }, .. }
-        ));
-        let error = read(
-            r#"{"reason":"compiler-message","message":{"level":"error","message":"m","spans":[{"file_name":"src/a.rs",
-            "byte_start":3,"byte_end":5,"is_primary":true}],"children":[]}}"#,
-        );
-        assert!(matches!(error, Message::Said { message } if message.spans[0].byte_end == 5));
-        assert!(matches!(read(r#"{"reason":"build-finished","success":true}"#), Message::Other));
     }
 }

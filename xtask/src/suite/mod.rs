@@ -1,0 +1,141 @@
+//! Runs the tests on one of the servers.
+//!
+//! The tests are built once, with [`TESTING`], and run on any server. Tests that start processes use the command
+//! from the same build, unless the caller provides another one: `cargo xtask ci` provides the release build.
+
+mod programs;
+mod queue;
+
+use std::env;
+use std::num::NonZero;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use crate::Server;
+use crate::cargo::{self, TESTING, cargo};
+use crate::failure::Failure;
+
+use queue::Job;
+
+/// Selects the server that the tests use.
+const SERVER: &str = "BELLWETHER_TEST_SERVER";
+/// The command that is started as a keeper for tests.
+const COMMAND: &str = "BELLWETHER_TEST_COMMAND";
+/// The command under test of the tests that start processes.
+const BINARY: &str = "BELLWETHER_TEST_BINARY";
+
+/// How many tests of a program run concurrently: one per core.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// More programs run concurrently than there are cores, because tests mostly wait: for a session to expire, for a process to start.
+const PROGRAMS_PER_CORE: usize = 2;
+
+/// Where the output of the running programs is kept, relative to the profile directory.
+const LOGS: &str = "../tmp/suite";
+
+/// Arguments that restrict cargo to some tests.
+const CHOICES: [&str; 9] =
+    ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
+
+/// Runs the whole suite, or the tests that the arguments select, on this server. `shipped` replaces the command under
+/// test.
+pub(crate) fn run(
+    server: Server,
+    cargo_arguments: &[String],
+    binary_arguments: &[String],
+    shipped: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(misplaced) = cargo_arguments.iter().find(|word| word.starts_with("--server")) {
+        return Err(Failure::Misplaced(misplaced.clone()));
+    }
+    if CHOICES.iter().any(|choice| has(cargo_arguments, choice)) {
+        return chosen(server, cargo_arguments, binary_arguments);
+    }
+    whole(server, cargo_arguments, binary_arguments, shipped)
+}
+
+/// Runs the selected tests, with cargo.
+fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String]) -> Result<(), Failure> {
+    let mut test = cargo();
+    test.arg("test").args(cargo_arguments).env(SERVER, server.name());
+    // Cargo ignores a package next to `--workspace`, and refuses a feature of a package that is not selected.
+    if !["-p", "--package"].iter().any(|choice| has(cargo_arguments, choice)) {
+        test.args(["--workspace", TESTING]);
+    }
+    if !binary_arguments.is_empty() {
+        test.arg("--").args(binary_arguments);
+    }
+    cargo::run(&mut test)
+}
+
+/// Runs all tests, several programs at a time; on the keeper also those of the Python package and of the
+/// documentation.
+fn whole(
+    server: Server,
+    cargo_arguments: &[String],
+    binary_arguments: &[String],
+    shipped: Option<&Path>,
+) -> Result<(), Failure> {
+    let (keep_going, build): (Vec<_>, Vec<_>) =
+        cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
+    let keep_going = !keep_going.is_empty();
+    let programs = programs::build(&build)?;
+    let command = shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?;
+
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut jobs = Vec::new();
+    for program in programs::on(server, programs) {
+        let mut test = Command::new(&program.path);
+        program.place(&mut test);
+        test.args(binary_arguments).env(SERVER, server.name());
+        if env::var_os(THREADS).is_none() {
+            test.env(THREADS, cores.to_string());
+        }
+        if let Some(shipped) = shipped {
+            test.env(BINARY, shipped);
+        }
+        if env::var_os(COMMAND).is_none() {
+            test.env(COMMAND, &command);
+        }
+        jobs.push(Job { title: program.title(), command: test });
+    }
+    if server == Server::Keeper {
+        jobs.insert(0, task(&["python", "--command"], &command)?);
+    }
+    let logs = cargo::built(LOGS)?;
+    let tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
+    if server == Server::Zookeeper || (tested.is_err() && !keep_going) {
+        return tested;
+    }
+    tested.and(cargo::run(cargo().args(["test", "--doc", "--workspace", TESTING])))
+}
+
+/// Another task of this program as a job.
+fn task(words: &[&str], argument: &Path) -> Result<Job, Failure> {
+    let title = format!("cargo xtask {}", words[0]);
+    let this = env::current_exe().map_err(|source| Failure::Launch { line: title.clone(), source })?;
+    let mut command = Command::new(this);
+    command.args(words).arg(argument);
+    Ok(Job { title, command })
+}
+
+/// Whether an option is present, as a separate word or with its value.
+fn has(words: &[String], option: &str) -> bool {
+    let mut rests = words.iter().filter_map(|word| word.strip_prefix(option));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misplaced_server_option_is_refused() {
+        let line = ["--no-fail-fast", "--server", "zookeeper"].map(str::to_owned);
+        let refused = run(Server::Keeper, &line, &[], None).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "--server would be passed to cargo: put it before the arguments for cargo"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! The test programs of the workspace.
+
+use std::path::Path;
+
+use crate::Server;
+use crate::cargo::{self, TESTING, cargo};
+use crate::failure::Failure;
+use crate::messages::{self, Message, TestProgram};
+
+/// The test programs, without the examples: `tests/examples.rs` runs them as modules, and clippy checks their `main`.
+const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
+
+/// The directories of the integration tests that connect to a server of the ZooKeeper protocol.
+const ON_A_SERVER: [&str; 5] =
+    ["tests", "actors/host/tests", "crates/server/tests", "crates/zk/tests", "crates/testkit/tests"];
+/// Those in these directories that choose a server themselves.
+const OF_ITS_OWN: [&str; 4] = ["actors", "otel", "short", "testing"];
+
+/// The programs that take longest, longest first: the suite ends earlier if they start first.
+const LONG: [&str; 8] = ["actors", "client", "cli", "faults", "console", "http", "exhaustive", "short"];
+
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Builds all test programs, with further arguments for cargo.
+pub(super) fn build(arguments: &[&String]) -> Result<Vec<TestProgram>, Failure> {
+    let mut build = cargo();
+    build.args(["test", "--no-run", "--workspace", TESTING]).args(PROGRAMS).args(arguments);
+    build.arg("--message-format=json-render-diagnostics");
+    let output = cargo::output(&mut build)?;
+    let mut programs = messages::parse(&output)
+        .filter_map(|message| match message {
+            Message::Artifact(artifact) => artifact.test_program(),
+            Message::Said { .. } | Message::Other => None,
+        })
+        .collect::<Vec<_>>();
+    programs.sort_by_key(|program| {
+        let long = LONG.iter().position(|name| program.is_integration && *name == program.name);
+        (long.unwrap_or(LONG.len()), program.source.clone())
+    });
+    Ok(programs)
+}
+
+/// Those that test something on this server.
+pub(super) fn on(server: Server, programs: Vec<TestProgram>) -> impl Iterator<Item = TestProgram> {
+    let workspace = Path::new(WORKSPACE).canonicalize();
+    programs.into_iter().filter(move |program| {
+        server == Server::Keeper
+            || workspace.as_ref().is_ok_and(|workspace| {
+                program.source.strip_prefix(workspace).is_ok_and(|source| uses_a_server(program, source))
+            })
+    })
+}
+
+fn uses_a_server(program: &TestProgram, source: &Path) -> bool {
+    program.is_integration
+        && !OF_ITS_OWN.contains(&program.name.as_str())
+        && ON_A_SERVER.iter().any(|tests| source.starts_with(tests))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(source: &str, is_integration: bool) -> TestProgram {
+        let source = Path::new(WORKSPACE).canonicalize().unwrap().join(source);
+        let name = source.components().rev().map(|part| part.as_os_str().to_string_lossy());
+        let name =
+            name.map(|part| part.trim_end_matches(".rs").to_owned()).find(|part| part != "main").unwrap();
+        TestProgram { path: "p".into(), name, is_integration, source, folder: "f".into() }
+    }
+
+    #[test]
+    fn on_zookeeper_only_tests_with_a_selectable_server_run() {
+        let programs = || {
+            let run = [
+                "tests/client/main.rs",
+                "tests/groups/main.rs",
+                "actors/host/tests/worker/main.rs",
+                "crates/server/tests/faults/main.rs",
+                "crates/zk/tests/namespace.rs",
+            ];
+            let not = [
+                "tests/testing.rs",
+                "tests/chaos/tests/short.rs",
+                "crates/sim/tests/simulator.rs",
+                "crates/keeper/tests/differential/main.rs",
+            ];
+            let all = run.iter().chain(&not).map(|source| program(source, true));
+            all.chain([program("src/lib.rs", false)]).collect::<Vec<_>>()
+        };
+        let found = on(Server::Zookeeper, programs()).map(|program| program.name).collect::<Vec<_>>();
+        assert_eq!(found, ["client", "groups", "worker", "faults", "namespace"]);
+        assert_eq!(on(Server::Keeper, programs()).count(), programs().len());
+    }
+}
