@@ -42,6 +42,7 @@ async fn node(to: &str, name: &str) -> Node {
             tags: vec![],
             handlers: echo(),
             drain_grace: Duration::ZERO,
+            former: None,
         }),
     };
     Node::start(config).await.expect("a node")

@@ -184,7 +184,9 @@ def test_a_forgotten_worker_registers_again_with_what_it_runs(gateway: FakeGatew
         eventually(lambda: len(gateway.registrations) == 2)
         release.set()
         assert gateway.outcome("a") == {"succeeded": {"json": "held"}}
-    assert gateway.registrations[1]["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1}]
+    first, again = gateway.registrations
+    assert again["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1}]
+    assert (first["former"], again["former"]) == (None, "w-1")
     assert runs.jobs == ["a"]
 
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::name::{NodeId, StrategyName, Tag};
+use bellwether_core::name::{NodeId, StrategyName, Tag, WorkerId};
 use bellwether_core::placement::{OwnStrategies, PlacementStrategy};
 use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, NodeConfig};
@@ -50,6 +50,7 @@ pub struct NodeBuilder {
     strategies: Vec<(String, Own)>,
     slots: u32,
     tags: Vec<String>,
+    former: Option<WorkerId>,
     handlers: Option<Handlers>,
     schedules: Vec<Schedule>,
 }
@@ -67,6 +68,7 @@ impl NodeBuilder {
             strategies: Vec::new(),
             slots: default_slots(),
             tags: Vec::new(),
+            former: None,
             handlers: None,
             schedules: Vec::new(),
         }
@@ -107,6 +109,17 @@ impl NodeBuilder {
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
+        self
+    }
+
+    /// Names the worker that this one replaces, in a program that runs jobs for other processes: the process that runs the
+    /// attempts is alive and has moved to this node from a node that died.
+    ///
+    /// The attempts of the former worker are then handed back without a loss, because no job of it has killed the process.
+    /// If the leader closes them before it reads the new registration, they count as lost.
+    #[must_use]
+    pub fn former_worker(mut self, worker: WorkerId) -> Self {
+        self.former = Some(worker);
         self
     }
 
@@ -245,6 +258,7 @@ impl NodeBuilder {
             tags,
             handlers,
             drain_grace: self.drain_grace,
+            former: self.former,
         };
         config.check()?;
         Ok(Some(config))

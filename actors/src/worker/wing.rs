@@ -515,6 +515,19 @@ mod tests {
         assert_eq!(ids.len(), MAX_FORMER_IDS + 2, "the newest id is the last");
     }
 
+    /// S20
+    #[test]
+    fn the_first_registration_names_the_configured_former_id() {
+        let id = WorkerId::new(Uuid::from_u128(7));
+        let info = WorkerInfo { former: vec![id], ..registration() };
+        let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
+        let (mut stage, _) = Stage::start(args);
+        assert_eq!(former(&stage.handle(WorkerWingMsg::Session(connected()))), Some(vec![id]));
+        stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
+        let again = former(&stage.handle(WorkerWingMsg::Session(connected()))).expect("it registers");
+        assert_eq!((again.len(), again[0]), (2, id));
+    }
+
     /// The death of an actor may be caused by a job.
     #[test]
     fn a_registration_does_not_name_an_id_that_ended_otherwise() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::handler::Registry;
 use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
-use bellwether_core::name::{NodeId, Tag};
+use bellwether_core::name::{NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
 use bellwether_core::worker::{WorkerInfo, WorkerSettings};
@@ -24,6 +24,9 @@ pub struct WorkerConfig {
     pub handlers: Registry,
     /// The grace period for running jobs when an operator drains the worker. The rest is handed back.
     pub drain_grace: Duration,
+    /// The worker that served the same handlers before, in a process that has ended or lost its session, while the code that
+    /// runs the attempts is still alive. Attempts of this id are handed back and not lost.
+    pub former: Option<WorkerId>,
 }
 
 /// An invalid configuration of a worker.
@@ -75,7 +78,7 @@ impl WorkerConfig {
             tags,
             codec: SCHEMA,
             started_at,
-            former: vec![],
+            former: self.former.into_iter().collect(),
             draining: false,
             settings: WorkerSettings::default(),
         }

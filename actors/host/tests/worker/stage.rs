@@ -116,6 +116,7 @@ impl Stage {
             tags: vec![],
             handlers: handlers(&runs),
             drain_grace: Duration::from_secs(20),
+            former: None,
         };
         let worker = Worker::start(config, &session, None).await.unwrap();
         Self { proxy, zk, session, worker, runs }

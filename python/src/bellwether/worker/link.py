@@ -91,7 +91,7 @@ class Link:
 
     async def _register(self) -> Registered:
         def build() -> Call[Registered]:
-            return protocol.register(self.key, self._settings, self._table.listed())
+            return protocol.register(self.key, self._settings, self.worker, self._table.listed())
 
         found = await self.until_answered("register", build)
         self._registrations += 1

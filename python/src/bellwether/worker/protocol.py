@@ -116,13 +116,14 @@ def _names(facts: JobFacts) -> dict[str, Any]:
     return {"job": facts.id, "attempt": facts.attempt, "token": facts.token}
 
 
-def register(key: str, settings: Settings, running: Sequence[JobFacts]) -> Call[Registered]:
+def register(key: str, settings: Settings, former: str | None, running: Sequence[JobFacts]) -> Call[Registered]:
     document = {
         "name": settings.name,
         "kinds": list(settings.kinds),
         "slots": settings.slots,
         "tags": list(settings.tags),
         "timeout_seconds": settings.timeout,
+        "former": former,
         "running": [{**_names(facts), "generation": facts.generation} for facts in running],
     }
 

@@ -156,3 +156,28 @@ async fn an_operator_can_drain_a_remote_worker() {
     let (polled, _) = tokio::join!(remote.poll(&[]), stage.post(&drain, ""));
     assert_eq!(polled["draining"], true);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_moves_to_another_gateway_loses_no_attempt() {
+    let stage = Stage::new("remote-moves").await;
+    let _leader = stage.leader().await;
+    stage.submit("a", json!({})).await;
+    let first = Remote::new(&stage);
+    let registered = first.register(json!({ "timeout_seconds": 2 })).await.is(200).json();
+    let attempt = first.attempt(&[]).await;
+
+    let builder = bellwether_server::http::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
+    let other = builder.start(bellwether::Client::connect(&stage.to).await.unwrap()).await.unwrap();
+    let moved = Remote { key: first.key.clone(), gateway: other.address(), token: None };
+    moved.register(json!({ "former": "worker-1" })).await.is(400);
+    moved.register(json!({ "former": registered["worker"] })).await.is(200);
+    let stop = moved.poll(&[&attempt]).await["stop"].clone();
+    assert_eq!(stop[0]["reason"], "closed", "{stop}");
+    // The first gateway counts the worker as dead, because it calls only the second one.
+    let again = moved.attempt(&[]).await;
+    assert_eq!((&again["job"], &again["attempt"]), (&json!("a"), &json!(2)));
+    moved.close(&again, succeeded()).await;
+    let view = stage.ended("a").await;
+    assert_eq!((view.state, view.losses, view.failures), (State::Succeeded, 0, 0), "{view:?}");
+    other.stop().await;
+}

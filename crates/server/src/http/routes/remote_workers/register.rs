@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::{Kind, NodeId, Tag};
+use bellwether::{Kind, NodeId, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,6 +39,10 @@ pub(in crate::http) struct NewRemoteWorker {
     tags: Vec<String>,
     /// Time without a call after which the worker counts as lost, 2 to 3600 s; default 30. Call at least three times as often.
     timeout_seconds: Option<u64>,
+    /// The last worker id that this process got, if it registers again: from another gateway, or from this one. The attempts
+    /// of that worker are handed back without a loss when it ends, because this process is alive.
+    #[schema(example = "0198c5c2-9a3b-7cc4-8f3e-0d6f5a1b2c3d")]
+    former: Option<String>,
     /// What the worker still runs after it lost its gateway. This gateway does not have these attempts: the first poll
     /// answers to stop them.
     #[serde(default)]
@@ -73,8 +77,14 @@ pub(in crate::http) struct Registered {
 }
 
 impl NewRemoteWorker {
+    fn former(&self) -> Result<Option<WorkerId>, Problem> {
+        let Some(former) = &self.former else { return Ok(None) };
+        let invalid = || Fault::Invalid.because("former must be the id of a worker, a hyphenated UUID");
+        WorkerId::parse(former).map(Some).ok_or_else(invalid)
+    }
+
     fn settings(self) -> Result<Settings, Problem> {
-        let Self { name, kinds, slots, tags, timeout_seconds, running: _ } = self;
+        let Self { name, kinds, slots, tags, timeout_seconds, former: _, running: _ } = self;
         let timeout = timeout_seconds.unwrap_or(DEFAULT_TIMEOUT);
         if !TIMEOUTS.contains(&timeout) {
             let (least, most) = TIMEOUTS.into_inner();
@@ -116,10 +126,15 @@ pub(in crate::http) async fn register_remote_worker(
     Extension(caller): Extension<Caller>,
     Json(new): Json<NewRemoteWorker>,
 ) -> Result<Response, Problem> {
+    let former = new.former()?;
     let settings = new.settings()?;
     let timeout_seconds = settings.timeout.as_secs();
     let node = app.client.node_builder();
     let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
+    let node = match former {
+        Some(former) => node.former_worker(former),
+        None => node,
+    };
     let worker = app.remote_workers.register(key, &caller.name, settings, node)?;
     let worker = match worker.registered().await {
         Life::Working(id) => id.to_string(),
