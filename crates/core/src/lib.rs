@@ -8,6 +8,7 @@
 //! * [`name`], [`time`], [`duration`], [`job`], [`trace`]: the domain types and their bounds.
 //! * [`wire`]: the stored form of each type. [`path`]: the znode that stores it.
 //! * [`txn`]: all transactions that change a namespace, and how a lost reply of each is resolved.
+//! * [`takeover`]: whether an attempt moves to another worker.
 //! * [`machine`]: the state machines that the actors run.
 #![forbid(unsafe_code)]
 // A test may match one effect and ignore all others.
@@ -32,6 +33,7 @@ pub mod port;
 pub mod remedy;
 pub mod retention;
 pub mod schedule;
+pub mod takeover;
 pub mod time;
 pub mod trace;
 pub mod txn;

@@ -12,6 +12,7 @@
 //! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; deleted ⇒ list the inbox |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; newer ⇒ zombie, drop the result |
 //! | [`reclaim`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
+//! | [`take_over`] | the new worker's version, the record's and the assignment's version | read the new assignment: there ⇒ moved; else decide again |
 //! | [`shun`] | nothing: part of a close, information for operators | – |
 //! | [`promote`] | epoch, the delayed entry | list the minute again |
 //! | [`cancel`], [`flag_cancel`], [`reopen`] | the record's or assignment's version | read it again and decide again |
@@ -63,6 +64,7 @@ mod group;
 mod reclaim;
 mod schedule;
 mod subject;
+mod take_over;
 
 pub use batch::{Batch, Locus};
 pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat};
@@ -76,6 +78,7 @@ pub use schedule::{
     trigger,
 };
 pub use subject::Subject;
+pub use take_over::take_over;
 
 /// How long a znode lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

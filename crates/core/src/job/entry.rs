@@ -135,6 +135,8 @@ pub struct Assignment {
     pub spawned: bool,
     /// Which jobs may share the worker. A new leader reads it.
     pub isolation: Isolation,
+    /// The token that the attempt had before it was moved here from another worker: see [`takeover`](crate::takeover).
+    pub moved_from: Option<i32>,
 }
 
 impl Assignment {
@@ -153,6 +155,7 @@ impl Assignment {
             progress: None,
             spawned: false,
             isolation: Isolation::Shared,
+            moved_from: None,
         }
     }
 

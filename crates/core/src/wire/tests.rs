@@ -185,6 +185,7 @@ fn assignment() -> Assignment {
         generation: 2,
         fencing_token: 6,
         isolation: Isolation::Alone,
+        moved_from: Some(5),
         ..Assignment::new(3, 12, WallMillis(77))
     }
 }

@@ -225,6 +225,8 @@ impl ExecutorPool {
                 continue;
             };
             let overdue = start.record.is_overdue(wall);
+            // An attempt that was moved here has started before.
+            let overdue = overdue && start.assignment.moved_from.is_none();
             if !overdue && !self.is_below_limit(&start.record.kind) {
                 at += 1;
                 continue;

@@ -440,3 +440,14 @@ proptest! {
         }
     }
 }
+
+/// S16
+#[test]
+fn a_moved_attempt_continues_after_the_expiry_of_its_job() {
+    let mut start = start(0);
+    (start.record.expires_at, start.assignment.moved_from) = (Some(WallMillis(9)), Some(0));
+    let mut machine = ExecutorPool::new();
+    handle(&mut machine, Event::Start(vec![start]));
+    let launched = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
+    assert!(matches!(&launched[..], [Effect::Launch(_)]), "{launched:?}");
+}

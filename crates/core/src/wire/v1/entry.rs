@@ -44,6 +44,7 @@ pub struct AssignmentV1 {
     progress: Option<ProgressV1>,
     spawned: bool,
     isolation: IsolationV1,
+    moved_from: Option<i32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -103,6 +104,7 @@ impl From<&Assignment> for AssignmentV1 {
             progress: assignment.progress.as_ref().map(Into::into),
             spawned: assignment.spawned,
             isolation: assignment.isolation.into(),
+            moved_from: assignment.moved_from,
         }
     }
 }
@@ -121,6 +123,7 @@ impl TryFrom<AssignmentV1> for Assignment {
             progress: stored.progress.map(TryInto::try_into).transpose()?,
             spawned: stored.spawned,
             isolation: stored.isolation.into(),
+            moved_from: stored.moved_from,
         })
     }
 }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
-use bellwether_core::job::{AttemptEndKind, ClosedAttempt, JobRecord, Payload};
+use bellwether_core::job::{Assignment, AttemptEndKind, ClosedAttempt, JobRecord, Payload};
 use bellwether_core::machine::lease_watcher::LEASE_MARGIN;
+use bellwether_core::machine::worker::Look;
 use bellwether_core::machine::worker::executor_pool::Run;
 use bellwether_core::machine::worker::inbox_watcher;
 use bellwether_core::machine::worker::status_reporter::reporter::Settled;
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket, Place};
+use bellwether_core::takeover::{self, Decision, HeldAttempt, Seen};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Claim, EntryLocation, Found, Lifetime, Op, Seat};
 use bellwether_core::worker::WorkerInfo;
@@ -40,7 +42,8 @@ impl Attempts {
         if self.bounds.drains > 0 && stage::drains(&state.zk) {
             let first = path::worker(worker(0));
             let serves_again = after.znodes.contains_key(&first) && !stage::drains(&after);
-            let gets = was.assigned.is_empty() && is.assigned.iter().any(|(to, _)| *to == worker(0));
+            let has = |view: &View| view.assigned.iter().any(|(to, _)| *to == worker(0));
+            let gets = !has(&was) && has(&is);
             broken = broken.or((serves_again || gets).then_some(Law::Drains));
         }
         if let Author::Leader(epoch) = author
@@ -55,7 +58,7 @@ impl Attempts {
                 broken = broken.or((state.made > 1).then_some(Law::MadeOnce));
             }
             if let [(worker, assignment)] = &is.assigned[..]
-                && was.assigned.is_empty()
+                && was.assigned.iter().all(|(from, _)| from != worker)
             {
                 state.given.insert((Life::of(record), assignment.attempt, *worker));
                 let expired = record.is_overdue(assignment.assigned_at);
@@ -82,7 +85,9 @@ impl Attempts {
                     if !state.given.contains(&(life, attempt, worker(n))) {
                         state.broken.get_or_insert(Law::Begins);
                     }
-                    if !state.launched.insert((life, attempt)) {
+                    let elsewhere = state.launched.contains(&(life, attempt, worker(1 - n)));
+                    let again = !state.launched.insert((life, attempt, worker(n)));
+                    if again || (elsewhere && self.bounds.moves == 0) {
                         state.broken.get_or_insert(Law::Once);
                     }
                     if expired {
@@ -224,6 +229,25 @@ impl Attempts {
     fn operate(&self, state: &mut State, decide: fn(JobRecord, i32) -> Vec<Op>) {
         if let Some((record, version)) = View::of(&state.zk).record {
             self.lose(state, Author::Client, decide(record, version));
+        }
+    }
+
+    /// Decides about the takeover of the attempt by a worker, for the process that has its token.
+    fn take_over(&self, state: &mut State, n: usize) {
+        let (from, to) = (worker(1 - n), worker(n));
+        let Some((assignment, _)) = state.zk.value::<Assignment>(&path::assignment(from, &job())) else {
+            return;
+        };
+        let Assignment { generation, attempt, fencing_token: token, .. } = assignment;
+        let seen = Seen {
+            registration: Look::of(state.zk.get(&path::worker(to))),
+            new: Look::of(state.zk.get(&path::assignment(to, &job()))),
+            old: Look::of(state.zk.get(&path::assignment(from, &job()))),
+            record: Look::of(state.zk.get(&path::record(&job()))),
+        };
+        let held = HeldAttempt { job: job(), generation, attempt, token };
+        if let Decision::Commit(_, ops) = takeover::decide(&held, from, to, &seen) {
+            self.lose(state, Author::Gateway, ops);
         }
     }
 
@@ -393,6 +417,10 @@ impl Attempts {
                 }
             }
             Action::EndGrace(n) => self.work(&mut state, n, Worker::end_grace),
+            Action::TakeOver(n) => {
+                state.left.moves -= 1;
+                self.take_over(&mut state, n);
+            }
             Action::Minute => {
                 state.left.minutes -= 1;
                 state.aged = true;

@@ -76,6 +76,12 @@ impl View {
         if was != is {
             return Some(Law::Own);
         }
+        if before == record
+            && let ([(from, was)], [(to, is)]) = (&self.assigned[..], &after.assigned[..])
+        {
+            let moved = Assignment { fencing_token: *next, moved_from: Some(*version), ..was.clone() };
+            return (from == to || was.fencing_token != *version || *is != moved).then_some(Law::Moves);
+        }
         if record.attempts == before.attempts {
             return self.ended_where_it_waited(before, record);
         }

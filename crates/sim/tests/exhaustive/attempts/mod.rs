@@ -18,6 +18,7 @@
 //! | resubmission | a client opens the job, or submits it again; an operator retries it; replies are lost |
 //! | removal | a janitor, or a purge, decides a minute after the end, and its write is served at any time |
 //! | drain | an operator marks the first worker's registration at any time; its grace ends at any later time |
+//! | takeover | a gateway decides that the other worker takes over the attempt; its write is applied at any later time |
 //! | manual delete | an operator deletes the ephemeral of a live worker, so that the leader closes its attempts |
 
 mod act;
@@ -215,4 +216,60 @@ fn a_silent_worker_goes_on_when_its_job_was_removed_and_submitted_again() {
         Bounds { revocations: 1, minutes: 1, tidies: 1, submissions: 1, anew: true, ..Bounds::default() };
     let sights = &[Sight::Deleted, Sight::Anew, Sight::Haunted];
     explore("attempts, silent and removed", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_its_worker_is_lost() {
+    let bounds = Bounds { moves: 1, expiries: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::Recovered, Sight::Removed, Sight::Second];
+    explore("attempts, taken over and lost", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_its_worker_is_cut_off() {
+    let bounds = Bounds { moves: 1, worker_cuts: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::LeftBehind, Sight::AppliedUnheard];
+    explore("attempts, taken over, a worker cut off", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_twice_while_a_client_cancels() {
+    let bounds = Bounds { moves: 2, cancels: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::LeftBehind, Sight::CancelledRunning];
+    explore("attempts, taken over and cancelled", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_its_lease_is_found_to_be_over() {
+    let bounds = Bounds { moves: 1, revocations: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::Revoked, Sight::LeftBehind];
+    explore("attempts, taken over and silent", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_a_worker_drains() {
+    let bounds = Bounds { moves: 1, drains: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::HandedBack, Sight::Retired];
+    explore("attempts, taken over and draining", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_under_two_leaders() {
+    let bounds = Bounds { moves: 1, claims: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::StaleAssign];
+    explore("attempts, taken over, two leaders", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_its_job_expires() {
+    let bounds = Bounds { moves: 1, expires: true, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::Overdue];
+    explore("attempts, taken over and expiring", 1_000, Attempts::new(bounds, sights));
+}
+
+#[test]
+fn an_attempt_is_taken_over_while_its_handler_fails() {
+    let bounds = Bounds { moves: 1, failures: 1, ..Bounds::default() };
+    let sights = &[Sight::Moved, Sight::MovedTooLate, Sight::Promoted, Sight::Second];
+    explore("attempts, taken over and failing", 1_000, Attempts::new(bounds, sights));
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use bellwether_core::group::End;
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::WorkerId;
+use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use stateright::{Model, Property};
 
@@ -65,6 +66,8 @@ pub(crate) struct Bounds {
     pub(crate) purges: u8,
     /// Drains of the first worker by an operator.
     pub(crate) drains: u8,
+    /// Takeovers of the attempt by the other worker.
+    pub(crate) moves: u8,
 }
 
 pub(crate) struct Attempts {
@@ -81,8 +84,8 @@ pub(crate) struct State {
     pub(super) late: Part<Vec<(Author, Vec<Op>)>>,
     /// The attempts that were assigned, and to which worker.
     pub(super) given: Part<BTreeSet<(Life, u32, WorkerId)>>,
-    /// The attempts that were run.
-    pub(super) launched: Part<BTreeSet<(Life, u32)>>,
+    /// The attempts that were run, and by which worker: an attempt that is taken over has a handler on each of its workers.
+    pub(super) launched: Part<BTreeSet<(Life, u32, WorkerId)>>,
     /// The client that submits the job again.
     pub(super) client: Part<Client>,
     /// How many of that client's submissions were applied.
@@ -98,6 +101,8 @@ pub(crate) enum Author {
     Leader(i32),
     Worker,
     Client,
+    /// A gateway, for a process that runs the attempt.
+    Gateway,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +174,8 @@ pub(crate) enum Action {
     Drain,
     /// The grace of a worker's drain is over.
     EndGrace(usize),
+    /// A gateway decides that this worker takes over the attempt. The write may be applied at any later time.
+    TakeOver(usize),
 }
 
 laws! { Attempts {
@@ -177,6 +184,7 @@ laws! { Attempts {
     OneEnd = "S2: a job ends once per generation",
     Fence = "S3: a leader's write is applied only in its own epoch",
     Attempts = "S9: attempts are 1, 2, …, each closed once, for its worker, within the policy",
+    Moves = "S9: a takeover keeps the attempt, and its token is the version of the record",
     Own = "S9: an attempt closes its own job, not a later job with the same id",
     OnePlace = "S1, S10: an open job is in exactly one place",
     Over = "S10: a terminal job is in no place",
@@ -232,6 +240,9 @@ sights! { Attempts {
     HandedBack = "a draining worker hands a job back",
     NotEmpty = "a worker cannot leave because of a job in its inbox",
     Retired = "a draining worker leaves",
+    Moved = "an attempt that was taken over succeeds",
+    MovedTooLate = "a takeover is rejected",
+    LeftBehind = "a close by the former worker is rejected after a takeover",
     SaidLate = "an update of a registration is rejected because of a concurrent draining mark",
 }}
 
@@ -253,6 +264,15 @@ impl State {
     /// Whether the job needs no further work.
     pub(super) fn is_over(&self) -> bool {
         self.record().is_none_or(|record| record.is_terminal())
+    }
+
+    /// Whether the other worker has an attempt that this worker never had: a worker takes over attempts only at its
+    /// registration.
+    pub(super) fn may_take_over(&self, n: usize) -> bool {
+        let other = path::assignment(worker(1 - n), &job());
+        let Some((assignment, _)) = self.zk.value::<Assignment>(&other) else { return false };
+        let Some(record) = self.record() else { return false };
+        !self.given.contains(&(Life::of(&record), assignment.attempt, worker(n)))
     }
 
     pub(super) fn can_be_retried(&self) -> bool {

@@ -28,6 +28,9 @@ impl Attempts {
         let cancelled = was.assigned.iter().any(|(_, assignment)| assignment.cancel);
         match last.how {
             AttemptEndKind::Succeeded if cancelled => self.note(Sight::CancelTooLate),
+            AttemptEndKind::Succeeded if was.assigned.iter().any(|(_, it)| it.moved_from.is_some()) => {
+                self.note(Sight::Moved);
+            }
             AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Sight::Second),
             AttemptEndKind::Succeeded => self.note(Sight::Succeeded),
             AttemptEndKind::Cancelled if matches!(author, Author::Leader(_)) => {
@@ -94,8 +97,13 @@ impl Attempts {
             (Author::Worker, Some(Place::Assignment(..))) if ops.len() == 1 => {
                 self.note(Sight::RevokedInTime)
             }
+            (Author::Gateway, _) => self.note(Sight::MovedTooLate),
             (Author::Worker, _) if at == 0 && *reason == Reason::BadVersion => {
-                let lost = View::of(&state.zk).record.and_then(|(record, _)| record.last);
+                let view = View::of(&state.zk);
+                if view.assigned.iter().any(|(_, assignment)| assignment.moved_from.is_some()) {
+                    self.note(Sight::LeftBehind);
+                }
+                let lost = view.record.and_then(|(record, _)| record.last);
                 if lost.is_some_and(|last| {
                     matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
                 }) {

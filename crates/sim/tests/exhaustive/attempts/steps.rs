@@ -24,6 +24,7 @@ pub(super) fn all() -> impl Iterator<Item = Action> {
             Action::Promote(n),
             Action::Late(n),
             Action::EndGrace(n),
+            Action::TakeOver(n),
         ]
     });
     let once = [
@@ -113,6 +114,7 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
         Action::Late(at) => *at < state.late.len(),
         Action::Drain => left.drains > 0,
         Action::EndGrace(n) => state.workers[*n].has_grace(),
+        Action::TakeOver(n) => left.moves > 0 && state.may_take_over(*n),
         Action::DeleteEphemeral => {
             left.strange > 0 && first.alive && state.zk.znodes.contains_key(&path::worker(worker(0)))
         }
@@ -154,6 +156,7 @@ pub(super) fn goes_on(state: &State) -> bool {
         | Action::Retry
         | Action::Purge
         | Action::Drain
+        | Action::TakeOver(_)
         | Action::Minute => false,
     };
     all().any(|action| of_itself(&action) && enabled(state, &action))

@@ -99,7 +99,8 @@ impl Worker {
             Effect::WantSlot => self.wants_slot = true,
             Effect::Launch(start) => {
                 let (life, attempt) = (Life::of(&start.record), start.assignment.attempt);
-                let expired = start.record.is_overdue(self.wall);
+                let begins = start.assignment.moved_from.is_none();
+                let expired = begins && start.record.is_overdue(self.wall);
                 let drains = self.stage() == Some(Stage::Draining);
                 deeds.push(Deed::Launched { life, attempt, expired, drains });
                 self.run = Some(Running { job: start.job, life, attempt, signalled: false });
