@@ -1,14 +1,14 @@
 //! A node process: starts it, sends signals, reads its metrics, and kills it when the handle is dropped.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use bellwether::metrics as metric;
-use bellwether_testkit::{Process, Proxy, binary_or};
+use bellwether_testkit::{Process, Proxy, binary_or, unused_address};
 
 use crate::stage::{SESSION, SOON};
 
@@ -70,9 +70,8 @@ impl Launch {
 
     /// Starts the process. Does not wait until it is connected to ZooKeeper.
     pub(crate) fn start(self) -> NodeProcess {
-        // The port is free and the node listens on it soon. No other process of these tests uses ports that it was not
-        // given.
-        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        // Not a port that the system gives to sockets: another test program could get it before the node binds it.
+        let metrics = unused_address().unwrap();
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         // The kernel kills the process if the thread that started it ends without doing so.
         let mut command = Command::new("setpriv");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use bellwether_server::http::Limits;
-use bellwether_testkit::{binary_or, eventually, namespace};
+use bellwether_testkit::{binary_or, eventually, namespace, unused_address};
 use futures::future::join_all;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,9 +42,7 @@ impl Drop for Gateway {
 
 impl Gateway {
     async fn start() -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = unused_address().unwrap();
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", &namespace("http-crowd"), "-q", "node", "--roles", "gateway"]);
         command.args(["--http-addr", &address.to_string()]);
