@@ -11,7 +11,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::{Added, ScheduleRecordView};
-use bellwether::schedule::{Misfire, Overlap, PassedOver, instant};
+use bellwether::schedule::{Misfire, Overlap, SkipReason, instant};
 use bellwether::{Client, Handlers, Job, Node, Schedule, ScheduleId, State};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub(crate) const EXPECTED: &str = "\
 two nodes start with the schedule: it exists once
 3 ticks, one second apart, have 3 jobs that succeeded
 triggered while it is paused: Succeeded
-it continues, and the missed ticks are recorded as passed over: Pause
+it continues, and the missed ticks are recorded as skipped: Pause
 ";
 
 /// Runs the example and returns its output.
@@ -73,10 +73,10 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     // Long enough to miss a tick or two.
     tokio::time::sleep(2 * SECOND).await;
     let resumed = schedules.resume(&id).await?.record?;
-    let passed = resumed.last_passed.ok_or("no tick was passed over")?;
+    let skipped = resumed.last_skipped.ok_or("no tick was skipped")?;
     ticked(&client, &id, paused.ticked + 1).await?;
-    story += match passed.why {
-        PassedOver::Pause => "it continues, and the missed ticks are recorded as passed over: Pause\n",
+    story += match skipped.reason {
+        SkipReason::Pause => "it continues, and the missed ticks are recorded as skipped: Pause\n",
         _ => "something else\n",
     };
 

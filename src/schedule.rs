@@ -7,7 +7,7 @@ use bellwether_core::schedule as core;
 use bellwether_core::time::WallMillis;
 
 pub use bellwether_core::schedule::{
-    CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Overlap, PassedOver,
+    CronExpression, DEFAULT_GRACE, MAX_CATCH_UP, MAX_INTERVAL, MIN_INTERVAL, Misfire, Overlap, SkipReason,
     SpecError, Zone,
 };
 
@@ -103,9 +103,9 @@ impl fmt::Display for When {
 /// Consecutive ticks that submitted no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Passed {
+pub struct Skipped {
     /// The reason.
-    pub why: PassedOver,
+    pub reason: SkipReason,
     /// The first of them.
     pub from: SystemTime,
     /// The last of them.
@@ -114,9 +114,9 @@ pub struct Passed {
     pub count: u32,
 }
 
-impl Passed {
-    pub(crate) fn of(core::Passed { why, ticks }: core::Passed) -> Self {
-        Self { why, from: ticks.from.into(), through: ticks.through.into(), count: ticks.count }
+impl Skipped {
+    pub(crate) fn of(core::Skipped { reason, ticks }: core::Skipped) -> Self {
+        Self { reason, from: ticks.from.into(), through: ticks.through.into(), count: ticks.count }
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
 use bellwether_core::group::{End, FirstGroup, GroupRecord, Mark, Stage};
 use bellwether_core::job::{Assignment, Delay, JobRecord};
-use bellwether_core::machine::group_joiner::{Cursor, GroupState, Look, MemberLocation, OpenMember, REST};
+use bellwether_core::machine::group_joiner::{Cursor, GroupState, Lookup, MemberLocation, OpenMember, REST};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
@@ -37,15 +37,15 @@ const WINDOW: usize = 8;
 ///
 /// # Errors
 /// A read that is not answered.
-pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
-    let Some(node) = zk.get(path::group(group)).await? else { return Ok(Look::Absent) };
+pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Lookup> {
+    let Some(node) = zk.get(path::group(group)).await? else { return Ok(Lookup::Absent) };
     let record = match wire::decode::<GroupRecord>(&node.data) {
         Ok(record) => record,
-        Err(error) => return Ok(Look::Unreadable(error.to_string())),
+        Err(error) => return Ok(Lookup::Unreadable(error.to_string())),
     };
     let mut state = GroupState::new(record, node.version, node.modified);
     if matches!(state.record.stage, Stage::Done { .. }) {
-        return Ok(Look::There(Box::new(state)));
+        return Ok(Lookup::Found(Box::new(state)));
     }
     let names = zk.children(path::group(group)).await?.unwrap_or_default();
     for (mark, end) in names.iter().filter_map(|name| path::parse_mark(name)) {
@@ -66,7 +66,7 @@ pub async fn look(zk: &dyn Requests, group: &GroupId) -> ReadResult<Look> {
     if GroupState::wants_numbers(&state.record, state.ended) {
         number(zk, group, &chunks, &mut state).await?;
     }
-    Ok(Look::There(Box::new(state)))
+    Ok(Lookup::Found(Box::new(state)))
 }
 
 /// Returns how the parent of a further group has ended. If an operator has deleted the first group, nothing waits for this

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use metrics::counter;
 
@@ -30,11 +30,11 @@ impl Unreadable {
     }
 
     /// Returns the value if the znode exists and can be read; reports it if it cannot.
-    pub fn readable<T>(&mut self, path: impl FnOnce() -> String, look: Look<T>) -> Option<T> {
+    pub fn readable<T>(&mut self, path: impl FnOnce() -> String, look: Lookup<T>) -> Option<T> {
         match look {
-            Look::Absent => None,
-            Look::There(value, _) => Some(value),
-            Look::Unreadable { why, version, .. } => {
+            Lookup::Absent => None,
+            Lookup::Found(value, _) => Some(value),
+            Lookup::Unreadable { why, version, .. } => {
                 self.tell(path(), version, why);
                 None
             }

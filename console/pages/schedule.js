@@ -99,8 +99,8 @@ export async function schedule({ root, parameter: id, left }) {
     const facts = [
       ['When', when(found.when)], ['Next', [instant(found.next), ' (', ago(found.next), ')']], ['Kind', found.kind],
       ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
-      ['Ticks', count(found.ticked)], ['Skipped', count(found.passed_over)],
-      ['Last skipped', found.last_passed && [`${count(found.last_passed.count)}, because of ${found.last_passed.why.replaceAll('_', ' ')}, until `, instant(found.last_passed.through)]],
+      ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
+      ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],
       ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${found.misfire.catch_up.within}` : found.misfire)],
       ['Overlap', found.overlap], ['Grace', found.grace], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
     ];

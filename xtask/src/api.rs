@@ -46,7 +46,7 @@ const EXHAUSTIVE: [(&[&str], &str); 5] = [
             "Misfire",
             "Op",
             "Overlap",
-            "PassedOver",
+            "SkipReason",
             "Policy",
             "Retention",
             "Scheme",

@@ -195,10 +195,10 @@ impl Election {
                     cx.tell(Tell::State(state));
                 }
                 Effect::Lost { epoch, why: why @ Why::SteppedDown } => {
-                    tracing::info!(node = %self.node, epoch, why = why.as_str(), "leadership given up");
+                    tracing::info!(node = %self.node, epoch, reason = why.as_str(), "leadership given up");
                 }
                 Effect::Lost { epoch, why } => {
-                    tracing::warn!(node = %self.node, epoch, why = why.as_str(), "leadership lost");
+                    tracing::warn!(node = %self.node, epoch, reason = why.as_str(), "leadership lost");
                 }
                 Effect::Refused(rejection) => {
                     tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election, retrying");

@@ -251,7 +251,7 @@ impl Assigner {
                 }
                 Effect::Fallback(why) => {
                     let used = BuiltInStrategy::default().as_str();
-                    tracing::warn!(%why, used, "the placement strategy that is set cannot be used");
+                    tracing::warn!(reason = %why, used, "the placement strategy that is set cannot be used");
                 }
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),

@@ -2,7 +2,7 @@
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::machine::expirer::{self, Effect, Event, Item};
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::Outcome;
@@ -34,7 +34,7 @@ pub enum ExpirerMsg {
     /// From the assigner, which no longer tracks these jobs.
     Overdue(Vec<(JobId, WallMillis)>),
     /// The records that were read, or the jobs whose read was not answered.
-    Read(Result<Vec<(JobId, Look<JobRecord>)>, Vec<JobId>>),
+    Read(Result<Vec<(JobId, Lookup<JobRecord>)>, Vec<JobId>>),
     /// The outcome of a transaction that ends jobs.
     Committed(Batch<Item>, Outcome<()>),
     /// The term is active again.
@@ -78,11 +78,11 @@ impl Concern for Expirer {
 
 impl Expirer {
     /// Returns the record of a job. A job with an unreadable record is not ended here, and no worker starts it.
-    fn record(&mut self, job: JobId, look: Look<JobRecord>) -> (JobId, Option<(JobRecord, i32)>) {
+    fn record(&mut self, job: JobId, look: Lookup<JobRecord>) -> (JobId, Option<(JobRecord, i32)>) {
         let record = match look {
-            Look::There(record, version) => Some((record, version)),
-            Look::Absent => None,
-            Look::Unreadable { why, version, .. } => {
+            Lookup::Found(record, version) => Some((record, version)),
+            Lookup::Absent => None,
+            Lookup::Unreadable { why, version, .. } => {
                 self.unreadable.tell(path::record(&job), version, why);
                 None
             }

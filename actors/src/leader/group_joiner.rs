@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
 use bellwether_core::group::{Stage, Stop};
-use bellwether_core::machine::group_joiner::{self, Effect, Event, Look};
+use bellwether_core::machine::group_joiner::{self, Effect, Event, Lookup};
 use bellwether_core::metric;
 use bellwether_core::name::GroupId;
 use bellwether_core::path::{self, Bucket, GroupPlace, Place};
@@ -105,7 +105,7 @@ impl GroupJoiner {
         for effect in effects {
             match effect {
                 Effect::Look(group) => cx.task(move |zk| async move {
-                    let look = group::look(&*zk, &group).await.unwrap_or(Look::NotAnswered);
+                    let look = group::look(&*zk, &group).await.unwrap_or(Lookup::NotAnswered);
                     answer(Event::Looked(group, look))
                 }),
                 Effect::Commit(group, ops) => {
@@ -130,7 +130,7 @@ impl GroupJoiner {
                     }
                 },
                 Effect::Stuck(group, why) => {
-                    tracing::error!(%group, why, "the group cannot continue until an operator repairs it");
+                    tracing::error!(%group, reason = why, "the group cannot continue until an operator repairs it");
                 }
                 Effect::FencedOut => cx.tell(FencedOut),
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bellwether_core::chain::chain;
 use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, ROUND};
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::outcome::Outcome;
@@ -45,7 +45,7 @@ pub enum JanitorMsg {
     /// A round starts.
     Sweep,
     /// The retention setting, and the time at which the epoch was last written.
-    Settings(ReadResult<(Look<Retention>, Option<WallMillis>)>),
+    Settings(ReadResult<(Lookup<Retention>, Option<WallMillis>)>),
     /// The number of children of each bucket.
     Counted(BucketKind, Vec<Bucket>, ReadResult<Vec<usize>>),
     /// The version of a bucket and the names in it.
@@ -159,7 +159,7 @@ impl Janitor {
 
 /// Reads the retention setting and the epoch after a sync. Without the sync, a server that lags could later return the
 /// record of an earlier job with the same id.
-async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Look<Retention>, Option<WallMillis>)> {
+async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Lookup<Retention>, Option<WallMillis>)> {
     let synced = zk.sync(path::JOBS.into());
     let read = zk.get_many(vec![path::RETENTION.into(), path::EPOCH.into()]);
     synced.await?;

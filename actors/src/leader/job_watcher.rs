@@ -5,7 +5,7 @@ use bellwether_core::chain::chain;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
 use bellwether_core::machine::job_watcher::{self, Effect, Event};
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Bucket, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult};
@@ -40,7 +40,7 @@ pub enum JobWatcherMsg {
     /// The entries of some buckets, found by this round of listings.
     Listed(u32, ReadResult<Vec<(Bucket, Vec<JobId>)>>),
     /// The entries that the read with this ticket found, or the jobs whose read was not answered.
-    Read(u64, Result<Vec<(JobId, Look<QueueEntry>)>, Vec<JobId>>),
+    Read(u64, Result<Vec<(JobId, Lookup<QueueEntry>)>, Vec<JobId>>),
 }
 
 kinds!(JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read });

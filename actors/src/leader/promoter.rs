@@ -3,7 +3,7 @@
 use bellwether_core::chain::chain;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::promoter::{self, DelayedKey, Effect, Event};
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -47,7 +47,7 @@ pub enum PromoterMsg {
     /// The entries of a minute.
     Listed(ReadResult<Vec<DelayedKey>>),
     /// The entries that were read, or the keys whose read was not answered.
-    Read(Result<Vec<(DelayedKey, Look<QueueEntry>)>, Vec<DelayedKey>>),
+    Read(Result<Vec<(DelayedKey, Lookup<QueueEntry>)>, Vec<DelayedKey>>),
     /// The outcome of a promotion.
     Committed(Batch<DelayedKey>, Outcome<()>),
     /// The periodic listing is due.

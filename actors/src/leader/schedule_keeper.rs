@@ -184,11 +184,11 @@ impl ScheduleKeeper {
                     tracing::debug!(%schedule, tick = instant::text(at), "created the job of a tick");
                     counter!(metric::SCHEDULE_TICKS).increment(1);
                 }
-                Effect::PassedOver(schedule, passed) => {
-                    let (why, ticks) = (passed.why.as_str(), passed.ticks);
+                Effect::Skipped(schedule, skipped) => {
+                    let (reason, ticks) = (skipped.reason.as_str(), skipped.ticks);
                     let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
-                    tracing::warn!(%schedule, why, from, through, count = ticks.count, "ticks were skipped");
-                    counter!(metric::SCHEDULE_TICKS_SKIPPED, "reason" => why)
+                    tracing::warn!(%schedule, reason, from, through, count = ticks.count, "ticks were skipped");
+                    counter!(metric::SCHEDULE_TICKS_SKIPPED, "reason" => reason)
                         .increment(u64::from(ticks.count));
                 }
                 Effect::FencedOut => cx.tell(FencedOut),

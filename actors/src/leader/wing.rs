@@ -90,7 +90,7 @@ impl LeaderWing {
     /// Handles the unexpected end of a member. The host calls this only for the members of the current term.
     pub fn member_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
         let Some(epoch) = self.epoch else { return };
-        tracing::error!(epoch, why, "an actor of the leader wing died: restarting all of them");
+        tracing::error!(epoch, reason = why, "an actor of the leader wing died: restarting all of them");
         counter!(metric::ACTOR_RESTARTS).increment(1);
         if self.restarts.allows(cx.now) {
             cx.tell(Tell::Stop);

@@ -242,7 +242,7 @@ fn note(item: &Item) {
             kind_metrics::count_closed(kind, *closed);
         }
         OrphanOutcome::Quarantined(why) => {
-            tracing::error!(job = %item.job, why, "the job is quarantined: its record or assignment cannot be read");
+            tracing::error!(job = %item.job, reason = why, "the job is quarantined: its record or assignment cannot be read");
             counter!(metric::ZNODES_QUARANTINED).increment(1);
         }
         OrphanOutcome::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),

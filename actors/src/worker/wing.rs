@@ -227,7 +227,7 @@ impl Concern for WorkerWing {
 impl WorkerWing {
     /// Handles the unexpected end of a child. The host calls this only for the children of the current incarnation.
     pub fn child_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
-        tracing::error!(worker = %self.id, why, "an actor of the worker died: this incarnation ends");
+        tracing::error!(worker = %self.id, reason = why, "an actor of the worker died: this incarnation ends");
         self.feed(cx, Event::ChildDied);
     }
 

@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::machine::worker::Look;
+use crate::machine::worker::Lookup;
 use crate::outcome::{Outcome, Reason};
 use crate::path::Place;
 use crate::time::WallMillis;
@@ -134,8 +134,8 @@ impl Transaction for Arc<dyn Transaction + Send + Sync> {
 
 impl Node {
     /// Decodes the znode that a read returned.
-    pub fn look<T: Stored>(node: &Option<Self>) -> Look<T> {
-        Look::of(node.as_ref().map(|node| (node.data.as_slice(), node.version)))
+    pub fn look<T: Stored>(node: &Option<Self>) -> Lookup<T> {
+        Lookup::of(node.as_ref().map(|node| (node.data.as_slice(), node.version)))
     }
 }
 

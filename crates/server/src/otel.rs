@@ -173,7 +173,7 @@ impl HttpClient for Collector {
             };
             match (&why, self.lost.swap(why.is_some(), Ordering::Relaxed)) {
                 (Some(why), false) => {
-                    tracing::warn!(why, "the collector does not take spans: they may be lost")
+                    tracing::warn!(reason = why, "the collector does not take spans: they may be lost")
                 }
                 (None, true) => tracing::info!("the collector takes spans again"),
                 (Some(_), true) | (None, false) => {}

@@ -183,13 +183,13 @@ class ScheduleView:
     last_tick: datetime | None
     last_job: str | None
     ticked: int | None
-    passed_over: int | None
+    skipped: int | None
     error: str | None
     document: Document = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, document: Document) -> ScheduleView:
-        names = ("state", "kind", "paused", "last_job", "ticked", "passed_over", "error")
+        names = ("state", "kind", "paused", "last_job", "ticked", "skipped", "error")
         return cls(
             id=document["id"],
             next=_instant(document, "next"),

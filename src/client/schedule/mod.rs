@@ -67,7 +67,7 @@ impl Schedules {
     ///
     /// Adding the same name and spec again is the same schedule. Another spec is a conflict, unless the schedule
     /// [replaces](Schedule::replace) the existing one. Then the existing schedule gets this spec and its spec version
-    /// grows by one; ticks that were due but not made yet are recorded as passed over, and a pause continues.
+    /// grows by one; ticks that were due but not made yet are recorded as skipped, and a pause continues.
     ///
     /// # Errors
     /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written. After that error, adding
@@ -153,7 +153,7 @@ impl Schedules {
     }
 
     /// Changes a schedule and keeps the rest of its spec, above all the job of its ticks. The first tick by the new spec is the
-    /// first one after now; ticks that were due but not made yet are recorded as passed over, and a pause continues. The
+    /// first one after now; ticks that were due but not made yet are recorded as skipped, and a pause continues. The
     /// spec version grows by one, unless nothing changes.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl Schedules {
     }
 
     /// Resumes a schedule with the first tick after now. Ticks that fell into the pause are not made up; they are
-    /// recorded as passed over.
+    /// recorded as skipped.
     ///
     /// # Errors
     /// Those of [`Schedules::pause`].

@@ -7,7 +7,7 @@ use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
 
 use crate::client::job::JobOptions;
-use crate::schedule::{Passed, When, tick_id};
+use crate::schedule::{Skipped, When, tick_id};
 
 /// A schedule as read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +53,11 @@ pub struct ScheduleRecordView {
     /// How many ticks submitted a job.
     pub ticked: u64,
     /// How many ticks did not.
-    pub passed_over: u64,
+    pub skipped: u64,
     /// The last tick that submitted a job.
     pub last_tick: Option<SystemTime>,
     /// The last ticks that did not.
-    pub last_passed: Option<Passed>,
+    pub last_skipped: Option<Skipped>,
 }
 
 impl ScheduleRecordView {
@@ -80,9 +80,9 @@ impl ScheduleRecordView {
             cursor: record.cursor.into(),
             created_at: record.created_at.into(),
             ticked: record.ticked,
-            passed_over: record.passed_over,
+            skipped: record.skipped,
             last_tick: record.last_tick.map(Into::into),
-            last_passed: record.last_passed.map(Passed::of),
+            last_skipped: record.last_skipped.map(Skipped::of),
         }
     }
 }

@@ -133,7 +133,7 @@ pub(super) async fn run(
 async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) {
     let (job, kind) = (context.job.clone(), context.kind.clone());
     let Some(on_invalid) = on_invalid else {
-        tracing::warn!(%job, %kind, why, "the job is dead: the handler reported invalid input");
+        tracing::warn!(%job, %kind, reason = why, "the job is dead: the handler reported invalid input");
         return;
     };
     let done = AssertUnwindSafe(async { on_invalid(context, why.to_owned()).await }).catch_unwind();

@@ -66,7 +66,7 @@ pub enum Due {
         missed: Option<Missed>,
     },
     /// Only missed ticks, which are skipped.
-    PassOver(Missed),
+    Skip(Missed),
 }
 
 /// Computes the next step at `now` if everything up to `cursor` is decided.
@@ -103,7 +103,7 @@ pub fn due(
             let through = calendar.last_through(before).unwrap_or(first);
             Due::Tick { at, missed: Some(missed(calendar, first, through)) }
         }
-        None => Due::PassOver(missed(calendar, first, last)),
+        None => Due::Skip(missed(calendar, first, last)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The stored record of a schedule, and its changes.
 //!
 //! The *cursor* is the last instant that is decided. It only grows, so no instant is decided twice, regardless of
-//! clocks (S8). A change that moves it past ticks without a job records these ticks and the reason: `last_passed`
+//! clocks (S8). A change that moves it past ticks without a job records these ticks and the reason: `last_skipped`
 //! has the latest such change, the counts include all.
 
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::time::WallMillis;
 
 /// Why ticks got no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PassedOver {
+pub enum SkipReason {
     /// No leader was active in time, and the misfire policy does not make the ticks up.
     Misfire,
     /// The job of the last tick was open, and the schedule forbids overlap.
@@ -31,7 +31,7 @@ pub enum PassedOver {
     Conflict,
 }
 
-impl PassedOver {
+impl SkipReason {
     /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::Misfire,
@@ -60,9 +60,9 @@ impl PassedOver {
 
 /// Consecutive ticks that got no job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Passed {
+pub struct Skipped {
     /// The reason.
-    pub why: PassedOver,
+    pub reason: SkipReason,
     /// The ticks.
     pub ticks: Missed,
 }
@@ -83,11 +83,11 @@ pub struct ScheduleRecord {
     /// How many ticks got a job.
     pub ticked: u64,
     /// How many ticks got none.
-    pub passed_over: u64,
+    pub skipped: u64,
     /// The last tick that got a job.
     pub last_tick: Option<WallMillis>,
     /// The last ticks that got none.
-    pub last_passed: Option<Passed>,
+    pub last_skipped: Option<Skipped>,
 }
 
 impl ScheduleRecord {
@@ -101,9 +101,9 @@ impl ScheduleRecord {
             cursor: now,
             created_at: now,
             ticked: 0,
-            passed_over: 0,
+            skipped: 0,
             last_tick: None,
-            last_passed: None,
+            last_skipped: None,
         }
     }
 
@@ -112,7 +112,7 @@ impl ScheduleRecord {
     pub fn ticked(mut self, at: WallMillis, before: Option<Missed>) -> Self {
         debug_assert!(at > self.cursor, "the cursor only grows");
         if let Some(ticks) = before {
-            self = self.passed(Passed { why: PassedOver::Misfire, ticks });
+            self = self.skipped(Skipped { reason: SkipReason::Misfire, ticks });
         }
         self.cursor = at;
         self.ticked += 1;
@@ -122,11 +122,11 @@ impl ScheduleRecord {
 
     /// The record after ticks that get no job.
     #[must_use]
-    pub fn passed(mut self, passed: Passed) -> Self {
-        debug_assert!(passed.ticks.through > self.cursor, "the cursor only grows");
-        self.cursor = passed.ticks.through;
-        self.passed_over += u64::from(passed.ticks.count);
-        self.last_passed = Some(passed);
+    pub fn skipped(mut self, skipped: Skipped) -> Self {
+        debug_assert!(skipped.ticks.through > self.cursor, "the cursor only grows");
+        self.cursor = skipped.ticks.through;
+        self.skipped += u64::from(skipped.ticks.count);
+        self.last_skipped = Some(skipped);
         self
     }
 
@@ -142,7 +142,7 @@ impl ScheduleRecord {
     /// # Errors
     /// If this build does not know its calendar.
     pub fn resume(mut self, now: WallMillis) -> Result<Self, SpecError> {
-        self = self.skip_to(now, PassedOver::Pause)?;
+        self = self.skip_to(now, SkipReason::Pause)?;
         self.paused = false;
         Ok(self)
     }
@@ -153,19 +153,19 @@ impl ScheduleRecord {
     /// # Errors
     /// If this build does not know its calendar.
     pub fn replace(mut self, spec: ScheduleSpec, now: WallMillis) -> Result<Self, SpecError> {
-        let why = if self.paused { PassedOver::Pause } else { PassedOver::Replacement };
-        self = self.skip_to(now, why)?;
+        let reason = if self.paused { SkipReason::Pause } else { SkipReason::Replacement };
+        self = self.skip_to(now, reason)?;
         self.spec = spec;
         self.spec_version += 1;
         Ok(self)
     }
 
     /// If `now` is before the cursor, the cursor stays, so that no instant is decided twice after a clock was set back.
-    fn skip_to(mut self, now: WallMillis, why: PassedOver) -> Result<Self, SpecError> {
+    fn skip_to(mut self, now: WallMillis, reason: SkipReason) -> Result<Self, SpecError> {
         let calendar = self.spec.when.calendar()?;
         if let Some(first) = calendar.next_after(self.cursor).filter(|first| *first <= now) {
             let through = calendar.last_through(now).unwrap_or(first);
-            self = self.passed(Passed { why, ticks: missed(&calendar, first, through) });
+            self = self.skipped(Skipped { reason, ticks: missed(&calendar, first, through) });
         }
         self.cursor = self.cursor.max(now);
         Ok(self)

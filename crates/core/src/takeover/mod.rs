@@ -20,7 +20,7 @@
 //! earlier close could be taken for a later one.
 
 use crate::job::{Assignment, JobRecord};
-use crate::machine::worker::Look;
+use crate::machine::worker::Lookup;
 use crate::name::{JobId, WorkerId};
 use crate::txn::{self, Op};
 use crate::worker::WorkerInfo;
@@ -42,13 +42,13 @@ pub struct HeldAttempt {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// The registration of the new worker.
-    pub registration: Look<WorkerInfo>,
+    pub registration: Lookup<WorkerInfo>,
     /// The assignment to the new worker.
-    pub new: Look<Assignment>,
+    pub new: Lookup<Assignment>,
     /// The assignment to the former worker.
-    pub old: Look<Assignment>,
+    pub old: Lookup<Assignment>,
     /// The record, read after the old assignment.
-    pub record: Look<JobRecord>,
+    pub record: Lookup<JobRecord>,
 }
 
 /// What to do about an attempt.
@@ -76,8 +76,8 @@ pub enum Refusal {
 /// Decides whether the worker `to` takes over an attempt of the worker `from`.
 #[must_use]
 pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> Decision {
-    let Look::There(record, version) = &seen.record else { return Decision::Refuse(Refusal::NotHeld) };
-    if let Look::There(assignment, _) = &seen.new {
+    let Lookup::Found(record, version) = &seen.record else { return Decision::Refuse(Refusal::NotHeld) };
+    if let Lookup::Found(assignment, _) = &seen.new {
         let moved = owns(held, assignment, record, *version);
         return if moved {
             Decision::Moved(assignment.fencing_token)
@@ -85,7 +85,7 @@ pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> 
             Decision::Refuse(Refusal::NotHeld)
         };
     }
-    let Look::There(assignment, assignment_version) = &seen.old else {
+    let Lookup::Found(assignment, assignment_version) = &seen.old else {
         return Decision::Refuse(Refusal::NotHeld);
     };
     if !owns(held, assignment, record, *version) {
@@ -94,7 +94,7 @@ pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> 
     if assignment.spawned || record.spawned {
         return Decision::Refuse(Refusal::HasSubJobs);
     }
-    let Look::There(info, registration) = &seen.registration else {
+    let Lookup::Found(info, registration) = &seen.registration else {
         return Decision::Refuse(Refusal::NotServed);
     };
     if info.draining || !info.can_run(&record.kind, &record.placement) {

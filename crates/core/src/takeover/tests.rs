@@ -65,8 +65,8 @@ fn held(token: i32) -> HeldAttempt {
     HeldAttempt { job: job(), generation: 1, attempt: 1, token }
 }
 
-fn look<T: crate::wire::Stored>(zk: &ZooKeeper, path: &str) -> Look<T> {
-    Look::of(zk.get(path).map(|znode| (&znode.data[..], znode.version)))
+fn look<T: crate::wire::Stored>(zk: &ZooKeeper, path: &str) -> Lookup<T> {
+    Lookup::of(zk.get(path).map(|znode| (&znode.data[..], znode.version)))
 }
 
 fn seen(zk: &ZooKeeper, from: WorkerId, to: WorkerId) -> Seen {
@@ -91,7 +91,7 @@ fn transaction(decision: Decision) -> Vec<Op> {
 
 /// Closes the attempt as its worker does.
 fn close(zk: &ZooKeeper, worker: WorkerId, token: i32) -> Vec<Op> {
-    let Look::There(record, _) = look::<JobRecord>(zk, &path::record(&job())) else { panic!() };
+    let Lookup::Found(record, _) = look::<JobRecord>(zk, &path::record(&job())) else { panic!() };
     let result = Ending::Succeeded(Payload::json(*b"2").unwrap());
     let (record, next) = record.close(Attempt { number: 1, worker }, result, NOW, 0);
     txn::close(&job(), worker, token, None, &record, &next)
@@ -103,10 +103,10 @@ fn a_moved_attempt_keeps_all_but_its_token() {
     let decision = decided(&zk, &held(0), FROM, TO);
     assert!(matches!(decision, Decision::Commit(1, _)), "{decision:?}");
     assert_eq!(commit(&mut zk, &transaction(decision)), Outcome::Applied(()));
-    assert_eq!(look::<JobRecord>(&zk, &path::record(&job())), Look::There(record(), 1));
-    assert_eq!(look::<Assignment>(&zk, &path::assignment(FROM, &job())), Look::Absent);
+    assert_eq!(look::<JobRecord>(&zk, &path::record(&job())), Lookup::Found(record(), 1));
+    assert_eq!(look::<Assignment>(&zk, &path::assignment(FROM, &job())), Lookup::Absent);
     let moved = Assignment { fencing_token: 1, moved_from: Some(0), ..Assignment::new(1, 1, NOW) };
-    assert_eq!(look::<Assignment>(&zk, &path::assignment(TO, &job())), Look::There(moved, 0));
+    assert_eq!(look::<Assignment>(&zk, &path::assignment(TO, &job())), Lookup::Found(moved, 0));
 }
 
 #[test]
@@ -151,31 +151,31 @@ fn only_the_owner_of_an_open_attempt_moves_it() {
     for other in [held(1), HeldAttempt { generation: 2, ..held(0) }, HeldAttempt { attempt: 2, ..held(0) }] {
         assert_eq!(refused(&other, &there), not_held, "{other:?}");
     }
-    let newer = Seen { record: Look::There(record(), 1), ..there.clone() };
+    let newer = Seen { record: Lookup::Found(record(), 1), ..there.clone() };
     assert_eq!(refused(&held(0), &newer), not_held, "the assignment names an earlier version of the record");
     let reopened = JobRecord { generation: 2, ..record() };
-    assert_eq!(refused(&held(0), &Seen { record: Look::There(reopened, 0), ..there.clone() }), not_held);
-    let unreadable = Look::Unreadable { why: "newer".into(), newer: true, version: 0 };
+    assert_eq!(refused(&held(0), &Seen { record: Lookup::Found(reopened, 0), ..there.clone() }), not_held);
+    let unreadable = Lookup::Unreadable { why: "newer".into(), newer: true, version: 0 };
     assert_eq!(refused(&held(0), &Seen { record: unreadable, ..there.clone() }), not_held);
-    assert_eq!(refused(&held(0), &Seen { old: Look::Absent, ..there }), not_held);
+    assert_eq!(refused(&held(0), &Seen { old: Lookup::Absent, ..there }), not_held);
 }
 
 #[test]
 fn a_worker_that_does_not_take_the_job_does_not_take_it_over() {
     let there = seen(&stage(), FROM, TO);
     let refused = |registration, record| {
-        let seen = Seen { registration, record: Look::There(record, 0), ..there.clone() };
+        let seen = Seen { registration, record: Lookup::Found(record, 0), ..there.clone() };
         decide(&held(0), FROM, TO, &seen)
     };
     let not_served = Decision::Refuse(Refusal::NotServed);
-    assert_eq!(refused(Look::Absent, record()), not_served);
+    assert_eq!(refused(Lookup::Absent, record()), not_served);
     let draining = WorkerInfo { draining: true, ..info() };
-    assert_eq!(refused(Look::There(draining, 0), record()), not_served);
+    assert_eq!(refused(Lookup::Found(draining, 0), record()), not_served);
     let other_kind = WorkerInfo { kinds: vec![], ..info() };
-    assert_eq!(refused(Look::There(other_kind, 0), record()), not_served);
+    assert_eq!(refused(Lookup::Found(other_kind, 0), record()), not_served);
     let mut tagged = record();
     tagged.placement.tags = vec![Tag::new("gpu").unwrap()];
-    assert_eq!(refused(Look::There(info(), 0), tagged), not_served);
+    assert_eq!(refused(Lookup::Found(info(), 0), tagged), not_served);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_cancel_that_the_move_has_not_read_rejects_it_and_a_known_one_is_kept() {
     assert!(matches!(commit(&mut zk, &moves), Outcome::Rejected(_)));
     let moves = transaction(decided(&zk, &held(0), FROM, TO));
     assert_eq!(commit(&mut zk, &moves), Outcome::Applied(()));
-    let Look::There(moved, _) = look::<Assignment>(&zk, &path::assignment(TO, &job())) else { panic!() };
+    let Lookup::Found(moved, _) = look::<Assignment>(&zk, &path::assignment(TO, &job())) else { panic!() };
     assert!(moved.cancel);
 }
 
@@ -207,8 +207,8 @@ fn an_attempt_with_sub_jobs_is_refused() {
     let parent = JobRecord { spawned: true, ..record() };
     let assigned = Assignment { spawned: true, ..Assignment::new(1, 1, NOW) };
     for seen in [
-        Seen { record: Look::There(parent, 0), ..there.clone() },
-        Seen { old: Look::There(assigned, 0), ..there },
+        Seen { record: Lookup::Found(parent, 0), ..there.clone() },
+        Seen { old: Lookup::Found(assigned, 0), ..there },
     ] {
         assert_eq!(decide(&held(0), FROM, TO, &seen), Decision::Refuse(Refusal::HasSubJobs));
     }

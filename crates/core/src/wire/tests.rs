@@ -15,7 +15,7 @@ use crate::job::{
 use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::placement::BuiltInStrategy;
-use crate::schedule::{Misfire, Missed, Overlap, Passed, PassedOver, ScheduleSpec, Template, When};
+use crate::schedule::{Misfire, Missed, Overlap, ScheduleSpec, SkipReason, Skipped, Template, When};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 use crate::worker::WorkerSettings;
@@ -218,37 +218,37 @@ fn schedule() -> ScheduleRecord {
         paused: true,
         cursor: WallMillis(1_795_312_800_000),
         ticked: 7,
-        passed_over: 2,
+        skipped: 2,
         last_tick: Some(WallMillis(1_795_140_000_000)),
-        last_passed: Some(Passed { why: PassedOver::Misfire, ticks }),
+        last_skipped: Some(Skipped { reason: SkipReason::Misfire, ticks }),
         ..ScheduleRecord::new(spec, WallMillis(1_790_000_000_000))
     }
 }
 
 /// One schedule for each other variant of the parts of a schedule.
 fn schedules() -> [(ScheduleRecord, &'static str); 4] {
-    let with = |when, misfire, overlap, why| {
+    let with = |when, misfire, overlap, reason| {
         let spec = ScheduleSpec { when, misfire, overlap, ..schedule().spec };
-        let passed = schedule().last_passed.map(|passed| Passed { why, ..passed });
-        ScheduleRecord { spec, last_passed: passed, ..schedule() }
+        let skipped = schedule().last_skipped.map(|skipped| Skipped { reason, ..skipped });
+        ScheduleRecord { spec, last_skipped: skipped, ..schedule() }
     };
     let every = When::Every { interval: Duration::from_secs(90), anchor: WallMillis(30_000) };
     let once = When::Once(WallMillis(1_795_226_400_000));
     [
         (
-            with(every.clone(), Misfire::Skip, Overlap::Allow, PassedOver::Overlap),
+            with(every.clone(), Misfire::Skip, Overlap::Allow, SkipReason::Overlap),
             include_str!("golden/schedule_every.v1.hex"),
         ),
         (
-            with(once, Misfire::Once, Overlap::Forbid, PassedOver::Pause),
+            with(once, Misfire::Once, Overlap::Forbid, SkipReason::Pause),
             include_str!("golden/schedule_once.v1.hex"),
         ),
         (
-            with(every.clone(), Misfire::Skip, Overlap::Allow, PassedOver::Replacement),
+            with(every.clone(), Misfire::Skip, Overlap::Allow, SkipReason::Replacement),
             include_str!("golden/schedule_replaced.v1.hex"),
         ),
         (
-            with(every, Misfire::Skip, Overlap::Allow, PassedOver::Taken),
+            with(every, Misfire::Skip, Overlap::Allow, SkipReason::Taken),
             include_str!("golden/schedule_taken.v1.hex"),
         ),
     ]
@@ -367,8 +367,8 @@ fn an_invalid_stored_schedule_is_refused() {
     assert!(wrong(|schedule| schedule.ticked = u64::MAX).contains("ticks"));
     assert!(wrong(|schedule| schedule.spec_version = u32::MAX).starts_with("spec version"));
     assert!(
-        wrong(|schedule| schedule.last_passed.as_mut().unwrap().ticks.count = 0)
-            .starts_with("0 ticks passed over")
+        wrong(|schedule| schedule.last_skipped.as_mut().unwrap().ticks.count = 0)
+            .starts_with("0 ticks skipped")
     );
     let every = |schedule: &mut ScheduleRecord| {
         schedule.spec.when = When::Every { interval: Duration::from_millis(1), anchor: WallMillis(0) };

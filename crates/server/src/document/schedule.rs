@@ -60,16 +60,16 @@ pub(crate) struct ScheduleDocument {
     ticked: Option<u64>,
     /// Number of ticks that were skipped.
     #[schema(required)]
-    passed_over: Option<u64>,
+    skipped: Option<u64>,
     /// The last tick that got a job.
     #[schema(required)]
     last_tick: Option<String>,
     /// The job of that tick.
     #[schema(required)]
     last_job: Option<String>,
-    /// The last skipped ticks: `{why, from, through, count}`.
+    /// The last skipped ticks: `{reason, from, through, count}`.
     #[schema(required)]
-    last_passed: Option<Value>,
+    last_skipped: Option<Value>,
     /// When the schedule was added.
     #[schema(required)]
     created_at: Option<String>,
@@ -101,12 +101,12 @@ impl From<&ScheduleView> for ScheduleDocument {
             next: record.next.map(instant),
             cursor: Some(instant(record.cursor)),
             ticked: Some(record.ticked),
-            passed_over: Some(record.passed_over),
+            skipped: Some(record.skipped),
             last_tick: record.last_tick.map(instant),
             last_job: view.last_job().map(|job| job.to_string()),
-            last_passed: record.last_passed.map(|passed| {
-                let (from, through) = (instant(passed.from), instant(passed.through));
-                json!({ "why": passed.why.as_str(), "from": from, "through": through, "count": passed.count })
+            last_skipped: record.last_skipped.map(|skipped| {
+                let (from, through) = (instant(skipped.from), instant(skipped.through));
+                json!({ "reason": skipped.reason.as_str(), "from": from, "through": through, "count": skipped.count })
             }),
             created_at: Some(instant(record.created_at)),
             error: None,

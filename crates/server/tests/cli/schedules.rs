@@ -191,7 +191,7 @@ async fn three_nodes_with_one_file_share_one_schedule_and_an_invalid_file_starts
     let all = schedules.list().await.unwrap();
     assert_eq!(all.len(), 1);
     let beat = all[0].record.as_ref().unwrap();
-    assert_eq!((beat.spec_version, beat.passed_over), (1, 0), "{beat:?}");
+    assert_eq!((beat.spec_version, beat.skipped), (1, 0), "{beat:?}");
     drop(nodes);
 
     std::fs::write(&file, "[[schedule]]\nid = \"beat\"\nevry = \"1s\"\n").unwrap();

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::{Accepted, ScheduleRecordView, ScheduleView};
-use bellwether::schedule::{Overlap, PassedOver, tick_id};
+use bellwether::schedule::{Overlap, SkipReason, tick_id};
 use bellwether::{JobId, Schedule, ScheduleId, State};
 use bellwether_core::path::Bucket;
 use bellwether_core::schedule::parse_tick;
@@ -54,7 +54,7 @@ async fn each_tick_ran_once(stage: &Stage, name: &str) -> usize {
     let record = stage.client.schedules().pause(&id(name)).await.unwrap().record.unwrap();
     let mut due = record.when.ticks_after(record.created_at, 10_000).unwrap();
     due.retain(|at| *at <= record.cursor);
-    assert_eq!(record.passed_over, 0, "{record:?}");
+    assert_eq!(record.skipped, 0, "{record:?}");
     assert_eq!(ticks(stage, name).await, due, "S8");
     assert_eq!(record.ticked, due.len() as u64);
     let jobs = due.iter().map(|at| tick_id(&id(name), *at)).collect::<Vec<_>>();
@@ -156,14 +156,14 @@ async fn a_resumed_schedule_skips_the_ticks_of_its_pause() {
     assert_eq!(record(&stage, "beat").await.cursor, paused.cursor, "a paused schedule does not advance");
 
     let resumed = schedules.resume(&id("beat")).await.unwrap().record.unwrap();
-    let passed = resumed.last_passed.unwrap();
-    assert_eq!(passed.why, PassedOver::Pause);
-    assert!(passed.count >= 3, "{passed:?}");
+    let skipped = resumed.last_skipped.unwrap();
+    assert_eq!(skipped.reason, SkipReason::Pause);
+    assert!(skipped.count >= 3, "{skipped:?}");
     let after = ticked(&stage, "beat", paused.ticked + 2).await;
     let made = ticks(&stage, "beat").await;
-    let slept = made.iter().filter(|at| (passed.from..=passed.through).contains(*at));
+    let slept = made.iter().filter(|at| (skipped.from..=skipped.through).contains(*at));
     assert_eq!(slept.count(), 0, "ticks of the pause are not created later");
-    assert_eq!(after.passed_over, u64::from(passed.count));
+    assert_eq!(after.skipped, u64::from(skipped.count));
 }
 
 #[tokio::test]
@@ -177,10 +177,10 @@ async fn overlapping_ticks_are_skipped_or_queued() {
     schedules.add(&held("alone", Overlap::Forbid)).await.unwrap();
     schedules.add(&held("line", Overlap::Queue)).await.unwrap();
     ticked(&stage, "line", 3).await;
-    eventually("two ticks are skipped", SOON, async || record(&stage, "alone").await.passed_over >= 2).await;
+    eventually("two ticks are skipped", SOON, async || record(&stage, "alone").await.skipped >= 2).await;
     let alone = record(&stage, "alone").await;
     assert_eq!(alone.ticked, 1, "{alone:?}");
-    assert_eq!(alone.last_passed.unwrap().why, PassedOver::Overlap);
+    assert_eq!(alone.last_skipped.unwrap().reason, SkipReason::Overlap);
     // Of the queued ticks, the first runs and the others wait.
     let line = ticks(&stage, "line").await.into_iter().map(|at| tick_id(&id("line"), at));
     let line = line.collect::<Vec<_>>();
@@ -214,10 +214,10 @@ async fn two_schedules_and_a_trigger_with_one_job_id_start_it_once_at_a_time() {
     ticked(&stage, "one", 1).await;
     schedules.add(&shared("two", 1, stage.runs.unnamed_held())).await.unwrap();
     schedules.add(&shared("other", 1, stage.runs.unnamed())).await.unwrap();
-    let passed = async |name| record(&stage, name).await.last_passed.map(|passed| passed.why);
+    let skipped = async |name| record(&stage, name).await.last_skipped.map(|skipped| skipped.reason);
     eventually("the ticks of both schedules are skipped", SOON, async || {
-        let both = [passed("one").await, passed("two").await];
-        both == [Some(PassedOver::JobOpen); 2] && passed("other").await == Some(PassedOver::Conflict)
+        let both = [skipped("one").await, skipped("two").await];
+        both == [Some(SkipReason::JobOpen); 2] && skipped("other").await == Some(SkipReason::Conflict)
     })
     .await;
     let ticked_by_both = async || record(&stage, "one").await.ticked + record(&stage, "two").await.ticked;
@@ -251,17 +251,17 @@ async fn ticks_missed_without_a_leader_follow_the_misfire_policy() {
     eventually("eight ticks are missed", SOON, async || SystemTime::now() > added + 8 * SECOND).await;
     let _node = stage.node("node").start();
     let made_up = async |name: &str| {
-        let passed =
-            eventually_some("some ticks are skipped", SOON, async || record(&stage, name).await.last_passed)
+        let skipped =
+            eventually_some("some ticks are skipped", SOON, async || record(&stage, name).await.last_skipped)
                 .await;
-        assert_eq!(passed.why, PassedOver::Misfire);
+        assert_eq!(skipped.reason, SkipReason::Misfire);
         ticked(&stage, name, 6).await;
         let made = ticks(&stage, name).await;
-        assert!(made[0] > passed.through, "{name}: a skipped tick has no job");
+        assert!(made[0] > skipped.through, "{name}: a skipped tick has no job");
         // The first tick on time is at most a second old when it is created. The number of late ticks depends on the
         // policy.
         assert!(made.windows(2).all(|pair| pair[1] == pair[0] + SECOND), "{name}: {made:?}");
-        passed.count
+        skipped.count
     };
     assert!(made_up("skip").await >= 6);
     assert!(made_up("once").await >= 5);

@@ -6,7 +6,7 @@ use crate::time::WallMillis;
 
 /// The answer to a look.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Look {
+pub enum Lookup {
     /// The group does not exist.
     Absent,
     /// The record cannot be decoded by this build.
@@ -14,7 +14,7 @@ pub enum Look {
     /// The look was not answered.
     NotAnswered,
     /// The group.
-    There(Box<GroupState>),
+    Found(Box<GroupState>),
 }
 
 /// The state of a group. The reads have an order: first the record, so that a decision committed at its version is

@@ -32,7 +32,7 @@ mod open_members;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use decide::ABANDONED_AFTER;
-pub use group_state::{GroupState, Look};
+pub use group_state::{GroupState, Lookup};
 pub use open_members::{Cursor, MemberLocation, OpenMember};
 
 use crate::group::{End, GroupRecord, Mark};
@@ -65,7 +65,7 @@ pub enum Event {
     /// A watch reported that the group was deleted.
     Gone(GroupId),
     /// The answer to a look.
-    Looked(GroupId, Look),
+    Looked(GroupId, Lookup),
     /// The outcome of a transaction that advances the group.
     Committed(GroupId, Outcome<()>),
     /// Open members of a stopped group, and the position to continue from; `Err` means no answer.
@@ -258,17 +258,17 @@ impl GroupJoiner {
         }
     }
 
-    fn looked(&mut self, now: WallMillis, group: GroupId, look: Look, out: &mut Vec<Effect>) {
+    fn looked(&mut self, now: WallMillis, group: GroupId, look: Lookup, out: &mut Vec<Effect>) {
         let condemned = self.condemned.contains(&group);
         let Some(tracked) = self.groups.get_mut(&group) else { return };
         tracked.doing = Doing::Nothing;
         let state = match look {
-            Look::There(state) => state,
-            Look::Absent => {
+            Lookup::Found(state) => state,
+            Lookup::Absent => {
                 return self.forget(&group);
             }
-            Look::Unreadable(why) => return out.push(Effect::Stuck(group, why)),
-            Look::NotAnswered => {
+            Lookup::Unreadable(why) => return out.push(Effect::Stuck(group, why)),
+            Lookup::NotAnswered => {
                 self.acting = false;
                 return self.wake(group);
             }

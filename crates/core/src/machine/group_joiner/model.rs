@@ -91,7 +91,7 @@ fn join() -> JobId {
 /// A pending request of a leader: a look in one of its phases, or another answer.
 enum Due {
     Look(Box<GroupState>, u32),
-    Looked(Look),
+    Looked(Lookup),
     Sent(Effect),
     Answer(Event),
 }
@@ -112,7 +112,7 @@ impl Leader {
         for effect in out {
             match effect {
                 Effect::Look(_) => match tree.record() {
-                    None => self.due.push(Due::Looked(Look::Absent)),
+                    None => self.due.push(Due::Looked(Lookup::Absent)),
                     Some((record, version)) => {
                         let mut state = GroupState::new(record, version, WallMillis(0));
                         for name in tree.0.children(&path::group(&id())) {
@@ -276,10 +276,10 @@ impl World {
                 state.below = Some(state.ended);
                 let failed = marks.into_iter().find(|(_, end)| *end != End::Succeeded);
                 state.failed = failed.map(|(number, _)| number).filter(|_| state.record.fail_fast);
-                Due::Looked(Look::There(state))
+                Due::Looked(Lookup::Found(state))
             }
             Due::Looked(_) if !honest && self.dice.one_in(10) => {
-                Due::Answer(Event::Looked(id(), Look::NotAnswered))
+                Due::Answer(Event::Looked(id(), Lookup::NotAnswered))
             }
             Due::Looked(look) => Due::Answer(Event::Looked(id(), look)),
             Due::Sent(Effect::Commit(group, ops)) => {

@@ -52,7 +52,7 @@ fn looked(state: GroupState) -> (GroupJoiner, Vec<Effect>) {
     joiner.handle(NOW, Event::Seen(vec![id()]), &mut out);
     assert_eq!(out, [Effect::Look(id())]);
     out.clear();
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(state))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(state))), &mut out);
     (joiner, out)
 }
 
@@ -146,7 +146,7 @@ fn ends_during_a_look_cause_another_look() {
     joiner.handle(NOW, Event::Ended(id(), Mark::Member(0), End::Succeeded), &mut out);
     let before = state(GroupRecord { total: Some(1), ..record() });
     out.clear();
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(before))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(before))), &mut out);
     assert_eq!(out, [Effect::Look(id())]);
 }
 
@@ -167,7 +167,7 @@ fn the_first_failure_of_a_fail_fast_group_joins_it_immediately() {
     let stopped = stopped.clone();
     out.clear();
     let joining = GroupState { record: *stopped, version: 6, ..failed };
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(joining))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(joining))), &mut out);
     assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
 }
 
@@ -306,7 +306,7 @@ fn a_stopped_group_is_not_done_while_a_member_of_it_runs() {
 fn the_last_end_of_a_stopped_group_during_a_look_causes_another_look() {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
     let runs = GroupState { join: Some(End::Succeeded), open: 1, ..state(stopped) };
-    let look = || Event::Looked(id(), Look::There(Box::new(runs.clone())));
+    let look = || Event::Looked(id(), Lookup::Found(Box::new(runs.clone())));
     let (mut joiner, _) = looked(runs.clone());
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((Vec::new(), None))), &mut out);
@@ -341,7 +341,7 @@ fn any_outcome_of_a_transaction_is_followed_by_another_look() {
 #[test]
 fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
     let empty = || GroupState { below: Some(0), ..state(GroupRecord { total: Some(0), ..record() }) };
-    let complete = || Look::There(Box::new(empty()));
+    let complete = || Lookup::Found(Box::new(empty()));
     let (mut joiner, _) = looked(empty());
     let taken = || Outcome::Rejected(Rejection { at: 2, reason: Reason::NodeExists });
     let mut out = Vec::new();
@@ -368,7 +368,7 @@ fn a_parent_without_a_turn_or_place_does_not_block_its_sub_jobs_group() {
         let gone = Outcome::Rejected(Rejection { at: 2, reason });
         joiner.handle(NOW, Event::Committed(id(), gone), &mut out);
         out.clear();
-        joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(over.clone()))), &mut out);
+        joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(over.clone()))), &mut out);
         assert_eq!(committed(&out).len(), left, "the other parts are written anyway");
     }
 }
@@ -389,7 +389,7 @@ fn an_ended_member_with_open_sub_jobs_stops_their_group() {
     assert!(out.contains(&Effect::Look(nested.clone())), "{out:?}");
     out.clear();
     let inner = GroupState { parent: Some(End::Succeeded), open: 1, ..state(sub_jobs()) };
-    joiner.handle(NOW, Event::Looked(nested, Look::There(Box::new(inner))), &mut out);
+    joiner.handle(NOW, Event::Looked(nested, Lookup::Found(Box::new(inner))), &mut out);
     assert_eq!(committed(&out).len(), 4, "{out:?}");
 }
 
@@ -419,7 +419,7 @@ fn written(
     let mut out = Vec::new();
     joiner.handle(now, Event::Resync, &mut out);
     joiner.handle(now, Event::Seen(vec![id()]), &mut out);
-    joiner.handle(now, Event::Looked(id(), Look::There(Box::new(state))), &mut out);
+    joiner.handle(now, Event::Looked(id(), Lookup::Found(Box::new(state))), &mut out);
     assert!(!out.iter().any(|effect| matches!(effect, Effect::Find(..))), "no member is cancelled: {out:?}");
     out.into_iter().find_map(|effect| match effect {
         Effect::Commit(_, ops) => ops.iter().find_map(|op| match op {
@@ -502,7 +502,7 @@ fn a_first_group_finishes_after_its_further_groups() {
     assert_eq!(out, [Effect::Look(id())]);
     let mut out = Vec::new();
     let all = GroupState { further: Vec::new(), ..first_of_two() };
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(all))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(all))), &mut out);
     let made = committed(&out);
     assert!(made.iter().any(|op| op.contains("finished")), "{made:?}");
 }
@@ -515,6 +515,6 @@ fn a_stopped_outer_group_stops_the_further_groups() {
     joiner.condemned.insert(id());
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Resync, &mut out);
-    joiner.handle(NOW, Event::Looked(id(), Look::There(Box::new(open))), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(open))), &mut out);
     assert!(joiner.condemned.contains(&id().further(0)));
 }

@@ -5,7 +5,7 @@ use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
-use crate::schedule::{Passed, PassedOver};
+use crate::schedule::{SkipReason, Skipped};
 use crate::txn::{Batch, Locus, Op, Subject};
 
 fn is_job(path: &str) -> bool {
@@ -67,11 +67,11 @@ impl ScheduleKeeper {
         known.apply(&write.plan);
         match write.plan {
             Plan::Tick { at, before, .. } => {
-                let passed = before.map(|ticks| Passed { why: PassedOver::Misfire, ticks });
-                out.extend(passed.map(|passed| Effect::PassedOver(key.schedule.clone(), passed)));
+                let skipped = before.map(|ticks| Skipped { reason: SkipReason::Misfire, ticks });
+                out.extend(skipped.map(|skipped| Effect::Skipped(key.schedule.clone(), skipped)));
                 out.push(Effect::Ticked(key.schedule.clone(), at));
             }
-            Plan::PassOver(passed) => out.push(Effect::PassedOver(key.schedule.clone(), passed)),
+            Plan::Skip(skipped) => out.push(Effect::Skipped(key.schedule.clone(), skipped)),
         }
         let hints = std::mem::take(&mut known.hints);
         if hints == 0 {
@@ -114,9 +114,9 @@ impl ScheduleKeeper {
             // An entry or a turn without its record was created by an operator: an unexplained rejection.
             (Op::Create { path, .. }, Reason::NodeExists) if is_job(path) => {
                 if let Plan::Tick { at, before, .. } = write.plan {
-                    write.plan = Plan::PassOver(match before {
-                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks },
-                        None => Passed { why: PassedOver::Taken, ticks: single(at) },
+                    write.plan = Plan::Skip(match before {
+                        Some(ticks) => Skipped { reason: SkipReason::Misfire, ticks },
+                        None => Skipped { reason: SkipReason::Taken, ticks: single(at) },
                     });
                 }
                 known.state = ScheduleState::Ready(write);

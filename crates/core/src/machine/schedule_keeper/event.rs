@@ -4,7 +4,7 @@ use crate::group::GroupRecord;
 use crate::job::JobRecord;
 use crate::name::{JobId, Lane, ScheduleId};
 use crate::outcome::Outcome;
-use crate::schedule::{Passed, ScheduleRecord};
+use crate::schedule::{ScheduleRecord, Skipped};
 use crate::time::WallMillis;
 use crate::txn::Batch;
 use crate::wire::WireError;
@@ -118,8 +118,8 @@ pub enum Effect {
     Commit(Batch<Key>),
     /// A tick has its job. For the metrics.
     Ticked(ScheduleId, WallMillis),
-    /// Ticks were passed over. For the metrics and the log.
-    PassedOver(ScheduleId, Passed),
+    /// Ticks were skipped. For the metrics and the log.
+    Skipped(ScheduleId, Skipped),
     /// Another leader has claimed the epoch.
     FencedOut,
 }

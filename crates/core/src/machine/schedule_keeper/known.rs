@@ -4,7 +4,7 @@ use super::calendars::Rules;
 use super::event::Stamp;
 use crate::job::{JobRecord, identity};
 use crate::name::{JobId, Lane, ScheduleId};
-use crate::schedule::{Calendar, Missed, Overlap, Passed, ScheduleRecord, lane};
+use crate::schedule::{Calendar, Missed, Overlap, ScheduleRecord, Skipped, lane};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
@@ -51,7 +51,7 @@ pub(super) struct Write {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Plan {
     Tick { at: WallMillis, before: Option<Missed>, prior: Prior },
-    PassOver(Passed),
+    Skip(Skipped),
 }
 
 /// The ended job on which the tick depends.
@@ -93,7 +93,7 @@ impl Known {
     pub(super) fn prior_job(&self, schedule: &ScheduleId, plan: &Plan) -> Option<JobId> {
         match plan {
             Plan::Tick { .. } => self.record.as_ref()?.prior_job(schedule),
-            Plan::PassOver(_) => None,
+            Plan::Skip(_) => None,
         }
     }
 
@@ -113,7 +113,7 @@ impl Known {
         let record = self.record.as_deref()?.clone();
         Some(match plan {
             Plan::Tick { at, before, .. } => record.ticked(*at, *before),
-            Plan::PassOver(passed) => record.passed(*passed),
+            Plan::Skip(skipped) => record.skipped(*skipped),
         })
     }
 
@@ -141,7 +141,7 @@ impl Known {
                 };
                 txn::tick(schedule, version, &after, (&job, &made), prior)
             }
-            Plan::PassOver(_) => txn::set_schedule(schedule, version, &after),
+            Plan::Skip(_) => txn::set_schedule(schedule, version, &after),
         })
     }
 }

@@ -26,7 +26,7 @@
 //! the tick was created. If the first write is applied after that read, the second one fails at the schedule's version.
 //!
 //! **The wall clock** is an argument. If it jumps back, no tick is due until it passes the cursor again. If it jumps
-//! forward, the skipped ticks are immediately due or missed: the misfire policy decides, and ticks that are passed over
+//! forward, the skipped ticks are immediately due or missed: the misfire policy decides, and ticks that are skipped
 //! are recorded in the schedule.
 //!
 //! **Hints.** Each write of this leader returns as a watch event for the schedule. One event per write is expected and
@@ -50,7 +50,7 @@ use self::calendars::Calendars;
 use self::known::{Known, Plan, Prior, ScheduleState};
 use crate::job::JobRecord;
 use crate::name::ScheduleId;
-use crate::schedule::{Missed, Passed, PassedOver, Template};
+use crate::schedule::{Missed, SkipReason, Skipped, Template};
 use crate::time::WallMillis;
 use crate::txn;
 
@@ -351,13 +351,13 @@ impl ScheduleKeeper {
         if let (Plan::Tick { at, before, prior }, Some(record)) = (&mut write.plan, &known.record) {
             match depends(&record.spec.template, job) {
                 Ok(ended) => *prior = ended,
-                Err(why) => {
+                Err(reason) => {
                     // One reason per write: first the ticks missed before this one, then this one.
-                    let passed = match before {
-                        Some(ticks) => Passed { why: PassedOver::Misfire, ticks: *ticks },
-                        None => Passed { why, ticks: single(*at) },
+                    let skipped = match before {
+                        Some(ticks) => Skipped { reason: SkipReason::Misfire, ticks: *ticks },
+                        None => Skipped { reason, ticks: single(*at) },
                     };
-                    write.plan = Plan::PassOver(passed);
+                    write.plan = Plan::Skip(skipped);
                 }
             }
         }
@@ -389,17 +389,17 @@ impl ScheduleKeeper {
 }
 
 /// Decides whether a tick gets its job, from the job on which it depends. Otherwise returns the reason.
-fn depends(template: &Template, job: PriorJob) -> Result<Prior, PassedOver> {
+fn depends(template: &Template, job: PriorJob) -> Result<Prior, SkipReason> {
     let other = |there: &JobRecord| there.kind != template.kind || there.payload != template.payload;
     match (job, &template.job_id) {
         (PriorJob::Absent, _) => Ok(Prior::None),
         (PriorJob::Over(version, _), None) => Ok(Prior::Last(version)),
-        (PriorJob::Open(_) | PriorJob::Unreadable, None) => Err(PassedOver::Overlap),
+        (PriorJob::Open(_) | PriorJob::Unreadable, None) => Err(SkipReason::Overlap),
         (PriorJob::Over(_, there) | PriorJob::Open(there), Some(_)) if other(&there) => {
-            Err(PassedOver::Conflict)
+            Err(SkipReason::Conflict)
         }
         (PriorJob::Over(version, there), Some(_)) => Ok(Prior::Reopened(version, there)),
-        (PriorJob::Open(_) | PriorJob::Unreadable, Some(_)) => Err(PassedOver::JobOpen),
+        (PriorJob::Open(_) | PriorJob::Unreadable, Some(_)) => Err(SkipReason::JobOpen),
     }
 }
 

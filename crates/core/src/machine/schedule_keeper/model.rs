@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Every move of a cursor decides each instant in between: the same write either creates its job or records that it
-    /// was passed over.
+    /// was skipped.
     fn judge(&mut self, ops: &[Op]) {
         let made = ops.iter().filter_map(|op| match op {
             Op::Create { path, .. } if path.starts_with(path::JOBS) => {
@@ -148,12 +148,12 @@ impl Server {
                 tick.is_none() || after.spec == before.spec,
                 "{schedule} ticked with the spec of another schedule"
             );
-            let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
+            let skipped = after.last_skipped.filter(|_| after.skipped > before.skipped);
             let calendar = before.spec.when.calendar().unwrap();
             for at in calendar.ticks_after(before.cursor).take_while(|at| *at <= after.cursor) {
                 let over =
-                    passed.is_some_and(|passed| (passed.ticks.from..=passed.ticks.through).contains(&at));
-                assert!(over != (tick == Some(at)), "S8: {schedule} at {at}: {tick:?}, {passed:?}");
+                    skipped.is_some_and(|skipped| (skipped.ticks.from..=skipped.ticks.through).contains(&at));
+                assert!(over != (tick == Some(at)), "S8: {schedule} at {at}: {tick:?}, {skipped:?}");
             }
             if let Some(at) = tick {
                 assert!(calendar.last_through(at) == Some(at) && at <= after.cursor, "{at} is not a tick");
@@ -476,7 +476,7 @@ impl World {
                 };
                 Event::Committed(batch.clone(), outcome)
             }
-            Effect::Ticked(..) | Effect::PassedOver(..) => return,
+            Effect::Ticked(..) | Effect::Skipped(..) => return,
             Effect::FencedOut => {
                 self.leaders.remove(n);
                 return;
@@ -522,7 +522,7 @@ fn lost(effect: Effect) -> Option<Event> {
         Effect::ReadJobs(jobs) => Event::JobsReadFailed(jobs.into_iter().map(|(key, _)| key).collect()),
         Effect::MakeLane(key, _) => Event::LaneMade(key),
         Effect::Commit(batch) => Event::Committed(batch, Outcome::Unknown),
-        Effect::Ticked(..) | Effect::PassedOver(..) | Effect::FencedOut => return None,
+        Effect::Ticked(..) | Effect::Skipped(..) | Effect::FencedOut => return None,
     })
 }
 
@@ -622,7 +622,7 @@ proptest! {
 
     /// S8, L4: no instant is decided twice or forgotten, and every due instant is decided.
     #[test]
-    fn every_tick_is_created_once_or_recorded_as_passed_over(steps in prop::collection::vec(steps(), 1..300)) {
+    fn every_tick_is_created_once_or_recorded_as_skipped(steps in prop::collection::vec(steps(), 1..300)) {
         let mut world = World::new();
         world.claim();
         world.step(Step::Add(0, 7, 0));

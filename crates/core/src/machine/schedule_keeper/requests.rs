@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::known::{Plan, Prior, ScheduleState, Write};
 use super::{BATCH, COMMIT_WINDOW, Effect, Key, LATE, READ_WINDOW, ScheduleKeeper};
 use crate::budget::MAX_READ_BATCH;
-use crate::schedule::{Due, Passed, PassedOver, due};
+use crate::schedule::{Due, SkipReason, Skipped, due};
 use crate::time::WallMillis;
 use crate::txn::{Batch, Op};
 
@@ -54,7 +54,7 @@ impl ScheduleKeeper {
                     continue;
                 }
                 Due::Tick { at, missed } => Plan::Tick { at, before: missed, prior: Prior::None },
-                Due::PassOver(ticks) => Plan::PassOver(Passed { why: PassedOver::Misfire, ticks }),
+                Due::Skip(ticks) => Plan::Skip(Skipped { reason: SkipReason::Misfire, ticks }),
             };
             self.serial += 1;
             let write = Write { serial: self.serial, plan };

@@ -141,7 +141,7 @@ fn tracing_the_job_of_a_tick_changes_no_other_operation() {
 }
 
 #[test]
-fn a_passed_over_tick_creates_no_job() {
+fn a_skipped_tick_creates_no_job() {
     let mut ops = txn::set_schedule(&id("a"), 3, &ScheduleRecord::new(spec(Overlap::Allow), START));
     let before = ops.clone();
     assert_eq!(txn::job_of_tick(&ops), None);
@@ -173,18 +173,18 @@ fn after_a_removal_all_schedules_are_read_again_before_the_next_tick() {
 }
 
 #[test]
-fn a_tick_with_an_existing_job_is_passed_over_as_taken() {
+fn a_tick_with_an_existing_job_is_skipped_as_taken() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let batch = batch(&stage.tick(10));
     let again = self::batch(&stage.feed(rejected(batch, 3, Reason::NodeExists)));
     assert!(again.ops().all(|op| !matches!(op, Op::Create { .. })));
     let ticks = Missed { from: at(10), through: at(10), count: 1 };
-    let taken = Effect::PassedOver(id("a"), Passed { why: PassedOver::Taken, ticks });
+    let taken = Effect::Skipped(id("a"), Skipped { reason: SkipReason::Taken, ticks });
     assert_eq!(stage.feed(Event::Committed(again, Outcome::Applied(()))), [taken]);
 }
 
 #[test]
-fn a_tick_is_passed_over_while_the_last_job_is_open() {
+fn a_tick_is_skipped_while_the_last_job_is_open() {
     let mut stage = Stage::knowing(Overlap::Forbid);
     let first = batch(&stage.tick(10));
     stage.feed(Event::Committed(first, Outcome::Applied(())));
@@ -202,7 +202,7 @@ fn a_tick_is_passed_over_while_the_last_job_is_open() {
     let open = batch(&stage.feed(Event::JobsRead(vec![(jobs[0].0.clone(), open)])));
     let done = stage.feed(Event::Committed(open, Outcome::Applied(())));
     assert!(
-        matches!(&done[..], [Effect::PassedOver(_, Passed { why: PassedOver::Overlap, .. })]),
+        matches!(&done[..], [Effect::Skipped(_, Skipped { reason: SkipReason::Overlap, .. })]),
         "{done:?}"
     );
 }
@@ -278,19 +278,19 @@ fn a_tick_with_a_job_id_creates_the_job_or_opens_it_again() {
 }
 
 #[test]
-fn a_tick_is_passed_over_while_the_job_with_its_id_is_open_or_is_another_job() {
-    for (there, why) in [
-        (PriorJob::of(report("1"), 5, None), PassedOver::JobOpen),
-        (PriorJob::Unreadable, PassedOver::JobOpen),
-        (PriorJob::of(report("2"), 5, None), PassedOver::Conflict),
-        (PriorJob::of(report("2").cancel(START), 5, None), PassedOver::Conflict),
+fn a_tick_is_skipped_while_the_job_with_its_id_is_open_or_is_another_job() {
+    for (there, reason) in [
+        (PriorJob::of(report("1"), 5, None), SkipReason::JobOpen),
+        (PriorJob::Unreadable, SkipReason::JobOpen),
+        (PriorJob::of(report("2"), 5, None), SkipReason::Conflict),
+        (PriorJob::of(report("2").cancel(START), 5, None), SkipReason::Conflict),
     ] {
         let (mut stage, key) = with_job_id();
-        let passed = batch(&stage.feed(Event::JobsRead(vec![(key, there)])));
-        assert!(passed.ops().all(|op| !op.path().starts_with(path::JOBS)), "no job is written");
+        let skipped = batch(&stage.feed(Event::JobsRead(vec![(key, there)])));
+        assert!(skipped.ops().all(|op| !op.path().starts_with(path::JOBS)), "no job is written");
         let ticks = Missed { from: at(10), through: at(10), count: 1 };
-        let effect = Effect::PassedOver(id("a"), Passed { why, ticks });
-        assert_eq!(stage.feed(Event::Committed(passed, Outcome::Applied(()))), [effect]);
+        let effect = Effect::Skipped(id("a"), Skipped { reason, ticks });
+        assert_eq!(stage.feed(Event::Committed(skipped, Outcome::Applied(()))), [effect]);
     }
 }
 

@@ -25,7 +25,7 @@ mod requeue;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{BELIEVED, Connectivity, Found, Look, Start};
+use super::{BELIEVED, Connectivity, Found, Lookup, Start};
 use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, AttemptKey};
 use crate::name::JobId;
@@ -309,16 +309,16 @@ impl InboxWatcher {
 fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
     let quarantine = |note| Some(Effect::Quarantine { job: job.clone(), note });
     let (assignment, assignment_version) = match found.assignment {
-        Look::Absent => return None,
-        Look::Unreadable { why, .. } => return quarantine(format!("assignment unreadable: {why}")),
-        Look::There(assignment, version) => (assignment, version),
+        Lookup::Absent => return None,
+        Lookup::Unreadable { why, .. } => return quarantine(format!("assignment unreadable: {why}")),
+        Lookup::Found(assignment, version) => (assignment, version),
     };
     let discard = |record| Some(Effect::Discard { job: job.clone(), assignment: assignment_version, record });
     match found.record {
-        Look::Absent => discard(None),
-        Look::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
-        Look::There(record, version) if record.is_terminal() => discard(Some(version)),
-        Look::There(record, version) => {
+        Lookup::Absent => discard(None),
+        Lookup::Unreadable { why, .. } => quarantine(format!("record unreadable: {why}")),
+        Lookup::Found(record, version) if record.is_terminal() => discard(Some(version)),
+        Lookup::Found(record, version) => {
             let agree = assignment.agrees(&record);
             let job = job.clone();
             let start = Start { job, assignment, assignment_version, record, version, asked };
@@ -335,19 +335,19 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
 fn recheck(job: &JobId, handed: &mut Handed, found: &Found, out: &mut Vec<Effect>) {
     let attempt = handed.attempt.number;
     match &found.assignment {
-        Look::There(assignment, version) if assignment.key() == handed.attempt => {
+        Lookup::Found(assignment, version) if assignment.key() == handed.attempt => {
             if assignment.cancel {
                 let (job, assignment) = (job.clone(), assignment.clone());
                 out.push(Effect::Cancel { job, attempt, assignment, version: *version });
             }
         }
-        Look::There(..) => {
+        Lookup::Found(..) => {
             handed.assigned_again = true;
             out.push(Effect::Zombie(job.clone(), attempt));
         }
-        Look::Absent => out.push(Effect::Zombie(job.clone(), attempt)),
+        Lookup::Absent => out.push(Effect::Zombie(job.clone(), attempt)),
         // Overwritten by another process. The attempt itself stays valid and is closed by the record's version.
-        Look::Unreadable { .. } => {}
+        Lookup::Unreadable { .. } => {}
     }
 }
 

@@ -21,7 +21,7 @@ fn handle_at(now: Millis, machine: &mut InboxWatcher, event: Event) -> Vec<Effec
 }
 
 fn there(attempt: u32, record: JobRecord) -> Found {
-    Found { assignment: Look::There(assignment(attempt), 4), record: Look::There(record, 5) }
+    Found { assignment: Lookup::Found(assignment(attempt), 4), record: Lookup::Found(record, 5) }
 }
 
 /// An assignment of the second generation, to which the record was set at version 7.
@@ -41,19 +41,19 @@ fn first_read(found: Found) -> Vec<Effect> {
 
 #[test]
 fn the_data_of_a_read_decide() {
-    let unreadable = |newer| Look::Unreadable { why: "rubbish".into(), newer, version: 5 };
+    let unreadable = |newer| Lookup::Unreadable { why: "rubbish".into(), newer, version: 5 };
     let discard = |record| vec![Effect::Discard { job: job(0), assignment: 4, record }];
     let note = |note: &str| vec![Effect::Quarantine { job: job(0), note: note.into() }];
-    let assigned = Look::There(assignment(1), 4);
+    let assigned = Lookup::Found(assignment(1), 4);
     assert!(matches!(&first_read(there(1, record()))[..], [Effect::Start(start)] if start.version == 5));
-    let gone = Found { assignment: Look::Absent, record: Look::There(record(), 5) };
+    let gone = Found { assignment: Lookup::Absent, record: Lookup::Found(record(), 5) };
     assert_eq!(first_read(gone), [Effect::Missed(job(0))]);
     assert_eq!(first_read(there(1, closed(Ending::Cancelled))), discard(Some(5)));
     for disagree in [there(1, closed(Ending::Released)), there(3, record())] {
         let effects = first_read(disagree);
         assert!(matches!(&effects[..], [Effect::Requeue(back)] if back.start().version == 5), "{effects:?}");
     }
-    assert_eq!(first_read(Found { assignment: assigned.clone(), record: Look::Absent }), discard(None));
+    assert_eq!(first_read(Found { assignment: assigned.clone(), record: Lookup::Absent }), discard(None));
     for newer in [true, false] {
         let found = Found { assignment: assigned.clone(), record: unreadable(newer) };
         assert_eq!(first_read(found), note("record unreadable: rubbish"));
@@ -80,7 +80,7 @@ fn a_reassigned_job_is_read_after_its_last_attempt_is_closed() {
 
 #[test]
 fn an_assignment_deleted_before_it_was_read_is_reported_as_missed() {
-    let absent = || Found { assignment: Look::Absent, record: Look::There(record(), 5) };
+    let absent = || Found { assignment: Lookup::Absent, record: Lookup::Found(record(), 5) };
     let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![job(0)]));
     let out = handle(&mut machine, Event::Read(vec![(job(0), absent())]));
@@ -93,8 +93,8 @@ fn an_assignment_deleted_before_it_was_read_is_reported_as_missed() {
 #[test]
 fn a_job_without_events_is_decided_at_the_next_list() {
     let mut machine = InboxWatcher::new();
-    let unreadable = Look::Unreadable { why: "rubbish".into(), newer: true, version: 1 };
-    let unreadable = Found { assignment: Look::There(assignment(1), 0), record: unreadable };
+    let unreadable = Lookup::Unreadable { why: "rubbish".into(), newer: true, version: 1 };
+    let unreadable = Found { assignment: Lookup::Found(assignment(1), 0), record: unreadable };
     let note = "record unreadable: rubbish".to_owned();
     for (found, decision) in
         [(unreadable, Some(Effect::Quarantine { job: job(0), note })), (there(1, record()), None)]
@@ -123,12 +123,12 @@ fn an_attempt_does_not_adopt_the_assignment_of_a_later_generation() {
     let mut machine = handed();
     handle(&mut machine, Event::Changed(vec![job(0)]));
     let again = record().cancel(WallMillis(9)).reopen();
-    let found = |record| Found { assignment: Look::There(of_generation_2(1), 0), record };
-    let read = Event::Read(vec![(job(0), found(Look::There(again.clone(), 7)))]);
+    let found = |record| Found { assignment: Lookup::Found(of_generation_2(1), 0), record };
+    let read = Event::Read(vec![(job(0), found(Lookup::Found(again.clone(), 7)))]);
     assert_eq!(handle(&mut machine, read), [Effect::Zombie(job(0), 1)]);
     // The new attempt starts once the executor has dropped the old one.
     assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
-    let effects = handle(&mut machine, Event::Read(vec![(job(0), found(Look::There(again, 7)))]));
+    let effects = handle(&mut machine, Event::Read(vec![(job(0), found(Lookup::Found(again, 7)))]));
     let [Effect::Start(start)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((start.record.generation, start.version), (2, 7));
 }
@@ -137,18 +137,18 @@ fn an_attempt_does_not_adopt_the_assignment_of_a_later_generation() {
 fn a_recheck_distinguishes_a_cancel_from_a_zombie() {
     let flagged = Assignment { cancel: true, ..assignment(1) };
     for (found, effects) in [
-        (Look::There(assignment(1), 4), vec![]),
+        (Lookup::Found(assignment(1), 4), vec![]),
         (
-            Look::There(flagged.clone(), 5),
+            Lookup::Found(flagged.clone(), 5),
             vec![Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 5 }],
         ),
-        (Look::Absent, vec![Effect::Zombie(job(0), 1)]),
-        (Look::There(assignment(2), 0), vec![Effect::Zombie(job(0), 1)]),
-        (Look::There(of_generation_2(1), 0), vec![Effect::Zombie(job(0), 1)]),
+        (Lookup::Absent, vec![Effect::Zombie(job(0), 1)]),
+        (Lookup::Found(assignment(2), 0), vec![Effect::Zombie(job(0), 1)]),
+        (Lookup::Found(of_generation_2(1), 0), vec![Effect::Zombie(job(0), 1)]),
     ] {
         let mut machine = handed();
         assert_eq!(handle(&mut machine, Event::Changed(vec![job(0)])), [Effect::Read(vec![job(0)])]);
-        let found = Found { assignment: found, record: Look::There(record(), 5) };
+        let found = Found { assignment: found, record: Lookup::Found(record(), 5) };
         assert_eq!(handle(&mut machine, Event::Read(vec![(job(0), found)])), effects);
     }
 }
@@ -203,7 +203,7 @@ fn cancelled_of_old() -> Found {
     let placement = Placement { lane, ..Placement::default() };
     let assignment = Assignment { cancel: true, ..assignment(2) };
     let record = JobRecord { membership, placement, ..record() };
-    Found { assignment: Look::There(assignment, 4), record: Look::There(record, 5) }
+    Found { assignment: Lookup::Found(assignment, 4), record: Lookup::Found(record, 5) }
 }
 
 fn handing_back() -> (InboxWatcher, Box<Requeue>, Vec<Op>) {
@@ -354,8 +354,8 @@ proptest! {
                         Effect::Read(jobs) => wire.push(jobs.into_iter().map(|id| {
                             let (assigned, attempts) = world[&number(&id)];
                             let record = JobRecord { attempts, ..record() };
-                            let assignment = assigned.map_or(Look::Absent, |n| Look::There(assignment(n), 0));
-                            (id, Found { assignment, record: Look::There(record, 0) })
+                            let assignment = assigned.map_or(Lookup::Absent, |n| Lookup::Found(assignment(n), 0));
+                            (id, Found { assignment, record: Lookup::Found(record, 0) })
                         }).collect()),
                         Effect::Start(start) => {
                             let (n, attempt) = (number(&start.job), start.assignment.attempt);

@@ -68,11 +68,11 @@ enum Connectivity {
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Look<T> {
+pub enum Lookup<T> {
     /// The znode is absent.
     Absent,
     /// A value and its version.
-    There(T, i32),
+    Found(T, i32),
     /// The data cannot be decoded by this build.
     Unreadable {
         /// The decoding error.
@@ -84,7 +84,7 @@ pub enum Look<T> {
     },
 }
 
-impl<T: Stored> Look<T> {
+impl<T: Stored> Lookup<T> {
     /// Decodes a znode's data and version.
     #[must_use]
     pub fn of(znode: Option<(&[u8], i32)>) -> Self {
@@ -92,7 +92,7 @@ impl<T: Stored> Look<T> {
             return Self::Absent;
         };
         match wire::decode(data) {
-            Ok(value) => Self::There(value, version),
+            Ok(value) => Self::Found(value, version),
             Err(error) => Self::Unreadable { why: error.to_string(), newer: error.is_newer(), version },
         }
     }
@@ -103,9 +103,9 @@ impl<T: Stored> Look<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Found {
     /// The job's assignment to this worker.
-    pub assignment: Look<Assignment>,
+    pub assignment: Lookup<Assignment>,
     /// The job's record.
-    pub record: Look<JobRecord>,
+    pub record: Lookup<JobRecord>,
 }
 
 #[cfg(test)]

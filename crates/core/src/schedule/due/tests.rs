@@ -41,7 +41,7 @@ fn within_the_grace_every_policy_makes_all_ticks_in_order() {
 #[test]
 fn missed_ticks_follow_the_misfire_policy() {
     // At 200 the ticks 140 to 200 are on time, and the ticks 20 to 130 are missed.
-    assert_eq!(decide(Misfire::Skip, 10, 200), Due::PassOver(over(20, 130, 12)));
+    assert_eq!(decide(Misfire::Skip, 10, 200), Due::Skip(over(20, 130, 12)));
     assert_eq!(decide(Misfire::Once, 10, 200), Due::Tick { at: at(130), missed: Some(over(20, 120, 11)) });
     assert_eq!(decide(CATCH_UP, 10, 200), Due::Tick { at: at(110), missed: Some(over(20, 100, 9)) });
     assert_eq!(decide(CATCH_UP, 110, 200), Due::Tick { at: at(120), missed: None });
@@ -53,20 +53,20 @@ fn ticks_older_than_the_window_are_not_caught_up() {
     let narrow = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(75) };
     assert_eq!(decide(narrow, 10, 200), Due::Tick { at: at(130), missed: Some(over(20, 120, 11)) });
     let narrower = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(65) };
-    assert_eq!(decide(narrower, 10, 200), Due::PassOver(over(20, 130, 12)));
+    assert_eq!(decide(narrower, 10, 200), Due::Skip(over(20, 130, 12)));
 }
 
 #[test]
 fn a_single_missed_tick_is_made_up_without_skipping_any() {
     assert_eq!(decide(Misfire::Once, 10, 81), Due::Tick { at: at(20), missed: None });
-    assert_eq!(decide(Misfire::Skip, 10, 81), Due::PassOver(over(20, 20, 1)));
+    assert_eq!(decide(Misfire::Skip, 10, 81), Due::Skip(over(20, 20, 1)));
 }
 
 #[test]
 fn a_calendar_without_further_ticks_is_never_due_again() {
     let once = When::Once(at(50)).calendar().unwrap();
     assert_eq!(due(&once, Misfire::Once, GRACE, at(50), at(90)), Due::Later(None));
-    assert_eq!(due(&once, Misfire::Skip, GRACE, at(0), at(500)), Due::PassOver(over(50, 50, 1)));
+    assert_eq!(due(&once, Misfire::Skip, GRACE, at(0), at(500)), Due::Skip(over(50, 50, 1)));
     assert_eq!(due(&once, Misfire::Once, GRACE, at(0), at(500)), Due::Tick { at: at(50), missed: None });
 }
 
@@ -74,11 +74,11 @@ fn a_calendar_without_further_ticks_is_never_due_again() {
 fn counting_missed_ticks_is_bounded() {
     let seconds = When::cron("* * * * * *", "Europe/Berlin").unwrap().calendar().unwrap();
     let (cursor, now) = (at(1_000_000_000), at(1_795_226_400));
-    let Due::PassOver(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
+    let Due::Skip(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
     assert_eq!((missed.from, missed.through), (at(1_000_000_001), WallMillis(now.0 - 61_000)));
     assert_eq!(missed.count, MAX_COUNTED);
     let seconds = When::every(Duration::from_secs(1)).unwrap().calendar().unwrap();
-    let Due::PassOver(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
+    let Due::Skip(missed) = due(&seconds, Misfire::Skip, GRACE, cursor, now) else { panic!() };
     assert_eq!(missed.count, 795_226_339, "computed by a division");
 }
 
@@ -113,7 +113,7 @@ proptest! {
                         break;
                     }
                     Due::Tick { at, missed } => (Some(at), missed),
-                    Due::PassOver(missed) => (None, Some(missed)),
+                    Due::Skip(missed) => (None, Some(missed)),
                 };
                 if let Some(missed) = missed {
                     let through = calendar.ticks_after(cursor).take_while(|at| *at <= missed.through);

@@ -9,7 +9,7 @@ use super::parts::{count, value};
 use crate::job::Priority;
 use crate::name::{JobId, Kind};
 use crate::schedule::{
-    CronExpression, Misfire, Missed, Overlap, Passed, PassedOver, ScheduleRecord, ScheduleSpec, Template,
+    CronExpression, Misfire, Missed, Overlap, ScheduleRecord, ScheduleSpec, SkipReason, Skipped, Template,
     When, Zone,
 };
 use crate::time::{WallMillis, as_millis};
@@ -23,9 +23,9 @@ pub struct ScheduleRecordV1 {
     cursor: u64,
     created_at: u64,
     ticked: u64,
-    passed_over: u64,
+    skipped: u64,
     last_tick: Option<u64>,
-    last_passed: Option<PassedV1>,
+    last_skipped: Option<SkippedV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -70,15 +70,15 @@ struct TemplateV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-struct PassedV1 {
-    why: PassedOverV1,
+struct SkippedV1 {
+    reason: SkipReasonV1,
     from: u64,
     through: u64,
     count: u32,
 }
 
 #[derive(Serialize, Deserialize)]
-enum PassedOverV1 {
+enum SkipReasonV1 {
     Misfire,
     Overlap,
     Pause,
@@ -97,9 +97,9 @@ impl From<&ScheduleRecord> for ScheduleRecordV1 {
             cursor: schedule.cursor.0,
             created_at: schedule.created_at.0,
             ticked: schedule.ticked,
-            passed_over: schedule.passed_over,
+            skipped: schedule.skipped,
             last_tick: schedule.last_tick.map(|at| at.0),
-            last_passed: schedule.last_passed.as_ref().map(Into::into),
+            last_skipped: schedule.last_skipped.as_ref().map(Into::into),
         }
     }
 }
@@ -114,9 +114,9 @@ impl TryFrom<ScheduleRecordV1> for ScheduleRecord {
             cursor: WallMillis(stored.cursor),
             created_at: WallMillis(stored.created_at),
             ticked: total("ticks", stored.ticked)?,
-            passed_over: total("ticks passed over", stored.passed_over)?,
+            skipped: total("ticks skipped", stored.skipped)?,
             last_tick: stored.last_tick.map(WallMillis),
-            last_passed: stored.last_passed.map(TryInto::try_into).transpose()?,
+            last_skipped: stored.last_skipped.map(TryInto::try_into).transpose()?,
         })
     }
 }
@@ -207,39 +207,39 @@ impl TryFrom<SpecV1> for ScheduleSpec {
     }
 }
 
-impl From<&Passed> for PassedV1 {
-    fn from(passed: &Passed) -> Self {
-        let why = match passed.why {
-            PassedOver::Misfire => PassedOverV1::Misfire,
-            PassedOver::Overlap => PassedOverV1::Overlap,
-            PassedOver::Pause => PassedOverV1::Pause,
-            PassedOver::Replacement => PassedOverV1::Replacement,
-            PassedOver::Taken => PassedOverV1::Taken,
-            PassedOver::JobOpen => PassedOverV1::JobOpen,
-            PassedOver::Conflict => PassedOverV1::Conflict,
+impl From<&Skipped> for SkippedV1 {
+    fn from(skipped: &Skipped) -> Self {
+        let reason = match skipped.reason {
+            SkipReason::Misfire => SkipReasonV1::Misfire,
+            SkipReason::Overlap => SkipReasonV1::Overlap,
+            SkipReason::Pause => SkipReasonV1::Pause,
+            SkipReason::Replacement => SkipReasonV1::Replacement,
+            SkipReason::Taken => SkipReasonV1::Taken,
+            SkipReason::JobOpen => SkipReasonV1::JobOpen,
+            SkipReason::Conflict => SkipReasonV1::Conflict,
         };
-        let Missed { from, through, count } = passed.ticks;
-        Self { why, from: from.0, through: through.0, count }
+        let Missed { from, through, count } = skipped.ticks;
+        Self { reason, from: from.0, through: through.0, count }
     }
 }
 
-impl TryFrom<PassedV1> for Passed {
+impl TryFrom<SkippedV1> for Skipped {
     type Error = WireError;
-    fn try_from(stored: PassedV1) -> Result<Self, WireError> {
-        let why = match stored.why {
-            PassedOverV1::Misfire => PassedOver::Misfire,
-            PassedOverV1::Overlap => PassedOver::Overlap,
-            PassedOverV1::Pause => PassedOver::Pause,
-            PassedOverV1::Replacement => PassedOver::Replacement,
-            PassedOverV1::Taken => PassedOver::Taken,
-            PassedOverV1::JobOpen => PassedOver::JobOpen,
-            PassedOverV1::Conflict => PassedOver::Conflict,
+    fn try_from(stored: SkippedV1) -> Result<Self, WireError> {
+        let reason = match stored.reason {
+            SkipReasonV1::Misfire => SkipReason::Misfire,
+            SkipReasonV1::Overlap => SkipReason::Overlap,
+            SkipReasonV1::Pause => SkipReason::Pause,
+            SkipReasonV1::Replacement => SkipReason::Replacement,
+            SkipReasonV1::Taken => SkipReason::Taken,
+            SkipReasonV1::JobOpen => SkipReason::JobOpen,
+            SkipReasonV1::Conflict => SkipReason::Conflict,
         };
-        let PassedV1 { from, through, count, .. } = stored;
+        let SkippedV1 { from, through, count, .. } = stored;
         if from > through || count == 0 {
-            return Err(WireError::Value(format!("{count} ticks passed over from {from} to {through}")));
+            return Err(WireError::Value(format!("{count} ticks skipped from {from} to {through}")));
         }
         let ticks = Missed { from: WallMillis(from), through: WallMillis(through), count };
-        Ok(Self { why, ticks })
+        Ok(Self { reason, ticks })
     }
 }

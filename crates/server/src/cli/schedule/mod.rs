@@ -20,8 +20,8 @@ use crate::document::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, options, \
-                    expires_after, job_id, spec_version, paused, next, cursor, ticked, passed_over, last_tick, last_job, \
-                    last_passed, created_at, error.";
+                    expires_after, job_id, spec_version, paused, next, cursor, ticked, skipped, last_tick, last_job, \
+                    last_skipped, created_at, error.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
@@ -170,7 +170,7 @@ fn table(output: Output, views: &[ScheduleView]) -> Result<(), Failure> {
             Ok(record) => (
                 record.when.to_string(),
                 record.last_tick.map(instant).unwrap_or_default(),
-                format!("{} / {}", record.ticked, record.passed_over),
+                format!("{} / {}", record.ticked, record.skipped),
             ),
             Err(error) => (format!("unreadable: {error}"), String::new(), String::new()),
         };

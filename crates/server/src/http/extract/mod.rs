@@ -120,9 +120,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Traced {
 }
 
 /// The query parameters.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParameters<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

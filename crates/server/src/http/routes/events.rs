@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use utoipa::IntoParams;
 
 use crate::document::EventDocument;
-use crate::http::extract::Asked;
+use crate::http::extract::QueryParameters;
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::{EventStream, Phase};
 use crate::http::state::App;
@@ -107,7 +107,7 @@ impl Drop for Follower {
 )]
 pub(super) async fn follow_events(
     State(app): State<App>,
-    Asked(which): Asked<Which>,
+    QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Response, Problem> {
     let job = which.job.map(JobId::new).transpose()?;
     let kind = which.kind.map(Kind::new).transpose()?;

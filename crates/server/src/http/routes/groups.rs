@@ -17,7 +17,7 @@ use super::submit::NewJob;
 use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::document::{GroupDocument, GroupSummaryDocument};
-use crate::http::extract::{Asked, Bounded, GroupName, Json, Traced};
+use crate::http::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::http::layers::AuditNote;
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
@@ -167,7 +167,7 @@ pub(super) struct GroupsPage {
 )]
 pub(super) async fn list_groups(
     State(app): State<App>,
-    Asked(which): Asked<WhichGroups>,
+    QueryParameters(which): QueryParameters<WhichGroups>,
 ) -> Result<Answer<GroupsPage>, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -217,7 +217,7 @@ pub(super) async fn show_group(
 pub(super) async fn wait_for_group(
     State(app): State<App>,
     GroupName(id): GroupName,
-    Asked(how_long): Asked<HowLong>,
+    QueryParameters(how_long): QueryParameters<HowLong>,
 ) -> Result<Response, Problem> {
     let within: Duration = within(&how_long)?;
     let _permit = super::wait::permit(&app)?;

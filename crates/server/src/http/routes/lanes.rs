@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::LaneDocument;
-use crate::http::extract::Asked;
+use crate::http::extract::QueryParameters;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -45,7 +45,7 @@ pub(super) struct LanesPage {
 )]
 pub(super) async fn list_lanes(
     State(app): State<App>,
-    Asked(which): Asked<WhichLanes>,
+    QueryParameters(which): QueryParameters<WhichLanes>,
 ) -> Result<Answer<LanesPage>, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::{InstantText, JobDocument, StateName};
-use crate::http::extract::Asked;
+use crate::http::extract::QueryParameters;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client::{Cursor, Filter, MAX_PAGE};
@@ -67,7 +67,7 @@ pub(super) struct JobPage {
 )]
 pub(super) async fn list_jobs(
     State(app): State<App>,
-    Asked(which): Asked<Which>,
+    QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Answer<JobPage>, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::MemberDocument;
-use crate::http::extract::{Asked, GroupName};
+use crate::http::extract::{GroupName, QueryParameters};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -48,7 +48,7 @@ pub(super) struct MembersPage {
 pub(super) async fn list_members(
     State(app): State<App>,
     GroupName(id): GroupName,
-    Asked(which): Asked<WhichMembers>,
+    QueryParameters(which): QueryParameters<WhichMembers>,
 ) -> Result<Answer<MembersPage>, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {

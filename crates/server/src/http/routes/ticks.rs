@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::{DurationSchema, InstantText, Rule, StateName};
-use crate::http::extract::{Asked, ScheduleName};
+use crate::http::extract::{QueryParameters, ScheduleName};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -100,7 +100,9 @@ fn checked(count: Option<usize>) -> Result<usize, Problem> {
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn preview_ticks(Asked(which): Asked<WhichRule>) -> Result<Answer<NextTicks>, Problem> {
+pub(super) async fn preview_ticks(
+    QueryParameters(which): QueryParameters<WhichRule>,
+) -> Result<Answer<NextTicks>, Problem> {
     let count = checked(which.count)?;
     let WhichRule { cron, zone, every, anchor, at, after, count: _ } = which;
     let refuse = |reason: String| Fault::Invalid.because(reason);
@@ -124,7 +126,7 @@ pub(super) async fn preview_ticks(Asked(which): Asked<WhichRule>) -> Result<Answ
 pub(super) async fn list_ticks(
     State(app): State<App>,
     ScheduleName(id): ScheduleName,
-    Asked(how_many): Asked<HowMany>,
+    QueryParameters(how_many): QueryParameters<HowMany>,
 ) -> Result<Answer<ScheduleTicks>, Problem> {
     let count = checked(how_many.count)?;
     let unreadable =

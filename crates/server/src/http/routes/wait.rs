@@ -11,7 +11,7 @@ use tokio::sync::SemaphorePermit;
 use utoipa::IntoParams;
 
 use crate::document::{DurationSchema, JobDocument};
-use crate::http::extract::{Asked, Id};
+use crate::http::extract::{Id, QueryParameters};
 use crate::http::limits::{DEFAULT_WAIT, MAX_WAIT};
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
@@ -66,7 +66,7 @@ pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
 pub(super) async fn wait_for_job(
     State(app): State<App>,
     Id(id): Id,
-    Asked(how_long): Asked<HowLong>,
+    QueryParameters(how_long): QueryParameters<HowLong>,
 ) -> Result<Response, Problem> {
     let within = within(&how_long)?;
     let _permit = permit(&app)?;

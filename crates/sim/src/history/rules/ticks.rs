@@ -92,11 +92,11 @@ fn decided(before: &ScheduleRecord, after: &ScheduleRecord, tick: Option<WallMil
     if before.paused && tick.is_some() {
         return Err("it ticked although it is paused".to_owned());
     }
-    let passed = after.last_passed.filter(|_| after.passed_over > before.passed_over);
+    let skipped = after.last_skipped.filter(|_| after.skipped > before.skipped);
     let calendar = before.spec.when.calendar().map_err(|error| error.to_string())?;
     let moved_over = calendar.ticks_after(before.cursor).take_while(|at| *at <= after.cursor);
     for at in moved_over.take(FOLLOWED) {
-        let over = passed.is_some_and(|passed| (passed.ticks.from..=passed.ticks.through).contains(&at));
+        let over = skipped.is_some_and(|skipped| (skipped.ticks.from..=skipped.ticks.through).contains(&at));
         match (tick == Some(at), over) {
             (true, false) | (false, true) => {}
             (true, true) => return Err(format!("the tick at {at} has a job and is recorded as skipped")),
@@ -122,7 +122,7 @@ mod tests {
         let mut story = Story::new();
         story.schedule("a");
         story.tick("a", 10, &[10]);
-        story.pass_over("a", 20);
+        story.skip("a", 20);
         story.tick("a", 30, &[30]);
         story.assert_keeps("S8");
     }
@@ -145,7 +145,7 @@ mod tests {
             story
         };
         let mut story = shared();
-        story.pass_over("b", 10);
+        story.skip("b", 10);
         story.assign("shared", W1);
         story.succeed("shared", W1);
         story.tick_again("b", 20);

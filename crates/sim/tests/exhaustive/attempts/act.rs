@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether_core::budget::{DEFAULT_LEASE, MIN_RETENTION};
 use bellwether_core::job::{Assignment, AttemptEndKind, ClosedAttempt, JobRecord, Payload};
 use bellwether_core::machine::lease_watcher::LEASE_MARGIN;
-use bellwether_core::machine::worker::Look;
+use bellwether_core::machine::worker::Lookup;
 use bellwether_core::machine::worker::executor_pool::Run;
 use bellwether_core::machine::worker::inbox_watcher;
 use bellwether_core::machine::worker::status_reporter::reporter::Settled;
@@ -240,10 +240,10 @@ impl Attempts {
         };
         let Assignment { generation, attempt, fencing_token: token, .. } = assignment;
         let seen = Seen {
-            registration: Look::of(state.zk.get(&path::worker(to))),
-            new: Look::of(state.zk.get(&path::assignment(to, &job()))),
-            old: Look::of(state.zk.get(&path::assignment(from, &job()))),
-            record: Look::of(state.zk.get(&path::record(&job()))),
+            registration: Lookup::of(state.zk.get(&path::worker(to))),
+            new: Lookup::of(state.zk.get(&path::assignment(to, &job()))),
+            old: Lookup::of(state.zk.get(&path::assignment(from, &job()))),
+            record: Lookup::of(state.zk.get(&path::record(&job()))),
         };
         let held = HeldAttempt { job: job(), generation, attempt, token };
         if let Decision::Commit(_, ops) = takeover::decide(&held, from, to, &seen) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellwether_core::group::{End, GroupRecord, Mark, Stage};
 use bellwether_core::machine::group_joiner::{
-    Effect, Event, GroupJoiner, GroupState, Look, MemberLocation, OpenMember,
+    Effect, Event, GroupJoiner, GroupState, Lookup, MemberLocation, OpenMember,
 };
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId};
@@ -136,7 +136,7 @@ impl Leader {
         self.up = false;
         self.hints.clear();
         for look in std::mem::take(&mut self.looks) {
-            self.hear(zk, Event::Looked(look.group, Look::NotAnswered));
+            self.hear(zk, Event::Looked(look.group, Lookup::NotAnswered));
         }
         let lost = Vec::from(std::mem::take(&mut self.sent));
         for write in lost.clone() {
@@ -156,7 +156,7 @@ impl Leader {
         if look.read(zk) {
             self.looks.push_front(look);
         } else {
-            self.hear(zk, Event::Looked(look.group, Look::There(Box::new(look.state))));
+            self.hear(zk, Event::Looked(look.group, Lookup::Found(Box::new(look.state))));
         }
     }
 
@@ -174,14 +174,14 @@ impl Leader {
 
     fn carry_out(&mut self, zk: &ZooKeeper, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Look(group) if !self.up => Some(Event::Looked(group, Look::NotAnswered)),
+            Effect::Look(group) if !self.up => Some(Event::Looked(group, Lookup::NotAnswered)),
             Effect::Look(group) => {
                 let Some((record, version)) = zk.value::<GroupRecord>(&path::group(&group)) else {
-                    return Some(Event::Looked(group, Look::Absent));
+                    return Some(Event::Looked(group, Lookup::Absent));
                 };
                 let state = GroupState::new(record, version, WALL);
                 if matches!(state.record.stage, Stage::Done { .. }) {
-                    return Some(Event::Looked(group, Look::There(Box::new(state))));
+                    return Some(Event::Looked(group, Lookup::Found(Box::new(state))));
                 }
                 self.looks.push_back(Looking { group, state, moment: Moment::Places, open: BTreeSet::new() });
                 None

@@ -6,7 +6,7 @@ use super::*;
 use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
 use crate::machine::worker::BELIEVED;
 use crate::machine::worker::fixture::{assignment, job, result, start, worker};
-use crate::machine::worker::{Found, Look, Start};
+use crate::machine::worker::{Found, Lookup, Start};
 use crate::name::JobId;
 use crate::path::{self, Place};
 use crate::txn::{self, Op};
@@ -42,8 +42,8 @@ impl Tree {
 
     fn found(&self, close: &Close) -> Found {
         let znode = |path: String| self.0.get(&path).map(|znode| (znode.data.as_slice(), znode.version));
-        let assignment = Look::of(znode(path::assignment(worker(), close.job())));
-        Found { assignment, record: Look::of(znode(path::record(close.job()))) }
+        let assignment = Lookup::of(znode(path::assignment(worker(), close.job())));
+        Found { assignment, record: Lookup::of(znode(path::record(close.job()))) }
     }
 
     fn record(&self, n: usize) -> (JobRecord, i32) {

@@ -6,7 +6,7 @@ use bellwether_core::machine::worker::inbox_watcher::{self, Requeue};
 use bellwether_core::machine::worker::status_reporter::beats::{self, Beat};
 use bellwether_core::machine::worker::status_reporter::reporter::{self, Close};
 use bellwether_core::machine::worker::wing::{self, Ephemeral};
-use bellwether_core::machine::worker::{Found, Look, executor_pool};
+use bellwether_core::machine::worker::{Found, Lookup, executor_pool};
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
@@ -125,8 +125,8 @@ impl Worker {
 
     fn found(&self, zk: &ZooKeeper, job: &JobId) -> Found {
         Found {
-            assignment: Look::of(zk.get(&path::assignment(self.id, job))),
-            record: Look::of(zk.get(&path::record(job))),
+            assignment: Lookup::of(zk.get(&path::assignment(self.id, job))),
+            record: Lookup::of(zk.get(&path::record(job))),
         }
     }
 

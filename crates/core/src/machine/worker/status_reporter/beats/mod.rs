@@ -45,7 +45,7 @@ use std::time::Duration;
 
 use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, Progress};
-use crate::machine::worker::{Finished, Look};
+use crate::machine::worker::{Finished, Lookup};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::time::Millis;
@@ -87,7 +87,7 @@ pub enum Event {
     /// The outcome of a batch.
     Committed(Batch<Beat>, Outcome<()>),
     /// Assignments were read.
-    Read(Vec<(JobId, Look<Assignment>)>),
+    Read(Vec<(JobId, Lookup<Assignment>)>),
     /// A read was not answered.
     ReadFailed(Vec<JobId>),
     /// The connection is lost: send nothing.
@@ -356,13 +356,13 @@ impl Beats {
         }
     }
 
-    fn read(&mut self, job: &JobId, found: Look<Assignment>, out: &mut Vec<Effect>) {
+    fn read(&mut self, job: &JobId, found: Lookup<Assignment>, out: &mut Vec<Effect>) {
         let Some(lease) = self.leases.get(job).filter(|lease| lease.phase() == Phase::Unresolved) else {
             return;
         };
         let attempt = lease.attempt();
         match found {
-            Look::There(assignment, version) if assignment.key() == lease.key() => {
+            Lookup::Found(assignment, version) if assignment.key() == lease.key() => {
                 if assignment.cancel && !lease.is_flagged() {
                     let (job, assignment) = (job.clone(), assignment.clone());
                     out.push(Effect::Cancel { job, attempt, assignment, version });
@@ -370,12 +370,12 @@ impl Beats {
                 let until = self.change(job, attempt, |lease| lease.found(assignment, version));
                 out.extend(until.map(|until| Effect::Until(job.clone(), attempt, until)));
             }
-            Look::There(..) | Look::Absent => {
+            Lookup::Found(..) | Lookup::Absent => {
                 self.forget(job);
                 out.push(Effect::Zombie(job.clone(), attempt));
             }
             // Overwritten by another process: the attempt itself stays valid and ends with its lease.
-            Look::Unreadable { version, .. } => {
+            Lookup::Unreadable { version, .. } => {
                 self.change(job, attempt, |lease| lease.overwritten(version));
             }
         }

@@ -198,7 +198,7 @@ fn a_lost_reply_does_not_confirm_a_renewal_and_another_beat_does() {
         let mut worker = Worker::running(0..1, false);
         let batch = sent(worker.awaits(0, LEASE, 1));
         assert_eq!(worker.on(Event::Committed(batch, Outcome::Unknown)), [Effect::Read(vec![job(0)])]);
-        let stands = Look::There(begun(0, true).assignment, i32::from(applied));
+        let stands = Lookup::Found(begun(0, true).assignment, i32::from(applied));
         let out = worker.on(Event::Read(vec![(job(0), stands)]));
         assert!(!out.iter().any(|effect| matches!(effect, Effect::Confirmed(..))), "{out:?}");
         let batch = sent(out);
@@ -277,7 +277,7 @@ fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
         assert_eq!(worker.on(Event::Committed(batch, Outcome::Unknown)), []);
         worker.now = worker.now + SECOND;
         assert_eq!(worker.on(Event::Resume), [Effect::Read(vec![job(0)])]);
-        let stands = Look::There(begun(0, true).assignment, i32::from(applied));
+        let stands = Lookup::Found(begun(0, true).assignment, i32::from(applied));
         let out = worker.on(Event::Read(vec![(job(0), stands)]));
         assert_eq!(out[0], Effect::Until(job(0), 1, Millis(0) + LEASE), "only a confirmed renewal counts");
         assert_eq!(written(&sent(out)), [beat(0, 60, "", i32::from(applied))], "the beat is sent again");
@@ -291,7 +291,7 @@ fn a_cancel_that_is_read_back_is_not_taken_for_a_renewal() {
     let batch = sent(worker.after(THIRD));
     worker.on(Event::Committed(batch, Outcome::Unknown));
     let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
-    let out = worker.on(Event::Read(vec![(job(0), Look::There(flagged, 1))]));
+    let out = worker.on(Event::Read(vec![(job(0), Lookup::Found(flagged, 1))]));
     assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "{out:?}");
 }
 
@@ -313,7 +313,7 @@ fn a_beat_rejected_by_a_cancel_reports_the_cancel_and_keeps_its_progress() {
     assert_eq!(out[0], Effect::Read(vec![job(0)]));
     assert_eq!(written(&sent(out)), [beat(1, 60, "", 0)], "the other beat is sent immediately");
     let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
-    let out = worker.on(Event::Read(vec![(job(0), Look::There(flagged.clone(), 1))]));
+    let out = worker.on(Event::Read(vec![(job(0), Lookup::Found(flagged.clone(), 1))]));
     let cancel = Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 1 };
     assert!(out.contains(&cancel), "{out:?}");
     assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "the lease was not renewed: {out:?}");
@@ -321,9 +321,9 @@ fn a_beat_rejected_by_a_cancel_reports_the_cancel_and_keeps_its_progress() {
 
 #[test]
 fn a_beat_of_an_attempt_closed_by_another_process_makes_it_a_zombie() {
-    let another = Look::There(assignment(2), 0);
-    let later_generation = Look::There(Assignment { generation: 2, ..assignment(1) }, 0);
-    for found in [Look::Absent, another, later_generation] {
+    let another = Lookup::Found(assignment(2), 0);
+    let later_generation = Lookup::Found(Assignment { generation: 2, ..assignment(1) }, 0);
+    for found in [Lookup::Absent, another, later_generation] {
         let mut worker = Worker::running(0..1, true);
         let batch = sent(worker.after(THIRD));
         worker.on(Event::Committed(batch, rejected(0, Reason::NoNode)));
@@ -355,7 +355,7 @@ fn an_assignment_that_cannot_be_read_is_left_alone() {
     let batch = sent(worker.after(THIRD));
     worker.says(0, "one");
     worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
-    let odd = Look::Unreadable { why: "x".into(), newer: true, version: 4 };
+    let odd = Lookup::Unreadable { why: "x".into(), newer: true, version: 4 };
     assert_eq!(worker.on(Event::Read(vec![(job(0), odd)])), []);
     assert_eq!(worker.after(SECOND), [], "progress would erase it");
     assert_eq!(worker.awaits(0, LEASE, 1), []);
@@ -466,7 +466,7 @@ proptest! {
                         worker.on(Event::Committed(batch, outcome))
                     }
                     (Some(Effect::Read(jobs)), Step::Apply) => {
-                        let found = jobs.into_iter().map(|job| (job, Look::There(stands.clone(), version)));
+                        let found = jobs.into_iter().map(|job| (job, Lookup::Found(stands.clone(), version)));
                         worker.on(Event::Read(found.collect()))
                     }
                     (Some(Effect::Read(jobs)), _) => worker.on(Event::ReadFailed(jobs)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::job::{Assignment, Attempt, AttemptEndKind, ClosedAttempt, Ending, JobRecord, Next, Progress};
-use crate::machine::worker::{BELIEVED, Finished, Found, Look};
+use crate::machine::worker::{BELIEVED, Finished, Found, Lookup};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Reason;
 use crate::path;
@@ -191,14 +191,14 @@ impl Close {
 
     pub(super) fn decide(self, found: &Found) -> Decision {
         match &found.record {
-            Look::There(record, version) if *version == self.version && self.is_of(record) => {
+            Lookup::Found(record, version) if *version == self.version && self.is_of(record) => {
                 self.still_open(found)
             }
-            Look::There(record, _) if self.is_ours(record) => {
+            Lookup::Found(record, _) if self.is_ours(record) => {
                 let settled = Settled::Closed(ClosedAttempt::of(record));
                 Decision::Settled(Box::new(self), settled)
             }
-            Look::There(..) | Look::Unreadable { .. } | Look::Absent => {
+            Lookup::Found(..) | Lookup::Unreadable { .. } | Lookup::Absent => {
                 Decision::Settled(Box::new(self), Settled::Zombie)
             }
         }
@@ -230,18 +230,18 @@ impl Close {
     fn still_open(mut self, found: &Found) -> Decision {
         let before = self.assignment;
         let cancel = match &found.assignment {
-            Look::There(assignment, version) => {
+            Lookup::Found(assignment, version) => {
                 self.assignment = Assigned::At(*version);
                 if self.assignment != before {
                     self.carry(assignment);
                 }
                 assignment.cancel
             }
-            Look::Unreadable { version, .. } => {
+            Lookup::Unreadable { version, .. } => {
                 self.assignment = Assigned::At(*version);
                 false
             }
-            Look::Absent => {
+            Lookup::Absent => {
                 self.assignment = Assigned::Gone;
                 false
             }
