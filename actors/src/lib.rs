@@ -20,6 +20,7 @@ mod context;
 #[macro_use]
 mod kind;
 pub mod election;
+pub mod gauge;
 pub mod group;
 mod intensity;
 pub mod leader;

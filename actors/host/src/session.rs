@@ -26,7 +26,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::host::{self, Hosted, Hosting, Letter, Ref};
-use crate::session_margin;
+use crate::session_margin::SessionMargin;
 use crate::spawn::{Started, spawn};
 use crate::task::{Owned, report, tell};
 
@@ -125,6 +125,7 @@ impl Session {
             states: None,
             beat: None,
             margin: None,
+            shown: SessionMargin::new(),
         };
         let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
         Ok(Self { actor, status, time })
@@ -195,6 +196,7 @@ pub(crate) struct Links {
     beat: Option<Owned>,
     /// The task that records the session margin.
     margin: Option<Owned>,
+    shown: SessionMargin,
 }
 
 impl Hosting for Supervisor {
@@ -223,7 +225,7 @@ impl Hosting for Supervisor {
                 links.publish.send_replace(SessionStatus::Connected(zk.clone()));
             }
             (Tell::Follow(generation), Some(zk)) => {
-                links.margin = Some(session_margin::show(zk));
+                links.margin = Some(links.shown.show(zk));
                 links.states = Some(follow(zk, generation, me));
             }
             (Tell::Event(event), Some(zk)) => {
@@ -297,7 +299,7 @@ impl Links {
 
     fn forget(&mut self) {
         (self.states, self.beat, self.margin) = (None, None, None);
-        session_margin::hide();
+        self.shown.hide();
     }
 }
 

@@ -6,8 +6,10 @@
 //! A scrape every 15 s would miss a silence of a few seconds. The gauge therefore shows the minimum of the last 30 to
 //! 60 s: it is kept for two windows of 30 s, and the older window is dropped as a whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_actors::gauge::GaugePart;
 use bellwether_core::metric;
 use bellwether_zk::Zk;
 use metrics::gauge;
@@ -22,25 +24,36 @@ const LOOKS: u32 = 20;
 /// The length of a window: longer than the usual scrape interval.
 const HALF: Duration = Duration::from_secs(30);
 
-/// Records the margin and the timeout of this session. Holds no session handle, so the session can end.
-pub(crate) fn show(zk: &Zk) -> Owned {
-    let (trust, timeout) = (zk.trust(), zk.session_timeout());
-    gauge!(metric::SESSION_TIMEOUT_SECONDS).set(timeout.as_secs_f64());
-    let mut least = Least::new(timeout);
-    let began = clock::now();
-    Owned::spawn(async move {
-        loop {
-            let now = clock::now();
-            let margin = trust.until().since(now);
-            gauge!(metric::SESSION_MARGIN_SECONDS).set(least.note(now.since(began), margin).as_secs_f64());
-            sleep(timeout / LOOKS).await;
-        }
-    })
-}
+/// The margin of a node's session. The gauge shows the smallest of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionMargin(Arc<GaugePart>);
 
-/// Records a margin of zero: there is no session.
-pub(crate) fn hide() {
-    gauge!(metric::SESSION_MARGIN_SECONDS).set(0.0);
+impl SessionMargin {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(GaugePart::of_minimum(metric::SESSION_MARGIN_SECONDS)))
+    }
+
+    /// Records a margin of zero: there is no session.
+    pub(crate) fn hide(&self) {
+        self.0.set(0.0);
+    }
+
+    /// Records the margin and the timeout of this session. Holds no session handle, so the session can end.
+    pub(crate) fn show(&self, zk: &Zk) -> Owned {
+        let (trust, timeout) = (zk.trust(), zk.session_timeout());
+        gauge!(metric::SESSION_TIMEOUT_SECONDS).set(timeout.as_secs_f64());
+        let mut least = Least::new(timeout);
+        let began = clock::now();
+        let part = Arc::clone(&self.0);
+        Owned::spawn(async move {
+            loop {
+                let now = clock::now();
+                let margin = trust.until().since(now);
+                part.set(least.note(now.since(began), margin).as_secs_f64());
+                sleep(timeout / LOOKS).await;
+            }
+        })
+    }
 }
 
 /// The minimum of a value in the current window and in the previous one.

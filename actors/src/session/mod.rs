@@ -48,6 +48,7 @@ use bellwether_core::metric;
 use bellwether_core::time::Millis;
 use metrics::{counter, gauge, histogram};
 
+use crate::gauge::GaugePart;
 use crate::{Concern, Context};
 
 /// The waits between attempts to connect: short enough to reconnect soon after ZooKeeper is back, long enough not to
@@ -229,6 +230,7 @@ pub struct Session<O> {
     /// The number of sessions so far.
     generation: u64,
     connection: Connection,
+    connected: GaugePart,
     opaque: PhantomData<fn() -> O>,
 }
 
@@ -258,10 +260,18 @@ impl<O: Opaque> Concern for Session<O> {
     type Tell = Tell<O>;
 
     fn start(cx: &mut Context<'_, Self>, Args { to, reads_clock }: Args) -> Self {
-        gauge!(metric::SESSION_CONNECTED).set(0.0);
         cx.tell(Tell::Connect);
         let connection = Connection::Connecting { failures: 0 };
-        Self { to, reads_clock, clock: Clock::default(), generation: 0, connection, opaque: PhantomData }
+        let connected = GaugePart::of_minimum(metric::SESSION_CONNECTED);
+        Self {
+            to,
+            reads_clock,
+            clock: Clock::default(),
+            generation: 0,
+            connection,
+            connected,
+            opaque: PhantomData,
+        }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: SessionMsg<O>) {
@@ -307,7 +317,7 @@ impl<O: Opaque> Session<O> {
         let (generation, Made { session, timeout, clock, .. }) = (self.generation, made);
         tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "connected to ZooKeeper");
         counter!(metric::SESSIONS_CREATED).increment(1);
-        gauge!(metric::SESSION_CONNECTED).set(1.0);
+        self.connected.set(1.0);
         cx.tell(Tell::Follow(generation));
         self.connection = Connection::Up(Live { made, beat: cx.now });
         // A virtual machine that was paused as a whole has lost its session, and its two clocks agree on a time in the past.
@@ -349,7 +359,7 @@ impl<O: Opaque> Session<O> {
         self.connection = Connection::Down(live);
         let trusted = cx.trust.map_or(Duration::ZERO, |trust| trust.until.since(cx.now));
         tracing::warn!(?trusted, "connection to ZooKeeper lost");
-        gauge!(metric::SESSION_CONNECTED).set(0.0);
+        self.connected.set(0.0);
         cx.tell(Tell::Status(Status::Disconnected));
         cx.tell(Tell::Event(SessionEvent::Disconnected));
     }
@@ -358,7 +368,7 @@ impl<O: Opaque> Session<O> {
         let Connection::Down(live) = self.connection else { return };
         self.connection = Connection::Up(live);
         tracing::info!("connection to ZooKeeper regained, same session");
-        gauge!(metric::SESSION_CONNECTED).set(1.0);
+        self.connected.set(1.0);
         counter!(metric::SESSION_RECONNECTS).increment(1);
         cx.tell(Tell::Status(Status::Connected));
         cx.tell(Tell::Event(SessionEvent::Reconnected));
@@ -379,7 +389,7 @@ impl<O: Opaque> Session<O> {
             );
             counter!(metric::SESSIONS_EXPIRED_EARLY).increment(1);
         }
-        gauge!(metric::SESSION_CONNECTED).set(0.0);
+        self.connected.set(0.0);
         self.connection = Connection::Connecting { failures: 0 };
         cx.disarm(Key::Heartbeat);
         cx.disarm(Key::Clock);

@@ -10,10 +10,11 @@ use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::worker::WorkerSettings;
-use metrics::{counter, gauge};
+use metrics::counter;
 
 use super::pulse::{Attended, Pulse};
 use super::runs::Runs;
+use crate::gauge::GaugePart;
 use crate::{Concern, Context};
 
 /// The wait between a change of the number of stuck slots and the update of the registration.
@@ -57,6 +58,7 @@ pub struct ExecutorPool {
     abandoned: BTreeMap<Kind, u32>,
     /// Whether the timer for counting stuck slots and abandoned handlers is set.
     counting: bool,
+    running: GaugePart,
 }
 
 /// Messages to the executor pool.
@@ -114,7 +116,6 @@ impl Concern for ExecutorPool {
 
     fn start(cx: &mut Context<'_, Self>, args: Args) -> Self {
         let Args { mut runs, slots, usable, settings, limits } = args;
-        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
         runs.resize(slots);
         let stuck = slots.saturating_sub(usable);
         let mut pool = Self {
@@ -125,6 +126,7 @@ impl Concern for ExecutorPool {
             stuck,
             abandoned: BTreeMap::new(),
             counting: false,
+            running: GaugePart::of_sum(metric::JOB_ATTEMPTS_RUNNING),
         };
         pool.feed(cx, Event::Settings(settings));
         pool.count_abandoned(cx);
@@ -176,7 +178,7 @@ impl Concern for ExecutorPool {
         };
         self.feed(cx, event);
         self.count_later(cx);
-        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(u32::try_from(self.machine.running()).unwrap_or(u32::MAX));
+        self.running.set(u32::try_from(self.machine.running()).unwrap_or(u32::MAX).into());
     }
 }
 

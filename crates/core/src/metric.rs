@@ -137,7 +137,7 @@ metrics! {
     JOB_ATTEMPTS = "bellwether_job_attempts_total", Counter, Labels::KindAnd("outcome", &ATTEMPT_OUTCOMES), "Attempts that this node closed, by outcome: as their worker, or as the leader if the worker was lost or its lease expired.";
     JOBS_DEAD = "bellwether_jobs_dead_total", Counter, Labels::Kind, "Jobs that this node ended as dead.";
     RECORDS_REMOVED = "bellwether_records_removed_total", Counter, Labels::None, "Records of terminal jobs that this leader removed.";
-    JOB_ATTEMPTS_RUNNING = "bellwether_job_attempts_running", Gauge, Labels::None, "Attempts that currently run on this worker.";
+    JOB_ATTEMPTS_RUNNING = "bellwether_job_attempts_running", Gauge, Labels::None, "Attempts that run on the workers of this process; a gateway has one worker for each remote worker.";
     STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::KindOrOther, "Queued jobs that this leader knows, by kind; `other` counts the kinds beyond the first 100, and beyond the first 50 that no worker served.";
@@ -160,7 +160,7 @@ metrics! {
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
     EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";
     FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
-    SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves this node.";
+    SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves every node of this process.";
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
     SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";

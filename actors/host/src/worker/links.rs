@@ -6,9 +6,7 @@ use bellwether_actors::worker::executor_pool::{self, ExecutorPool, ExecutorPoolM
 use bellwether_actors::worker::inbox_watcher::{self, InboxWatcher, InboxWatcherMsg};
 use bellwether_actors::worker::status_reporter::{self, StatusReporter, StatusReporterMsg};
 use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
-use bellwether_core::metric;
 use bellwether_zk::Zk;
-use metrics::gauge;
 use ractor::ActorProcessingErr;
 
 use crate::host::{Hosting, Ref, send};
@@ -79,10 +77,6 @@ impl Hosting for ExecutorPool {
             Tell::Usable(slots) => send(&links.wing, WorkerWingMsg::Usable(links.term, slots)),
         }
         Ok(())
-    }
-
-    async fn stop(_: &mut ExecutorLinks, _: &mut Option<Zk>) {
-        gauge!(metric::JOB_ATTEMPTS_RUNNING).set(0.0);
     }
 }
 
