@@ -1,8 +1,6 @@
 //! The Prometheus exporter of this process. Every series is described and registered before the first scrape, so that a dashboard
 //! shows zero instead of no data.
 
-use std::net::SocketAddr;
-
 use bellwether::Kind;
 use bellwether::metrics::{SECONDS, register};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -10,19 +8,9 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 /// How often samples are moved into their histograms. Until then each sample is kept in memory.
 const UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Metrics cannot be served.
+/// Metrics cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// The address is in use, or does not belong to this machine.
-    #[error(
-        "cannot serve metrics on {address}: {reason}; choose another address, or port 0 for any free one"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The reason.
-        reason: String,
-    },
     /// This process already has a metrics recorder.
     #[error("this process already has another metrics recorder")]
     Installed,
@@ -50,33 +38,6 @@ pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
         loop {
             tokio::time::sleep(UPKEEP).await;
             kept.run_upkeep();
-        }
-    });
-    register(kinds);
-    Ok(handle)
-}
-
-/// Starts to record this process's metrics, with every series at zero, and serves `/metrics` on `address`. The
-/// returned handle renders the same metrics.
-///
-/// Must be called in a tokio runtime, which runs the server.
-///
-/// # Errors
-/// [`MetricsError`].
-pub fn serve(address: SocketAddr, kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
-    let builder = PrometheusBuilder::new()
-        .with_http_listener(address)
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-        .map_err(MetricsError::Settings)?;
-    let (recorder, exporter) = builder.build().map_err(|error| match error {
-        BuildError::FailedToCreateHTTPListener(reason) => MetricsError::Listen { address, reason },
-        other => MetricsError::Settings(other),
-    })?;
-    let handle = recorder.handle();
-    metrics::set_global_recorder(recorder).map_err(|_| MetricsError::Installed)?;
-    tokio::spawn(async move {
-        if let Err(error) = exporter.await {
-            tracing::error!(?error, "the metrics server ended: metrics are no longer served");
         }
     });
     register(kinds);
@@ -123,14 +84,5 @@ mod tests {
             }
             assert!(text.contains(&format!("# HELP {name} {}", metric.help)), "{name}");
         }
-    }
-
-    #[tokio::test]
-    async fn an_address_in_use_is_named_in_the_error() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = taken.local_addr().unwrap();
-        let error = serve(address, &[]).unwrap_err();
-        assert!(matches!(error, MetricsError::Listen { .. }), "{error:?}");
-        assert!(error.to_string().starts_with(&format!("cannot serve metrics on {address}: ")), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bellwether::Node;
 use bellwether::node::{Drained, RunError, run_until_signal};
 
-use crate::http::{Gateway, GatewayError};
+use crate::http::{Gateway, GatewayError, MetricsServer};
 
 /// Why the process ends with an error.
 #[derive(Debug, thiserror::Error)]
@@ -22,12 +22,19 @@ pub(crate) enum ServeError {
 pub(crate) struct Served {
     pub(crate) node: Option<Node>,
     pub(crate) gateway: Option<Gateway>,
+    /// Serves until the process ends.
+    pub(crate) metrics_server: Option<MetricsServer>,
 }
 
 impl Served {
     /// The address of the gateway.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.gateway.as_ref().map(Gateway::address)
+    }
+
+    /// The address of the metrics.
+    pub(crate) fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics_server.as_ref().map(MetricsServer::address)
     }
 
     /// Runs until SIGTERM or ctrl-c, then stops the gateway and drains the node. A second signal ends the wait immediately.

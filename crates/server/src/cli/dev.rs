@@ -55,11 +55,10 @@ pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(),
     let access = global.access.access()?;
     let keeper = keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper).await?;
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
-    let metrics = dev.node.metrics_addr;
     let mut node = dev.node;
     node.gateway.any_port = node.gateway.http_addr.is_none();
     let node = node::start(&zookeeper, access, node).await?;
-    let http = node.http();
+    let (http, metrics) = (node.http(), node.metrics());
     match output.format {
         Format::Json => output.json(&Started { zookeeper: &zookeeper, metrics, http })?,
         Format::Table => output.text(&greeting(&zookeeper, (metrics, http), dev.data_dir.as_deref()))?,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::http::access::{Issued, Role, Tokens};
 use crate::http::tls::Tls;
-use crate::http::{DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits};
+use crate::http::{DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -32,10 +32,14 @@ pub(crate) struct HttpOptions {
     /// Private key of the first certificate, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_key: Option<PathBuf>,
-    /// Listen on an address that other machines can reach although TLS or tokens are missing. Use it only if something
-    /// else protects the gateway.
+    /// Listen on an address that other machines can reach although TLS or tokens are missing, also with --metrics-addr. Use
+    /// it only if something else protects the node.
     #[arg(long)]
     insecure: bool,
+    /// Serve the metrics of --metrics-addr without TLS and tokens, also on an address that other machines can reach. Use
+    /// it only if something else protects them.
+    #[arg(long)]
+    insecure_metrics: bool,
     /// Maximum number of open connections; further connections are answered with 503. Each connection needs a file
     /// descriptor and up to 16 KiB.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = count)]
@@ -53,28 +57,41 @@ fn count(text: &str) -> Result<usize, String> {
 impl HttpOptions {
     /// Checks the options and returns the builder. Nothing listens yet.
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
-        let mut builder = Gateway::builder()
+        let (connections, streams) = (self.http_connections, self.http_streams);
+        let builder = Gateway::builder()
             .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
             .any_port(self.any_port)
-            .insecure(self.insecure);
-        let (connections, streams) = (self.http_connections, self.http_streams);
-        builder = builder.limits(Limits { connections, streams, ..Limits::default() });
-        if let Some(file) = &self.http_tokens {
-            builder = builder.tokens(Tokens::read(file).map_err(|error| Failure::usage(chain(&error)))?);
-        }
-        match (&self.http_tls_cert, &self.http_tls_key) {
+            .protection(self.protection()?)
+            .limits(Limits { connections, streams, ..Limits::default() });
+        builder.check().map_err(|error| Failure::usage(chain(&error)))?;
+        Ok(builder)
+    }
+}
+
+impl HttpOptions {
+    /// Reads the files that protect the gateway.
+    fn protection(&self) -> Result<Protection, Failure> {
+        let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));
+        let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose();
+        let tls = match (&self.http_tls_cert, &self.http_tls_key) {
             (Some(certificate), Some(key)) => {
-                let tls = Tls::read(certificate, key).map_err(|error| Failure::usage(chain(&error)))?;
-                builder = builder.tls(tls);
+                Some(Tls::read(certificate, key).map_err(|error| usage(&error))?)
             }
             // In a file each key is checked alone, so clap cannot check the pair.
             (Some(_), None) | (None, Some(_)) => {
                 return Err(Failure::usage("give http_tls_cert and http_tls_key, or neither"));
             }
-            (None, None) => {}
+            (None, None) => None,
+        };
+        Ok(Protection { tokens: tokens.map_err(|error| usage(&error))?, tls, insecure: self.insecure })
+    }
+
+    /// The protection of the metrics' own address.
+    pub(crate) fn metrics_protection(&self) -> Result<Protection, Failure> {
+        match self.insecure_metrics {
+            true => Ok(Protection { insecure: true, ..Protection::default() }),
+            false => self.protection(),
         }
-        builder.check().map_err(|error| Failure::usage(chain(&error)))?;
-        Ok(builder)
     }
 }
 

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{Failure, chain};
 use super::{Global, config, gateway, input};
-use crate::http::Gateway;
+use crate::http::{Gateway, MetricsServer, MetricsServerError};
 use crate::metrics;
 use crate::served::{ServeError, Served};
 
@@ -58,7 +58,8 @@ pub(crate) struct Node {
     /// Number of jobs that run at the same time.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
     pub(crate) slots: u32,
-    /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464.
+    /// Serve Prometheus metrics on this address, such as 127.0.0.1:9464. An address that other machines can reach requires
+    /// TLS and tokens, as for the gateway, or --insecure-metrics. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics_addr: Option<SocketAddr>,
     /// Program that jobs of the kind `exec` may run. Can be repeated; without this option no program is allowed.
@@ -102,15 +103,22 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         None => Vec::new(),
     };
     let gateway = options.plays(Role::Gateway).then(|| options.gateway.builder()).transpose()?;
-    if let Some(address) = options.metrics_addr {
-        tracing::info!(%address, "serving metrics");
-    }
-    let metrics = match (options.metrics_addr, &gateway) {
-        (Some(address), _) => Some(metrics::serve(address, &kinds)),
-        (None, Some(_)) => Some(metrics::record(&kinds)),
-        (None, None) => None,
+    let records = options.metrics_addr.is_some() || gateway.is_some();
+    let metrics = records.then(|| metrics::record(&kinds)).transpose();
+    let metrics = metrics.map_err(|error| Failure::failed(chain(&error)))?;
+    let metrics_server = match (options.metrics_addr, &metrics) {
+        (Some(address), Some(metrics)) => {
+            let protection = options.gateway.metrics_protection()?;
+            let started = MetricsServer::start(address, protection, metrics.clone()).await;
+            let server = started.map_err(|error| match error {
+                MetricsServerError::Exposed { .. } => Failure::usage(error.to_string()),
+                MetricsServerError::Listen { .. } => Failure::failed(chain(&error)),
+            })?;
+            tracing::info!(address = %server.address(), "serving metrics");
+            Some(server)
+        }
+        (_, _) => None,
     };
-    let metrics = metrics.transpose().map_err(|error| Failure::failed(error.to_string()))?;
     // First, so that an address that is taken leaves nothing behind.
     let gateway = match (gateway, metrics) {
         (Some(gateway), Some(metrics)) => {
@@ -130,7 +138,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         },
         Err(failure) => return Err(stopped(gateway, failure).await),
     };
-    let served = Served { node, gateway };
+    let served = Served { node, gateway, metrics_server };
     if let Some(address) = served.http() {
         tracing::info!(%address, "serving HTTP");
     }

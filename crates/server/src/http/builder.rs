@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::Tokens;
+use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
 use super::server::{self, Gateway};
 use super::tls::Tls;
@@ -22,16 +23,15 @@ pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Add
 pub struct GatewayBuilder {
     pub(super) address: SocketAddr,
     pub(super) any_port: bool,
-    pub(super) tokens: Option<Tokens>,
-    pub(super) tls: Option<Tls>,
-    pub(super) insecure: bool,
+    pub(super) protection: Protection,
     pub(super) limits: Limits,
     pub(super) metrics: Option<PrometheusHandle>,
 }
 
 impl std::fmt::Debug for GatewayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { address, tokens, tls, insecure, limits, metrics: _, any_port } = self;
+        let Self { address, protection: Protection { tokens, tls, insecure }, limits, metrics: _, any_port } =
+            self;
         f.debug_struct("GatewayBuilder")
             .field("address", address)
             .field("any_port", any_port)
@@ -79,9 +79,7 @@ impl GatewayBuilder {
         Self {
             address: DEFAULT_ADDRESS,
             any_port: false,
-            tokens: None,
-            tls: None,
-            insecure: false,
+            protection: Protection::default(),
             limits: Limits::default(),
             metrics: None,
         }
@@ -101,20 +99,26 @@ impl GatewayBuilder {
 
     /// Sets the tokens and their roles. Without tokens every caller may do everything.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
-        self.tokens = Some(tokens);
+        self.protection.tokens = Some(tokens);
         self
     }
 
     /// Serves HTTPS instead of HTTP.
     pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
+        self.protection.tls = Some(tls);
         self
     }
 
     /// Allows an address that other machines can reach without TLS or tokens. Use it only behind a proxy or in a
     /// protected network.
     pub fn insecure(mut self, insecure: bool) -> Self {
-        self.insecure = insecure;
+        self.protection.insecure = insecure;
+        self
+    }
+
+    /// Sets tokens, TLS, and whether they may be missing.
+    pub(crate) fn protection(mut self, protection: Protection) -> Self {
+        self.protection = protection;
         self
     }
 
@@ -137,16 +141,10 @@ impl GatewayBuilder {
     /// [`GatewayError::Exposed`], [`GatewayError::Limits`].
     pub fn check(&self) -> Result<(), GatewayError> {
         self.limits.check()?;
-        let lacks = match (&self.tls, &self.tokens) {
-            (Some(_), Some(_)) => return Ok(()),
-            (None, None) => "TLS and tokens",
-            (None, Some(_)) => "TLS",
-            (Some(_), None) => "tokens",
-        };
-        if self.insecure || self.address.ip().to_canonical().is_loopback() {
-            return Ok(());
+        match self.protection.lacks(self.address) {
+            Some(lacks) => Err(GatewayError::Exposed { address: self.address, lacks }),
+            None => Ok(()),
         }
-        Err(GatewayError::Exposed { address: self.address, lacks })
     }
 
     /// Starts to listen and serves until [`Gateway::stop`]. The gateway owns the client and closes it when it stops.

@@ -18,7 +18,8 @@
 //! | folder or file | concern |
 //! | --- | --- |
 //! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
-//! | [`access`] | tokens and roles |
+//! | [`access`], `exposure` | tokens and roles, and where they are required |
+//! | `metrics_server` | metrics on an address of their own |
 //! | `server/` | accepting, TLS, connections, shutdown |
 //! | `layers/` | layers of every request: id, audit line, metrics, origin, credentials, admission, time limit |
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
@@ -41,9 +42,11 @@
 pub mod access;
 mod audit_log;
 mod builder;
+mod exposure;
 mod extract;
 mod layers;
 mod limits;
+mod metrics_server;
 mod problem;
 mod remote;
 mod routes;
@@ -53,6 +56,8 @@ mod state;
 pub mod tls;
 
 pub use builder::{DEFAULT_ADDRESS, GatewayBuilder, GatewayError};
+pub(crate) use exposure::Protection;
 pub use limits::{Limits, LimitsError};
+pub(crate) use metrics_server::{MetricsServer, MetricsServerError};
 pub use routes::openapi;
 pub use server::Gateway;

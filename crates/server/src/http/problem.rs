@@ -3,6 +3,7 @@
 //! A handler or a layer returns a [`Problem`]. The outermost layer, which knows the request's id, writes it in one
 //! place, [`Problem::written`]. So errors of the framework (method not allowed, path not found) have the same form.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -35,16 +36,22 @@ pub(super) struct Problem {
     #[schema(value_type = u16)]
     status: StatusCode,
     /// The problem with this request, and the way out.
-    detail: String,
+    #[schema(value_type = String)]
+    detail: Box<str>,
     /// Id of the request, as in the header `X-Request-Id` and in the gateway's log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    request_id: Option<Box<str>>,
     /// The job concerned. For a submission without an id it is the generated id; use it to repeat the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     job: Option<JobId>,
+    /// In seconds.
     #[serde(skip)]
-    retry_after: Option<Duration>,
+    retry_after: Option<NonZeroU32>,
+    /// What only the log may say: addresses of ZooKeeper's servers, and the user.
+    #[serde(skip)]
+    cause: Option<Box<str>>,
 }
 
 /// Type of a problem that its status describes completely (RFC 9457).
@@ -87,6 +94,11 @@ pub(super) enum Fault {
     Late,
 }
 
+/// At least one second.
+fn seconds(after: Duration) -> NonZeroU32 {
+    u32::try_from(after.as_secs()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
 impl Fault {
     const fn tell(self) -> (StatusCode, &'static str, &'static str) {
         match self {
@@ -124,7 +136,7 @@ impl Fault {
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
         let (status, word, title) = self.tell();
         let retry_after = match self {
-            Self::TooMany | Self::Saturated | Self::Unavailable => Some(limits::RETRY_AFTER),
+            Self::TooMany | Self::Saturated | Self::Unavailable => Some(seconds(limits::RETRY_AFTER)),
             Self::Invalid
             | Self::Unauthenticated
             | Self::Forbidden
@@ -142,7 +154,16 @@ impl Fault {
             | Self::Unknown
             | Self::Late => None,
         };
-        Problem { kind: word, title, status, detail: detail.into(), request_id: None, job: None, retry_after }
+        Problem {
+            kind: word,
+            title,
+            status,
+            detail: detail.into().into(),
+            request_id: None,
+            job: None,
+            retry_after,
+            cause: None,
+        }
     }
 }
 
@@ -155,8 +176,12 @@ impl Problem {
             ErrorClass::Contended => Fault::Conflict.because(detail).retry_after(limits::RETRY_AFTER),
             // Retention or an operator frees space, which takes a while.
             ErrorClass::Overloaded => Fault::Saturated.because(detail).retry_after(60 * limits::RETRY_AFTER),
-            ErrorClass::Unavailable | ErrorClass::Closed => Fault::Unavailable.because(detail),
-            ErrorClass::Refused => Fault::Refused.because(detail),
+            ErrorClass::Unavailable | ErrorClass::Closed => Fault::Unavailable
+                .because("ZooKeeper does not serve this gateway now: try again")
+                .caused_by(detail),
+            ErrorClass::Refused => Fault::Refused
+                .because("ZooKeeper refused the operation: the gateway's log has the reason")
+                .caused_by(detail),
             ErrorClass::Unknown => Fault::Unknown.because(detail),
             ErrorClass::TimedOut => Fault::Late.because(detail),
             ErrorClass::Conflict | ErrorClass::Unreadable | ErrorClass::Failed => {
@@ -167,9 +192,15 @@ impl Problem {
         }
     }
 
-    /// Returns its word and its detail.
-    pub(super) fn why(&self) -> (&'static str, &str) {
-        (self.kind, &self.detail)
+    /// Returns its word, and its detail for the log.
+    pub(super) fn for_log(&self) -> (&'static str, &str) {
+        (self.kind, self.cause.as_deref().unwrap_or(&self.detail))
+    }
+
+    fn caused_by(mut self, cause: String) -> Self {
+        tracing::debug!(cause, "a request failed because of ZooKeeper");
+        self.cause = Some(cause.into());
+        self
     }
 
     pub(super) fn about(mut self, job: JobId) -> Self {
@@ -179,12 +210,12 @@ impl Problem {
 
     /// Adds the part of the request that is concerned.
     pub(super) fn within(mut self, part: &str) -> Self {
-        self.detail = format!("{part}: {}", self.detail);
+        self.detail = format!("{part}: {}", self.detail).into();
         self
     }
 
     pub(super) fn retry_after(mut self, after: Duration) -> Self {
-        self.retry_after = Some(after);
+        self.retry_after = Some(seconds(after));
         self
     }
 
@@ -199,24 +230,25 @@ impl Problem {
                 kind: NO_KIND,
                 title: other.canonical_reason().unwrap_or("Error"),
                 status: other,
-                detail: String::new(),
+                detail: "".into(),
                 request_id: None,
                 job: None,
                 retry_after: None,
+                cause: None,
             },
         }
     }
 
     /// Returns the complete answer, with the headers that another layer has set.
     pub(super) fn written(mut self, answer: Response, request_id: &str) -> Response {
-        self.request_id = Some(request_id.to_owned());
+        self.request_id = Some(request_id.into());
         let (mut head, _) = answer.into_parts();
         let body = serde_json::to_vec(&self).expect("a problem has string keys only");
         head.status = self.status;
         head.headers.remove(axum::http::header::CONTENT_LENGTH);
         head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(after) = self.retry_after {
-            head.headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+            head.headers.insert(RETRY_AFTER, HeaderValue::from(after.get()));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             head.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::access::Tokens;
 use super::audit_log::AuditLog;
+use super::exposure::Protection;
 use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
 use super::remote::RemoteWorkers;
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub(super) tokens: Option<Tokens>,
     /// Whether it listens on the loopback interface without tokens: then it accepts only host names of this machine.
     pub(super) local_only: bool,
+    /// Whether it serves HTTPS.
+    pub(super) tls: bool,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) admission: Admission,
     pub(super) batches: Semaphore,
@@ -49,7 +52,7 @@ impl App {
     pub(super) fn new(
         client: Client,
         limits: Limits,
-        tokens: Option<Tokens>,
+        protection: &Protection,
         local_only: bool,
         metrics: Option<PrometheusHandle>,
         phase: watch::Receiver<Phase>,
@@ -57,8 +60,9 @@ impl App {
         Self(Arc::new(Shared {
             client,
             limits,
-            local_only: local_only && tokens.is_none(),
-            tokens,
+            local_only: local_only && protection.tokens.is_none(),
+            tokens: protection.tokens.clone(),
+            tls: protection.tls.is_some(),
             metrics,
             admission: Admission::new(limits.requests, limits.requests_of_one),
             batches: Semaphore::new(MAX_BATCHES_AT_ONCE),

@@ -183,3 +183,13 @@ async fn keys_and_the_search_field_lead_to_pages() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_the_api_works_under_its_content_security_policy() {
+    let stage = Stage::new("console-docs").await;
+    browse(stage.address(), async |page: Page| {
+        page.open("docs/").await;
+        page.shows("Explain why a job does not run").await;
+    })
+    .await;
+}

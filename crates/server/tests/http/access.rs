@@ -118,6 +118,32 @@ async fn a_gateway_without_protection_does_not_start_on_a_public_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_answer_may_be_framed_sniffed_or_run_foreign_scripts() {
+    let stage = Stage::new("http-headers").await;
+    for path in [
+        "/v1/jobs",
+        "/v1/jobs/unknown",
+        "/nothing",
+        "/healthz",
+        "/openapi.json",
+        "/docs/",
+        "/",
+        "/console/main.js",
+    ] {
+        let answer = stage.get(path).await;
+        let header = |name: &str| answer.header(name).unwrap_or_else(|| panic!("{path} has no {name}"));
+        let policy = header("content-security-policy");
+        assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
+        assert!(policy.contains("default-src 'none'") || path == "/docs/", "{path}: {policy}");
+        assert!(!policy.contains("script-src 'unsafe") && !policy.contains('*'), "{path}: {policy}");
+        assert_eq!(header("x-frame-options"), "DENY", "{path}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("referrer-policy"), "no-referrer", "{path}");
+        assert_eq!(answer.header("strict-transport-security"), None, "{path}: it is not HTTPS");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_port_with_tls_does_not_answer_plain_http() {
     let files = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -139,7 +165,9 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     let tcp = TcpStream::connect(stage.address()).await.unwrap();
     let stream = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
     let answer = exchange(stream, &Ask::get("/v1/jobs").text()).await.unwrap();
-    assert_eq!(answer.is(200).json()["next"], Value::Null);
+    let answer = answer.is(200);
+    assert_eq!(answer.json()["next"], Value::Null);
+    assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
 
     let plain = TcpStream::connect(stage.address()).await.unwrap();
     assert!(exchange(plain, &Ask::get("/v1/jobs").text()).await.is_none(), "no answer to plain HTTP");

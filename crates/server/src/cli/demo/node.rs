@@ -3,9 +3,8 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -19,25 +18,30 @@ pub(super) const SESSION: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: String,
-    metrics: SocketAddr,
+    log: PathBuf,
     child: Child,
 }
 
 impl Node {
     pub(super) fn start(binary: &Path, namespace: &str, name: &str, log: &Path) -> io::Result<Self> {
-        // The port is free now. If another process takes it before the node binds it, the node logs an error and ends.
-        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         // The node has its own process group: Ctrl-C stops the demo, and the demo stops the nodes.
         let child = super::bound(binary)
             .args(["node", "--zookeeper", namespace, "--node-id", name, "--slots", "16"])
             .args(["--session-timeout", &format!("{}ms", SESSION.as_millis()), "--allow-exec", PROGRAM])
-            .args(["--metrics-addr", &metrics.to_string()])
+            .args(["--metrics-addr", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::options().create(true).append(true).open(log)?)
             .process_group(0)
             .spawn()?;
-        Ok(Self { name: name.to_owned(), metrics, child })
+        Ok(Self { name: name.to_owned(), log: log.to_owned(), child })
+    }
+
+    /// Returns the address of its metrics, which it logs when it starts.
+    fn metrics(&self) -> Option<String> {
+        let log = std::fs::read_to_string(&self.log).ok()?;
+        let (_, rest) = log.rsplit_once("serving metrics address=")?;
+        Some(rest.lines().next()?.trim().to_owned())
     }
 
     /// Sends SIGKILL and waits for the end of the process.
@@ -57,6 +61,7 @@ impl Drop for Node {
 
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}     process {}, metrics on http://{}/metrics", self.name, self.child.id(), self.metrics)
+        write!(f, "{}     process {}", self.name, self.child.id())?;
+        self.metrics().map_or(Ok(()), |address| write!(f, ", metrics on http://{address}/metrics"))
     }
 }

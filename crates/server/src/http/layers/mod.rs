@@ -8,6 +8,8 @@ mod admission;
 mod audit;
 mod credentials;
 mod framing;
+mod guard;
+mod headers;
 mod operations;
 mod origin;
 mod request_id;
@@ -17,7 +19,6 @@ use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -29,10 +30,11 @@ use tokio::time::timeout;
 pub(super) use admission::Admission;
 pub(super) use audit::AuditNote;
 pub(super) use credentials::Caller;
+pub(super) use guard::{Guard, guard};
 pub(super) use operations::Operations;
 
 use super::problem::{Fault, Problem};
-use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_open};
+use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_docs, is_open};
 use super::state::App;
 use audit::Line;
 use request_id::RequestId;
@@ -72,9 +74,10 @@ pub(super) async fn pass(State(layers): State<Layers>, request: Request, next: N
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let class = Class::of(request.extensions().get::<MatchedPath>());
+    let is_docs = is_docs(request.uri().path());
     let mut line = Line::begin(&request, &id, &layers);
     let answer = answered(admit(&layers, class, request, next, &mut line)).await;
-    let answer = finished(answer, &id);
+    let answer = finished(answer, &id, is_docs, layers.app.tls);
     let status = answer.status();
     line.end(status, answer.extensions().get::<AuditNote>());
     counter!(metric::HTTP_REQUESTS, "outcome" => outcome(status)).increment(1);
@@ -138,7 +141,7 @@ async fn admit(
 }
 
 /// Gives an answer its form: errors become problems, and all answers get the common headers.
-fn finished(mut answer: Response, id: &RequestId) -> Response {
+fn finished(mut answer: Response, id: &RequestId, is_docs: bool, is_tls: bool) -> Response {
     let status = answer.status();
     let problem = answer.extensions_mut().remove::<Problem>();
     let problem = problem.or_else(|| {
@@ -149,7 +152,7 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
             let answer = problem.clone().written(answer, id.as_str());
             // Each server error in the metric has a log line, because the caller may not report it.
             if outcome(answer.status()) == SERVER_ERROR {
-                let (status, (problem, detail)) = (answer.status().as_u16(), problem.why());
+                let (status, (problem, detail)) = (answer.status().as_u16(), problem.for_log());
                 tracing::warn!(
                     request_id = id.as_str(),
                     status,
@@ -164,8 +167,7 @@ fn finished(mut answer: Response, id: &RequestId) -> Response {
     };
     let headers = answer.headers_mut();
     headers.insert("x-request-id", id.header());
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers::protect(headers, is_docs, is_tls);
     if framing::ends_connection(answer.status()) {
         answer.headers_mut().insert(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -200,7 +202,7 @@ mod tests {
         let answer = answered(async { panic!("panic of the test") }).await;
         let mut headers = HeaderMap::new();
         headers.insert("x-request-id", HeaderValue::from_static("seven"));
-        let answer = finished(answer, &RequestId::of(&headers));
+        let answer = finished(answer, &RequestId::of(&headers), false, false);
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(outcome(answer.status()), SERVER_ERROR);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");

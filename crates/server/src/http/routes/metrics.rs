@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 
+use crate::http::metrics_server::TEXT;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -20,5 +21,5 @@ use crate::http::state::App;
 pub(super) async fn scrape(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
     let metrics = app.metrics.as_ref();
     let metrics = metrics.ok_or_else(|| Fault::NotFound.because("this process does not record metrics"))?;
-    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render()))
+    Ok(([(CONTENT_TYPE, TEXT)], metrics.render()))
 }

@@ -55,7 +55,12 @@ const DOCS: &str = "/docs";
 /// Whether a path needs no token. The console and the description of the API are not secret, because every copy of
 /// this program contains them.
 pub(super) fn is_open(path: &str) -> bool {
-    console::serves(path) || path == DOCUMENT || path == DOCS || path.starts_with("/docs/")
+    console::serves(path) || path == DOCUMENT || is_docs(path)
+}
+
+/// Whether a path belongs to Swagger UI.
+pub(super) fn is_docs(path: &str) -> bool {
+    path == DOCS || path.starts_with("/docs/")
 }
 
 /// The router of all paths.

@@ -8,13 +8,12 @@ use std::time::Duration;
 use axum::Router;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{Phase, connection};
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
-use crate::http::state::App;
 
 /// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
@@ -34,17 +33,18 @@ pub(super) struct Acceptor {
     pub(super) connections: Arc<Semaphore>,
     pub(super) refusals: Arc<Semaphore>,
     pub(super) router: Router,
-    pub(super) app: App,
+    pub(super) header_time: Duration,
+    pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl Acceptor {
     /// Returns when the gateway stops.
     pub(super) async fn run(self) {
-        let mut phase = self.app.phase.clone();
+        let mut phase = self.phase.clone();
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                // An error means that the gateway was dropped.
+                // An error means that the listener was dropped.
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             };
             match accepted {
@@ -67,8 +67,7 @@ impl Acceptor {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY: answers may be delayed");
         }
-        let (router, phase) = (self.router.clone(), self.app.phase.clone());
-        let header_time = self.app.limits.header_time;
+        let (router, phase, header_time) = (self.router.clone(), self.phase.clone(), self.header_time);
         // Separate tasks, so that a connection without TLS does not need the memory of one with TLS.
         let Some(tls) = self.tls.clone() else {
             tokio::spawn(async move {

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -27,6 +28,7 @@ use super::builder::{GatewayBuilder, GatewayError};
 use super::remote::RemoteWorkers;
 use super::routes;
 use super::state::App;
+use super::tls::Tls;
 use accept::Acceptor;
 use bellwether::client::Client;
 pub(super) use event_stream::EventStream;
@@ -106,7 +108,7 @@ impl Gateway {
 }
 
 pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
-    let GatewayBuilder { address, any_port, tokens, tls, insecure: _, limits, metrics } = builder;
+    let GatewayBuilder { address, any_port, protection, limits, metrics } = builder;
     let listen = |source| GatewayError::Listen { address, source };
     let listener = match TcpListener::bind(address).await {
         Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
@@ -118,26 +120,63 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let address = listener.local_addr().map_err(listen)?;
     let (phase, phases) = watch::channel(Phase::Serving);
     let local_only = address.ip().to_canonical().is_loopback();
-    let app = App::new(client.clone(), limits, tokens, local_only, metrics, phases.clone());
-    let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).min(1 << 24);
-    let connections = Arc::new(Semaphore::new(most as usize));
+    let app = App::new(client.clone(), limits, &protection, local_only, metrics, phases.clone());
     let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
     tokio::spawn(async move { sampled.samples.collect(&sampled.client, sampled.phase.clone()).await });
-    let acceptor = Acceptor {
+    let listening = Listening {
         listener: Arc::new(listener),
-        tls: tls.map(|tls| tls.0.into()),
-        connections: Arc::clone(&connections),
-        refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
-        router: routes::router(app.clone()),
-        app,
+        tls: protection.tls,
+        connections: limits.connections,
+        header_time: limits.header_time,
+        router: routes::router(app),
+        phase: phases,
     };
-    let (end, ended) = watch::channel(None);
-    tokio::spawn(async move {
-        let well = supervise(acceptor).await;
-        end.send_replace(Some(well));
-    });
+    let Started { connections, most, ended } = listening.start();
     Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, remote_workers, ended })
+}
+
+/// A socket that listens, and how its connections are served.
+pub(super) struct Listening {
+    pub(super) listener: Arc<TcpListener>,
+    pub(super) tls: Option<Tls>,
+    /// The maximum number of open connections.
+    pub(super) connections: usize,
+    pub(super) header_time: Duration,
+    pub(super) router: Router,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// A running accept loop.
+pub(super) struct Started {
+    /// One permit for each connection that may still be opened.
+    connections: Arc<Semaphore>,
+    most: u32,
+    /// Whether the loop ended on request; `None` while it runs.
+    ended: watch::Receiver<Option<bool>>,
+}
+
+impl Listening {
+    /// Accepts connections until the phase changes or its sender is dropped.
+    pub(super) fn start(self) -> Started {
+        let most = u32::try_from(self.connections).unwrap_or(u32::MAX).min(1 << 24);
+        let connections = Arc::new(Semaphore::new(most as usize));
+        let acceptor = Acceptor {
+            listener: self.listener,
+            tls: self.tls.map(|tls| tls.0.into()),
+            connections: Arc::clone(&connections),
+            refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
+            router: self.router,
+            header_time: self.header_time,
+            phase: self.phase,
+        };
+        let (end, ended) = watch::channel(None);
+        tokio::spawn(async move {
+            let well = supervise(acceptor).await;
+            end.send_replace(Some(well));
+        });
+        Started { connections, most, ended }
+    }
 }
 
 /// Accepts connections until the gateway stops. Returns whether it was stopped on request.

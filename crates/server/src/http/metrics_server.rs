@@ -1,0 +1,98 @@
+//! Metrics on an address of their own, for nodes without a gateway.
+//!
+//! The listener has the defences of the gateway: the check of its address, TLS, tokens, and limits of connections and
+//! time. `/healthz` needs no token.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::exposure::Protection;
+use super::layers::{Guard, guard};
+use super::limits::Limits;
+use super::server::{Listening, Phase};
+
+/// Prometheus, a second one, probes and a person with curl.
+const MAX_CONNECTIONS: usize = 64;
+
+/// The content type of the text format of Prometheus.
+pub(super) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Why metrics cannot be served. Nothing listens.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MetricsServerError {
+    #[error(
+        "metrics are not served on {address}, which other machines can reach, without {lacks}: configure them \
+         (--http-tokens, --http-tls-cert, --http-tls-key), listen on 127.0.0.1, or use --insecure-metrics if something \
+         else protects them"
+    )]
+    Exposed { address: SocketAddr, lacks: &'static str },
+    #[error("cannot serve metrics on {address}: choose another address, or port 0 for any free one")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Serves until the process ends or the value is dropped.
+#[derive(Debug)]
+pub(crate) struct MetricsServer {
+    address: SocketAddr,
+    _phase: watch::Sender<Phase>,
+}
+
+impl MetricsServer {
+    /// Starts to listen. Port 0 selects a free port.
+    pub(crate) async fn start(
+        address: SocketAddr,
+        protection: Protection,
+        metrics: PrometheusHandle,
+    ) -> Result<Self, MetricsServerError> {
+        if let Some(lacks) = protection.lacks(address) {
+            return Err(MetricsServerError::Exposed { address, lacks });
+        }
+        let listen = |source| MetricsServerError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let local_only = protection.tokens.is_none() && address.ip().to_canonical().is_loopback();
+        let guarded = Guard { tokens: protection.tokens, local_only, is_tls: protection.tls.is_some() };
+        Listening {
+            listener: Arc::new(listener),
+            tls: protection.tls,
+            connections: MAX_CONNECTIONS,
+            header_time: Limits::default().header_time,
+            router: router(metrics, guarded),
+            phase: phases,
+        }
+        .start();
+        Ok(Self { address, _phase: phase })
+    }
+
+    /// Returns the address that it listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn router(metrics: PrometheusHandle, guarded: Guard) -> Router {
+    let scrape = |State(metrics): State<PrometheusHandle>| async move {
+        ([(CONTENT_TYPE, TEXT)], metrics.render()).into_response()
+    };
+    Router::new()
+        .route("/metrics", get(scrape))
+        .with_state(metrics)
+        .layer(from_fn_with_state(guarded, guard))
+        .route("/healthz", get(async || "ok\n"))
+}
