@@ -3,13 +3,14 @@
 use bellwether::State;
 use bellwether_testkit::ZooKeeperServer;
 
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
+/// The sessions must outlive the restart: a Java server on a busy machine needs several seconds to serve again.
 #[tokio::test]
 async fn acknowledged_jobs_end_after_zookeeper_is_killed_and_restarted() {
     let mut server = ZooKeeperServer::start();
     let stage = Stage::at(format!("{}/prod", server.connect_string())).await;
-    let _nodes = ["a", "b"].map(|name| stage.node(name).start());
+    let _nodes = ["a", "b"].map(|name| stage.node(name).session(SOON).start());
     stage.workers(2).await;
     for round in 0..2 {
         stage.runs.hold();
