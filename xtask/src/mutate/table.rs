@@ -92,19 +92,4 @@ mod tests {
         let written = fs::read_to_string(root().join(FILE)).unwrap();
         assert!(page(&mutations, &results) == written, "run `cargo xtask mutate --write --render`");
     }
-
-    #[test]
-    fn the_readme_states_the_number_of_fences() {
-        let mutations = catalogue::read(&root()).unwrap();
-        for (page, text) in [
-            (
-                "README.md",
-                format!("[docs/mutation.md](docs/mutation.md) takes {} fences away", mutations.len()),
-            ),
-            ("docs/verification.md", format!("removes {} fences from the product", mutations.len())),
-        ] {
-            let written = fs::read_to_string(root().join(page)).unwrap();
-            assert!(written.contains(&text), "{text:?} is not in {page}");
-        }
-    }
 }
