@@ -136,7 +136,6 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                 Err(reason) => view.error = Some(format!("its assignment cannot be read: {reason}")),
             }
             if let Some(cluster) = cluster {
-                view.node = cluster.node(worker).cloned();
                 view.waiting = (!cluster.lives(worker)).then_some(WaitReason::WorkerLost);
             }
         }
@@ -145,5 +144,6 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
             view.error = Some(note);
         }
     }
+    view.node = view.worker.and_then(|worker| cluster?.node(worker)).cloned();
     view
 }

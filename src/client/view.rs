@@ -173,7 +173,11 @@ pub struct JobView {
     pub attempt: u32,
     /// The worker that it is assigned to, or that had the last attempt.
     pub worker: Option<WorkerId>,
-    /// That worker's node, while the worker is alive.
+    /// That worker's node, while the worker is alive. Not looked up for an ended job that is read alone ([`Client::get`],
+    /// [`Client::wait`]).
+    ///
+    /// [`Client::get`]: super::Client::get
+    /// [`Client::wait`]: super::Client::wait
     pub node: Option<NodeId>,
     /// Whether a client asked to cancel the running attempt.
     pub cancel_requested: bool,

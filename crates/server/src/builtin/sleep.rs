@@ -22,6 +22,7 @@ impl Sleep {
         // The checkpoint may be longer than the requested time.
         let before = Duration::from_millis(left.map_or(0, u64::from_le_bytes).min(self.millis));
         let (since, whole) = (Instant::now(), Duration::from_millis(self.millis));
+        let message = if before.is_zero() { String::new() } else { format!("resumed after {before:?}") };
         loop {
             let slept = before + since.elapsed();
             let Some(rest) = whole.checked_sub(slept).filter(|rest| !rest.is_zero()) else { return Ok(self) };
@@ -31,7 +32,7 @@ impl Sleep {
             }
             let slept = (before + since.elapsed()).min(whole);
             let percent = (slept.as_millis() * 100 / whole.as_millis()).try_into().unwrap_or(100);
-            context.progress(percent, format!("resumed after {before:?}"))?;
+            context.progress(percent, message.as_str())?;
             let slept = u64::try_from(slept.as_millis()).unwrap_or(u64::MAX);
             context.checkpoint(slept.to_le_bytes())?;
         }

@@ -95,7 +95,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
 
 fn row(view: &GroupView) -> [String; 9] {
     let status = view.status();
-    let waits = status.split_once(": ").map(|(_, why)| why.to_owned());
+    let waits =
+        status.split_once(": ").map(|(_, why)| why.strip_prefix("waits for ").unwrap_or(why).to_owned());
     [
         view.id.to_string(),
         view.kind.to_string(),

@@ -30,7 +30,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -
     let (mut lanes, mut after): (Vec<LaneView>, _) = (Vec::new(), None);
     // One more than is printed shows whether there are more.
     while lanes.len() <= limit {
-        let size = (limit + 1 - lanes.len()).min(MAX_PAGE);
+        let size = (limit - lanes.len()).saturating_add(1).min(MAX_PAGE);
         let page = client.list_lanes(after.as_ref(), size).await?;
         lanes.extend(page.lanes);
         after = page.next;
@@ -52,7 +52,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -
         }
     }
     if more && !global.quiet {
-        eprintln!("bellwether: there are more than {limit} lanes: use --limit to see more");
+        eprintln!("bellwether: there are further lanes: --limit {} shows more", limit.saturating_mul(10));
     }
     Ok(())
 }

@@ -62,6 +62,6 @@ fn members_are_listed_by_number_from_any_number_on() {
     );
     let page = run_in(&to, &["group", "members", "batch", "--from", "1", "--limit", "1"]).exits(0);
     assert!(page.stdout.contains("sum:batch:1") && !page.stdout.contains("sum:batch:0"), "{}", page.stdout);
-    page.says("there are more than 1 members: use --from 3 to see more");
+    page.says("there are further members: --from 3 shows them");
     run_in(&to, &["group", "members", "none"]).exits(4).says("there is no group none");
 }

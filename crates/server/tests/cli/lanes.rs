@@ -21,7 +21,7 @@ fn lanes_with_open_jobs_are_listed_with_the_job_that_is_first() {
     assert_eq!(lanes, expected);
     let one = run_in(&to, &["lane", "list", "--limit", "1"]).exits(0);
     assert_eq!(one.stdout.matches("account-").count(), 1, "{}", one.stdout);
-    one.says("there are more than 1 lanes: use --limit to see more");
+    one.says("there are further lanes: --limit 10 shows more");
     run_in(&to, &["job", "cancel", "sum:c"]).exits(0);
     let left = run_in(&to, &["lane", "list"]).exits(0);
     assert!(!left.stdout.contains("account-2"), "{}", left.stdout);

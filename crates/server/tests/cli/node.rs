@@ -117,3 +117,18 @@ async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     node.signal(Signal::SIGTERM);
     assert_eq!(ended(&mut node).await.0, Some(0));
 }
+
+#[tokio::test]
+async fn ended_jobs_are_shown_with_the_node_of_their_worker_while_it_lives() {
+    let to = namespace("names-of-nodes");
+    let mut node = start(&to, &["--node-id", "diligent"]);
+    let submit = ["job", "submit", "sum", "[1, 2]", "--id", "three", "--wait"];
+    let names_it = |words: &[&str]| run_in(&to, words).exits(0).stdout.contains("diligent");
+    assert!(names_it(&submit));
+    for words in [&["job", "wait", "three"][..], &["job", "list"], &["job", "show", "three"]] {
+        assert!(names_it(words), "{words:?}");
+    }
+    node.signal(Signal::SIGTERM);
+    assert_eq!(ended(&mut node).await.0, Some(0));
+    assert!(!names_it(&["job", "list"]), "the worker has left");
+}

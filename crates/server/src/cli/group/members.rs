@@ -63,7 +63,7 @@ pub(super) async fn run(global: &Global, output: Output, members: Members) -> Re
         }
     }
     if let Some(next) = next.filter(|_| !global.quiet) {
-        eprintln!("bellwether: there are more than {limit} members: use --from {next} to see more");
+        eprintln!("bellwether: there are further members: --from {next} shows them");
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(
     };
     client.close().await;
     if more && !global.quiet {
-        eprintln!("bellwether: there are more than {} jobs: use --limit to see more", list.limit);
+        eprintln!("bellwether: further jobs match: --limit {} shows more", list.limit.saturating_mul(10));
     }
     Ok(())
 }

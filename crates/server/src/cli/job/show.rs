@@ -1,6 +1,6 @@
 //! `job show` and `job wait`.
 
-use bellwether::client::WaitError;
+use bellwether::client::{WaitError, WorkerView};
 use bellwether::{Client, JobId, JobView};
 
 use super::super::Global;
@@ -54,10 +54,16 @@ pub(super) async fn wait_all(
     let bar = global.progress("waiting", ids.len());
     let answers = client.wait_many(ids, global.timeout, |over| bar.set_position(over as u64)).await;
     bar.finish_and_clear();
+    let workers = workers(client).await;
+    let node = |view: &JobView| {
+        let worker = workers.iter().find(|worker| Some(worker.id) == view.worker)?;
+        worker.info.as_ref().ok().map(|info| info.node.clone())
+    };
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
     for answer in answers {
         match answer {
-            Ok(view) => {
+            Ok(mut view) => {
+                view.node = view.node.take().or_else(|| node(&view));
                 wrong.extend(ended(&view));
                 views.push(view);
             }
@@ -70,4 +76,12 @@ pub(super) async fn wait_all(
         }
     }
     (views, wrong)
+}
+
+/// The live workers, by which the nodes of ended jobs are named. The command does not fail without them.
+async fn workers(client: &Client) -> Vec<WorkerView> {
+    client.workers().await.unwrap_or_else(|error| {
+        tracing::debug!(%error, "could not read the workers: jobs are shown without their nodes");
+        Vec::new()
+    })
 }
