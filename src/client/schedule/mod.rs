@@ -35,13 +35,26 @@ const TRIES: u32 = 16;
 
 /// The outcome of adding a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Added {
     /// The schedule was created.
-    Made,
+    Created,
     /// The same schedule existed already.
-    Same,
+    Unchanged,
     /// A different schedule of this name existed and was replaced.
     Replaced,
+}
+
+impl Added {
+    /// The outcome in lower case, as in the output of the command.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Unchanged => "unchanged",
+            Self::Replaced => "replaced",
+        }
+    }
 }
 
 /// The schedules of a client's namespace; see [`Client::schedules`].
@@ -96,11 +109,11 @@ impl Schedules {
                     }
                     self.has_room(by).await?;
                     let record = ScheduleRecord::new(spec.clone(), now);
-                    (txn::add_schedule(&id, &record), Added::Made)
+                    (txn::add_schedule(&id, &record), Added::Created)
                 }
                 Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
                     // This call's own write, if its reply was lost.
-                    return Ok(sent.unwrap_or(Added::Same));
+                    return Ok(sent.unwrap_or(Added::Unchanged));
                 }
                 Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
                     let differs = difference(&record.spec, &spec);

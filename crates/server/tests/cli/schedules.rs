@@ -76,10 +76,10 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
         |arguments: &[&str]| run_in(&to, &[&["schedule"], arguments, &["--output", "json"]].concat());
     let add = ["add", "nightly", "sum", "[1, 2]", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"];
     let added = in_json(&add).exits(0).json();
-    assert_eq!((&added["added"], &added["state"]), (&"made".into(), &"ticking".into()), "{added}");
+    assert_eq!((&added["added"], &added["state"]), (&"created".into(), &"ticking".into()), "{added}");
     assert_eq!(added["when"]["zone"], "Europe/Berlin");
     assert!(added["next"].as_str().unwrap().ends_with(":30:00Z"), "{added}");
-    assert_eq!(in_json(&add).exits(0).json()["added"], "same");
+    assert_eq!(in_json(&add).exits(0).json()["added"], "unchanged");
 
     let other = ["add", "nightly", "sum", "--every", "1h"];
     in_json(&other).exits(1).says("schedule nightly exists with another time to tick: replace it");

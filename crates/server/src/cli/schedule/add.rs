@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::Added;
 use bellwether::{Schedule, ScheduleId};
 use clap::Args;
 use serde_json::json;
@@ -82,14 +81,9 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
     let schedule = schedule(&add)?;
     global.zookeeper()?;
     let client = global.writer().await?;
-    let added = client.schedules().add(&schedule).await?;
+    let added = client.schedules().add(&schedule).await?.as_str();
     let view = client.schedules().get(&add.schedule).await;
     client.close().await;
-    let added = match added {
-        Added::Made => "made",
-        Added::Same => "same",
-        Added::Replaced => "replaced",
-    };
     match output.format {
         Format::Json => {
             // The schedule is added, even if it cannot be read afterwards.

@@ -28,7 +28,7 @@ pub(crate) enum ScheduleCommand {
     /// Add a schedule: when it ticks, and the job that each tick submits.
     ///
     /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
-    /// unless --replace is given. JSON as for `schedule show`, with added: made, same or replaced.
+    /// unless --replace is given. JSON as for `schedule show`, with added: created, unchanged or replaced.
     Add(Box<add::Add>),
     /// Change when a schedule ticks, or how it handles missed and overlapping ticks. What is not given does not change.
     ///

@@ -70,12 +70,9 @@ pub(super) async fn add_schedule(
     schedule.check()?;
     let id = ScheduleId::new(schedule.name())?;
     let schedules = app.client.schedules();
-    let (status, done) = match schedules.add(&schedule).await? {
-        Added::Made => (StatusCode::CREATED, "made"),
-        Added::Same => (StatusCode::OK, "existed"),
-        Added::Replaced => (StatusCode::OK, "replaced"),
-    };
-    Ok(told(format!("schedule {id} {done}"), status, &schedules.get(&id).await?))
+    let added = schedules.add(&schedule).await?;
+    let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(told(format!("schedule {id} {}", added.as_str()), status, &schedules.get(&id).await?))
 }
 
 /// Show a schedule.
