@@ -3,6 +3,7 @@
 use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::job::{ContentTypeError, PayloadError, PolicyError, PriorityError};
 use bellwether_core::name::NameError;
+use bellwether_core::schedule::LANE_PREFIX;
 
 use crate::client::timing::TimingError;
 
@@ -36,6 +37,9 @@ pub enum JobError {
         "run_at cannot go with if_exists again: an ended job is reopened immediately; submit it when it should run"
     )]
     AgainLater,
+    /// The lane is one of a schedule.
+    #[error("lanes that begin with {LANE_PREFIX:?} belong to schedules: choose another lane")]
+    ReservedLane,
     /// There are too many tags.
     #[error(
         "a job has at most {MAX_TAGS} tags, not {given}: tags are for properties of workers, not for their data"

@@ -7,6 +7,7 @@ use bellwether_core::budget::MAX_TAGS;
 use bellwether_core::duration;
 use bellwether_core::job::{Placement, Policy, Priority};
 use bellwether_core::name::{AffinityKey, Lane, Tag};
+use bellwether_core::schedule::LANE_PREFIX;
 use serde::{Deserialize, Serialize};
 
 use super::JobError;
@@ -204,6 +205,9 @@ impl JobOptions {
             affinity: self.affinity.as_ref().map(AffinityKey::new).transpose()?,
             lane: self.lane.as_ref().map(Lane::new).transpose()?,
         };
+        if placement.lane.as_ref().is_some_and(|lane| lane.as_str().starts_with(LANE_PREFIX)) {
+            return Err(JobError::ReservedLane);
+        }
         let priority = self.priority.map(Priority::new).transpose()?.unwrap_or_default();
         let default = Policy::default();
         let policy = Policy {
