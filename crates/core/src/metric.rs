@@ -172,7 +172,7 @@ metrics! {
     UNKNOWN_OUTCOMES_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("outcome", &["applied", "not_applied"]), "Writes with a lost reply whose outcome was resolved by reading back.";
     HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("outcome", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
     HTTP_REQUEST_DURATION_SECONDS = "bellwether_http_request_duration_seconds", Histogram(Seconds), Labels::None, "Time from a request to the first byte of its response, without long polls, event streams and health checks.";
-    HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges"]), "Connections and requests that this gateway refused because a limit was reached.";
+    HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges", "open_jobs"]), "Connections and requests that this gateway refused because a limit was reached.";
     HTTP_CONNECTIONS = "bellwether_http_connections", Gauge, Labels::None, "Open connections to this gateway.";
     HTTP_EVENT_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Restarts of actors, or groups of actors, by a supervisor.";

@@ -22,8 +22,8 @@ pub(crate) struct HttpOptions {
     /// Whether to listen on any free port if the address is in use.
     #[arg(skip)]
     pub(crate) any_port: bool,
-    /// File with tokens and their roles, one line per token as printed by `bellwether token new`. Without it every
-    /// caller may do everything.
+    /// File with tokens, their roles and scopes, one line per token as printed by `bellwether token new`. A changed file is
+    /// used within seconds. Without it every caller may do everything.
     #[arg(long, value_name = "FILE")]
     http_tokens: Option<PathBuf>,
     /// Serve HTTPS with this certificate chain, in PEM format.
@@ -107,12 +107,17 @@ pub(crate) enum Token {
         /// workers.
         #[arg(long, default_value = "read")]
         role: Role,
+        /// What the token may submit, and until when it is valid: kinds=mail,report.* lanes=eu-* max_priority=5
+        /// max_open_jobs=1000 expires=2027-01-01T00:00:00Z, each of which may be left out.
+        #[arg(value_name = "KEY=VALUE")]
+        scope: Vec<String>,
     },
 }
 
 pub(crate) fn run(output: Output, command: Token) -> Result<(), Failure> {
-    let Token::New { name, role } = command;
-    let issued = Issued::new(&name, role).map_err(|error| Failure::usage(chain(&error)))?;
+    let Token::New { name, role, scope } = command;
+    let issued = Issued::new(&name, role).and_then(|issued| issued.scope(&scope));
+    let issued = issued.map_err(|error| Failure::usage(chain(&error)))?;
     match output.format {
         Format::Json => output.json(&json!({ "token": issued.secret, "line": issued.line })),
         Format::Table => output.text(&format!(

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::exposure::Protection;
 use super::layers::{Guard, guard};
 use super::limits::Limits;
+use super::reload;
 use super::server::{Listening, Phase};
 
 /// Prometheus, a second one, probes and a person with curl.
@@ -67,6 +68,7 @@ impl MetricsServer {
         let address = listener.local_addr().map_err(listen)?;
         let (phase, phases) = watch::channel(Phase::Serving);
         let local_only = protection.tokens.is_none() && address.ip().to_canonical().is_loopback();
+        reload::start(&protection, phases.clone());
         let guarded = Guard { tokens: protection.tokens, local_only, is_tls: protection.tls.is_some() };
         Listening {
             listener: Arc::new(listener),

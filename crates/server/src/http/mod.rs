@@ -18,7 +18,9 @@
 //! | folder or file | concern |
 //! | --- | --- |
 //! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
-//! | [`access`], `exposure` | tokens and roles, and where they are required |
+//! | [`access`], `exposure` | tokens with roles and scopes, and where they are required |
+//! | `open_jobs` | the limit of a token's open jobs |
+//! | `reload` | reads the files of tokens and certificates again |
 //! | `metrics_server` | metrics on an address of their own |
 //! | `server/` | accepting, TLS, connections, shutdown |
 //! | `layers/` | layers of every request: id, audit line, metrics, origin, credentials, admission, time limit |
@@ -47,7 +49,9 @@ mod extract;
 mod layers;
 mod limits;
 mod metrics_server;
+mod open_jobs;
 mod problem;
+mod reload;
 mod remote;
 mod routes;
 mod samples;

@@ -86,6 +86,8 @@ pub(super) enum Fault {
     TooLarge,
     NotJson,
     TooMany,
+    /// The token has too many open jobs.
+    TooManyOpen,
     Panicked,
     Refused,
     Saturated,
@@ -123,6 +125,9 @@ impl Fault {
                 "too-many-requests",
                 "Too many concurrent requests of this caller",
             ),
+            Self::TooManyOpen => {
+                (StatusCode::TOO_MANY_REQUESTS, "too-many-open-jobs", "Too many open jobs of this token")
+            }
             Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "Internal error"),
             Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused the operation"),
             Self::Saturated => (StatusCode::SERVICE_UNAVAILABLE, "saturated", "Gateway saturated"),
@@ -136,7 +141,9 @@ impl Fault {
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
         let (status, word, title) = self.tell();
         let retry_after = match self {
-            Self::TooMany | Self::Saturated | Self::Unavailable => Some(seconds(limits::RETRY_AFTER)),
+            Self::TooMany | Self::TooManyOpen | Self::Saturated | Self::Unavailable => {
+                Some(seconds(limits::RETRY_AFTER))
+            }
             Self::Invalid
             | Self::Unauthenticated
             | Self::Forbidden

@@ -10,6 +10,7 @@ use super::audit_log::AuditLog;
 use super::exposure::Protection;
 use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
+use super::open_jobs::OpenJobs;
 use super::remote::RemoteWorkers;
 use super::samples::Samples;
 use super::server::Phase;
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) admission: Admission,
     pub(super) batches: Semaphore,
+    pub(super) open_jobs: OpenJobs,
     /// One at a time, because a purge reads all records.
     pub(super) purges: Semaphore,
     pub(super) waits: Semaphore,
@@ -66,6 +68,7 @@ impl App {
             metrics,
             admission: Admission::new(limits.requests, limits.requests_of_one),
             batches: Semaphore::new(MAX_BATCHES_AT_ONCE),
+            open_jobs: OpenJobs::default(),
             purges: Semaphore::new(1),
             waits: Semaphore::new(limits.waits),
             streams: Arc::new(Semaphore::new(limits.streams)),

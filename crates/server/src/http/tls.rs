@@ -2,16 +2,33 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 
-/// A server's certificate and key.
+/// A server's certificate and key. Clones share them, also after a reload.
 #[derive(Clone)]
-pub struct Tls(pub(super) Arc<ServerConfig>);
+pub struct Tls {
+    pub(super) config: Arc<ServerConfig>,
+    current: Arc<Current>,
+    certificate: Arc<Path>,
+    key: Arc<Path>,
+}
+
+/// The certificate and key for new connections.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,20 +60,38 @@ impl Tls {
     /// # Errors
     /// If a file cannot be read or has other content, or if certificate and key do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let (chain_error, key_error) = (told("a certificate", certificate), told("a private key", key));
-        let chain = CertificateDer::pem_file_iter(certificate).map_err(&chain_error)?;
-        let chain = chain.collect::<Result<Vec<_>, _>>().map_err(&chain_error)?;
-        if chain.is_empty() {
-            return Err(chain_error(pem::Error::NoItemsFound));
-        }
-        let key = PrivateKeyDer::from_pem_file(key).map_err(key_error)?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let current = Arc::new(Current(RwLock::new(Arc::new(certified(certificate, key)?))));
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key))
             .map_err(TlsError::Refused)?;
+        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::<Current>::clone(&current));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(Arc::new(config)))
+        Ok(Self { config: Arc::new(config), current, certificate: certificate.into(), key: key.into() })
     }
+
+    /// Reads the files again and uses them for new connections. Returns whether the certificate has changed. After an error
+    /// the old one stays in use.
+    pub(super) fn reload(&self) -> Result<bool, TlsError> {
+        let read = certified(&self.certificate, &self.key)?;
+        let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = current.cert != read.cert;
+        if changed {
+            *current = Arc::new(read);
+        }
+        Ok(changed)
+    }
+}
+
+/// Reads a certificate chain and its key, and checks that they match.
+fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    let (chain_error, key_error) = (told("a certificate", certificate), told("a private key", key));
+    let chain = CertificateDer::pem_file_iter(certificate).map_err(&chain_error)?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(&chain_error)?;
+    if chain.is_empty() {
+        return Err(chain_error(pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(key_error)?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(TlsError::Refused)
 }
 
 fn told(what: &'static str, path: &Path) -> impl Fn(pem::Error) -> TlsError {

@@ -4,15 +4,16 @@ use bellwether::Client;
 use bellwether_server::http::access::Role;
 use bellwether_server::http::tls::Tls;
 use bellwether_server::http::{Gateway, GatewayError};
-use bellwether_testkit::namespace;
+use bellwether_testkit::{eventually, namespace};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::ask::{Ask, exchange};
-use crate::stage::{Secrets, Stage};
+use crate::ask::{Answer, Ask, exchange};
+use crate::stage::{SOON, Secrets, Stage};
 
 /// The key of no remote worker.
 const KEY: &str = "00000000-0000-4000-8000-000000000000";
@@ -153,18 +154,7 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     let tls = Tls::read(&certificate, &key).unwrap();
     let stage = Stage::with("http-tls", |builder| builder.tls(tls)).await;
 
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(config));
-    let tcp = TcpStream::connect(stage.address()).await.unwrap();
-    let stream = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
-    let answer = exchange(stream, &Ask::get("/v1/jobs").text()).await.unwrap();
+    let answer = over_tls(stage.address(), &made.cert, Ask::get("/v1/jobs")).await.unwrap();
     let answer = answer.is(200);
     assert_eq!(answer.json()["next"], Value::Null);
     assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
@@ -181,6 +171,44 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
     std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
     let said = Tls::read(&certificate, &key).unwrap_err().to_string();
     assert_eq!(said, "the certificate and its key cannot be used");
+}
+
+/// Sends a request to a gateway that has this certificate; `None` if it has another one.
+async fn over_tls(address: SocketAddr, trusted: &rcgen::Certificate, ask: Ask) -> Option<Answer> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.ok()?;
+    Some(exchange(stream, &ask.text()).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewed_certificate_is_used_without_a_restart() {
+    let files = tempfile::tempdir().unwrap();
+    let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));
+    let issue = || {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        made.cert
+    };
+    let old = issue();
+    let tls = Tls::read(&certificate, &key).unwrap();
+    let stage = Stage::with("http-tls-renewed", |builder| builder.tls(tls)).await;
+    over_tls(stage.address(), &old, Ask::get("/healthz")).await.unwrap().is(200);
+    let new = issue();
+    eventually("the new certificate is used", SOON, async || {
+        over_tls(stage.address(), &new, Ask::get("/healthz")).await.is_some()
+    })
+    .await;
+    assert!(over_tls(stage.address(), &old, Ask::get("/healthz")).await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,4 +18,5 @@ mod placement;
 mod remote_workers;
 mod retention;
 mod schedules;
+mod scopes;
 mod stage;

@@ -5,7 +5,10 @@
 //! tokens treats every caller as an admin, so by default it listens on the loopback interface only.
 
 mod role;
+mod scope;
 mod token;
 
 pub use role::Role;
+pub(super) use scope::Scope;
+pub(super) use token::Holder;
 pub use token::{Issued, MAX_TOKENS, TokenError, Tokens};

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! # name  role    digest of the token
-//! ci      submit  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+//! ci      submit  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 kinds=mail expires=2027-01-01T00:00:00Z
 //! ```
+//!
+//! A [`Scope`] may follow, and a comment after `#`. The gateway reads the file again while it runs: [`Tokens::reload`].
 //!
 //! The digest of a presented token is compared with all known digests, each in constant time, so that the duration
 //! reveals nothing about a partial match. A fast digest is right here: a token is random, not a password, and the
@@ -11,7 +13,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bellwether::{NameError, NodeId};
 use ring::digest::{SHA256, digest};
@@ -19,6 +21,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::role::Role;
+use super::scope::Scope;
 
 /// Maximum number of tokens of a gateway. Each request compares with all of them, in a few microseconds.
 pub const MAX_TOKENS: usize = 1_000;
@@ -35,20 +38,32 @@ const PREFIX: &str = "bw_";
 type Digest = [u8; 32];
 
 /// A token known to the gateway.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct Known {
-    name: Arc<str>,
-    role: Role,
+    holder: Holder,
     digest: Digest,
 }
 
-/// The tokens that a gateway accepts.
+/// The holder of a token, and what the token permits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) struct Holder {
+    pub(in crate::http) name: Arc<str>,
+    pub(in crate::http) role: Role,
+    pub(in crate::http) scope: Arc<Scope>,
+}
+
+/// The tokens that a gateway accepts. Clones share them, also after a reload.
 #[derive(Clone)]
-pub struct Tokens(Arc<[Known]>);
+pub struct Tokens {
+    known: Arc<RwLock<Arc<[Known]>>>,
+    /// The file that they were read from.
+    file: Option<Arc<Path>>,
+}
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|known| (&known.name, known.role))).finish()
+        let known = self.known();
+        f.debug_list().entries(known.iter().map(|known| (&known.holder.name, known.holder.role))).finish()
     }
 }
 
@@ -66,7 +81,7 @@ pub enum TokenError {
     },
     /// A line is malformed.
     #[error(
-        "{path}, line {line}: {problem}; a line is `NAME ROLE sha256:HEX`, as `bellwether token new` prints it",
+        "{path}, line {line}: {problem}; a line is `NAME ROLE sha256:HEX [KEY=VALUE…]`, as `bellwether token new` prints it",
         path = .path.display()
     )]
     Line {
@@ -94,6 +109,9 @@ pub enum TokenError {
     /// The name of a token is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The scope is malformed.
+    #[error("the scope is malformed: {0}")]
+    Scope(String),
     /// The system returned no random bytes.
     #[error("the system returned no random bytes")]
     Random,
@@ -127,6 +145,24 @@ impl Issued {
         let line = format!("{name} {role} sha256:{}", hex(&sha256(secret.as_bytes())));
         Ok(Self { secret, line })
     }
+
+    /// Limits what the token may submit, and until when it is valid, by words such as `kinds=mail` and
+    /// `expires=2027-01-01T00:00:00Z`.
+    ///
+    /// # Errors
+    /// [`TokenError::Scope`] names the key and its bounds.
+    pub fn scope(mut self, words: &[impl AsRef<str>]) -> Result<Self, TokenError> {
+        // A word with a space would become two words of the line, and a comment would hide the rest.
+        let words = words.iter().flat_map(|word| word.as_ref().split_whitespace()).collect::<Vec<_>>();
+        if words.iter().any(|word| word.contains('#')) {
+            return Err(TokenError::Scope("it contains '#'".to_owned()));
+        }
+        Scope::parse(words.iter().copied()).map_err(TokenError::Scope)?;
+        for word in words {
+            self.line.extend([" ", word]);
+        }
+        Ok(self)
+    }
 }
 
 impl Tokens {
@@ -137,7 +173,22 @@ impl Tokens {
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
-        Self::parse(&text, path)
+        Ok(Self { file: Some(path.into()), ..Self::parse(&text, path)? })
+    }
+
+    /// Reads the file again and replaces all tokens at once. Returns whether they changed. After an error the old tokens
+    /// stay valid.
+    pub(in crate::http) fn reload(&self) -> Result<bool, TokenError> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let read = Self::read(file)?.known();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != read;
+        *known = read;
+        Ok(changed)
+    }
+
+    fn known(&self) -> Arc<[Known]> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Parses the text of a file of tokens; errors name `path`.
@@ -149,53 +200,53 @@ impl Tokens {
         for (at, line) in text.lines().enumerate() {
             let line_error =
                 |problem: String| TokenError::Line { path: path.to_owned(), line: at + 1, problem };
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
                 continue;
             }
             let known = known(line).map_err(line_error)?;
-            if tokens.iter().any(|other| other.name == known.name) {
-                return Err(line_error(format!("the name {} is already in use", known.name)));
+            if tokens.iter().any(|other| other.holder.name == known.holder.name) {
+                return Err(line_error(format!("the name {} is already in use", known.holder.name)));
             }
             tokens.push(known);
         }
         match tokens.len() {
             0 => Err(TokenError::None { path: path.to_owned() }),
             given if given > MAX_TOKENS => Err(TokenError::TooMany { path: path.to_owned(), given }),
-            _ => Ok(Self(tokens.into())),
+            _ => Ok(Self { known: Arc::new(RwLock::new(tokens.into())), file: None }),
         }
     }
 
-    /// Returns the name and role of a presented token.
-    pub(in crate::http) fn find(&self, shown: &[u8]) -> Option<(Arc<str>, Role)> {
+    /// Returns the holder of a presented token, also of one that has expired.
+    pub(in crate::http) fn find(&self, shown: &[u8]) -> Option<Holder> {
         if shown.len() > MAX_SHOWN {
             return None;
         }
         let shown = sha256(shown);
         // The position plus one, or 0 if not found; selected without a branch on the comparison.
         let mut found = 0_u32;
-        for (at, known) in (1_u32..).zip(self.0.iter()) {
+        let all = self.known();
+        for (at, known) in (1_u32..).zip(all.iter()) {
             let equal: Choice = known.digest.ct_eq(&shown);
             found.conditional_assign(&at, equal);
         }
-        let known = self.0.get(usize::try_from(found.checked_sub(1)?).ok()?)?;
-        Some((Arc::clone(&known.name), known.role))
+        let known = all.get(usize::try_from(found.checked_sub(1)?).ok()?)?;
+        Some(known.holder.clone())
     }
 }
 
 fn known(line: &str) -> Result<Known, String> {
     let mut words = line.split_whitespace();
-    let (Some(name), Some(role), Some(digest), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err("it does not have three words".to_owned());
+    let (Some(name), Some(role), Some(digest)) = (words.next(), words.next(), words.next()) else {
+        return Err("it has fewer than three words".to_owned());
     };
     // The error contains at most one character of the name, which may be a misplaced token.
     let name = named(name).map_err(|error| error.to_string())?;
     let role = role.parse().map_err(|error: super::role::RoleError| error.to_string())?;
     let digest = digest.strip_prefix("sha256:").and_then(unhex);
     let digest = digest.ok_or("the digest is not `sha256:` and 64 hexadecimal digits")?;
-    Ok(Known { name: Arc::from(name.as_str()), role, digest })
+    let scope = Arc::new(Scope::parse(words)?);
+    Ok(Known { holder: Holder { name: Arc::from(name.as_str()), role, scope }, digest })
 }
 
 /// Names appear in audit lines, so they have the alphabet of all names.
@@ -237,13 +288,29 @@ mod tests {
     fn a_token_is_found_by_its_secret_and_by_nothing_else() {
         let (ci, ops) = (Issued::new("ci", Role::Submit).unwrap(), Issued::new("ops", Role::Admin).unwrap());
         let tokens = parse(&format!("# who may\n\n{}\n  {}\n", ci.line, ops.line)).unwrap();
-        assert_eq!(tokens.find(ci.secret.as_bytes()), Some(("ci".into(), Role::Submit)));
-        assert_eq!(tokens.find(ops.secret.as_bytes()), Some(("ops".into(), Role::Admin)));
+        let holder = |secret: &str| tokens.find(secret.as_bytes()).map(|holder| (holder.name, holder.role));
+        assert_eq!(holder(&ci.secret), Some(("ci".into(), Role::Submit)));
+        assert_eq!(holder(&ops.secret), Some(("ops".into(), Role::Admin)));
         let digest = ci.line.rsplit(' ').next().unwrap();
         for other in ["", "bw_", digest, &ci.secret[..ci.secret.len() - 1], &"x".repeat(MAX_SHOWN + 1)] {
             assert_eq!(tokens.find(other.as_bytes()), None, "{other}");
         }
         assert_ne!(ci.secret, Issued::new("ci", Role::Submit).unwrap().secret);
+    }
+
+    #[test]
+    fn a_token_is_issued_with_its_scope_on_its_line() {
+        let issued = || Issued::new("ci", Role::Submit).unwrap();
+        let scoped = issued().scope(&["kinds=mail", "max_priority=3 max_open_jobs=9"]).unwrap();
+        assert!(scoped.line.ends_with(" kinds=mail max_priority=3 max_open_jobs=9"), "{}", scoped.line);
+        let holder = parse(&format!("{} # nightly", scoped.line)).unwrap().find(scoped.secret.as_bytes());
+        assert_eq!(holder.unwrap().scope.max_open_jobs, Some(9));
+        for (words, said) in
+            [(["priority=3"], "the keys after the digest"), (["kinds=a#"], "it contains '#'")]
+        {
+            let error = issued().scope(&words).unwrap_err().to_string();
+            assert!(error.starts_with("the scope is malformed: ") && error.contains(said), "{error}");
+        }
     }
 
     #[test]
@@ -263,7 +330,7 @@ mod tests {
         let digest = "ab".repeat(32);
         let good = format!("ci read sha256:{digest}");
         for (text, said) in [
-            ("ci read".to_owned(), "tokens, line 1: it does not have three words"),
+            ("ci read".to_owned(), "tokens, line 1: it has fewer than three words"),
             (format!("{good}\nci read sha256:{digest}"), "tokens, line 2: the name ci is already in use"),
             (
                 format!("#\nci root sha256:{digest}"),

@@ -1,8 +1,8 @@
 //! `POST /v1/batch`: many jobs in one request.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use serde::{Deserialize, Serialize};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
@@ -10,10 +10,11 @@ use utoipa::ToSchema;
 use super::submit::NewJob;
 use super::submitted::Submitted;
 use crate::http::extract::{Bounded, Json, Traced};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
+use bellwether::client::JobHandle;
 
 /// Jobs to submit.
 #[derive(Deserialize, ToSchema)]
@@ -75,6 +76,7 @@ pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
 )]
 pub(super) async fn submit_batch(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     // Taken before the body is read, because the body may be large.
@@ -86,9 +88,12 @@ pub(super) async fn submit_batch(
         return Err(Fault::Invalid.because(format!("a batch has 1 to {MAX_BATCH} jobs, not {given}")));
     }
     let jobs = batch.jobs.into_iter().enumerate();
-    let jobs = jobs.map(|(at, new)| new.job().map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+    let jobs =
+        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
+    let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
     let answers = app.client.submit_many(jobs, |_| {}).await;
+    reserved.submitted(answers.iter().flatten().map(JobHandle::id));
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
     let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::client::GroupError;
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,12 @@ use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::document::{GroupDocument, GroupSummaryDocument};
 use crate::http::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::Phase;
 use crate::http::state::App;
-use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, MAX_PAGE};
+use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, JobHandle, MAX_PAGE};
 
 /// A group to create.
 #[derive(Deserialize, ToSchema)]
@@ -281,6 +281,7 @@ pub(super) async fn abandon_group(
 pub(super) async fn submit_members(
     State(app): State<App>,
     GroupName(id): GroupName,
+    Extension(caller): Extension<Caller>,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     let _permit = super::batch::permit(&app)?;
@@ -294,10 +295,13 @@ pub(super) async fn submit_members(
             .because(format!("give 1 to {MAX_BATCH} jobs, not {given}, with numbers of 32 bits")));
     }
     let jobs = new.jobs.into_iter().enumerate();
-    let jobs = jobs.map(|(at, new)| new.job().map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+    let jobs =
+        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
     let group = app.client.existing_group(&id).await?;
+    let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;
     let answers = group.submit_stream((new.first..).zip(jobs)).collect::<Vec<_>>().await;
+    reserved.submitted(answers.iter().flatten().map(JobHandle::id));
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;
     let jobs = answers.into_iter().map(|answer| match answer {

@@ -1,16 +1,16 @@
 //! `/v1/schedules`.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::ScheduleId;
 
 use super::submit::{NewJob, accepted};
 use super::submitted::Submitted;
 use crate::document::{ChangedSchedule, NewSchedule, ScheduleDocument};
 use crate::http::extract::{Bounded, Json, ScheduleName};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -63,9 +63,10 @@ pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<
 )]
 pub(super) async fn add_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Json(new): Json<ScheduleRequest>,
 ) -> Result<Response, Problem> {
-    let job = |new: NewJob| new.job().map_err(|problem| problem.within("job"));
+    let job = |new: NewJob| new.job(&caller).map_err(|problem| problem.within("job"));
     let schedule = new.schedule(job, |reason| Fault::Invalid.because(reason))?;
     schedule.check()?;
     let id = ScheduleId::new(schedule.name())?;

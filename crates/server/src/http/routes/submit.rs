@@ -1,10 +1,10 @@
 //! `POST /v1/jobs`.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::submitted::Submitted;
 use crate::document::{DurationSchema, InstantText, JobOptionsSchema};
 use crate::http::extract::{Bounded, Json, Traced, shallow};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -67,7 +67,7 @@ enum IfExistsName {
     Same,
     /// The submission is accepted and nothing is done.
     Ignore,
-    /// As `same`, but a job that has ended is opened again.
+    /// As `same`, but a job that has ended is opened again, which needs the role `operate`.
     Again,
 }
 
@@ -92,8 +92,9 @@ impl From<JobError> for Problem {
 }
 
 impl NewJob {
-    /// Returns the checked job.
-    pub(super) fn job(self) -> Result<Job, Problem> {
+    /// Returns the checked job, if the caller may submit it.
+    pub(super) fn job(self, caller: &Caller) -> Result<Job, Problem> {
+        caller.may_submit(&self.kind, &self.options, matches!(self.if_exists, IfExistsName::Again))?;
         let Self {
             id,
             kind,
@@ -184,9 +185,13 @@ pub(super) fn accepted<K>(job: &JobHandle<K>) -> Response {
 )]
 pub(super) async fn submit_job(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Traced(trace): Traced,
     Json(new): Json<NewJob>,
 ) -> Result<Response, Problem> {
-    let job = app.client.submit(new.job()?.trace_context(trace)).await?;
+    let job = new.job(&caller)?.trace_context(trace);
+    let reserved = app.open_jobs.reserve(&app.client, &caller, 1).await?;
+    let job = app.client.submit(job).await?;
+    reserved.submitted([job.id()]);
     Ok(accepted(&job))
 }

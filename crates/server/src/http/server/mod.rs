@@ -26,9 +26,9 @@ use tokio::time::timeout;
 
 use super::builder::{GatewayBuilder, GatewayError};
 use super::remote::RemoteWorkers;
-use super::routes;
 use super::state::App;
 use super::tls::Tls;
+use super::{reload, routes};
 use accept::Acceptor;
 use bellwether::client::Client;
 pub(super) use event_stream::EventStream;
@@ -124,6 +124,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
     tokio::spawn(async move { sampled.samples.collect(&sampled.client, sampled.phase.clone()).await });
+    reload::start(&protection, phases.clone());
     let listening = Listening {
         listener: Arc::new(listener),
         tls: protection.tls,
@@ -163,7 +164,7 @@ impl Listening {
         let connections = Arc::new(Semaphore::new(most as usize));
         let acceptor = Acceptor {
             listener: self.listener,
-            tls: self.tls.map(|tls| tls.0.into()),
+            tls: self.tls.map(|tls| tls.config.into()),
             connections: Arc::clone(&connections),
             refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
             router: self.router,

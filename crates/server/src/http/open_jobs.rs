@@ -1,0 +1,132 @@
+//! The open jobs of tokens that may submit only a limited number: `max_open_jobs` of a [scope](super::access).
+//!
+//! A gateway remembers the ids that a token has submitted through it. When the limit is reached, it reads these jobs and
+//! forgets those that have ended. So the limit holds for each gateway since its start, and costs nothing before it is reached.
+//! A submission whose outcome is unknown is not counted.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bellwether::client::Client;
+use bellwether::{JobId, State};
+
+use super::layers::Caller;
+use super::problem::{Fault, Problem};
+
+/// A token at its limit causes reads at most this often.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// The open jobs by the name of their token. A handle, cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpenJobs(Arc<Mutex<HashMap<Arc<str>, Arc<OfToken>>>>);
+
+#[derive(Debug, Default)]
+struct OfToken {
+    jobs: Mutex<Jobs>,
+    /// When the jobs were counted last. Held while they are counted.
+    counted: tokio::sync::Mutex<Option<Instant>>,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    open: HashSet<JobId>,
+    /// Jobs that are being submitted.
+    reserved: usize,
+}
+
+impl Jobs {
+    /// Reserves room for more jobs, or returns how many are open.
+    fn reserve(&mut self, wanted: usize, most: usize) -> Result<(), usize> {
+        let open = self.open.len() + self.reserved;
+        if open.saturating_add(wanted) > most {
+            return Err(open);
+        }
+        self.reserved += wanted;
+        Ok(())
+    }
+}
+
+/// Room for jobs, returned when dropped.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    /// `None`: the token has no limit.
+    of: Option<Arc<OfToken>>,
+    jobs: usize,
+}
+
+impl OpenJobs {
+    /// Reserves room for jobs of this caller.
+    ///
+    /// # Errors
+    /// 429 if it has too many open jobs.
+    pub(super) async fn reserve(
+        &self,
+        client: &Client,
+        caller: &Caller,
+        jobs: usize,
+    ) -> Result<Reserved, Problem> {
+        let Some(most) = caller.scope.max_open_jobs else { return Ok(Reserved { of: None, jobs }) };
+        if jobs > most {
+            return Err(Fault::Invalid.because(format!(
+                "the token {} may have {most} open jobs: submit at most that many",
+                caller.name
+            )));
+        }
+        let of = Arc::clone(lock(&self.0).entry(Arc::clone(&caller.name)).or_default());
+        if lock(&of.jobs).reserve(jobs, most).is_err() {
+            of.count(client).await?;
+            let reserved = lock(&of.jobs).reserve(jobs, most);
+            reserved.map_err(|open| {
+                metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "open_jobs").increment(1);
+                Fault::TooManyOpen.because(format!(
+                    "the token {} has {open} open jobs and may have {most}: wait until some have ended",
+                    caller.name
+                ))
+            })?;
+        }
+        Ok(Reserved { of: Some(of), jobs })
+    }
+}
+
+impl OfToken {
+    /// Forgets the jobs that have ended.
+    async fn count(&self, client: &Client) -> Result<(), Problem> {
+        let mut counted = self.counted.lock().await;
+        if counted.is_some_and(|at| at.elapsed() < COUNT_EVERY) {
+            return Ok(());
+        }
+        let ids = lock(&self.jobs).open.iter().cloned().collect::<Vec<_>>();
+        let views = client.get_many(&ids).await?;
+        let is_open = |state| !matches!(state, State::Succeeded | State::Cancelled | State::Dead);
+        let mut jobs = lock(&self.jobs);
+        for (id, view) in ids.iter().zip(views) {
+            if !view.is_some_and(|view| is_open(view.state)) {
+                jobs.open.remove(id);
+            }
+        }
+        *counted = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl Reserved {
+    /// Counts the submitted jobs as open.
+    pub(super) fn submitted<'a>(self, ids: impl IntoIterator<Item = &'a JobId>) {
+        if let Some(of) = &self.of {
+            lock(&of.jobs).open.extend(ids.into_iter().cloned());
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(of) = &self.of {
+            lock(&of.jobs).reserved -= self.jobs;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

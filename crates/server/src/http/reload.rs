@@ -1,0 +1,54 @@
+//! Reads the files of tokens and certificates again while they are in use.
+//!
+//! A file that cannot be used changes nothing: the old tokens and the old certificate stay in use, and the log says so once.
+//! Requests and streams that have begun go on with the old ones.
+
+use std::time::Duration;
+
+use bellwether::error::chain;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::exposure::Protection;
+use super::server::Phase;
+
+/// Reading a few kilobytes this often costs less than the watch of a file system, which misses what a mounted volume does.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Starts to read the files again until the listener stops.
+pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) {
+    let Protection { tokens, tls, insecure: _ } = protection.clone();
+    if tokens.is_none() && tls.is_none() {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut last: [Option<String>; 2] = [None, None];
+        loop {
+            tokio::select! {
+                () = sleep(EVERY) => {}
+                // An error means that the listener was dropped.
+                _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
+            }
+            let (tokens, tls) = (tokens.clone(), tls.clone());
+            let read = spawn_blocking(move || {
+                [
+                    tokens.map_or(Ok(false), |tokens| tokens.reload().map_err(|error| chain(&error))),
+                    tls.map_or(Ok(false), |tls| tls.reload().map_err(|error| chain(&error))),
+                ]
+            });
+            let Ok(read) = read.await else { continue };
+            for ((what, read), last) in ["tokens", "certificate"].into_iter().zip(read).zip(&mut last) {
+                match &read {
+                    Ok(true) => tracing::info!(what, "read again: the file has changed"),
+                    Ok(false) => {}
+                    Err(reason) if last.as_ref() != Some(reason) => {
+                        tracing::warn!(what, reason, "cannot read again: the old content stays in use");
+                    }
+                    Err(_) => {}
+                }
+                *last = read.err();
+            }
+        }
+    });
+}
