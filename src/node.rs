@@ -6,6 +6,7 @@ mod exposure;
 mod id;
 mod schedules;
 mod signals;
+mod take_over;
 mod worker;
 
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
 pub use self::signals::{ShutdownSignals, run_until_signal};
+pub use self::take_over::{HeldAttempt, Refusal, TakeOver, TakenAttempt, WorkerOwner};
 pub use self::worker::{WorkerState, WorkerWatch};
 pub use crate::session_timeout::check as check_session_timeout;
 

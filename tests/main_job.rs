@@ -43,6 +43,8 @@ async fn node(to: &str, name: &str) -> Node {
             handlers: echo(),
             drain_grace: Duration::ZERO,
             former: None,
+            owner: None,
+            takeover: None,
         }),
     };
     Node::start(config).await.expect("a node")

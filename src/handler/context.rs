@@ -10,6 +10,7 @@ use bellwether_core::trace::TraceContext;
 use bellwether_host::clock;
 use bellwether_host::worker::RunContext;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::node_client::NodeClient;
 use super::{Closed, HandlerResult, Stop};
@@ -152,6 +153,19 @@ impl JobContext {
     #[must_use]
     pub fn fencing_token(&self) -> i32 {
         self.run.fencing_token
+    }
+
+    /// Whether another worker had the attempt before, and this one took it over: see [`TakeOver`](crate::node::TakeOver).
+    #[must_use]
+    pub fn is_taken_over(&self) -> bool {
+        self.run.taken_over
+    }
+
+    /// Identifies the submission that created the job. It differs from that of an earlier job with the same id, whose record was
+    /// removed. A process that runs attempts for a [remote worker](crate::node::TakeOver) proves with it which attempt it has.
+    #[must_use]
+    pub fn submission(&self) -> Uuid {
+        self.run.submission
     }
 
     /// Returns the instant until which no other worker can be given this job, as far as is known now. Do not begin a

@@ -15,7 +15,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
-use super::{ElectionStrategy, Node, StartError, exposure, schedules};
+use super::{ElectionStrategy, Node, StartError, TakeOver, WorkerOwner, exposure, schedules};
 use crate::client::Schedule;
 use crate::handler::{Handlers, JobContext, NodeClient};
 use crate::session_timeout;
@@ -51,6 +51,8 @@ pub struct NodeBuilder {
     slots: u32,
     tags: Vec<String>,
     former: Option<WorkerId>,
+    owner: Option<WorkerOwner>,
+    take_over: Option<TakeOver>,
     handlers: Option<Handlers>,
     schedules: Vec<Schedule>,
 }
@@ -69,6 +71,8 @@ impl NodeBuilder {
             slots: default_slots(),
             tags: Vec::new(),
             former: None,
+            owner: None,
+            take_over: None,
             handlers: None,
             schedules: Vec::new(),
         }
@@ -120,6 +124,24 @@ impl NodeBuilder {
     #[must_use]
     pub fn former_worker(mut self, worker: WorkerId) -> Self {
         self.former = Some(worker);
+        self
+    }
+
+    /// Sets the owner of the worker, in a program that runs jobs for other processes: a digest of what only the process knows.
+    /// It is stored in the worker's inbox. Another node with the same owner can [take over](Self::take_over) its attempts.
+    #[must_use]
+    pub fn worker_owner(mut self, owner: WorkerOwner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Makes the first registration of the worker take over attempts of a former worker with the same
+    /// [owner](Self::worker_owner), before it takes jobs. Without an owner nothing is taken over.
+    ///
+    /// Name the former worker also with [`Self::former_worker`], so that what is not moved is handed back without a loss.
+    #[must_use]
+    pub fn take_over(mut self, take_over: TakeOver) -> Self {
+        self.take_over = Some(take_over);
         self
     }
 
@@ -259,6 +281,8 @@ impl NodeBuilder {
             handlers,
             drain_grace: self.drain_grace,
             former: self.former,
+            owner: self.owner,
+            takeover: self.take_over.as_ref().map(TakeOver::config),
         };
         config.check()?;
         Ok(Some(config))

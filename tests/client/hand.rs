@@ -68,7 +68,7 @@ impl Hand {
             draining: false,
             settings: WorkerSettings::default(),
         };
-        self.apply(txn::register(id, &info)).await;
+        self.apply(txn::register(id, &info, None)).await;
         id
     }
 

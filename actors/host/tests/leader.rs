@@ -166,7 +166,7 @@ impl Bench {
             draining: false,
             settings: WorkerSettings::default(),
         };
-        applied(&zk, txn::register(id, &info)).await;
+        applied(&zk, txn::register(id, &info, None)).await;
         (id, zk)
     }
 

@@ -8,4 +8,5 @@ pub mod pulse;
 mod pulses;
 pub mod runs;
 pub mod status_reporter;
+pub mod takeover;
 pub mod wing;

@@ -13,15 +13,18 @@
 //! When the wing ends, for whatever reason, its registration is deleted ([`Out::Will`](crate::Out::Will)). The session
 //! belongs to another actor and stays open, so a leader would otherwise treat the incarnation as alive.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::budget::MAX_FORMER_IDS;
+use bellwether_core::chain::chain;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::reporter::Event as ToReporter;
 use bellwether_core::machine::worker::wing::{self, Drained, Effect, Ephemeral, Event, Stage};
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{Node, ReadResult};
+use bellwether_core::takeover::Owner;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
@@ -31,6 +34,7 @@ use metrics::counter;
 use uuid::{Builder, Uuid};
 
 use super::inbox_watcher::InboxWatcherMsg;
+use super::takeover::{Taken, Takeover, take_over};
 use crate::session::SessionEvent;
 use crate::{Concern, Context, Feed};
 
@@ -56,11 +60,16 @@ pub struct Args {
     pub drain_grace: Duration,
     /// Counts the free slots of the process.
     pub free_slots: Box<dyn Fn() -> u32 + Send>,
+    /// The owner of the inbox, if the worker runs jobs for another process.
+    pub owner: Option<Owner>,
+    /// What the first incarnation takes over.
+    pub takeover: Option<Takeover>,
 }
 
 /// A node's role as a worker.
 pub struct WorkerWing {
     args: Args,
+    takeover: Option<Arc<Takeover>>,
     machine: wing::WorkerWing,
     /// The current session, connected or not.
     session: Option<i64>,
@@ -83,6 +92,8 @@ pub enum WorkerWingMsg {
     Committed(u64, Outcome<()>),
     /// The registration.
     Read(u64, ReadResult<Option<Node>>),
+    /// The outcome of the takeover.
+    TookOver(u64, ReadResult<Vec<Taken>>),
     /// From the executor pool: no attempt is left.
     Idle(u64),
     /// From a child: another node closed an attempt of this worker. The leader may treat the worker as hung.
@@ -108,6 +119,7 @@ kinds!(WorkerWingMsg {
     Drain,
     Committed,
     Read,
+    TookOver,
     Idle,
     TakenForHung,
     Usable,
@@ -144,6 +156,8 @@ pub enum Tell {
     Settings(u32, WorkerSettings),
     /// To the status reporter.
     Reporter(ToReporter),
+    /// This worker has taken over these attempts, or has refused them. Its children start after this.
+    TookOver(WorkerId, Vec<Taken>),
     /// The stage or the id changed. The id is `None` before the first incarnation.
     Status(Stage, Option<WorkerId>),
     /// The worker has drained.
@@ -159,9 +173,12 @@ impl Concern for WorkerWing {
     type Key = Key;
     type Tell = Tell;
 
-    fn start(_: &mut Context<'_, Self>, args: Args) -> Self {
+    fn start(_: &mut Context<'_, Self>, mut args: Args) -> Self {
+        let machine = wing::WorkerWing::new(args.drain_grace);
+        let takeover = args.takeover.take().map(Arc::new);
         Self {
-            machine: wing::WorkerWing::new(args.drain_grace),
+            machine: if takeover.is_some() { machine.taking_over() } else { machine },
+            takeover,
             session: None,
             term: 0,
             id: WorkerId::new(Uuid::nil()),
@@ -192,6 +209,7 @@ impl Concern for WorkerWing {
             WorkerWingMsg::Drain(grace) => Event::Drain(grace),
             WorkerWingMsg::Committed(term, outcome) if term == self.term => Event::Committed(outcome),
             WorkerWingMsg::Read(term, node) if term == self.term => Event::Read(self.ephemeral(cx, node)),
+            WorkerWingMsg::TookOver(term, taken) if term == self.term => self.took_over(cx, taken),
             WorkerWingMsg::Idle(term) if term == self.term => Event::Idle,
             WorkerWingMsg::TakenForHung(term) if term == self.term => Event::Refresh,
             WorkerWingMsg::Usable(term, slots) if term == self.term => {
@@ -206,6 +224,7 @@ impl Concern for WorkerWing {
             // From an incarnation that has ended.
             WorkerWingMsg::Committed(..)
             | WorkerWingMsg::Read(..)
+            | WorkerWingMsg::TookOver(..)
             | WorkerWingMsg::Idle(_)
             | WorkerWingMsg::TakenForHung(_)
             | WorkerWingMsg::Usable(..)
@@ -270,15 +289,24 @@ impl WorkerWing {
             Effect::Renew => {
                 self.term += 1;
                 self.id = fresh(cx.wall, cx.rng);
-                // A run of an earlier incarnation still uses a slot.
-                let slots = (self.args.free_slots)().min(self.slots());
+                let slots = if self.machine.takes_over() { 0 } else { self.offer() };
                 let former = std::mem::take(&mut self.info.former);
                 let settings = std::mem::take(&mut self.info.settings);
                 let usual = self.args.info.clone();
                 self.info = WorkerInfo { slots, started_at: cx.wall, former, settings, ..usual };
                 self.settings_at = 0;
             }
-            Effect::Register => self.commit(cx, txn::register(self.id, &self.info)),
+            Effect::Register => {
+                self.commit(cx, txn::register(self.id, &self.info, self.args.owner.as_ref()));
+            }
+            Effect::TakeOver => {
+                if let Some(takeover) = &self.takeover {
+                    let (term, to, takeover) = (self.term, self.id, Arc::clone(takeover));
+                    cx.task(move |zk| async move {
+                        WorkerWingMsg::TookOver(term, take_over(&*zk, &takeover, to).await)
+                    });
+                }
+            }
             Effect::MakeParents => self.make_parents(cx),
             Effect::Read => {
                 if self.session.is_some() {
@@ -332,6 +360,27 @@ impl WorkerWing {
             }
             Effect::Fail => cx.tell(Tell::Fail),
             Effect::WakeAt(at) => cx.after(Key::Wake(at), at.since(cx.now), WorkerWingMsg::Wake),
+        }
+    }
+
+    /// The slots that the next incarnation offers. A run of an earlier one still uses a slot.
+    fn offer(&self) -> u32 {
+        (self.args.free_slots)().min(self.slots())
+    }
+
+    fn took_over(&mut self, cx: &mut Context<'_, Self>, taken: ReadResult<Vec<Taken>>) -> Event {
+        match taken {
+            Ok(taken) => {
+                let moved = taken.iter().filter(|taken| taken.token.is_ok()).count();
+                tracing::info!(worker = %self.id, moved, refused = taken.len() - moved, "took over attempts");
+                cx.tell(Tell::TookOver(self.id, taken));
+                self.info.slots = self.offer();
+                Event::TakenOver
+            }
+            Err(error) => {
+                tracing::debug!(worker = %self.id, error = %chain(&error), "the takeover was interrupted");
+                Event::TakeoverInterrupted
+            }
         }
     }
 
@@ -450,8 +499,13 @@ mod tests {
 
     /// A wing in its second session, which has requested its second registration in term 3.
     fn in_the_second_session() -> Stage<WorkerWing> {
-        let args =
-            Args { info: registration(), drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
+        let args = Args {
+            info: registration(),
+            drain_grace: Duration::from_secs(1),
+            free_slots: Box::new(|| 4),
+            owner: None,
+            takeover: None,
+        };
         let (mut stage, _) = Stage::start(args);
         for event in [connected(), SessionEvent::Expired, connected()] {
             stage.handle(WorkerWingMsg::Session(event));
@@ -520,7 +574,13 @@ mod tests {
     fn the_first_registration_names_the_configured_former_id() {
         let id = WorkerId::new(Uuid::from_u128(7));
         let info = WorkerInfo { former: vec![id], ..registration() };
-        let args = Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4) };
+        let args = Args {
+            info,
+            drain_grace: Duration::from_secs(1),
+            free_slots: Box::new(|| 4),
+            owner: None,
+            takeover: None,
+        };
         let (mut stage, _) = Stage::start(args);
         assert_eq!(former(&stage.handle(WorkerWingMsg::Session(connected()))), Some(vec![id]));
         stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
@@ -536,6 +596,45 @@ mod tests {
         stage.handle(WorkerWingMsg::InboxGone(3));
         let again = stage.handle(WorkerWingMsg::Committed(4, Outcome::Applied(())));
         assert_eq!(former(&again).map(|former| former.len()), Some(1), "only the id of the first session");
+    }
+
+    /// S20: the leader reads the inbox when the worker begins to offer slots.
+    #[test]
+    fn a_worker_that_takes_over_registers_without_slots_and_publishes_them_afterwards() {
+        let (from, owner) = (WorkerId::new(Uuid::from_u128(7)), Owner([7; 32]));
+        let takeover = Takeover { from, owner, held: vec![], slots: 4, limits: BTreeMap::new() };
+        let args = Args {
+            info: registration(),
+            drain_grace: Duration::from_secs(1),
+            free_slots: Box::new(|| 4),
+            owner: Some(owner),
+            takeover: Some(takeover),
+        };
+        let (mut stage, _) = Stage::start(args);
+        let slots = |out: &[Out<WorkerWing>]| {
+            out.iter().find_map(|out| {
+                let Out::Ask(Ask::Commit(commit)) = out else { return None };
+                commit.ops().find_map(|op| match op {
+                    Op::Create { path, data, .. } | Op::Set { path, data, .. }
+                        if path.starts_with(path::WORKERS) =>
+                    {
+                        Some(decode::<WorkerInfo>(data).unwrap().slots)
+                    }
+                    _ => None,
+                })
+            })
+        };
+        let registers = stage.handle(WorkerWingMsg::Session(connected()));
+        assert_eq!(slots(&registers), Some(0));
+        let takes = stage.handle(WorkerWingMsg::Committed(1, Outcome::Applied(())));
+        assert!(!starts(&takes) && takes.iter().any(|out| matches!(out, Out::Task(_))));
+        assert!(!starts(&stage.handle(WorkerWingMsg::TookOver(0, Ok(vec![])))), "of another term");
+        let reads = stage.handle(WorkerWingMsg::TookOver(1, Ok(vec![])));
+        assert!(!starts(&reads) && reads.iter().any(|out| matches!(out, Out::Tell(Tell::TookOver(..)))));
+        let read = WorkerWingMsg::Read(1, Ok(Some(set(1, 0, WorkerSettings::default()))));
+        let serves = stage.handle(read);
+        assert!(starts(&serves));
+        assert_eq!(slots(&serves), Some(4));
     }
 
     #[test]

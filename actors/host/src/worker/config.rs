@@ -1,10 +1,14 @@
 //! The configuration of a worker.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::handler::Registry;
+use bellwether_actors::worker::takeover::{Taken, Takeover};
 use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
 use bellwether_core::name::{NodeId, Tag, WorkerId};
+use bellwether_core::takeover::{HeldAttempt, Owner};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
 use bellwether_core::worker::{WorkerInfo, WorkerSettings};
@@ -27,6 +31,28 @@ pub struct WorkerConfig {
     /// The worker that served the same handlers before, in a process that has ended or lost its session, while the code that
     /// runs the attempts is still alive. Attempts of this id are handed back and not lost.
     pub former: Option<WorkerId>,
+    /// The owner of the worker, if it runs jobs for another process.
+    pub owner: Option<Owner>,
+    /// The attempts that it takes over from `former`.
+    pub takeover: Option<TakeoverConfig>,
+}
+
+/// The attempts that a worker takes over.
+#[derive(Clone)]
+pub struct TakeoverConfig {
+    /// The worker that had them.
+    pub from: WorkerId,
+    /// The attempts.
+    pub held: Vec<HeldAttempt>,
+    /// Called with the id of the new worker and the outcome for each attempt, before any of them is attached to a handler.
+    pub report: Arc<dyn Fn(WorkerId, Vec<Taken>) + Send + Sync>,
+}
+
+impl fmt::Debug for TakeoverConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, held, report: _ } = self;
+        f.debug_struct("TakeoverConfig").field("from", from).field("held", held).finish_non_exhaustive()
+    }
 }
 
 /// An invalid configuration of a worker.
@@ -62,6 +88,18 @@ impl WorkerConfig {
             return Err(WorkerConfigError::NoHandler);
         }
         Ok(())
+    }
+
+    /// The takeover of the first incarnation. Without an owner there is none, because nothing proves who may move the attempts.
+    pub(super) fn takeover(&self) -> Option<Takeover> {
+        let TakeoverConfig { from, held, report: _ } = self.takeover.as_ref()?;
+        Some(Takeover {
+            from: *from,
+            owner: self.owner?,
+            held: held.clone(),
+            slots: self.slots,
+            limits: self.handlers.concurrency(),
+        })
     }
 
     /// The registration of an incarnation.

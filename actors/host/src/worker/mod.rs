@@ -11,9 +11,10 @@ mod slots;
 mod wing;
 
 pub use bellwether_actors::worker::pulse::{Attended, Closed, Pulse, Said};
+pub use bellwether_actors::worker::takeover::Taken;
 pub use bellwether_core::machine::worker::executor_pool::Stop;
 pub use bellwether_core::machine::worker::wing::{Drained, Stage};
-pub use config::{WorkerConfig, WorkerConfigError};
+pub use config::{TakeoverConfig, WorkerConfig, WorkerConfigError};
 pub use handler::{
     Handler, HandlerError, HandlerResult, OnInvalid, Registered, Registry, RegistryError, RunContext,
 };
@@ -86,6 +87,8 @@ impl Worker {
             info: config.info(session.wall()),
             drain_grace: config.drain_grace,
             free_slots: Box::new(free_slots),
+            owner: config.owner,
+            takeover: config.takeover(),
         };
         let callers = DrainCallers::default();
         let (abandoned, waiting) = (Abandoned::default(), callers.clone());

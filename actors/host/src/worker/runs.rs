@@ -182,6 +182,8 @@ impl Runs for HandlerRuns {
             payload: start.record.payload,
             worker: self.worker,
             fencing_token: start.version,
+            submission: start.record.token,
+            taken_over: start.assignment.moved_from.is_some(),
             lease: start.assignment.lease,
             timeout: start.record.policy.timeout,
             cancelled: stop.clone(),

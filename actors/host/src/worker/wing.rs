@@ -133,6 +133,11 @@ impl Hosting for WorkerWing {
                     send(&children.reporter, StatusReporterMsg::Tell(event));
                 }
             }
+            Tell::TookOver(worker, taken) => {
+                if let Some(takeover) = &links.config.takeover {
+                    (takeover.report)(worker, taken);
+                }
+            }
             Tell::Status(stage, id) => {
                 links.publish.send_replace(WorkerStatus { stage, id });
             }

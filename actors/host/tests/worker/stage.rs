@@ -117,6 +117,8 @@ impl Stage {
             handlers: handlers(&runs),
             drain_grace: Duration::from_secs(20),
             former: None,
+            owner: None,
+            takeover: None,
         };
         let worker = Worker::start(config, &session, None).await.unwrap();
         Self { proxy, zk, session, worker, runs }

@@ -1,8 +1,12 @@
 //! Decides whether a worker takes over an attempt from a worker whose process may have died.
 //!
 //! The code that runs the attempt is alive in a third process, which proves that it owns the attempt: it names the job, the
-//! generation, the number and the fencing token. The caller reads the four znodes of [`Seen`], with the old assignment before
-//! the record, and commits the [`take_over`](crate::txn::take_over) that [`decide`] returns.
+//! submission, the generation, the number and the fencing token. The submission is needed because an id is free again after
+//! the record was removed: the attempt of another job can have the same number and the same token. The caller reads the four
+//! znodes of [`Seen`], with the old assignment before the record, and commits the [`take_over`](crate::txn::take_over) that
+//! [`decide`] returns.
+//!
+//! The process also has to be the one for which the former worker was registered: see [`Owner`].
 //!
 //! | answer to the transaction | next step |
 //! | --- | --- |
@@ -15,21 +19,38 @@
 //!
 //! An attempt with sub-jobs is refused: their submission is fenced by the attempt's worker.
 //!
-//! **The caller ensures that the new worker never had the attempt**: a worker takes over attempts only between its registration
-//! and its first offered slot. A worker recognises its own close after a lost reply by attempt number and worker id, so an
-//! earlier close could be taken for a later one.
+//! **A worker takes over only while it offers no slot**, between its registration and its first offer: so it never had the
+//! attempt. A worker recognises its own close after a lost reply by attempt number and worker id, so an earlier close could be
+//! taken for a later one. The offer sets the registration, whose version the transaction checks: a move that is applied late is
+//! rejected, so the leader, which reads the inbox after the first offer, knows every moved assignment (S20).
 
 use crate::job::{Assignment, JobRecord};
 use crate::machine::worker::Lookup;
 use crate::name::{JobId, WorkerId};
 use crate::txn::{self, Op};
 use crate::worker::WorkerInfo;
+use uuid::Uuid;
+
+/// The owner of a worker, stored in the worker's inbox: a digest of what only the process knows for which the worker was
+/// registered. Only the same owner moves attempts out of this inbox. Ordinary workers have no owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Owner(pub [u8; 32]);
+
+impl Owner {
+    /// Whether an inbox with this data belongs to the owner.
+    #[must_use]
+    pub fn has(&self, inbox: &[u8]) -> bool {
+        self.0 == inbox
+    }
+}
 
 /// An attempt, as the process that runs it names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HeldAttempt {
     /// The job.
     pub job: JobId,
+    /// The submission of the job: the token of its record.
+    pub submission: Uuid,
     /// The generation of the attempt.
     pub generation: u32,
     /// The number of the attempt.
@@ -67,10 +88,14 @@ pub enum Decision {
 pub enum Refusal {
     /// The attempt is closed, or the process does not own it.
     NotHeld,
-    /// The new worker is not registered, drains, or does not take such jobs.
+    /// The new worker is not registered, drains, does not take such jobs, offers slots already, or has no slot left.
     NotServed,
     /// The attempt has sub-jobs.
     HasSubJobs,
+    /// The former worker was registered for another process, or is no worker of this kind.
+    NotOwner,
+    /// The znodes could not be read, or changed at each attempt to move.
+    Failed,
 }
 
 /// Decides whether the worker `to` takes over an attempt of the worker `from`.
@@ -97,7 +122,7 @@ pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> 
     let Lookup::Found(info, registration) = &seen.registration else {
         return Decision::Refuse(Refusal::NotServed);
     };
-    if info.draining || !info.can_run(&record.kind, &record.placement) {
+    if info.slots > 0 || info.draining || !info.can_run(&record.kind, &record.placement) {
         return Decision::Refuse(Refusal::NotServed);
     }
     let assigned = (assignment, *assignment_version);
@@ -107,7 +132,8 @@ pub fn decide(held: &HeldAttempt, from: WorkerId, to: WorkerId, seen: &Seen) -> 
 
 /// Whether the assignment is that of the attempt that the process names, and the attempt is open.
 fn owns(held: &HeldAttempt, assignment: &Assignment, record: &JobRecord, version: i32) -> bool {
-    let named = (held.generation, held.attempt) == (assignment.generation, assignment.attempt);
+    let named = (held.generation, held.attempt) == (assignment.generation, assignment.attempt)
+        && held.submission == record.token;
     let token = held.token == assignment.fencing_token || Some(held.token) == assignment.moved_from;
     let open = !record.is_terminal()
         && assignment.agrees(record)

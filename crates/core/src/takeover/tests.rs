@@ -35,7 +35,7 @@ fn info() -> WorkerInfo {
         host: "h".into(),
         kinds: vec![kind()],
         leases: BTreeMap::new(),
-        slots: 4,
+        slots: 0,
         tags: vec![],
         codec: 1,
         started_at: NOW,
@@ -62,7 +62,7 @@ fn commit(zk: &mut ZooKeeper, ops: &[Op]) -> Outcome<()> {
 }
 
 fn held(token: i32) -> HeldAttempt {
-    HeldAttempt { job: job(), generation: 1, attempt: 1, token }
+    HeldAttempt { job: job(), submission: Uuid::nil(), generation: 1, attempt: 1, token }
 }
 
 fn look<T: crate::wire::Stored>(zk: &ZooKeeper, path: &str) -> Lookup<T> {
@@ -148,7 +148,10 @@ fn only_the_owner_of_an_open_attempt_moves_it() {
     let refused = |held: &HeldAttempt, seen: &Seen| decide(held, FROM, TO, seen);
     let not_held = Decision::Refuse(Refusal::NotHeld);
     let there = seen(&zk, FROM, TO);
-    for other in [held(1), HeldAttempt { generation: 2, ..held(0) }, HeldAttempt { attempt: 2, ..held(0) }] {
+    let reused = HeldAttempt { submission: Uuid::from_u128(5), ..held(0) };
+    let others =
+        [held(1), HeldAttempt { generation: 2, ..held(0) }, HeldAttempt { attempt: 2, ..held(0) }, reused];
+    for other in others {
         assert_eq!(refused(&other, &there), not_held, "{other:?}");
     }
     let newer = Seen { record: Lookup::Found(record(), 1), ..there.clone() };
@@ -171,6 +174,12 @@ fn a_worker_that_does_not_take_the_job_does_not_take_it_over() {
     assert_eq!(refused(Lookup::Absent, record()), not_served);
     let draining = WorkerInfo { draining: true, ..info() };
     assert_eq!(refused(Lookup::Found(draining, 0), record()), not_served);
+    let offers = WorkerInfo { slots: 1, ..info() };
+    assert_eq!(
+        refused(Lookup::Found(offers, 0), record()),
+        not_served,
+        "the leader has read its inbox already"
+    );
     let other_kind = WorkerInfo { kinds: vec![], ..info() };
     assert_eq!(refused(Lookup::Found(other_kind, 0), record()), not_served);
     let mut tagged = record();
@@ -184,6 +193,25 @@ fn a_drain_between_the_read_and_the_write_rejects_the_move() {
     let moves = transaction(decided(&zk, &held(0), FROM, TO));
     assert_eq!(commit(&mut zk, &txn::mark_draining(TO, &info(), 0)), Outcome::Applied(()));
     assert!(matches!(commit(&mut zk, &moves), Outcome::Rejected(_)));
+}
+
+/// S20
+#[test]
+fn a_move_that_is_applied_after_the_first_offer_is_rejected() {
+    let mut zk = stage();
+    let moves = transaction(decided(&zk, &held(0), FROM, TO));
+    let offer = WorkerInfo { slots: 4, ..info() };
+    let offers = [Op::Set { path: path::worker(TO), data: encode(&offer), version: 0 }];
+    assert_eq!(commit(&mut zk, &offers), Outcome::Applied(()));
+    assert!(matches!(commit(&mut zk, &moves), Outcome::Rejected(_)));
+}
+
+#[test]
+fn an_inbox_belongs_to_the_owner_that_it_names() {
+    let owner = Owner([7; 32]);
+    assert!(owner.has(&[7; 32]));
+    assert!(!owner.has(&[8; 32]), "another process");
+    assert!(!owner.has(&[]), "an ordinary worker");
 }
 
 #[test]

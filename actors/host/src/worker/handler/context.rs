@@ -37,6 +37,10 @@ pub struct RunContext {
     pub worker: WorkerId,
     /// The version of the job's record.
     pub fencing_token: i32,
+    /// The submission of the job.
+    pub submission: Uuid,
+    /// Whether the attempt was taken over from another worker.
+    pub taken_over: bool,
     /// The length of the attempt's lease when it started.
     pub lease: Duration,
     /// The time limit of the attempt.
@@ -80,6 +84,8 @@ impl RunContext {
             payload,
             worker: WorkerId::new(Uuid::nil()),
             fencing_token: 0,
+            submission: Uuid::nil(),
+            taken_over: false,
             lease: DEFAULT_LEASE,
             timeout: None,
             cancelled: CancellationToken::new(),

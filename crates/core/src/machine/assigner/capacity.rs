@@ -10,7 +10,9 @@
 //! given back.
 //!
 //! The first list also reads the assignments, because earlier leaders made them: so this leader knows every job in the
-//! inbox that is isolated (S20). All later assignments are its own.
+//! inbox that is isolated (S20). All later assignments are its own, except those that a worker takes over: it does so
+//! while it offers no slot ([`takeover`](crate::takeover)). So a worker that begins to offer slots is read again, by a list that
+//! is requested after that.
 //!
 //! A worker whose inbox cannot be listed (access denied, too many names) gets no jobs, and the other workers are not
 //! affected. This is safe: a job in that inbox has no queue entry, so it is not assigned twice; its turn in its lane stays
@@ -61,7 +63,17 @@ pub const SHUNNED: Duration = Duration::from_secs(60);
 enum Listing {
     Fresh,
     Stale,
-    InFlight { stale: bool },
+    InFlight { answer: Answer },
+}
+
+/// The use of the answer to the list in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Answer {
+    Current,
+    /// The inbox may have changed since the request.
+    Stale,
+    /// Requested before the worker began to offer slots: it may lack jobs that the leader did not assign.
+    Outdated,
 }
 
 /// How to list an inbox.
@@ -92,6 +104,14 @@ impl Capacity {
     pub(super) fn register(&mut self, info: WorkerInfo, version: i32) {
         // A worker that sets its registration does not hang.
         self.hangs = self.hangs.filter(|(_, then)| *then == version);
+        let offered = self.registration.as_ref().is_none_or(|(info, _)| info.slots > 0);
+        if !offered && info.slots > 0 {
+            self.held = None;
+            self.listing = match self.listing {
+                Listing::Fresh | Listing::Stale => Listing::Stale,
+                Listing::InFlight { .. } => Listing::InFlight { answer: Answer::Outdated },
+            };
+        }
         self.registration = Some((info, version));
     }
 
@@ -202,7 +222,10 @@ impl Capacity {
     pub(super) fn relist(&mut self) {
         self.listing = match self.listing {
             Listing::Fresh | Listing::Stale => Listing::Stale,
-            Listing::InFlight { .. } => Listing::InFlight { stale: true },
+            Listing::InFlight { answer: Answer::Current | Answer::Stale } => {
+                Listing::InFlight { answer: Answer::Stale }
+            }
+            Listing::InFlight { answer: Answer::Outdated } => self.listing,
         };
     }
 
@@ -212,7 +235,7 @@ impl Capacity {
         let worth = eager || self.held.is_none() || self.used() * 2 >= self.slots() || self.isolated() > 0;
         let due = self.listing == Listing::Stale && worth;
         if due {
-            self.listing = Listing::InFlight { stale: false };
+            self.listing = Listing::InFlight { answer: Answer::Current };
             self.covered = self.last_plan;
         }
         due.then(|| if self.held.is_none() { List::Read } else { List::Names })
@@ -220,6 +243,7 @@ impl Capacity {
 
     /// Handles the first list, or the first after a refused one.
     pub(super) fn read(&mut self, held: Option<InboxContents>) {
+        let held = held.filter(|_| !self.is_outdated());
         self.answered(held.as_ref().map(|held| held.jobs));
         if let Some(held) = held {
             self.isolated = held.isolated;
@@ -228,14 +252,19 @@ impl Capacity {
 
     /// Handles a later list: the names of the assignments.
     pub(super) fn listed(&mut self, held: Option<&[String]>) {
+        let held = held.filter(|_| !self.is_outdated());
         self.answered(held.map(<[String]>::len));
         if let Some(held) = held {
             self.isolated.retain(|job, _| held.iter().any(|name| name == job.as_str()));
         }
     }
 
+    fn is_outdated(&self) -> bool {
+        matches!(self.listing, Listing::InFlight { answer: Answer::Outdated })
+    }
+
     fn answered(&mut self, held: Option<usize>) {
-        let stale = matches!(self.listing, Listing::InFlight { stale: true }) || held.is_none();
+        let stale = matches!(self.listing, Listing::InFlight { answer: Answer::Stale }) || held.is_none();
         if let Some(held) = held {
             (self.held, self.refused) = (Some(held), false);
             let after = Plan(self.covered.0 + 1);

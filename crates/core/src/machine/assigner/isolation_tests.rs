@@ -24,6 +24,22 @@ fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
 }
 
+fn info() -> WorkerInfo {
+    WorkerInfo {
+        node: NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![kind("other"), kind("sum")],
+        leases: BTreeMap::new(),
+        slots: 3,
+        tags: vec![],
+        codec: 1,
+        started_at: WallMillis(0),
+        former: vec![],
+        draining: false,
+        settings: WorkerSettings::default(),
+    }
+}
+
 /// An assigner that knows its workers' inboxes immediately.
 struct Bench {
     machine: Assigner,
@@ -40,23 +56,15 @@ impl Bench {
         let mut bench = Self { machine, now: Millis(0), inboxes, submitted: 0 };
         bench.inboxes.insert(worker(1), held.iter().map(|(name, how)| (job(name), *how)).collect());
         bench.handle(Event::Settings(Some(Settings::default())));
-        let info = WorkerInfo {
-            node: NodeId::new("n").unwrap(),
-            host: "h".into(),
-            kinds: vec![kind("other"), kind("sum")],
-            leases: BTreeMap::new(),
-            slots: 3,
-            tags: vec![],
-            codec: 1,
-            started_at: WallMillis(0),
-            former: vec![],
-            draining: false,
-            settings: WorkerSettings::default(),
-        };
         for n in 1..=workers {
-            bench.handle(Event::Worker(worker(n), info.clone(), 0));
+            bench.handle(Event::Worker(worker(n), info(), 0));
         }
         bench
+    }
+
+    /// The worker publishes this number of slots.
+    fn offer(&mut self, n: u128, slots: u32, version: i32) {
+        self.handle(Event::Worker(worker(n), WorkerInfo { slots, ..info() }, version));
     }
 
     fn new(workers: u128) -> Self {
@@ -269,4 +277,54 @@ fn a_rejected_second_plan_of_an_assigned_job_leaves_the_first_one_counted() {
     let alone = QueueEntry { isolation: Alone, ..entry.clone() };
     let third = committed(Event::Queued(vec![(job("b"), alone)])).next();
     assert!(third.is_none(), "the worker has a job");
+}
+
+#[test]
+fn the_attempts_that_a_worker_took_over_before_it_offered_slots_are_known() {
+    let mut bench = Bench::new(1);
+    bench.offer(1, 0, 1);
+    // The leader learns of the moves only from the inbox.
+    bench.inboxes.insert(worker(1), BTreeMap::from([(job("a"), Apart), (job("x"), Shared)]));
+    bench.offer(1, 3, 2);
+    bench.submit("b", Apart);
+    bench.submit("y", Shared);
+    bench.submit("z", Shared);
+    assert_eq!(bench.on(1), ["a", "x", "y"], "one slot was free, and not for another isolated job");
+}
+
+#[test]
+fn a_job_alone_that_was_taken_over_keeps_its_worker_to_itself() {
+    let mut bench = Bench::new(1);
+    bench.offer(1, 0, 1);
+    bench.inboxes.insert(worker(1), BTreeMap::from([(job("a"), Alone)]));
+    bench.offer(1, 3, 2);
+    bench.submit("x", Shared);
+    assert_eq!(bench.on(1), ["a"]);
+}
+
+/// The list was requested before the moves, and is answered after the first offer.
+#[test]
+fn a_list_from_before_the_first_offer_does_not_count() {
+    for stale in [false, true] {
+        let mut machine = Assigner::new(7, OwnStrategies::default(), 1);
+        let mut out = Vec::new();
+        let mut handle = |event| {
+            machine.handle(Millis(0), NOW, event, &mut out);
+            std::mem::take(&mut out)
+        };
+        let offer = |slots, version| Event::Worker(worker(1), WorkerInfo { slots, ..info() }, version);
+        handle(Event::Settings(Some(Settings::default())));
+        assert!(matches!(&handle(offer(0, 0))[..], [Effect::ReadInbox(_)]));
+        assert!(matches!(&handle(offer(3, 1))[..], []), "one list at a time");
+        if stale {
+            handle(Event::InboxChanged(worker(1)));
+        }
+        handle(Event::Queued(vec![(job("x"), QueueEntry::new(kind("sum"), 1, 1))]));
+        let empty = InboxContents { jobs: 0, isolated: BTreeMap::new() };
+        let told = handle(Event::InboxRead(worker(1), Some(empty)));
+        assert!(matches!(&told[..], [Effect::ReadInbox(_)]), "{told:?}");
+        let alone = BTreeMap::from([(job("a"), Alone)]);
+        let told = handle(Event::InboxRead(worker(1), Some(InboxContents { jobs: 1, isolated: alone })));
+        assert!(!told.iter().any(|effect| matches!(effect, Effect::Commit(_))), "{told:?}");
+    }
 }

@@ -29,6 +29,10 @@
 //! attempt starts, and running attempts continue. A drain starts no attempts and hands back the waiting ones; running
 //! attempts may continue until the drain's deadline.
 //!
+//! **An attempt that was taken over** from another worker runs already, in a process that this worker serves. It is treated as
+//! running: it is launched in any case, so that the process hears how it ends, and a cancel, a drain or a pause of its kind
+//! then concerns it as any running attempt. It takes the first free slot, whatever the limit of its kind.
+//!
 //! Slots are permits that are counted outside this machine and outlive an incarnation: a blocking handler that ignores
 //! its signal keeps its slot until it returns, even after its attempt was closed. So the machine requests a slot and
 //! waits for the grant.
@@ -154,6 +158,7 @@ impl ExecutorPool {
             Event::Wake => {}
         }
         if self.drain.is_some_and(|until| until <= now) {
+            self.release_waiting(|_| true, out);
             self.release_running(out);
         }
         self.want_slot(out);
@@ -161,6 +166,11 @@ impl ExecutorPool {
 
     fn start(&mut self, start: Start, out: &mut Vec<Effect>) {
         if self.jobs.contains_key(&start.job) {
+            return;
+        }
+        if is_taken_over(&start) {
+            self.waiting.push_front(start.job.clone());
+            self.jobs.insert(start.job.clone(), Phase::Waiting(Box::new(start)));
             return;
         }
         let ending = match self.drain {
@@ -182,7 +192,7 @@ impl ExecutorPool {
 
     fn want_slot(&mut self, out: &mut Vec<Effect>) {
         let may_start = |job| match self.jobs.get(job) {
-            Some(Phase::Waiting(start)) => self.is_below_limit(&start.record.kind),
+            Some(Phase::Waiting(start)) => is_taken_over(start) || self.is_below_limit(&start.record.kind),
             Some(Phase::Running(..) | Phase::Reported) | None => false,
         };
         let wanted = self.connectivity == Connectivity::Up && self.slot == Slot::Unasked;
@@ -199,11 +209,16 @@ impl ExecutorPool {
             return;
         };
         out.push(Effect::Launch(start.clone()));
+        let cancelled = start.assignment.cancel;
+        if cancelled {
+            out.push(Effect::Signal(start.job.clone(), start.assignment.attempt, Stop::Cancelled));
+        }
         self.running += 1;
         if self.limits.contains_key(&start.record.kind) {
             *self.running_of.entry(start.record.kind.clone()).or_default() += 1;
         }
-        self.jobs.insert(start.job.clone(), Phase::Running(start, StopReason::None));
+        let reason = if cancelled { StopReason::Cancel } else { StopReason::None };
+        self.jobs.insert(start.job.clone(), Phase::Running(start, reason));
     }
 
     /// Whether another attempt of the kind may start.
@@ -224,10 +239,9 @@ impl ExecutorPool {
                 self.waiting.remove(at);
                 continue;
             };
-            let overdue = start.record.is_overdue(wall);
-            // An attempt that was moved here has started before.
-            let overdue = overdue && start.assignment.moved_from.is_none();
-            if !overdue && !self.is_below_limit(&start.record.kind) {
+            let runs_already = is_taken_over(start);
+            let overdue = !runs_already && start.record.is_overdue(wall);
+            if !runs_already && !overdue && !self.is_below_limit(&start.record.kind) {
                 at += 1;
                 continue;
             }
@@ -273,7 +287,10 @@ impl ExecutorPool {
         match self.jobs.get_mut(job) {
             Some(Phase::Waiting(start)) if start.assignment.attempt == attempt => {
                 (start.assignment, start.assignment_version) = (assignment, version);
-                self.end_waiting(job, Ending::Cancelled, out);
+                // Otherwise the launch is followed by the signal.
+                if !is_taken_over(start) {
+                    self.end_waiting(job, Ending::Cancelled, out);
+                }
             }
             Some(Phase::Running(start, reason)) if start.assignment.attempt == attempt => {
                 (start.assignment, start.assignment_version) = (assignment, version);
@@ -340,22 +357,24 @@ impl ExecutorPool {
 
     fn drain(&mut self, until: Millis, out: &mut Vec<Effect>) {
         self.drain = Some(until);
-        for job in std::mem::take(&mut self.waiting) {
-            self.end_waiting(&job, Ending::Released, out);
-        }
+        self.release_waiting(|start| !is_taken_over(start), out);
         out.push(Effect::WakeAt(until));
         self.idle(out);
     }
 
     /// Hands back the waiting attempts that the settings exclude. Running attempts continue.
     fn set(&mut self, settings: WorkerSettings, out: &mut Vec<Effect>) {
+        self.release_waiting(|start| !is_taken_over(start) && !settings.starts(&start.record.kind), out);
         self.settings = settings;
-        let excluded = |job: &&JobId| match self.jobs.get(*job) {
-            Some(Phase::Waiting(start)) => !self.settings.starts(&start.record.kind),
+    }
+
+    fn release_waiting(&mut self, is_released: impl Fn(&Start) -> bool, out: &mut Vec<Effect>) {
+        let released = |job: &&JobId| match self.jobs.get(*job) {
+            Some(Phase::Waiting(start)) => is_released(start),
             Some(Phase::Running(..) | Phase::Reported) | None => false,
         };
-        let excluded = self.waiting.iter().filter(excluded).cloned().collect::<Vec<_>>();
-        for job in excluded {
+        let released = self.waiting.iter().filter(released).cloned().collect::<Vec<_>>();
+        for job in released {
             self.end_waiting(&job, Ending::Released, out);
         }
     }
@@ -386,6 +405,11 @@ impl ExecutorPool {
             out.push(Effect::Idle);
         }
     }
+}
+
+/// Whether the attempt was moved here from another worker, so it runs already.
+fn is_taken_over(start: &Start) -> bool {
+    start.assignment.moved_from.is_some()
 }
 
 #[cfg(test)]

@@ -451,3 +451,59 @@ fn a_moved_attempt_continues_after_the_expiry_of_its_job() {
     let launched = handle(&mut machine, Event::SlotGranted(WallMillis(10)));
     assert!(matches!(&launched[..], [Effect::Launch(_)]), "{launched:?}");
 }
+
+fn taken_over(n: usize) -> Start {
+    let mut start = start(n);
+    start.assignment.moved_from = Some(0);
+    start
+}
+
+/// The process that runs the attempt has to hear how it ends.
+#[test]
+fn a_moved_attempt_is_launched_although_its_kind_is_paused_or_the_worker_drains() {
+    let kind = start(0).record.kind;
+    for event in [settings(None, &[kind.as_str()]), Event::Drain(Millis(9_000))] {
+        for before in [true, false] {
+            let mut machine = ExecutorPool::with_limits(BTreeMap::from([(kind.clone(), 0)]));
+            let mut events = [event.clone(), Event::Start(vec![taken_over(0)])];
+            if before {
+                events.reverse();
+            }
+            let told = events.map(|event| handle(&mut machine, event)).concat();
+            assert_eq!(reports(&told), [], "{told:?}");
+            let launched = handle(&mut machine, Event::SlotGranted(WallMillis(0)));
+            assert!(matches!(&launched[..], [Effect::Launch(_)]), "{launched:?}");
+        }
+    }
+}
+
+#[test]
+fn a_moved_attempt_that_waits_is_handed_back_at_the_end_of_the_drain() {
+    let mut machine = ExecutorPool::new();
+    handle(&mut machine, Event::Start(vec![taken_over(0)]));
+    let told = handle(&mut machine, Event::Drain(T));
+    assert_eq!(reports(&told), [(job(0), Ending::Released)]);
+}
+
+/// S12
+#[test]
+fn a_moved_attempt_with_a_cancel_flag_is_launched_and_told_to_stop() {
+    let flagged = |mut start: Start| {
+        start.assignment.cancel = true;
+        vec![start]
+    };
+    let assignment = flagged(taken_over(0)).remove(0).assignment;
+    let flag = Event::Cancel { job: job(0), attempt: 1, assignment, version: 1 };
+    for events in [vec![Event::Start(flagged(taken_over(0)))], vec![Event::Start(vec![taken_over(0)]), flag]]
+    {
+        let mut machine = ExecutorPool::new();
+        for event in events {
+            assert_eq!(reports(&handle(&mut machine, event)), []);
+        }
+        let launched = handle(&mut machine, Event::SlotGranted(WallMillis(0)));
+        let stop = Effect::Signal(job(0), 1, Stop::Cancelled);
+        assert!(matches!(&launched[..], [Effect::Launch(_), told] if *told == stop), "{launched:?}");
+        let over = handle(&mut machine, ended(0, Run::Aborted));
+        assert_eq!(reports(&over), [(job(0), Ending::Cancelled)]);
+    }
+}

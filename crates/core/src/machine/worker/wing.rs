@@ -14,6 +14,13 @@
 //! ephemeral when a watch reports a change, at every reconnection, and periodically, because watches are hints. A mark
 //! that is set while the session ends is deleted with the ephemeral.
 //!
+//! A worker that takes over attempts does this between its registration, which offers no slot, and `Serving`. The offer
+//! follows: see [`takeover`](crate::takeover).
+//!
+//! ```text
+//!   Registering ──applied──▶ TakingOver ──done──▶ Registering (reads the ephemeral) ──▶ Serving
+//! ```
+//!
 //! When a child dies, the attempts handed to it are lost, so it is unknown which of them have run. Then the whole
 //! incarnation leaves: its ephemeral is deleted, the leader closes its attempts as lost, and a new incarnation
 //! registers, up to [`MAX_RESTARTS`] times within [`RESTART_WINDOW`].
@@ -24,6 +31,7 @@
 //! | the draining mark | reading the ephemeral: marked ⇒ done; unmarked ⇒ set again, at the version read |
 //! | an updated offer | reading the ephemeral, then writing again, possibly the same content |
 //! | retiring, leaving | repeating it: absent ⇒ done |
+//! | a move in a takeover | repeating the takeover, which recognises what was moved |
 //!
 //! If a registration without a reply is applied after the read-back, the second registration fails because the inbox
 //! exists, and the next read-back finds the first one. After any failed registration the wing waits for [`RETRY`],
@@ -65,13 +73,35 @@ pub struct WorkerWing {
     update: Update,
     restarts: VecDeque<Millis>,
     grace: Duration,
+    /// Whether the first incarnation that registers takes over attempts.
+    takes_over: bool,
 }
 
 impl WorkerWing {
     /// Creates the machine, which waits for a session. A drain by an operator has the grace period `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
-        Self { state: State::Away, drain: None, update: Update::Nothing, restarts: VecDeque::new(), grace }
+        Self {
+            state: State::Away,
+            drain: None,
+            update: Update::Nothing,
+            restarts: VecDeque::new(),
+            grace,
+            takes_over: false,
+        }
+    }
+
+    /// Makes the first incarnation that registers take over attempts before it serves. A later one does not, because the
+    /// first one may have had them.
+    #[must_use]
+    pub fn taking_over(self) -> Self {
+        Self { takes_over: true, ..self }
+    }
+
+    /// Whether the next registration offers no slot, because a takeover follows.
+    #[must_use]
+    pub fn takes_over(&self) -> bool {
+        self.takes_over
     }
 
     /// Returns the stage of the incarnation.
@@ -79,7 +109,7 @@ impl WorkerWing {
     pub fn stage(&self) -> Stage {
         match self.state {
             State::Away => Stage::Away,
-            State::Registering(_) => Stage::Registering,
+            State::Registering(_) | State::TakingOver(_) => Stage::Registering,
             State::Serving { .. } => Stage::Serving,
             State::Draining { .. } => Stage::Draining,
             State::Leaving { .. } => Stage::Leaving,
@@ -104,9 +134,12 @@ impl WorkerWing {
                 State::Draining { .. }
                 | State::Away
                 | State::Registering(_)
+                | State::TakingOver(_)
                 | State::Leaving { .. }
                 | State::Over => {}
             },
+            Event::TakenOver => self.taken_over(out),
+            Event::TakeoverInterrupted => self.takeover_interrupted(now, out),
             Event::Idle => self.idle(out),
             Event::Drain(grace) => self.drain(now, grace, out),
             Event::Refresh => self.refresh(),
@@ -116,6 +149,7 @@ impl WorkerWing {
                 // A read is in flight or will be sent for another reason.
                 State::Serving { check: Check::Asked | Check::Again | Check::Down, .. }
                 | State::Registering(_)
+                | State::TakingOver(_)
                 | State::Draining { .. }
                 | State::Leaving { .. }
                 | State::Away
@@ -147,6 +181,7 @@ impl WorkerWing {
             // `Over` is final; the other states receive `Expired` before another session connects.
             State::Over
             | State::Registering(_)
+            | State::TakingOver(_)
             | State::Serving { .. }
             | State::Draining { .. }
             | State::Leaving { .. } => {}
@@ -166,7 +201,11 @@ impl WorkerWing {
             }
             State::Draining { .. } => out.push(Effect::Hold),
             // Requests in flight will be answered as unknown or not sent.
-            State::Registering(_) | State::Leaving { .. } | State::Away | State::Over => {}
+            State::Registering(_)
+            | State::TakingOver(_)
+            | State::Leaving { .. }
+            | State::Away
+            | State::Over => {}
         }
     }
 
@@ -186,7 +225,7 @@ impl WorkerWing {
                 out.push(Effect::Resume);
                 self.step(now, out);
             }
-            State::Registering(_) | State::Leaving { .. } => self.step(now, out),
+            State::Registering(_) | State::TakingOver(_) | State::Leaving { .. } => self.step(now, out),
             State::Away | State::Over => {}
         }
     }
@@ -194,7 +233,7 @@ impl WorkerWing {
     fn expired(&mut self, out: &mut Vec<Effect>) {
         match self.state {
             State::Away | State::Over => {}
-            State::Registering(_) => self.away(out),
+            State::Registering(_) | State::TakingOver(_) => self.away(out),
             State::Serving { .. } => {
                 out.push(Effect::Stop);
                 self.away(out);
@@ -231,6 +270,10 @@ impl WorkerWing {
                 *step = Step::Sent;
                 out.push(Effect::Read);
             }
+            State::TakingOver(step @ Step::Again) => {
+                *step = Step::Sent;
+                out.push(Effect::TakeOver);
+            }
             State::Serving { check: check @ Check::Again, .. } => {
                 *check = Check::Asked;
                 out.push(Effect::Read);
@@ -254,6 +297,7 @@ impl WorkerWing {
             }
             // Nothing to repeat: a request is in flight, or the state waits for an event.
             State::Registering(Step::Sent)
+            | State::TakingOver(Step::Sent)
             | State::Leaving { step: Step::Sent, .. }
             | State::Serving { .. }
             | State::Draining { .. }
@@ -267,6 +311,11 @@ impl WorkerWing {
     }
 
     fn serve(&mut self, now: Millis, version: i32, out: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.takes_over) {
+            self.state = State::TakingOver(Step::Sent);
+            out.push(Effect::TakeOver);
+            return;
+        }
         self.state = State::Serving { version, check: Check::Seen };
         out.push(Effect::Start);
         if let Some(drain) = self.drain.take() {
@@ -283,7 +332,11 @@ impl WorkerWing {
             }
             State::Draining { .. } => Then::Over,
             // There are no children in these states.
-            State::Away | State::Registering(_) | State::Leaving { .. } | State::Over => return,
+            State::Away
+            | State::Registering(_)
+            | State::TakingOver(_)
+            | State::Leaving { .. }
+            | State::Over => return,
         };
         if then == Then::Again {
             out.push(Effect::Restarted);

@@ -29,7 +29,10 @@ fn ours(version: i32, draining: bool) -> Event {
 
 /// Plays a script of events with their expected effects; wakes are ignored.
 fn play(script: &[(Event, &[Effect])]) -> WorkerWing {
-    let mut machine = WorkerWing::new(GRACE);
+    play_on(WorkerWing::new(GRACE), script)
+}
+
+fn play_on(mut machine: WorkerWing, script: &[(Event, &[Effect])]) -> WorkerWing {
     for (n, (event, expected)) in script.iter().enumerate() {
         let mut effects = handle(&mut machine, T, event.clone());
         effects.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
@@ -405,6 +408,7 @@ proptest! {
                     Effect::Fail => failed = true,
                     Effect::Register
                     | Effect::MakeParents
+                    | Effect::TakeOver
                     | Effect::Read
                     | Effect::Hold
                     | Effect::Resume
@@ -426,4 +430,65 @@ proptest! {
         }
         prop_assert!(!asked, "{:?}", machine);
     }
+}
+
+/// S20: the offer of slots follows the moves.
+#[test]
+fn a_takeover_comes_between_the_registration_and_the_first_offer() {
+    let takes = || WorkerWing::new(GRACE).taking_over();
+    let machine = play_on(
+        takes(),
+        &[
+            (Event::Connected, REGISTER),
+            (applied(), &[Effect::TakeOver]),
+            (Event::Disconnected, &[]),
+            (Event::TakeoverInterrupted, &[]),
+            (Event::Reconnected, &[Effect::TakeOver]),
+            (Event::TakeoverInterrupted, &[]),
+            (Event::Wake, &[Effect::TakeOver]),
+            (Event::TakenOver, &[Effect::Read]),
+            (ours(3, false), &[Effect::Start, Effect::UpdateRegistration(3)]),
+            (Event::RegistrationUpdated(Outcome::Applied(())), &[]),
+        ],
+    );
+    assert_eq!(machine.stage(), Stage::Serving);
+    play_on(
+        takes(),
+        &[
+            (Event::Connected, REGISTER),
+            (unknown(), &[]),
+            (Event::Wake, &[Effect::Read]),
+            (ours(0, false), &[Effect::TakeOver]),
+        ],
+    );
+}
+
+#[test]
+fn a_session_that_expires_in_a_takeover_is_followed_by_a_registration_without_one() {
+    let machine = play_on(
+        WorkerWing::new(GRACE).taking_over(),
+        &[
+            (Event::Connected, REGISTER),
+            (applied(), &[Effect::TakeOver]),
+            (Event::Expired, &[]),
+            (Event::TakeoverInterrupted, &[]),
+            (Event::Connected, REGISTER),
+            (applied(), &[Effect::Start]),
+        ],
+    );
+    assert!(!machine.takes_over());
+}
+
+#[test]
+fn a_drain_during_a_takeover_begins_when_it_is_complete() {
+    play_on(
+        WorkerWing::new(GRACE).taking_over(),
+        &[
+            (Event::Connected, REGISTER),
+            (applied(), &[Effect::TakeOver]),
+            (Event::Drain(GRACE), &[]),
+            (Event::TakenOver, &[Effect::Read]),
+            (ours(1, false), &[Effect::Start, Effect::MarkDraining(1)]),
+        ],
+    );
 }

@@ -73,6 +73,8 @@ pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64, life: u64) ->
         info: info(&offer, cx.node),
         drain_grace: DRAIN_GRACE,
         free_slots: Box::new(move || slots.free()),
+        owner: None,
+        takeover: None,
     };
     let links = Links { children: None, runs, draining: false, failed: false };
     Hosted::supervise(cx, None, life, links, args)
@@ -178,6 +180,8 @@ impl Hosting for WorkerWing {
                     cx.tell(Route::WorkerToReporter, address.reporter(StatusReporterMsg::Tell(event)));
                 }
             }
+            // No worker of the simulator takes over.
+            Tell::TookOver(..) => {}
             Tell::Status(..) => {}
             Tell::Drained(Drained::Empty | Drained::Abandoned) => {
                 if std::mem::take(&mut links.draining) {

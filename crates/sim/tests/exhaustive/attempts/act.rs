@@ -239,13 +239,19 @@ impl Attempts {
             return;
         };
         let Assignment { generation, attempt, fencing_token: token, .. } = assignment;
+        // A worker takes over before it offers a slot. The workers of this model offer one from the start.
+        let offers_none = |info: WorkerInfo| WorkerInfo { slots: 0, ..info };
         let seen = Seen {
-            registration: Lookup::of(state.zk.get(&path::worker(to))),
+            registration: match Lookup::of(state.zk.get(&path::worker(to))) {
+                Lookup::Found(info, version) => Lookup::Found(offers_none(info), version),
+                other => other,
+            },
             new: Lookup::of(state.zk.get(&path::assignment(to, &job()))),
             old: Lookup::of(state.zk.get(&path::assignment(from, &job()))),
             record: Lookup::of(state.zk.get(&path::record(&job()))),
         };
-        let held = HeldAttempt { job: job(), generation, attempt, token };
+        let submission = View::of(&state.zk).record.map_or_else(Uuid::nil, |(record, _)| record.token);
+        let held = HeldAttempt { job: job(), submission, generation, attempt, token };
         if let Decision::Commit(_, ops) = takeover::decide(&held, from, to, &seen) {
             self.lose(state, Author::Gateway, ops);
         }

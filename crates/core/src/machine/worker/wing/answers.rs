@@ -31,10 +31,27 @@ impl WorkerWing {
                 | State::Draining { .. }
                 | State::Leaving { .. }
                 | State::Registering(_)
+                | State::TakingOver(_)
                 | State::Away
                 | State::Over,
                 Some(_) | None,
             ) => {}
+        }
+    }
+
+    /// The registration is read before the worker serves: the moves took time, and an operator may have changed it. The offer
+    /// of its slots follows.
+    pub(super) fn taken_over(&mut self, out: &mut Vec<Effect>) {
+        if let State::TakingOver(_) = self.state {
+            (self.state, self.update) = (State::Registering(Step::Sent), Update::Wanted);
+            out.push(Effect::Read);
+        }
+    }
+
+    pub(super) fn takeover_interrupted(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if let State::TakingOver(step) = &mut self.state {
+            *step = Step::Again;
+            out.push(Effect::WakeAt(now + RETRY));
         }
     }
 
@@ -81,6 +98,7 @@ impl WorkerWing {
             // The answer to a write that no state waits for.
             State::Draining { step: Draining::Emptying, .. }
             | State::Away
+            | State::TakingOver(_)
             | State::Serving { .. }
             | State::Over => {}
         }
@@ -149,6 +167,7 @@ impl WorkerWing {
             // A read that was sent in an earlier state.
             (
                 State::Draining { step: Draining::Emptying | Draining::Retiring(_), .. }
+                | State::TakingOver(_)
                 | State::Leaving { .. }
                 | State::Away
                 | State::Over,
@@ -164,7 +183,8 @@ impl WorkerWing {
             }
             State::Serving { check: check @ Check::Asked, .. } => *check = Check::Again,
             // A read that was sent in an earlier state, or one that the next reconnection repeats.
-            State::Serving { .. }
+            State::TakingOver(_)
+            | State::Serving { .. }
             | State::Draining { .. }
             | State::Leaving { .. }
             | State::Away

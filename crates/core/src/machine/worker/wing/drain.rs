@@ -13,7 +13,7 @@ impl WorkerWing {
         let drain = Drain { until, give_up: until + DRAIN_MARGIN };
         match &mut self.state {
             State::Away | State::Over => self.over(Drained::Empty, out),
-            State::Registering(_) => self.drain = Some(drain),
+            State::Registering(_) | State::TakingOver(_) => self.drain = Some(drain),
             State::Serving { .. } => self.begin_drain(now, drain, out),
             State::Draining { drain: present, step } => {
                 if drain.until < present.until {
@@ -69,6 +69,7 @@ impl WorkerWing {
             State::Draining { .. }
             | State::Away
             | State::Registering(_)
+            | State::TakingOver(_)
             | State::Serving { .. }
             | State::Leaving { .. }
             | State::Over => {}

@@ -20,6 +20,10 @@ pub enum Event {
     Committed(Outcome<()>),
     /// The ephemeral was read; `None` if the read failed.
     Read(Option<Ephemeral>),
+    /// The takeover is complete: each attempt was moved or refused.
+    TakenOver,
+    /// The takeover was interrupted by a lost connection. Some attempts may have been moved.
+    TakeoverInterrupted,
     /// A child died.
     ChildDied,
     /// The incarnation's inbox is absent: it cannot be assigned jobs.
@@ -65,6 +69,8 @@ pub enum Effect {
     MakeParents,
     /// Read the ephemeral.
     Read,
+    /// Take over the attempts: [`Event::TakenOver`] or [`Event::TakeoverInterrupted`] follows.
+    TakeOver,
     /// Start the children.
     Start,
     /// Stop the children and cancel their running attempts.

@@ -7,9 +7,20 @@ use crate::time::Millis;
 pub(super) enum State {
     Away,
     Registering(Step),
-    Serving { version: i32, check: Check },
-    Draining { drain: Drain, step: Draining },
-    Leaving { then: Then, step: Step },
+    /// Registered without slots.
+    TakingOver(Step),
+    Serving {
+        version: i32,
+        check: Check,
+    },
+    Draining {
+        drain: Drain,
+        step: Draining,
+    },
+    Leaving {
+        then: Then,
+        step: Step,
+    },
     Over,
 }
 
