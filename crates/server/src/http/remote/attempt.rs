@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 use super::table::{Id, Reason};
 use super::worker::RemoteWorker;
 
-/// The delay of an attempt whose id is still in use for the repeat of an earlier finish.
+/// The delay of an attempt whose id is still in use for the repeat of an earlier finish, or that was taken over for a process
+/// that no longer runs it.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt that a remote worker runs.
@@ -69,7 +70,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Runs an attempt: offers it to the remote worker and waits for its finish.
+/// Runs an attempt: offers it to the remote worker, or attaches to it if the worker has it already, and waits for its finish.
 pub(super) async fn run(worker: Arc<RemoteWorker>, context: JobContext) -> HandlerResult {
     let id = Id { job: context.job().clone(), attempt: context.attempt(), token: context.fencing_token() };
     let (finish, mut finished) = oneshot::channel();

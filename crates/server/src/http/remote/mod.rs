@@ -21,4 +21,4 @@ pub(super) use attempt::{Attempt, Finished};
 pub(super) use registry::RemoteWorkers;
 pub(super) use settings::{KindSettings, Settings};
 pub(super) use table::{Id, Instructions, Reason};
-pub(super) use worker::Life;
+pub(super) use worker::{Former, Life};

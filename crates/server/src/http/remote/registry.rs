@@ -11,7 +11,7 @@ use futures::future::join_all;
 use uuid::Uuid;
 
 use super::settings::Settings;
-use super::worker::RemoteWorker;
+use super::worker::{Former, RemoteWorker};
 use crate::http::problem::{Fault, Problem};
 
 /// A handle, cheap to clone.
@@ -58,6 +58,7 @@ impl RemoteWorkers {
         key: Uuid,
         owner: &Arc<str>,
         settings: Settings,
+        former: Option<Former>,
         node: NodeBuilder,
     ) -> Result<Arc<RemoteWorker>, Problem> {
         let mut workers = self.workers();
@@ -71,6 +72,12 @@ impl RemoteWorkers {
                     "the remote worker {key} is registered with other settings: delete it first, or draw another key"
                 )));
             }
+            Entry::Occupied(known) if known.get().is_left_behind(former.as_ref()) => {
+                let worker = Arc::clone(known.get());
+                tokio::spawn(async move { worker.leave().await });
+                return Err(Fault::Unavailable
+                    .because("an earlier worker of this process is being removed: repeat the registration"));
+            }
             Entry::Occupied(known) => {
                 known.get().called();
                 return Ok(Arc::clone(known.get()));
@@ -83,11 +90,12 @@ impl RemoteWorkers {
                 );
             }
             Entry::Vacant(free) => {
-                Arc::clone(free.insert(Arc::new(RemoteWorker::new(key, Arc::clone(owner), settings))))
+                let worker = RemoteWorker::new(key, Arc::clone(owner), settings, former.as_ref());
+                Arc::clone(free.insert(Arc::new(worker)))
             }
         };
         drop(workers);
-        tokio::spawn(Arc::clone(&worker).live(node, self.clone()));
+        tokio::spawn(Arc::clone(&worker).live(node, former, self.clone()));
         Ok(worker)
     }
 

@@ -11,8 +11,12 @@
 //! not list are delivered again. A stop ends a waiting poll once; later answers repeat it without ending a poll, because the
 //! worker may need a while to stop.
 //!
+//! An attempt that was taken over from another gateway is known by two ids: the one that the worker has had, and the one with
+//! the new token. The worker may use either. It is *awaited* from the move until its handler begins, and is then delivered.
+//!
 //! The table is pure: it has no clock and waits for nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bellwether::JobId;
@@ -87,6 +91,10 @@ pub(super) enum Patience {
 pub(super) struct Table<A> {
     entries: HashMap<Id, Entry<A>>,
     stopped: BTreeMap<Id, Stop>,
+    /// The new id of each attempt that was taken over, by the id that the worker had.
+    aliases: BTreeMap<Id, Id>,
+    /// Attempts that were taken over and whose handlers have not begun.
+    awaited: BTreeSet<Id>,
     /// Finishing attempts, the oldest first.
     finishing: VecDeque<Id>,
     kept: usize,
@@ -100,6 +108,8 @@ impl<A: Clone> Table<A> {
         Self {
             entries: HashMap::new(),
             stopped: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             finishing: VecDeque::new(),
             kept: (slots as usize).saturating_mul(2).saturating_add(KEPT),
             next: 0,
@@ -110,13 +120,67 @@ impl<A: Clone> Table<A> {
     /// Offers an attempt. Returns `false` if the table has one with the same id: the id was reused after the record of a
     /// finished job was removed.
     pub(super) fn begin(&mut self, id: Id, attempt: A) -> bool {
-        if self.entries.contains_key(&id) || self.stopped.contains_key(&id) {
+        if self.is_known(&id) || self.aliases.get(&id).is_some_and(|new| self.is_known(new)) {
             return false;
         }
-        let entry = Entry { order: self.next, phase: Phase::Offered, stop: None, attempt };
+        self.aliases.remove(&id);
+        self.enter(id, Phase::Offered, attempt);
+        true
+    }
+
+    /// The handler of an attempt begins that was taken over: the worker has it already. Returns `false` if it is not awaited;
+    /// it must not be offered, because the worker was told to stop it.
+    pub(super) fn attach(&mut self, id: Id, attempt: A) -> bool {
+        let awaited = self.awaited.remove(&id);
+        if awaited {
+            self.enter(id, Phase::Delivered, attempt);
+        }
+        awaited
+    }
+
+    /// Awaits an attempt that was taken over.
+    pub(super) fn take_over(&mut self, was: Id, is: Id) {
+        self.awaited.insert(is.clone());
+        self.aliases.insert(was, is);
+    }
+
+    /// Whether an attempt that was taken over is awaited.
+    pub(super) fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Awaits no attempt any longer.
+    pub(super) fn give_up(&mut self) {
+        self.awaited.clear();
+    }
+
+    /// The current token of an attempt that the worker has, if it is here.
+    pub(super) fn token(&self, id: &Id) -> Option<i32> {
+        let id = self.known(id);
+        self.entries.contains_key(id).then_some(id.token)
+    }
+
+    fn is_known(&self, id: &Id) -> bool {
+        self.entries.contains_key(id) || self.stopped.contains_key(id)
+    }
+
+    fn enter(&mut self, id: Id, phase: Phase, attempt: A) {
+        let entry = Entry { order: self.next, phase, stop: None, attempt };
         self.next += 1;
         self.entries.insert(id, entry);
-        true
+    }
+
+    /// The id under which the table has the attempt.
+    fn known<'a>(&'a self, id: &'a Id) -> &'a Id {
+        self.aliases.get(id).unwrap_or(id)
+    }
+
+    fn all_known<'a>(&self, running: &'a BTreeSet<Id>) -> Cow<'a, BTreeSet<Id>> {
+        if self.aliases.is_empty() {
+            Cow::Borrowed(running)
+        } else {
+            Cow::Owned(running.iter().map(|id| self.known(id).clone()).collect())
+        }
     }
 
     /// Asks the worker to stop an attempt. A finish still counts until [`Table::ended`].
@@ -157,11 +221,12 @@ impl<A: Clone> Table<A> {
         patience: Patience,
         mut has_room: impl FnMut(&A) -> bool,
     ) -> Option<(Vec<A>, Instructions)> {
+        let present = self.all_known(running);
         let is_due = |id: &Id, entry: &Entry<A>| {
             entry.stop.is_none()
                 && match entry.phase {
                     Phase::Offered => true,
-                    Phase::Delivered => !running.contains(id),
+                    Phase::Delivered => !present.contains(id),
                     Phase::Finishing => false,
                 }
         };
@@ -179,14 +244,14 @@ impl<A: Clone> Table<A> {
             return None;
         }
         // The worker does not have the others, or has stopped them.
-        self.stopped.retain(|id, _| running.contains(id));
+        self.stopped.retain(|id, _| present.contains(id));
         Some((attempts, self.instructions(running)))
     }
 
     /// Returns the attempts of those in `running` that are open, and the instructions for the worker.
     pub(super) fn heartbeat(&mut self, running: &BTreeSet<Id>) -> (Vec<(Id, A)>, Instructions) {
         let open = running.iter().filter_map(|id| {
-            let entry = self.entries.get(id).filter(|entry| entry.phase != Phase::Finishing)?;
+            let entry = self.entries.get(self.known(id)).filter(|entry| entry.phase != Phase::Finishing)?;
             Some((id.clone(), entry.attempt.clone()))
         });
         (open.collect(), self.instructions(running))
@@ -194,11 +259,12 @@ impl<A: Clone> Table<A> {
 
     /// Begins or repeats the finish of an attempt; `None` if the worker does not have it.
     pub(super) fn finish(&mut self, id: &Id) -> Option<A> {
-        let entry = self.entries.get_mut(id)?;
+        let id = self.known(id).clone();
+        let entry = self.entries.get_mut(&id)?;
         let attempt = entry.attempt.clone();
         if entry.phase != Phase::Finishing {
             entry.phase = Phase::Finishing;
-            self.finishing.push_back(id.clone());
+            self.finishing.push_back(id);
             if self.finishing.len() > self.kept
                 && let Some(oldest) = self.finishing.pop_front()
             {
@@ -209,7 +275,8 @@ impl<A: Clone> Table<A> {
     }
 
     fn has_unsent(&self, running: &BTreeSet<Id>) -> bool {
-        running.iter().any(|id| match (self.entries.get(id), self.stopped.get(id)) {
+        let mut running = running.iter().map(|id| self.known(id));
+        running.any(|id| match (self.entries.get(id), self.stopped.get(id)) {
             (Some(Entry { phase: Phase::Finishing, .. }), _) => false,
             (Some(entry), _) => entry.stop.is_some_and(|stop| !stop.sent),
             (None, Some(stop)) => !stop.sent,
@@ -221,12 +288,13 @@ impl<A: Clone> Table<A> {
     fn instructions(&mut self, running: &BTreeSet<Id>) -> Instructions {
         let mut stop = Vec::new();
         for id in running {
-            let stopped = match self.entries.get_mut(id) {
+            let known = self.known(id).clone();
+            let stopped = match self.entries.get_mut(&known) {
                 Some(Entry { phase: Phase::Finishing, .. }) => None,
                 Some(entry) => entry.stop.as_mut(),
                 None => {
                     let unknown = Stop { reason: Reason::Closed, sent: false };
-                    Some(self.stopped.entry(id.clone()).or_insert(unknown))
+                    Some(self.stopped.entry(known).or_insert(unknown))
                 }
             };
             if let Some(stopped) = stopped {

@@ -11,6 +11,11 @@
 //! | leaves, or the gateway stops | drains without a grace period | handed back without a loss |
 //! | makes no call for its timeout | is aborted | lost: they run elsewhere |
 //!
+//! A process that names its former worker and what it runs takes these attempts over: the node moves them when it registers
+//! (`bellwether::node::TakeOver`), and each handler then attaches to the process. The calls of the process wait for that. A
+//! handler that has not begun [`ATTACH_WITHIN`] after the move is not awaited any longer: its attempt was closed in between, or
+//! it ends without a finish and the job runs again.
+//!
 //! One task owns the node. The node outlives lost connections and sessions; after a new session it has a new worker id, and
 //! the attempts of the old one were stopped.
 
@@ -19,8 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether::handler::raw;
-use bellwether::node::WorkerState;
+use bellwether::node::{HeldAttempt, TakeOver, TakenAttempt, WorkerOwner, WorkerState};
 use bellwether::{Handlers, Node, NodeBuilder, WorkerId};
+use ring::digest::{Context, SHA256};
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
@@ -32,6 +38,29 @@ use super::table::{Id, Instructions, Patience, Reason, Table};
 /// The grace period of a drain that the remote process asked for: as long as an attempt may run. The process ends it by
 /// leaving.
 const DRAIN_GRACE: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// A handler begins as soon as the inbox was read: after a few requests to ZooKeeper.
+const ATTACH_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a process runs that registers again.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Former {
+    /// The last worker id that it got.
+    pub(in crate::http) worker: WorkerId,
+    /// Its attempts.
+    pub(in crate::http) held: Vec<HeldAttempt>,
+}
+
+/// The takeover of attempts from another gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adoption {
+    /// The attempts are being moved.
+    Moving,
+    /// They were moved to this worker, and their handlers begin until then.
+    Attaching(WorkerId, Instant),
+    /// Complete, or there was none.
+    Over,
+}
 
 /// The state of a remote worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +88,8 @@ pub(in crate::http) struct RemoteWorker {
     /// The name of the token that registered it.
     pub(super) owner: Arc<str>,
     pub(super) settings: Settings,
+    /// The worker that the process had before.
+    former: Option<WorkerId>,
     state: Mutex<State>,
     /// Wakes waiting polls.
     changed: Notify,
@@ -69,19 +100,26 @@ pub(in crate::http) struct RemoteWorker {
 #[derive(Debug)]
 struct State {
     table: Table<Arc<Attempt>>,
+    adoption: Adoption,
+    /// The worker's ids so far.
+    ids: Vec<WorkerId>,
     /// The number of the newest poll. An older one ends.
     poll: u64,
     last_call: Instant,
 }
 
 impl RemoteWorker {
-    pub(super) fn new(key: Uuid, owner: Arc<str>, settings: Settings) -> Self {
+    pub(super) fn new(key: Uuid, owner: Arc<str>, settings: Settings, former: Option<&Former>) -> Self {
         let table = Table::new(settings.slots);
+        let takes_over = former.is_some_and(|former| !former.held.is_empty());
+        let adoption = if takes_over { Adoption::Moving } else { Adoption::Over };
+        let state = State { table, adoption, ids: Vec::new(), poll: 0, last_call: Instant::now() };
         Self {
+            former: former.map(|former| former.worker),
             key,
             owner,
             settings,
-            state: Mutex::new(State { table, poll: 0, last_call: Instant::now() }),
+            state: Mutex::new(state),
             changed: Notify::new(),
             wish: watch::Sender::new(Wish::Work),
             life: watch::Sender::new(Life::Starting),
@@ -99,7 +137,19 @@ impl RemoteWorker {
     }
 
     pub(super) fn begin(&self, id: &Id, attempt: &Arc<Attempt>) -> bool {
-        let begun = self.state().table.begin(id.clone(), Arc::clone(attempt));
+        let begun = {
+            let mut state = self.state();
+            let (id, moved) = (id.clone(), attempt.context.is_taken_over());
+            let begun = if moved {
+                state.table.attach(id, Arc::clone(attempt))
+            } else {
+                state.table.begin(id, Arc::clone(attempt))
+            };
+            if matches!(state.adoption, Adoption::Attaching(..)) && !state.table.awaits() {
+                state.adoption = Adoption::Over;
+            }
+            begun
+        };
         self.changed.notify_waiters();
         begun
     }
@@ -122,6 +172,109 @@ impl RemoteWorker {
         let mut life = self.life.subscribe();
         // The sender lives as long as `self`.
         life.wait_for(|life| *life != Life::Starting).await.map_or(Life::Ended, |life| life.clone())
+    }
+
+    /// Waits until the attempts that the process runs are attached to their handlers, or are known not to be.
+    ///
+    /// # Cancellation
+    /// Cancel safe.
+    pub(in crate::http) async fn adopted(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the look, so that no change is missed.
+            changed.as_mut().enable();
+            if self.state().adoption == Adoption::Over {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns the tokens of those of these attempts that were taken over.
+    pub(in crate::http) fn tokens(&self, held: &[Id]) -> Vec<(Id, i32)> {
+        let state = self.state();
+        held.iter().filter_map(|id| Some((id.clone(), state.table.token(id)?))).collect()
+    }
+
+    /// Whether the process has registered elsewhere since it got this worker: its former worker is another one.
+    pub(super) fn is_left_behind(&self, former: Option<&Former>) -> bool {
+        let Some(former) = former.map(|former| former.worker) else { return false };
+        self.former != Some(former) && !self.state().ids.contains(&former)
+    }
+
+    /// The node has moved these attempts to the worker, or has refused them.
+    fn taken(&self, worker: WorkerId, taken: Vec<TakenAttempt>) {
+        {
+            let mut state = self.state();
+            for TakenAttempt { held: HeldAttempt { job, attempt, token, .. }, token: moved } in taken {
+                match moved {
+                    Ok(new) => {
+                        let was = Id { job, attempt, token };
+                        let is = Id { token: new, ..was.clone() };
+                        state.table.take_over(was, is);
+                    }
+                    Err(refusal) => {
+                        tracing::info!(%job, attempt, ?refusal, "an attempt of a remote worker is not taken over");
+                    }
+                }
+            }
+            let attaching = Adoption::Attaching(worker, Instant::now() + ATTACH_WITHIN);
+            state.adoption = if state.table.awaits() { attaching } else { Adoption::Over };
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Awaits no handler any longer.
+    fn give_up(&self) {
+        {
+            let mut state = self.state();
+            if state.adoption != Adoption::Over {
+                tracing::warn!(key = %self.key, "not all attempts of a remote worker were taken over");
+            }
+            state.adoption = Adoption::Over;
+            state.table.give_up();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// The worker has registered under this id.
+    fn working(&self, id: WorkerId) {
+        let served_by = {
+            let mut state = self.state();
+            if !state.ids.contains(&id) {
+                state.ids.push(id);
+            }
+            state.adoption
+        };
+        match served_by {
+            Adoption::Over => {}
+            Adoption::Attaching(worker, _) if worker == id => {}
+            // The session expired during the takeover, and the next registration has none.
+            Adoption::Moving | Adoption::Attaching(..) => self.give_up(),
+        }
+        self.life.send_replace(Life::Working(id));
+    }
+
+    /// Resolves when handlers that should have begun have not.
+    async fn unattached(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let until = match self.state().adoption {
+                Adoption::Attaching(_, until) => Some(until),
+                Adoption::Moving | Adoption::Over => None,
+            };
+            match until {
+                Some(until) if Instant::now() >= until => return,
+                Some(until) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until.into()) => {}
+                        () = changed => {}
+                    }
+                }
+                None => changed.await,
+            }
+        }
     }
 
     /// Waits until there is news for a worker that runs `running`. A newer poll ends this one with an empty answer.
@@ -216,8 +369,13 @@ impl RemoteWorker {
     }
 
     /// Runs the worker until it has ended.
-    pub(super) async fn live(self: Arc<Self>, node: NodeBuilder, registry: RemoteWorkers) {
-        let last = match self.node(node).start().await {
+    pub(super) async fn live(
+        self: Arc<Self>,
+        node: NodeBuilder,
+        former: Option<Former>,
+        registry: RemoteWorkers,
+    ) {
+        let last = match self.node(node, former).start().await {
             Ok(node) => {
                 self.attend(&node).await;
                 Life::Ended
@@ -225,11 +383,22 @@ impl RemoteWorker {
             Err(error) => Life::Refused(bellwether::error::chain(&error)),
         };
         registry.forget(&self);
+        self.give_up();
         self.life.send_replace(last);
         self.changed.notify_waiters();
     }
 
-    fn node(self: &Arc<Self>, node: NodeBuilder) -> NodeBuilder {
+    fn node(self: &Arc<Self>, node: NodeBuilder, former: Option<Former>) -> NodeBuilder {
+        let node = node.worker_owner(process(self.key, &self.owner));
+        let node = match former {
+            None => node,
+            Some(Former { worker, held }) if held.is_empty() => node.former_worker(worker),
+            Some(Former { worker, held }) => {
+                let remote = Arc::clone(self);
+                let take_over = TakeOver::new(worker, held, move |worker, taken| remote.taken(worker, taken));
+                node.former_worker(worker).take_over(take_over)
+            }
+        };
         let Settings { name, kinds, slots, tags, timeout: _ } = &self.settings;
         let handlers = kinds.iter().fold(Handlers::new(), |handlers, kind| {
             let worker = Arc::clone(self);
@@ -267,11 +436,9 @@ impl RemoteWorker {
             }
             tokio::select! {
                 state = states.changed() => match state {
-                    Some(WorkerState::Serving(id)) => {
-                        self.life.send_replace(Life::Working(id));
-                    }
+                    Some(WorkerState::Serving(id)) => self.working(id),
                     Some(WorkerState::Draining(id)) => {
-                        self.life.send_replace(Life::Working(id));
+                        self.working(id);
                         // An operator may have asked for it.
                         self.state().table.drain();
                         self.changed.notify_waiters();
@@ -286,6 +453,7 @@ impl RemoteWorker {
                         self.life.send_replace(Life::Starting);
                     }
                 },
+                () = self.unattached() => self.give_up(),
                 changed = wishes.changed() => if changed.is_err() { return },
                 () = self.silence() => {
                     let (key, timeout) = (self.key, self.settings.timeout);
@@ -304,5 +472,30 @@ impl RemoteWorker {
             _left = wishes.wait_for(|wish| *wish == Wish::Leave) => {}
             () = self.silence() => {}
         }
+    }
+}
+
+/// The owner of the workers of a process: only the process and the gateways that it has called know its key. Another caller
+/// than the one that registered the former worker has another owner.
+fn process(key: Uuid, caller: &str) -> WorkerOwner {
+    let mut digest = Context::new(&SHA256);
+    digest.update(b"bellwether remote worker\0");
+    digest.update(key.as_bytes());
+    digest.update(caller.as_bytes());
+    let mut owner = [0; 32];
+    owner.copy_from_slice(digest.finish().as_ref());
+    WorkerOwner(owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_belongs_to_the_key_and_to_the_caller_that_registered_it() {
+        let (key, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert_eq!(process(key, "ci"), process(key, "ci"));
+        assert_ne!(process(key, "ci"), process(other, "ci"));
+        assert_ne!(process(key, "ci"), process(key, "mail"));
     }
 }

@@ -21,6 +21,7 @@ async fn a_job_runs_on_a_remote_worker_and_its_result_is_written_before_the_answ
         attempt,
         json!({
             "job": "a", "kind": KIND, "generation": 1, "attempt": 1, "token": token, "priority": 7,
+            "submission": attempt["submission"],
             "payload": { "json": { "to": "a" } }, "timeout_ms": 60_000, "lease_ms": 120_000,
             "group": null, "number": null, "traceparent": null, "checkpoint": null, "progress": null,
         })

@@ -3,4 +3,5 @@
 mod bounds;
 mod ends;
 mod stops;
+mod takeover;
 mod worker;

@@ -160,6 +160,7 @@ pub(in crate::http) async fn finish_attempts(
         Ok((Id { job, attempt, token }, outcome))
     });
     let ends = ends.collect::<Result<Vec<_>, Problem>>()?;
+    worker.adopted().await;
     // All are handed over before any is awaited, so that their ends are written in one batch.
     let ends = ends.into_iter().map(|(id, outcome)| {
         let attempt = worker.finish(&id);

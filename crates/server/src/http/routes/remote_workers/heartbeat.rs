@@ -107,6 +107,7 @@ pub(in crate::http) async fn report_running(
     let beats = running.into_iter().enumerate();
     let beats = beats.map(|(n, beat)| checked(beat).map_err(|problem| at("running", n, problem)));
     let mut beats = beats.collect::<Result<BTreeMap<_, _>, _>>()?;
+    worker.adopted().await;
     let (open, instructions) = worker.heartbeat(&beats.keys().cloned().collect());
     for (id, attempt) in open {
         if let Some(report) = beats.remove(&id) {

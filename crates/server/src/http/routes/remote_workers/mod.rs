@@ -38,10 +38,14 @@ pub(super) struct AttemptRef {
     #[serde(default)]
     #[expect(dead_code, reason = "accepted, so that an attempt can be listed as it was received")]
     generation: Option<u32>,
+    /// The submission of the job. Ignored, too.
+    #[serde(default)]
+    #[expect(dead_code, reason = "accepted, so that an attempt can be listed as it was received")]
+    submission: Option<String>,
 }
 
 impl From<AttemptRef> for Id {
-    fn from(AttemptRef { job, attempt, token, generation: _ }: AttemptRef) -> Self {
+    fn from(AttemptRef { job, attempt, token, generation: _, submission: _ }: AttemptRef) -> Self {
         Self { job, attempt, token }
     }
 }

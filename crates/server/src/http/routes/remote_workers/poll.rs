@@ -64,6 +64,8 @@ pub(in crate::http) struct AttemptDocument {
     attempt: u32,
     /// The fencing token: it grows from each attempt of the job to the next.
     token: i32,
+    /// The submission of the job, a UUID. It tells the job from an earlier one with the same id.
+    submission: String,
     /// The payload.
     payload: PayloadDocument,
     /// How urgent the job is, 0 to 9.
@@ -114,6 +116,7 @@ impl From<&JobContext> for AttemptDocument {
             generation: context.generation(),
             attempt: context.attempt(),
             token: context.fencing_token(),
+            submission: context.submission().to_string(),
             payload: context.payload().into(),
             priority: context.priority(),
             timeout_ms: context.timeout().map(millis),
@@ -167,6 +170,9 @@ pub(in crate::http) async fn poll_attempts(
         );
     }
     let running = ids(running);
+    timeout(app.limits.request_time, worker.adopted())
+        .await
+        .map_err(|_| Fault::Late.because("the attempts of the worker are not taken over yet"))?;
     let mut bytes = 0;
     let has_room = |attempt: &std::sync::Arc<crate::http::remote::Attempt>, count: usize| {
         if count == 1 {

@@ -5,16 +5,17 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::{Kind, NodeId, Tag, WorkerId};
+use bellwether::node::HeldAttempt;
+use bellwether::{JobId, Kind, NodeId, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use super::AttemptRef;
 use crate::http::extract::{Bounded, Json, Key};
 use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_REMOTE_BODY;
 use crate::http::problem::{Fault, Problem};
-use crate::http::remote::{KindSettings, Life, Settings};
+use crate::http::remote::{Former, Id, KindSettings, Life, Settings};
 use crate::http::state::App;
 
 /// The default time without a call after which a worker counts as lost.
@@ -43,11 +44,29 @@ pub(in crate::http) struct NewRemoteWorker {
     /// of that worker are handed back without a loss when it ends, because this process is alive.
     #[schema(example = "0198c5c2-9a3b-7cc4-8f3e-0d6f5a1b2c3d")]
     former: Option<String>,
-    /// What the worker still runs after it lost its gateway. This gateway does not have these attempts: the first poll
-    /// answers to stop them.
+    /// What the process still runs after it lost its gateway, with `former`. This gateway takes these attempts over, if the same
+    /// key and caller registered the former worker and they are still open. The first poll answers to stop the others.
     #[serde(default)]
-    #[expect(dead_code, reason = "the first poll lists them again")]
-    running: Vec<AttemptRef>,
+    running: Vec<HeldDocument>,
+}
+
+/// An attempt that a process runs, as it was received. Without the generation and the submission it is not taken over.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = HeldAttempt)]
+pub(in crate::http) struct HeldDocument {
+    /// The job's id.
+    #[schema(value_type = String)]
+    job: JobId,
+    /// The generation of the job.
+    generation: Option<u32>,
+    /// The number of the attempt.
+    attempt: u32,
+    /// The fencing token of the attempt.
+    token: i32,
+    /// The submission of the job.
+    #[schema(value_type = Option<String>)]
+    submission: Option<Uuid>,
 }
 
 /// A kind that a remote worker runs.
@@ -74,13 +93,48 @@ pub(in crate::http) struct Registered {
     worker: String,
     /// Time without a call after which the worker counts as lost.
     timeout_seconds: u64,
+    /// The attempts of `running` that were taken over. Stop the others.
+    taken_over: Vec<TakenDocument>,
+}
+
+/// An attempt that was taken over. The process may use its old or its new token at this gateway. At another one it needs the
+/// new one.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TakenAttempt)]
+pub(in crate::http) struct TakenDocument {
+    /// The job's id.
+    job: String,
+    /// The number of the attempt.
+    attempt: u32,
+    /// The fencing token, as it was listed.
+    token: i32,
+    /// The new fencing token.
+    new_token: i32,
+}
+
+impl HeldDocument {
+    fn id(&self) -> Id {
+        Id { job: self.job.clone(), attempt: self.attempt, token: self.token }
+    }
+}
+
+impl From<(Id, i32)> for TakenDocument {
+    fn from((Id { job, attempt, token }, new_token): (Id, i32)) -> Self {
+        Self { job: job.to_string(), attempt, token, new_token }
+    }
 }
 
 impl NewRemoteWorker {
-    fn former(&self) -> Result<Option<WorkerId>, Problem> {
+    fn former(&self) -> Result<Option<Former>, Problem> {
         let Some(former) = &self.former else { return Ok(None) };
         let invalid = || Fault::Invalid.because("former must be the id of a worker, a hyphenated UUID");
-        WorkerId::parse(former).map(Some).ok_or_else(invalid)
+        let worker = WorkerId::parse(former).ok_or_else(invalid)?;
+        let held = self.running.iter().filter_map(|held| {
+            let HeldDocument { job, generation, attempt, token, submission } = held;
+            let (job, attempt, token) = (job.clone(), *attempt, *token);
+            Some(HeldAttempt { job, submission: (*submission)?, generation: (*generation)?, attempt, token })
+        });
+        Ok(Some(Former { worker, held: held.collect() }))
     }
 
     fn settings(self) -> Result<Settings, Problem> {
@@ -109,6 +163,9 @@ impl NewRemoteWorker {
 ///
 /// The key is a UUID that the worker's process draws at its start. Answers when the worker is registered in ZooKeeper: from
 /// then on it gets jobs. Repeating the request with the same settings returns the same worker.
+///
+/// A process whose gateway died registers here with `former` and `running`, and goes on with the attempts that the answer lists
+/// as taken over.
 #[utoipa::path(
     put, path = "/v1/remote-workers/{key}", tag = "remote workers", security(("token" = ["work"])),
     params(("key" = String, Path, description = "A UUID that the worker's process draws")),
@@ -127,16 +184,13 @@ pub(in crate::http) async fn register_remote_worker(
     Json(new): Json<NewRemoteWorker>,
 ) -> Result<Response, Problem> {
     let former = new.former()?;
+    let running = new.running.iter().map(HeldDocument::id).collect::<Vec<_>>();
     let settings = new.settings()?;
     let timeout_seconds = settings.timeout.as_secs();
     let node = app.client.node_builder();
     let node = node.ok_or_else(|| Fault::Unavailable.because("the client of this gateway has no address"))?;
-    let node = match former {
-        Some(former) => node.former_worker(former),
-        None => node,
-    };
-    let worker = app.remote_workers.register(key, &caller.name, settings, node)?;
-    let worker = match worker.registered().await {
+    let registered = app.remote_workers.register(key, &caller.name, settings, former, node)?;
+    let worker = match registered.registered().await {
         Life::Working(id) => id.to_string(),
         Life::Refused(reason) => return Err(Fault::Invalid.because(reason)),
         Life::Starting | Life::Ended => {
@@ -145,8 +199,14 @@ pub(in crate::http) async fn register_remote_worker(
             );
         }
     };
-    let note = AuditNote(format!("remote worker {key} is worker {worker}"));
-    let mut answer = Answer(Registered { worker, timeout_seconds }).into_response();
+    registered.adopted().await;
+    let taken_over = registered.tokens(&running).into_iter().map(TakenDocument::from).collect::<Vec<_>>();
+    let note = match taken_over.len() {
+        0 => format!("remote worker {key} is worker {worker}"),
+        taken => format!("remote worker {key} is worker {worker}, which took over {taken} attempts"),
+    };
+    let note = AuditNote(note);
+    let mut answer = Answer(Registered { worker, timeout_seconds, taken_over }).into_response();
     answer.extensions_mut().insert(note);
     Ok(answer)
 }
