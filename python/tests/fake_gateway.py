@@ -43,6 +43,7 @@ class FakeGateway:
 
     def deliver(self, job: str, kind: str, payload: Any = None, **fields: Any) -> None:
         attempt = {"job": job, "kind": kind, "generation": 1, "attempt": 1, "token": 7, "priority": 5}
+        attempt["submission"] = f"s-{job}"
         attempt |= {"payload": {"json": payload}, "lease_ms": 60_000, "timeout_ms": None, **fields}
         with self.lock:
             self.attempts[job] = attempt

@@ -85,3 +85,28 @@ def test_only_the_first_stop_reason_counts() -> None:
     job.stop("cancelled")
     job.stop("drain")
     assert (job.cancelled, job.stop_reason) == (True, "cancelled")
+
+
+def test_an_attempt_that_was_taken_over_is_named_by_its_new_token_and_recognised_by_all() -> None:
+    table = Table()
+    table.delivered(attempt("a"), renew=True)
+    for was, new in ((1, 2), (2, 5)):
+        table.taken_over({("a", was): new, ("b", 1): 2})
+        assert [facts.token for facts in table.listed()] == [new]
+    assert table.beats()[0][0].facts.token == 5
+    assert table.delivered(attempt("a", token=5), renew=True) is None, "an answer delivers it by its new token"
+    assert table.finished(("a", 1), failed("no")), "the handler knows the first token"
+    (outcome,) = table.outcomes()
+    assert (outcome.facts.token, table.named(outcome.facts).token) == (1, 5)
+    table.ended(("a", 1))
+    assert len(table) == 0
+    for token in (1, 5):
+        assert table.delivered(attempt("a", token), renew=True) is None
+
+
+def test_a_stop_of_an_attempt_that_was_taken_over_finds_it() -> None:
+    table = Table()
+    entry = table.delivered(attempt("a"), renew=False)
+    table.taken_over({("a", 1): 2})
+    assert table.stop(Stop(("a", 2), "closed")) is entry
+    assert len(table) == 0

@@ -185,7 +185,7 @@ def test_a_forgotten_worker_registers_again_with_what_it_runs(gateway: FakeGatew
         release.set()
         assert gateway.outcome("a") == {"succeeded": {"json": "held"}}
     first, again = gateway.registrations
-    assert again["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1}]
+    assert again["running"] == [{"job": "a", "attempt": 1, "token": 7, "generation": 1, "submission": "s-a"}]
     assert (first["former"], again["former"]) == (None, "w-1")
     assert runs.jobs == ["a"]
 

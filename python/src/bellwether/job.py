@@ -87,6 +87,8 @@ class JobFacts:
     traceparent: str | None = None
     checkpoint: bytes | None = None
     progress: Progress | None = None
+    submission: str | None = None
+    """Tells the job from an earlier one with the same id."""
 
 
 class Job:

@@ -52,12 +52,18 @@ class Finisher:
     async def _send(self, batch: Sequence[Finished]) -> None:
         """An outcome is final, so it is repeated unchanged until it is answered."""
         try:
-            ends = await self._link.until_answered("finish", lambda: protocol.finish(self._link.key, batch))
+            ends = await self._link.until_answered(
+                "finish", lambda: protocol.finish(self._link.key, self._named(batch))
+            )
         except ApiError as error:
             await self._refused(batch, error)
             return
         for finished, end in zip(batch, ends, strict=True):
             self._ended(finished, end)
+
+    def _named(self, batch: Sequence[Finished]) -> list[Finished]:
+        """A takeover between two tries gives the attempts new tokens."""
+        return [Finished(self._table.named(finished.facts), finished.outcome) for finished in batch]
 
     async def _refused(self, batch: Sequence[Finished], error: ApiError) -> None:
         if len(batch) > 1 and is_refused(error):

@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
-LEAVE_AFTER = 1 / 3
-"""Share of the worker's timeout without an answer after which it tries another gateway. Before that it stays: the gateway that it
-is registered with still holds its attempts."""
+LEAVE_AFTER = 4.0
+"""Seconds without an answer after which it tries another gateway, or a third of the worker's timeout if that is shorter. The
+other gateway takes over what runs, if it is asked before the session of the old one has expired (10 s). A gateway that refuses
+the connection is left at once: its process has ended."""
 
 
 class Link:
@@ -49,22 +50,28 @@ class Link:
         """Sends a call one time. Raises `Unavailable` or `OutcomeUnknown` if it may be sent again."""
         exchange = Exchange(call, time.monotonic(), retry_for=0.0)
         base = self._addresses.current
+        refused = False
         try:
             try:
                 response = await self._http.send(exchange.request(self._http, base, {}))
             except httpx.TransportError as error:
+                refused = isinstance(error, httpx.ConnectError)
                 exchange.failed(error, time.monotonic())
                 raise AssertionError("an exchange without time for repetitions raises") from error
             step = exchange.received(response, time.monotonic())
         except (Unavailable, OutcomeUnknown):
-            silence = time.monotonic() - self._last_answer
-            if self.worker is None or silence > self.timeout * LEAVE_AFTER:
+            if self._leaves(refused=refused):
                 self._addresses.move(base)
             raise
         self._last_answer = time.monotonic()
         assert isinstance(step, Done), "an exchange without time for repetitions raises"  # noqa: S101
         value: T = step.value
         return value
+
+    def _leaves(self, *, refused: bool) -> bool:
+        """Whether the next call goes to another gateway, after one that was not answered."""
+        silence = time.monotonic() - self._last_answer
+        return self.worker is None or refused or silence > min(self.timeout / 3, LEAVE_AFTER)
 
     async def until_answered(self, name: str, build: Callable[[], Call[T]]) -> T:
         """Sends a call, built again each time, until the gateway answers it. Raises other errors than lost answers."""
@@ -95,6 +102,7 @@ class Link:
 
         found = await self.until_answered("register", build)
         self._registrations += 1
+        self._table.taken_over(found.taken_over)
         if self.draining:
             await self.until_answered("drain", lambda: protocol.drain(self.key))
         self.worker, self.timeout = found.worker, found.timeout

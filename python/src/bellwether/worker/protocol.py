@@ -16,7 +16,7 @@ from ..options import encode
 Outcome: TypeAlias = Mapping[str, Any]
 """One of `{"succeeded": PAYLOAD}`, `{"failed": TEXT}`, `{"invalid": TEXT}`, `{"retry_later_ms": N}`."""
 Key: TypeAlias = tuple[str, int]
-"""Job and fencing token: they identify an attempt for ever."""
+"""Job and fencing token: they identify an attempt for ever. A takeover by another gateway gives it a further key."""
 
 MAX_PAYLOAD_BYTES = 64 * 1024
 MAX_ERROR_BYTES = 4 * 1024
@@ -58,6 +58,7 @@ class Attempt:
             traceparent=document.get("traceparent"),
             checkpoint=None if checkpoint is None else base64.b64decode(checkpoint),
             progress=None if progress is None else Progress(progress["percent"], progress.get("message") or ""),
+            submission=document.get("submission"),
         )
         lease = document["lease_ms"] / 1000
         try:
@@ -95,6 +96,8 @@ class Polled:
 class Registered:
     worker: str
     timeout: float
+    taken_over: Mapping[Key, int]
+    """The new tokens of the attempts that the gateway took over."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +127,14 @@ def register(key: str, settings: Settings, former: str | None, running: Sequence
         "tags": list(settings.tags),
         "timeout_seconds": settings.timeout,
         "former": former,
-        "running": [{**_names(facts), "generation": facts.generation} for facts in running],
+        "running": [
+            {**_names(facts), "generation": facts.generation, "submission": facts.submission} for facts in running
+        ],
     }
 
     def read(_status: int, found: Any) -> Registered:
-        return Registered(found["worker"], float(found["timeout_seconds"]))
+        taken = {(one["job"], one["token"]): one["new_token"] for one in found.get("taken_over", ())}
+        return Registered(found["worker"], float(found["timeout_seconds"]), taken)
 
     return Call("PUT", _path(key), read, body=encode(document))
 

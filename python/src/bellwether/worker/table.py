@@ -7,12 +7,16 @@ delivered → running → finished → forgotten
 
 An attempt is listed to the gateway from its delivery until its end is answered, so nothing that runs here is delivered twice, and
 a lost answer to a poll is repaired by the next poll.
+
+An attempt keeps the key with which it was delivered. A takeover by another gateway gives it a new token, which all later calls
+name: see `Table.named`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..job import Job, JobFacts, Taken
 from .protocol import MAX_BODY_BYTES, MAX_FINISH, Attempt, Beat, Finished, Key, Outcome, Stop
@@ -30,6 +34,8 @@ class Entry:
         self.attempt = attempt
         self.job = Job(attempt.facts)
         self.renew = renew
+        self.token = attempt.facts.token
+        """The token by which the gateway knows the attempt."""
         self.outcome: Outcome | None = None
 
 
@@ -39,6 +45,8 @@ class Table:
     def __init__(self) -> None:
         self._entries: dict[Key, Entry] = {}
         self._ended: OrderedDict[Key, None] = OrderedDict()
+        self._renamed: dict[Key, Key] = {}
+        """The key of each entry that was taken over, by its present job and token."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -50,11 +58,26 @@ class Table:
 
     def listed(self) -> list[JobFacts]:
         """Returns the attempts to list in a poll or a registration."""
-        return [entry.attempt.facts for entry in self._entries.values()]
+        return [self.named(entry.attempt.facts) for entry in self._entries.values()]
+
+    def named(self, facts: JobFacts) -> JobFacts:
+        """Returns the facts of an attempt with the token by which the gateway knows it now."""
+        entry = self._entries.get((facts.id, facts.token))
+        return facts if entry is None or entry.token == facts.token else replace(facts, token=entry.token)
+
+    def taken_over(self, tokens: Mapping[Key, int]) -> None:
+        """Another gateway has taken over these attempts and has given them new tokens."""
+        for (job, token), new in tokens.items():
+            key = self._renamed.pop((job, token), (job, token))
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.token = new
+                if (job, new) != key:
+                    self._renamed[job, new] = key
 
     def delivered(self, attempt: Attempt, *, renew: bool) -> Entry | None:
         """Adds an attempt. Returns None if it was delivered before."""
-        if attempt.key in self._entries or attempt.key in self._ended:
+        if attempt.key in self._entries or attempt.key in self._ended or attempt.key in self._renamed:
             return None
         entry = self._entries[attempt.key] = Entry(attempt, renew=renew)
         return entry
@@ -88,18 +111,24 @@ class Table:
 
     def ended(self, key: Key) -> None:
         """Forgets an attempt whose end the gateway has answered."""
-        if self._entries.pop(key, None) is not None:
-            self._ended[key] = None
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        present = key[0], entry.token
+        self._renamed.pop(present, None)
+        for over in {key, present}:
+            self._ended[over] = None
             if len(self._ended) > REMEMBERED:
                 self._ended.popitem(last=False)
 
     def stop(self, stop: Stop) -> Entry | None:
         """Returns the attempt to stop. One that is over is also forgotten, and its outcome is dropped."""
-        entry = self._entries.get(stop.key)
+        key = self._renamed.get(stop.key, stop.key)
+        entry = self._entries.get(key)
         if entry is None:
             return None
         if stop.reason != "cancelled":
-            self.ended(stop.key)
+            self.ended(key)
         return entry
 
     def shortest_lease(self) -> float | None:
@@ -116,7 +145,7 @@ class Table:
                 break
             alive, progress, checkpoint = entry.job.sign.take()
             if alive or entry.renew:
-                beats.append(Beat(entry.attempt.facts, progress, checkpoint))
+                beats.append(Beat(self.named(entry.attempt.facts), progress, checkpoint))
                 taken.append((entry, (alive, progress, checkpoint)))
                 size += OVERHEAD + 2 * len(checkpoint or b"") + 2048
         return beats, taken
