@@ -45,6 +45,7 @@ impl Worker {
             Effect::Renew
             | Effect::Register
             | Effect::MakeParents
+            | Effect::TakeOver
             | Effect::Start
             | Effect::MarkDraining(_)
             | Effect::Leave
