@@ -2,11 +2,11 @@
 //! [`takeover`](bellwether_core::takeover).
 //!
 //! The new worker is registered and offers no slot yet. For each attempt: read, decide, commit; after a rejection, read and
-//! decide again. A lost connection interrupts the takeover. It is repeated from the start, and what was moved before is
-//! recognised, whether its reply came or not.
+//! decide again. A lost connection interrupts the takeover. It is repeated from the start, and recognises the attempts
+//! that were moved before, whether the reply came or not.
 //!
-//! Limits: [`WINDOW`] attempts at a time, and no more attempts than the worker has slots, or than the concurrency limit of
-//! their kind allows: each of them is attached to a handler immediately.
+//! Limits: [`WINDOW`] attempts at a time. The number of attempts is at most that of the worker's slots, and for each kind at most
+//! its concurrency limit, because each attempt is attached to a handler immediately.
 
 use std::collections::BTreeMap;
 

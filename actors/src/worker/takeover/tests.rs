@@ -35,7 +35,7 @@ struct State {
     commits: usize,
 }
 
-/// A server that answers at once.
+/// A server that answers immediately.
 #[derive(Default)]
 struct Server(Mutex<State>);
 

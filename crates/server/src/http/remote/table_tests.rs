@@ -155,3 +155,54 @@ fn a_drain_ends_one_poll_and_is_repeated() {
     assert_eq!(poll(&mut table, &[]), None);
     assert!(table.heartbeat(&BTreeSet::new()).1.draining);
 }
+
+/// A table that awaits an attempt under the token 2, which the worker has with the token 1.
+fn taking_over() -> (Table<u32>, Id, Id) {
+    let (was, is) = (id("a", 1), id("a", 2));
+    let mut table = Table::new(4);
+    table.take_over(was.clone(), is.clone());
+    (table, was, is)
+}
+
+#[test]
+fn an_attempt_that_was_taken_over_is_known_by_both_tokens_and_not_delivered() {
+    let (mut table, was, is) = taking_over();
+    assert!(table.awaits());
+    assert!(table.attach(is.clone(), 1));
+    assert!(!table.awaits());
+    for id in [&was, &is] {
+        assert_eq!(table.token(id), Some(2));
+        assert_eq!(poll(&mut table, &[id]), None, "the worker has it");
+        assert_eq!(table.heartbeat(&ids(&[id])), (vec![(id.clone(), 1)], nothing()));
+    }
+    table.stop(&is, Reason::Cancelled);
+    assert_eq!(poll(&mut table, &[&was]), Some((vec![], stops(&[(&was, Reason::Cancelled)]))));
+    assert_eq!(table.finish(&was), Some(1));
+    assert_eq!(table.finish(&is), Some(1), "a repeat with the other token");
+    assert_eq!(table.finishing.len(), 1);
+}
+
+#[test]
+fn an_attempt_that_was_taken_over_and_is_not_awaited_is_not_offered() {
+    let (mut table, was, is) = taking_over();
+    table.give_up();
+    assert_eq!(poll(&mut table, &[&was]), Some((vec![], stops(&[(&was, Reason::Closed)]))));
+    assert!(!table.attach(is.clone(), 1));
+    assert_eq!(poll(&mut table, &[]), None);
+    assert_eq!(table.token(&was), None);
+    let (mut other, ..) = taking_over();
+    assert!(!other.attach(id("b", 2), 1), "another attempt");
+}
+
+#[test]
+fn an_attempt_that_was_taken_over_and_has_ended_is_stopped() {
+    let (mut table, was, is) = taking_over();
+    assert!(table.attach(is.clone(), 1));
+    table.ended(&is, Reason::HandedBack);
+    assert_eq!(poll(&mut table, &[&was]), Some((vec![], stops(&[(&was, Reason::HandedBack)]))));
+    assert!(!table.begin(was.clone(), 2), "the old id is still in use");
+    assert_eq!(poll(&mut table, &[]), None);
+    assert!(table.begin(was.clone(), 2), "the id was reused after the record was removed");
+    assert_eq!(poll(&mut table, &[]), Some((vec![2], nothing())));
+    assert_eq!(table.finish(&was), Some(2));
+}
