@@ -128,7 +128,7 @@ impl NodeBuilder {
     }
 
     /// Sets the owner of the worker, in a program that runs jobs for other processes: a digest of what only the process knows.
-    /// It is stored in the worker's inbox. Another node with the same owner can [take over](Self::take_over) its attempts.
+    /// It is stored in the worker's registration. Another node with the same owner can [take over](Self::take_over) its attempts.
     #[must_use]
     pub fn worker_owner(mut self, owner: WorkerOwner) -> Self {
         self.owner = Some(owner);

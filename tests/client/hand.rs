@@ -65,10 +65,11 @@ impl Hand {
             codec: SCHEMA,
             started_at: clock::local(),
             former: vec![],
+            owner: None,
             draining: false,
             settings: WorkerSettings::default(),
         };
-        self.apply(txn::register(id, &info, None)).await;
+        self.apply(txn::register(id, &info)).await;
         id
     }
 

@@ -163,10 +163,11 @@ impl Bench {
             codec: wire::SCHEMA,
             started_at: WallMillis(1),
             former: vec![],
+            owner: None,
             draining: false,
             settings: WorkerSettings::default(),
         };
-        applied(&zk, txn::register(id, &info, None)).await;
+        applied(&zk, txn::register(id, &info)).await;
         (id, zk)
     }
 

@@ -17,6 +17,7 @@ use bellwether_core::path;
 use bellwether_core::port::{Node, ReadError, ReadResult, Reply, Requests};
 use bellwether_core::takeover::{self, Decision, HeldAttempt, Owner, Refusal, Seen};
 use bellwether_core::txn::Op;
+use bellwether_core::worker::WorkerInfo;
 
 /// The attempts that are read and moved at a time. Each has a record of at most 1 MiB in memory.
 const WINDOW: usize = 16;
@@ -82,17 +83,19 @@ impl Room {
 pub async fn take_over(zk: &dyn Requests, wanted: &Takeover, to: WorkerId) -> ReadResult<Vec<Taken>> {
     let mut taken = Vec::new();
     let refused = |held: &HeldAttempt, refusal| Taken { held: held.clone(), token: Err(refusal) };
-    let inbox = match zk.get(path::inbox(wanted.from)).await {
-        Ok(inbox) => inbox,
+    let former = match zk.get(path::worker(wanted.from)).await {
+        Ok(former) => former,
         Err(ReadError::Disconnected) => return Err(ReadError::Disconnected),
         Err(ReadError::Refused(_)) => {
             return Ok(wanted.held.iter().map(|held| refused(held, Refusal::Failed)).collect());
         }
     };
-    let refusal = match &inbox {
-        None => Some(Refusal::NotHeld),
-        Some(inbox) if !wanted.owner.has(&inbox.data) => Some(Refusal::NotOwner),
-        Some(_) => None,
+    let refusal = match Node::look::<WorkerInfo>(&former) {
+        // Its session has expired, or it has left: its attempts are being closed.
+        Lookup::Absent => Some(Refusal::NotHeld),
+        Lookup::Found(former, _) if former.owner != Some(wanted.owner) => Some(Refusal::NotOwner),
+        Lookup::Found(..) => None,
+        Lookup::Unreadable { .. } => Some(Refusal::NotOwner),
     };
     if let Some(refusal) = refusal {
         return Ok(wanted.held.iter().map(|held| refused(held, refusal)).collect());

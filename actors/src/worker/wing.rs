@@ -24,7 +24,6 @@ use bellwether_core::machine::worker::wing::{self, Drained, Effect, Ephemeral, E
 use bellwether_core::name::WorkerId;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{Node, ReadResult};
-use bellwether_core::takeover::Owner;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{decode, encode};
@@ -60,8 +59,6 @@ pub struct Args {
     pub drain_grace: Duration,
     /// Counts the free slots of the process.
     pub free_slots: Box<dyn Fn() -> u32 + Send>,
-    /// The owner of the inbox, if the worker runs jobs for another process.
-    pub owner: Option<Owner>,
     /// What the first incarnation takes over.
     pub takeover: Option<Takeover>,
 }
@@ -296,9 +293,7 @@ impl WorkerWing {
                 self.info = WorkerInfo { slots, started_at: cx.wall, former, settings, ..usual };
                 self.settings_at = 0;
             }
-            Effect::Register => {
-                self.commit(cx, txn::register(self.id, &self.info, self.args.owner.as_ref()));
-            }
+            Effect::Register => self.commit(cx, txn::register(self.id, &self.info)),
             Effect::TakeOver => {
                 if let Some(takeover) = &self.takeover {
                     let (term, to, takeover) = (self.term, self.id, Arc::clone(takeover));
@@ -479,6 +474,7 @@ mod tests {
     use bellwether_core::failover::Failover;
     use bellwether_core::name::NodeId;
     use bellwether_core::port::Tally;
+    use bellwether_core::takeover::Owner;
     use bellwether_core::wire;
 
     use super::*;
@@ -503,7 +499,6 @@ mod tests {
             info: registration(),
             drain_grace: Duration::from_secs(1),
             free_slots: Box::new(|| 4),
-            owner: None,
             takeover: None,
         };
         let (mut stage, _) = Stage::start(args);
@@ -524,6 +519,7 @@ mod tests {
             codec: wire::SCHEMA,
             started_at: WallMillis(0),
             former: vec![],
+            owner: None,
             draining: false,
             settings: WorkerSettings::default(),
         }
@@ -574,13 +570,8 @@ mod tests {
     fn the_first_registration_names_the_configured_former_id() {
         let id = WorkerId::new(Uuid::from_u128(7));
         let info = WorkerInfo { former: vec![id], ..registration() };
-        let args = Args {
-            info,
-            drain_grace: Duration::from_secs(1),
-            free_slots: Box::new(|| 4),
-            owner: None,
-            takeover: None,
-        };
+        let args =
+            Args { info, drain_grace: Duration::from_secs(1), free_slots: Box::new(|| 4), takeover: None };
         let (mut stage, _) = Stage::start(args);
         assert_eq!(former(&stage.handle(WorkerWingMsg::Session(connected()))), Some(vec![id]));
         stage.handle(WorkerWingMsg::Session(SessionEvent::Expired));
@@ -607,7 +598,6 @@ mod tests {
             info: registration(),
             drain_grace: Duration::from_secs(1),
             free_slots: Box::new(|| 4),
-            owner: Some(owner),
             takeover: Some(takeover),
         };
         let (mut stage, _) = Stage::start(args);

@@ -54,7 +54,6 @@ use std::collections::BTreeSet;
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket, Place};
-use crate::takeover::Owner;
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::{PauseRecord, WorkerInfo, WorkerSettings};
@@ -370,12 +369,12 @@ pub fn unpause(kind: &Kind) -> Op {
     Op::delete(path::pause(kind))
 }
 
-/// Registers a worker: creates its inbox, which names its owner, then its ephemeral, in one multi, so that no leader
-/// sees one without the other.
+/// Registers a worker: creates its inbox, then its ephemeral, in one multi, so that no leader sees one without the
+/// other.
 #[must_use]
-pub fn register(worker: WorkerId, info: &WorkerInfo, owner: Option<&Owner>) -> Vec<Op> {
+pub fn register(worker: WorkerId, info: &WorkerInfo) -> Vec<Op> {
     vec![
-        Op::create(path::inbox(worker), owner.map_or_else(Vec::new, |owner| owner.0.to_vec())),
+        Op::create(path::inbox(worker), Vec::new()),
         Op::Create { path: path::worker(worker), data: encode(info), lifetime: Lifetime::Ephemeral },
     ]
 }

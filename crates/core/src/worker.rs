@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::budget::{MAX_SLOTS, MAX_TAGS};
 use crate::job::Placement;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
+use crate::takeover::Owner;
 use crate::time::WallMillis;
 
 /// A worker's registration, in its ephemeral znode.
@@ -32,6 +33,8 @@ pub struct WorkerInfo {
     /// The worker ids that its process had before, in sessions that expired. Their attempts are handed back and not
     /// lost, because the process is alive. The newest ones, at most [`MAX_FORMER_IDS`](crate::budget::MAX_FORMER_IDS).
     pub former: Vec<WorkerId>,
+    /// The owner of a worker that runs jobs for another process.
+    pub owner: Option<Owner>,
     /// Set before it leaves: it accepts no new jobs. The change raises the version of the znode, which every assignment
     /// checks, so no later assignment can commit.
     pub draining: bool,
@@ -181,6 +184,7 @@ mod tests {
             codec: 1,
             started_at: WallMillis(0),
             former: vec![],
+            owner: None,
             draining: false,
             settings,
         }

@@ -138,13 +138,14 @@ fn print_stats(seeds: u64, stats: &Stats, took: Duration) {
         stats.steps
     );
     println!(
-        "{} transactions, {} rejected; {} groups, {} stage changes; {} drain requests; {} runs; {} terms; {} sessions, {} expired, {} reconnections; {} replies lost",
+        "{} transactions, {} rejected; {} groups, {} stage changes; {} drain requests; {} runs; {} moves; {} terms; {} sessions, {} expired, {} reconnections; {} replies lost",
         stats.transactions,
         stats.refused,
         stats.groups,
         stats.stages,
         stats.drains,
         stats.runs,
+        stats.moves,
         stats.terms,
         stats.sessions,
         stats.expirations,

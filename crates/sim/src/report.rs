@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bellwether_core::job::Assignment;
 use bellwether_core::path::{self, EPOCH, GroupPlace, Place};
+
+use bellwether_core::wire::decode;
 
 use crate::history::{Answer, EventKind, Leading, RunStep, TxnOp, Violation};
 use crate::trace::Trace;
@@ -24,6 +27,8 @@ pub struct Stats {
     pub stages: u64,
     /// Drain requests of clients that were acknowledged.
     pub drains: u64,
+    /// Attempts that a worker took over.
+    pub moves: u64,
     /// Handler runs that started.
     pub runs: u64,
     /// Times that a node became the leader or resumed leading after a pause.
@@ -49,7 +54,15 @@ impl Stats {
                 let made = |op: &&TxnOp| matches!(op, TxnOp::Create { path, .. } if of_group(path));
                 let fenced =
                     ops.first().is_some_and(|op| matches!(op, TxnOp::Check { path, .. } if path == EPOCH));
+                let is_move = |op: &&TxnOp| {
+                    let TxnOp::Create { path, data, .. } = op else { return false };
+                    let assignment = matches!(path::parse(path), Place::Assignment(..))
+                        .then(|| decode::<Assignment>(&data.0).ok())
+                        .flatten();
+                    assignment.is_some_and(|assignment| assignment.moved_from.is_some())
+                };
                 let set = |op: &&TxnOp| matches!(op, TxnOp::Set { path, .. } if of_group(path));
+                self.moves += ops.iter().filter(is_move).count() as u64;
                 self.groups += ops.iter().filter(made).count() as u64;
                 self.stages += ops.iter().filter(|_| fenced).filter(set).count() as u64;
             }
@@ -78,6 +91,7 @@ impl Stats {
         self.groups += other.groups;
         self.stages += other.stages;
         self.drains += other.drains;
+        self.moves += other.moves;
         self.runs += other.runs;
         self.terms += other.terms;
         self.sessions += other.sessions;

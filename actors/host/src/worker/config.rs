@@ -117,6 +117,7 @@ impl WorkerConfig {
             codec: SCHEMA,
             started_at,
             former: self.former.into_iter().collect(),
+            owner: self.owner,
             draining: false,
             settings: WorkerSettings::default(),
         }

@@ -87,7 +87,6 @@ impl Worker {
             info: config.info(session.wall()),
             drain_grace: config.drain_grace,
             free_slots: Box::new(free_slots),
-            owner: config.owner,
             takeover: config.takeover(),
         };
         let callers = DrainCallers::default();

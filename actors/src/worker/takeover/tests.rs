@@ -8,7 +8,7 @@ use bellwether_core::name::{JobId, NodeId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire::{Stored, decode, encode};
-use bellwether_core::worker::{WorkerInfo, WorkerSettings};
+use bellwether_core::worker::WorkerSettings;
 use uuid::Uuid;
 
 use super::*;
@@ -143,23 +143,23 @@ impl Requests for Server {
     }
 
     fn create_container(&self, _: String) -> Reply<Outcome<()>> {
-        unimplemented!()
+        panic!("a takeover sends no such request")
     }
 
     fn create_sequential(&self, _: String, _: Vec<u8>) -> Reply<Outcome<String>> {
-        unimplemented!()
+        panic!("a takeover sends no such request")
     }
 
     fn sync(&self, _: String) -> Reply<ReadResult<()>> {
-        unimplemented!()
+        panic!("a takeover sends no such request")
     }
 
     fn children(&self, _: String) -> Reply<ReadResult<Option<Vec<String>>>> {
-        unimplemented!()
+        panic!("a takeover sends no such request")
     }
 
     fn children_many(&self, _: Vec<String>) -> Reply<ReadResult<Vec<Option<Vec<String>>>>> {
-        unimplemented!()
+        panic!("a takeover sends no such request")
     }
 }
 
@@ -188,11 +188,12 @@ fn stage(jobs: usize) -> (Server, Takeover) {
         codec: 1,
         started_at: WallMillis(0),
         former: vec![],
+        owner: Some(OWNER),
         draining: false,
         settings: WorkerSettings::default(),
     };
     for worker in [FROM, TO] {
-        server.put(path::inbox(worker), OWNER.0.to_vec());
+        server.put(path::inbox(worker), Vec::new());
         server.put(path::worker(worker), encode(&info));
     }
     for n in 0..jobs {
@@ -241,9 +242,10 @@ fn a_rejected_move_is_decided_again() {
 
 #[test]
 fn nothing_is_taken_from_a_worker_of_another_owner_or_from_an_ordinary_one() {
-    for inbox in [vec![8; 32], vec![]] {
+    for owner in [Some(Owner([8; 32])), None] {
         let (server, wanted) = stage(1);
-        server.put(path::inbox(FROM), inbox);
+        let info = server.value::<WorkerInfo>(&path::worker(FROM)).unwrap();
+        server.put(path::worker(FROM), encode(&WorkerInfo { owner, ..info }));
         assert_eq!(run(&server, &wanted).unwrap(), [Err(Refusal::NotOwner)]);
         assert_eq!((server.jobs(FROM), server.state().commits), (1, 0));
     }
@@ -265,4 +267,12 @@ fn an_attempt_that_was_closed_is_refused_and_the_others_are_moved() {
     let (server, wanted) = stage(2);
     server.state().znodes.remove(&path::assignment(FROM, &job(0)));
     assert_eq!(run(&server, &wanted).unwrap(), [Err(Refusal::NotHeld), Ok(1)]);
+}
+
+#[test]
+fn nothing_is_taken_over_after_the_session_of_the_former_worker_expired() {
+    let (server, wanted) = stage(1);
+    server.state().znodes.remove(&path::worker(FROM));
+    assert_eq!(run(&server, &wanted).unwrap(), [Err(Refusal::NotHeld)]);
+    assert_eq!((server.jobs(FROM), server.state().commits), (1, 0));
 }

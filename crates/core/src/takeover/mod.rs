@@ -31,18 +31,10 @@ use crate::txn::{self, Op};
 use crate::worker::WorkerInfo;
 use uuid::Uuid;
 
-/// The owner of a worker, stored in the worker's inbox: a digest of what only the process knows for which the worker was
-/// registered. Only the same owner moves attempts out of this inbox. Ordinary workers have no owner.
+/// The owner of a worker, in its registration: a digest of what only the process knows for which the worker was registered.
+/// Only a worker of the same owner moves attempts away from it. Ordinary workers have no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner(pub [u8; 32]);
-
-impl Owner {
-    /// Whether an inbox with this data belongs to the owner.
-    #[must_use]
-    pub fn has(&self, inbox: &[u8]) -> bool {
-        self.0 == inbox
-    }
-}
 
 /// An attempt, as the process that runs it names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -40,6 +40,7 @@ fn info() -> WorkerInfo {
         codec: 1,
         started_at: NOW,
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     }
@@ -204,14 +205,6 @@ fn a_move_that_is_applied_after_the_first_offer_is_rejected() {
     let offers = [Op::Set { path: path::worker(TO), data: encode(&offer), version: 0 }];
     assert_eq!(commit(&mut zk, &offers), Outcome::Applied(()));
     assert!(matches!(commit(&mut zk, &moves), Outcome::Rejected(_)));
-}
-
-#[test]
-fn an_inbox_belongs_to_the_owner_that_it_names() {
-    let owner = Owner([7; 32]);
-    assert!(owner.has(&[7; 32]));
-    assert!(!owner.has(&[8; 32]), "another process");
-    assert!(!owner.has(&[]), "an ordinary worker");
 }
 
 #[test]

@@ -223,13 +223,11 @@ fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
         codec: 1,
         started_at: NOW,
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     };
-    assert_eq!(
-        shape(&register(worker(), &info, None)),
-        ["create /assignments/W", "create /workers/W for us"]
-    );
+    assert_eq!(shape(&register(worker(), &info)), ["create /assignments/W", "create /workers/W for us"]);
     assert_eq!(shape(&retire(worker())), ["delete /assignments/W", "delete /workers/W"]);
     assert_eq!(shape(&remove_inbox(worker())), ["delete /assignments/W"]);
 }

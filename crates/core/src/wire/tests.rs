@@ -16,6 +16,7 @@ use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use crate::placement::BuiltInStrategy;
 use crate::schedule::{Misfire, Missed, Overlap, ScheduleSpec, SkipReason, Skipped, Template, When};
+use crate::takeover::Owner;
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 use crate::worker::WorkerSettings;
@@ -103,6 +104,7 @@ fn worker() -> WorkerInfo {
         codec: SCHEMA,
         started_at: WallMillis(5),
         former: vec![WorkerId::new(Uuid::from_u128(8))],
+        owner: Some(Owner([7; 32])),
         draining: false,
         settings: WorkerSettings {
             slots: Some(3),

@@ -19,6 +19,7 @@ use bellwether_actors::election::ElectionMsg;
 use bellwether_actors::leader::wing::LeaderWingMsg;
 use bellwether_actors::node::{Ended, Node as Root, Part};
 use bellwether_actors::session::{self as supervisor, SessionMsg};
+use bellwether_actors::worker::takeover::Takeover;
 use bellwether_actors::worker::wing::WorkerWingMsg;
 use bellwether_actors::{
     election as election_concern, leader::wing as leader_wing, worker::wing as worker_wing,
@@ -104,6 +105,8 @@ pub(crate) struct NodeConfig {
     pub(crate) campaign: Strategy,
     pub(crate) strategies: OwnStrategies,
     pub(crate) offer: Offer,
+    /// What the process takes over: its predecessor was the gateway of a remote process, which is alive.
+    pub(crate) takeover: Option<Takeover>,
 }
 
 /// One process of a node.
@@ -197,6 +200,11 @@ impl Node {
             // The world delivers these to other receivers.
             Msg::Task(_) | Msg::Timer(_) | Msg::State | Msg::Opened(..) | Msg::Nothing => {}
         }
+    }
+
+    /// What its worker runs.
+    pub(crate) fn held(&self) -> Option<Takeover> {
+        self.0.links.worker.as_ref()?.links.held()
     }
 
     /// Holds back a message to a stalled part. Returns other messages.

@@ -112,7 +112,8 @@ impl Parts {
             Part::WorkerWing => {
                 self.lives.worker = life;
                 cx.lives = self.lives;
-                self.worker = Some(worker::start(cx, self.config.offer.clone(), self.seed, life));
+                let (offer, takeover) = (self.config.offer.clone(), self.config.takeover.take());
+                self.worker = Some(worker::start(cx, offer, takeover, self.seed, life));
                 session::subscribe(cx, Subscriber::Worker(life));
             }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bellwether_actors::node::Part;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::ensemble::MEMBERS;
 use super::net::Loss;
@@ -125,7 +126,7 @@ impl World {
                 let outcome = self.servers.expire(now_us, session);
                 self.served(outcome);
             }
-            FaultKind::Crash { down_ms, .. } => self.crash(at, down_ms),
+            FaultKind::Crash { down_ms, .. } => self.crash_by_plan(at, down_ms),
             FaultKind::Freeze { ms, .. } => self.freeze(at, ms),
             FaultKind::Drain { grace_ms, down_ms, .. } => self.drain(at, grace_ms, down_ms),
             FaultKind::ChildDies { .. } => self.put_peer(now_us, at, Incoming::Msg(Msg::WorkerChildDies)),
@@ -184,6 +185,17 @@ impl World {
         let Some(ensemble) = self.servers.ensemble() else { return };
         let outcome = ensemble.kill(now_us, member, down_ms * 1_000);
         self.served(outcome);
+    }
+
+    /// Kills a node for a fault of the plan. In every other crash the node was only the gateway of a remote process: what ran
+    /// goes on, and the next process of the node takes it over.
+    pub(super) fn crash_by_plan(&mut self, at: usize, down_ms: u64) {
+        let of = (self.peers[at].process << 8) + at as u64;
+        let survives = xxh3_64_with_seed(&of.to_le_bytes(), self.plan.seed).is_multiple_of(2);
+        if survives && let Who::Node(config, Some(node)) = &mut self.peers[at].who {
+            config.takeover = node.held();
+        }
+        self.crash(at, down_ms);
     }
 
     pub(super) fn crash(&mut self, at: usize, down_ms: u64) {

@@ -188,6 +188,7 @@ impl World {
                 campaign: plan.campaign,
                 strategies: crate::placement::strategies(),
                 offer: Offer { slots: node.slots, kinds: kinds(), tags: plan::tags(node.tagged) },
+                takeover: None,
             };
             (config.name.clone(), Who::Node(config, None), node.skew_ms)
         });

@@ -36,6 +36,7 @@ impl World {
                     out: &mut out,
                 };
                 let started = Node::start(&mut context, config, self.plan.seed);
+                config.takeover = None;
                 *node = Some(Box::new(started));
                 Some(config.name.clone())
             }

@@ -39,6 +39,7 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
         codec: 1,
         started_at: WallMillis(0),
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     }

@@ -35,6 +35,7 @@ fn info() -> WorkerInfo {
         codec: 1,
         started_at: WallMillis(0),
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     }

@@ -37,6 +37,7 @@ pub(super) fn info() -> WorkerInfo {
         codec: 1,
         started_at: WallMillis(0),
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     }

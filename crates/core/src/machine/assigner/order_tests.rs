@@ -73,6 +73,7 @@ impl Bench {
             codec: 1,
             started_at: WallMillis(0),
             former: vec![],
+            owner: None,
             draining: false,
             settings: WorkerSettings::default(),
         };

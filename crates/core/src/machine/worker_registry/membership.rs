@@ -115,6 +115,7 @@ mod tests {
             codec: 1,
             started_at: WallMillis(0),
             former: vec![],
+            owner: None,
             draining: false,
             settings: WorkerSettings::default(),
         }

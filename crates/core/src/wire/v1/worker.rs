@@ -9,6 +9,7 @@ use super::parts::{few, lease, set};
 use crate::budget::{MAX_FORMER_IDS, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
 use crate::machine::election::campaign::Strategy;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
+use crate::takeover::Owner;
 use crate::time::{WallMillis, as_millis};
 use crate::wire::{Layout, WireError};
 use crate::worker::{EpochRecord, WorkerInfo, WorkerSettings};
@@ -29,6 +30,7 @@ pub struct WorkerInfoV1 {
     started_at: u64,
     #[serde(deserialize_with = "few")]
     former: Vec<[u8; 16]>,
+    owner: Option<[u8; 32]>,
     draining: bool,
     settings: WorkerSettingsV1,
 }
@@ -82,6 +84,7 @@ impl From<&WorkerInfo> for WorkerInfoV1 {
             codec: info.codec,
             started_at: info.started_at.0,
             former: info.former.iter().map(|id| id.uuid().into_bytes()).collect(),
+            owner: info.owner.map(|owner| owner.0),
             draining: info.draining,
             settings: WorkerSettingsV1::from(&info.settings),
         }
@@ -115,6 +118,7 @@ impl TryFrom<WorkerInfoV1> for WorkerInfo {
             codec: stored.codec,
             started_at: WallMillis(stored.started_at),
             former: stored.former.into_iter().map(|id| WorkerId::new(Uuid::from_bytes(id))).collect(),
+            owner: stored.owner.map(Owner),
             draining: stored.draining,
             settings: stored.settings.try_into()?,
         })

@@ -39,7 +39,11 @@ impl Predicate for Cancelled {
                     if flag(&change.after) {
                         self.flagged.insert(job.clone());
                     }
-                    let taken = flag(&change.before) && change.after.is_none();
+                    let moved = step.commit.is_some_and(|commit| commit.moves(change, &world.truth));
+                    if moved && flag(&change.before) && !flagged_elsewhere(job, step) {
+                        found.push(format!("{job} lost its cancel flag when it was taken over"));
+                    }
+                    let taken = flag(&change.before) && change.after.is_none() && !moved;
                     let aside = world.truth.get(&path::quarantine(job)).is_some();
                     let record = world.truth.record(job).and_then(|znode| znode.record());
                     if taken && !aside && record.is_some_and(|record| !record.is_terminal()) {
@@ -66,10 +70,21 @@ impl Predicate for Cancelled {
     }
 }
 
+/// Whether the transaction creates a flagged assignment of the job.
+fn flagged_elsewhere(job: &JobId, step: &Step<'_>) -> bool {
+    step.commit.iter().flat_map(|commit| &commit.changes).any(|change| match &change.spot {
+        Spot::Place(Place::Assignment(_, other)) if other == job => {
+            let after = change.after.as_ref().and_then(|znode| znode.assignment());
+            after.is_some_and(|assignment| assignment.cancel)
+        }
+        _ => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::history::event::Answer;
-    use crate::history::rules::fixture::{Story, W1};
+    use crate::history::rules::fixture::{Story, W1, W2, session_of};
 
     #[test]
     fn an_effective_cancel_is_allowed() {
@@ -106,5 +121,19 @@ mod tests {
         story.flag("a", W1);
         story.lose("a", W1);
         story.assert_breaks("S12");
+    }
+
+    #[test]
+    fn a_takeover_keeps_the_cancel_flag() {
+        for keeps in [true, false] {
+            let mut story = Story::new();
+            story.register(W1, "n1");
+            story.register_to_take_over(W2, "n2");
+            story.submit("a");
+            story.assign("a", W1);
+            story.flag("a", W1);
+            story.take_over_by("a", (W1, W2), session_of(W2), |moved| moved.cancel = keeps);
+            if keeps { story.assert_keeps("S12") } else { story.assert_breaks("S12") }
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! A leader's transaction is recognized by its effect: it creates an assignment, moves a delayed job to the queue,
 //! deletes an assignment or an inbox of another session's worker, removes a record, creates the job of a tick, advances
 //! a group or creates its join. (Once a client has purged records, a transaction that only removes records may be the
-//! client's.) Each such transaction must check the epoch, and it must be the epoch of the session that sends it.
+//! client's.) Each such transaction must check the epoch, and it must be the epoch of the session that sends it. A worker that
+//! takes over an attempt is no leader: it moves the assignment and sets the record.
 
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::Role;
@@ -68,6 +69,9 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
         // A client only sets the total.
         return after.is_none_or(|after| moves(after) != moves(before)).then(|| format!("advances {id}"));
     }
+    if commit.moves(change, &world.truth) {
+        return None;
+    }
     let Spot::Place(place) = &change.spot else { return None };
     match (place, &change.before, &change.after) {
         (Place::Assignment(worker, job), None, Some(_)) => Some(format!("assigns {job} to {worker}")),
@@ -97,7 +101,7 @@ fn is_removal(change: &Change) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::history::rules::fixture::{LEADER, OTHER, Story, W1};
+    use crate::history::rules::fixture::{LEADER, OTHER, Story, W1, W2, session_of};
 
     #[test]
     fn a_fenced_assignment_and_a_close_by_the_worker_are_allowed() {
@@ -157,5 +161,18 @@ mod tests {
         story.fail("a", W1);
         story.promote_by("a", OTHER, None);
         story.assert_breaks("S3");
+    }
+
+    #[test]
+    fn a_takeover_by_the_new_worker_is_allowed_and_one_by_another_session_is_found() {
+        for (session, keeps) in [(session_of(W2), true), (OTHER, false)] {
+            let mut story = Story::new();
+            story.register(W1, "n1");
+            story.register_to_take_over(W2, "n2");
+            story.submit("a");
+            story.assign("a", W1);
+            story.take_over_by("a", (W1, W2), session, |_| {});
+            if keeps { story.assert_keeps("S3") } else { story.assert_breaks("S3") }
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::job::AttemptEndKind;
 use bellwether_core::name::{JobId, Lane, NodeId, WorkerId};
+use bellwether_core::path::Place;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -29,6 +30,13 @@ pub(super) struct LaneRuns {
 impl Predicate for LaneRuns {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         for change in step.commit.iter().flat_map(|commit| &commit.changes) {
+            if let (Spot::Place(Place::Assignment(_, job)), Some(assignment)) =
+                (&change.spot, change.after.as_ref().and_then(|znode| znode.assignment()))
+                && let Some(from) = step.commit.and_then(|commit| commit.moved_from(change, &world.truth))
+            {
+                // The former worker only served the process that runs it.
+                self.running.remove(&(from, job.clone(), assignment.generation, assignment.attempt));
+            }
             let (Spot::Record(job), Some(record)) =
                 (&change.spot, change.after.as_ref().and_then(|znode| znode.record()))
             else {
@@ -169,6 +177,23 @@ mod tests {
         let mut story = lane_of_two();
         story.assign("a", W2);
         story.run("a", W2, RunStep::Started);
+        story.assert_breaks("S19");
+    }
+
+    #[test]
+    fn a_run_that_was_taken_over_goes_on_and_holds_its_lane() {
+        let mut story = Story::new();
+        story.register(W1, "n1");
+        story.register_to_take_over(W2, "n2");
+        story.submit_in_lane("a", "x");
+        story.submit_in_lane("b", "x");
+        story.assign("a", W1);
+        story.run("a", W1, RunStep::Started);
+        story.take_over("a", W1, W2);
+        story.run("a", W2, RunStep::Started);
+        story.succeed("a", W2);
+        story.assign("b", W1);
+        story.run("b", W1, RunStep::Started);
         story.assert_breaks("S19");
     }
 }

@@ -1,5 +1,7 @@
 //! S24: an assignment obeys the registration of its worker, which an operator may have changed.
 //!
+//! A worker takes over attempts only while it offers no slot (S20).
+//!
 //! At an assignment the worker serves the kind, offers the tags, and has at most as many jobs as slots. This holds from the
 //! transaction that changes the registration, so before the operator has an answer. And a worker keeps the settings that
 //! the operator has written: its own writes do not change them.
@@ -40,6 +42,13 @@ fn changed(change: &Change, commit: &Commit, world: &World, found: &mut Found<'_
             if !info.can_run(&record.kind, &record.placement) {
                 found.push(format!("{job} was assigned to {worker}, which does not take {}", record.kind));
             }
+            if commit.moves(change, &world.truth) {
+                // It offers no slot until the takeover is complete.
+                if info.slots > 0 {
+                    found.push(format!("{job} was taken over by {worker}, which offers slots"));
+                }
+                return;
+            }
             let held = world.truth.worker(*worker).map_or(0, |worker| worker.jobs.len());
             if held > info.open_slots() {
                 let slots = info.open_slots();
@@ -54,7 +63,7 @@ fn changed(change: &Change, commit: &Commit, world: &World, found: &mut Found<'_
 mod tests {
     use bellwether_core::worker::WorkerSettings;
 
-    use crate::history::rules::fixture::{Story, W1, kind};
+    use crate::history::rules::fixture::{Story, W1, W2, kind};
 
     fn paused() -> WorkerSettings {
         WorkerSettings { paused: vec![kind()], ..WorkerSettings::default() }
@@ -96,5 +105,22 @@ mod tests {
         story.set_worker(W1, paused());
         story.forget_settings(W1);
         story.assert_breaks("S24");
+    }
+
+    #[test]
+    fn a_worker_takes_over_only_before_it_offers_slots() {
+        for offers in [false, true] {
+            let mut story = Story::new();
+            story.register(W1, "n1");
+            if offers {
+                story.register(W2, "n2")
+            } else {
+                story.register_to_take_over(W2, "n2")
+            }
+            story.submit("a");
+            story.assign("a", W1);
+            story.take_over("a", W1, W2);
+            if offers { story.assert_breaks("S24") } else { story.assert_keeps("S24") }
+        }
     }
 }

@@ -21,6 +21,8 @@ impl Predicate for Paused {
         for change in &commit.changes {
             match &change.spot {
                 Spot::Epoch => self.claimed = commit.zxid,
+                // An attempt that is taken over has started before.
+                Spot::Place(Place::Assignment(..)) if commit.moves(change, &world.truth) => {}
                 Spot::Place(Place::Assignment(_, job)) if change.before.is_none() => {
                     let record = world.truth.record(job).and_then(|znode| znode.record());
                     let Some(kind) = record.map(|record| &record.kind) else { continue };
@@ -39,7 +41,7 @@ impl Predicate for Paused {
 
 #[cfg(test)]
 mod tests {
-    use crate::history::rules::fixture::{OTHER, Story, W1};
+    use crate::history::rules::fixture::{OTHER, Story, W1, W2};
 
     #[test]
     fn an_assignment_concurrent_with_a_pause_is_allowed() {
@@ -58,5 +60,18 @@ mod tests {
         story.claim(OTHER, 2);
         story.assign_by("a", W1, OTHER, Some(2));
         story.assert_breaks("S17");
+    }
+
+    #[test]
+    fn an_attempt_of_a_paused_kind_may_be_taken_over() {
+        let mut story = Story::new();
+        story.register(W1, "n1");
+        story.register_to_take_over(W2, "n2");
+        story.submit("a");
+        story.assign("a", W1);
+        story.pause();
+        story.claim(OTHER, 2);
+        story.take_over("a", W1, W2);
+        story.assert_keeps("S17");
     }
 }

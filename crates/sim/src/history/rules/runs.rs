@@ -164,4 +164,19 @@ mod tests {
         story.create_assignment("a", W1, 1);
         story.assert_breaks("S10");
     }
+
+    #[test]
+    fn an_attempt_that_was_taken_over_goes_on_once_at_its_new_worker() {
+        for times in [1, 2] {
+            let mut story = Story::new();
+            story.register(W1, "n1");
+            story.register_to_take_over(W2, "n2");
+            story.submit("a");
+            story.assign("a", W1);
+            story.run("a", W1, RunStep::Started);
+            story.take_over("a", W1, W2);
+            (0..times).for_each(|_| story.run("a", W2, RunStep::Started));
+            if times == 1 { story.assert_keeps("S10") } else { story.assert_breaks("S10") }
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 use bellwether_core::name::{JobId, WorkerId};
-use bellwether_core::path;
+use bellwether_core::path::{self, Place};
 
 pub use self::groups::{Group, Groups, part};
 pub use self::jobs::{Job, JobPlace, Jobs, TurnOrder, Worker};
@@ -60,6 +60,36 @@ impl Commit {
     #[must_use]
     pub fn epoch_checked(&self) -> Option<i32> {
         self.checks.iter().find(|(path, _)| path == path::EPOCH).map(|(_, version)| *version)
+    }
+
+    /// Returns the worker that had this attempt, if the transaction moves it to the worker that sends it: it creates the
+    /// assignment, deletes that of the former worker with the token before the move, and sets the record.
+    #[must_use]
+    pub fn moved_from(&self, change: &Change, truth: &Truth) -> Option<WorkerId> {
+        let Spot::Place(Place::Assignment(to, job)) = &change.spot else { return None };
+        let (None, Some(after)) = (&change.before, change.after.as_ref()?.assignment()) else { return None };
+        let from = self.changes.iter().find_map(|other| match &other.spot {
+            Spot::Place(Place::Assignment(from, moved)) if moved == job && from != to => {
+                let before = other.before.as_ref()?.assignment()?;
+                let token = other.after.is_none().then_some(before.fencing_token);
+                (after.moved_from.is_some() && token == after.moved_from).then_some(*from)
+            }
+            _ => None,
+        })?;
+        let sets = self.change_of(&path::record(job)).is_some_and(|record| record.before.is_some());
+        let own = truth.worker(*to).is_some_and(|worker| worker.session == self.session);
+        (sets && own).then_some(from)
+    }
+
+    /// Whether the change is a part of the move of an attempt.
+    #[must_use]
+    pub fn moves(&self, change: &Change, truth: &Truth) -> bool {
+        let Spot::Place(Place::Assignment(_, job)) = &change.spot else { return false };
+        let of_job = |other: &&Change| match &other.spot {
+            Spot::Place(Place::Assignment(_, moved)) => moved == job,
+            _ => false,
+        };
+        self.changes.iter().filter(of_job).any(|other| self.moved_from(other, truth).is_some())
     }
 
     /// Returns its change of this znode.

@@ -12,10 +12,12 @@ use std::time::Duration;
 use bellwether_actors::Mail;
 use bellwether_actors::worker::executor_pool::{self, ExecutorPoolMsg};
 use bellwether_actors::worker::status_reporter::StatusReporterMsg;
+use bellwether_actors::worker::takeover::Takeover;
 use bellwether_actors::worker::wing::{Args, Key, Tell, WorkerWing, WorkerWingMsg};
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::{Kind, NodeId, Tag};
+use bellwether_core::takeover::Owner;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_core::worker::{WorkerInfo, WorkerSettings};
@@ -61,26 +63,43 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
         codec: wire::SCHEMA,
         started_at: WallMillis(0),
         former: vec![],
+        owner: Some(OWNER),
         draining: false,
         settings: WorkerSettings::default(),
     }
 }
 
-pub(crate) fn start(cx: &mut Context<'_>, offer: Offer, seed: u64, life: u64) -> Hosted<WorkerWing> {
+/// All simulated workers serve the same remote process.
+const OWNER: Owner = Owner([7; 32]);
+
+pub(crate) fn start(
+    cx: &mut Context<'_>,
+    offer: Offer,
+    takeover: Option<Takeover>,
+    seed: u64,
+    life: u64,
+) -> Hosted<WorkerWing> {
     let runs = Runs::new(offer.slots, seed);
     let slots = runs.slots().clone();
     let args = Args {
         info: info(&offer, cx.node),
         drain_grace: DRAIN_GRACE,
         free_slots: Box::new(move || slots.free()),
-        owner: None,
-        takeover: None,
+        takeover,
     };
     let links = Links { children: None, runs, draining: false, failed: false };
     Hosted::supervise(cx, None, life, links, args)
 }
 
 impl Links {
+    /// What the runs of the current incarnation are, as the process knows that runs them.
+    pub(crate) fn held(&self) -> Option<Takeover> {
+        let worker = self.children.as_ref()?.address.worker;
+        let held = self.runs.held(worker);
+        let slots = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        Some(Takeover { from: worker, owner: OWNER, held, slots, limits: BTreeMap::new() })
+    }
+
     pub(crate) fn has_children(&self) -> bool {
         self.children.is_some()
     }
@@ -180,7 +199,7 @@ impl Hosting for WorkerWing {
                     cx.tell(Route::WorkerToReporter, address.reporter(StatusReporterMsg::Tell(event)));
                 }
             }
-            // No worker of the simulator takes over.
+            // The handler of each moved attempt is started as any other, and continues it.
             Tell::TookOver(..) => {}
             Tell::Status(..) => {}
             Tell::Drained(Drained::Empty | Drained::Abandoned) => {

@@ -35,6 +35,7 @@ use bellwether_core::job::Payload;
 use bellwether_core::machine::worker::Start;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run as How};
 use bellwether_core::name::{JobId, Kind, WorkerId};
+use bellwether_core::takeover::HeldAttempt;
 use bellwether_core::time::{Millis, as_millis};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -131,6 +132,20 @@ impl Runs {
         self.runs.is_empty()
     }
 
+    /// The attempts that a worker runs.
+    pub(super) fn held(&self, worker: WorkerId) -> Vec<HeldAttempt> {
+        let runs = self.of_jobs.iter().filter(|((_, of), _)| *of == worker);
+        let runs = runs.filter_map(|(_, id)| self.runs.get(id));
+        let held = runs.map(|Running { start, .. }| HeldAttempt {
+            job: start.job.clone(),
+            submission: start.record.token,
+            generation: start.record.generation,
+            attempt: start.assignment.attempt,
+            token: start.version,
+        });
+        held.collect()
+    }
+
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }
@@ -160,8 +175,10 @@ impl Runs {
 
     /// Runs a handler in a granted slot. A job with a lane does not start once its session may have ended.
     fn launch(&mut self, cx: &mut Context<'_>, address: Address, start: Start, pulse: Arc<Pulse>) {
-        assert!(!start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
-        assert!(!self.draining, "S18: {} starts on a draining worker", start.job);
+        // An attempt that was taken over has started before.
+        let begins = start.assignment.moved_from.is_none();
+        assert!(!begins || !start.record.is_overdue(cx.wall()), "S16: {} starts too late", start.job);
+        assert!(!begins || !self.draining, "S18: {} starts on a draining worker", start.job);
         if lapsed(cx, address, &start) {
             self.slots.give_back();
             let ended = Ended { job: start.job, attempt: start.assignment.attempt, how: How::Lapsed };

@@ -55,7 +55,7 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
         assert_eq!(zk.commit(session, &ops), Outcome::Applied(()), "{ops:?}");
     };
     for n in 0..workers {
-        commit(session(n), txn::register(worker(n), &kit::info(1), None));
+        commit(session(n), txn::register(worker(n), &kit::info(1)));
     }
     for n in 0..2 {
         let lifetime = Lifetime::Persistent;

@@ -78,7 +78,7 @@ impl Cast {
         let members = if self.nested { 1 } else { MEMBERS };
         let total = (self.nested || bounds.total).then_some(members);
         let record = GroupRecord { fail_fast: bounds.fail_fast, total, ..plain() };
-        commit(txn::register(worker(), &kit::info(1), None));
+        commit(txn::register(worker(), &kit::info(1)));
         commit(txn::make_group(&group(), &record));
         commit(txn::make_chunk(&group(), 0));
         if self.nested {

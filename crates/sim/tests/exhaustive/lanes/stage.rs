@@ -72,7 +72,7 @@ pub(crate) fn zookeeper() -> ZooKeeper {
     parents.extend((0..JOBS).map(|n| Bucket::of(&job(n))).flat_map(|bucket| [bucket.jobs(), bucket.queue()]));
     let mut zk = ZooKeeper::with(parents);
     let jobs = [txn::submit(&job(0), &record(), 0), txn::submit(&job(1), &record(), 1)].concat();
-    for ops in [txn::register(worker(), &info(), None), jobs] {
+    for ops in [txn::register(worker(), &info()), jobs] {
         assert_eq!(zk.commit(SESSION, &ops), Outcome::Applied(()), "{ops:?}");
     }
     zk
