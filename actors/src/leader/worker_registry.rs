@@ -154,7 +154,7 @@ impl WorkerRegistry {
                     for former in &info.former {
                         self.recover(cx, recovery::Event::Survived(*former));
                     }
-                    cx.tell(Tell::Assigner(assigner::Event::Worker(worker, info, version)));
+                    cx.tell(Tell::Assigner(assigner::Event::Worker(worker, *info, version)));
                 }
                 membership::Effect::Dead(worker) => {
                     tracing::info!(%worker, "a worker is no longer registered");

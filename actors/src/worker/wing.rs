@@ -592,7 +592,7 @@ mod tests {
     /// S20: the leader reads the inbox when the worker begins to offer slots.
     #[test]
     fn a_worker_that_takes_over_registers_without_slots_and_publishes_them_afterwards() {
-        let (from, owner) = (WorkerId::new(Uuid::from_u128(7)), Owner([7; 32]));
+        let (from, owner) = (WorkerId::new(Uuid::from_u128(7)), Owner([7; 16]));
         let takeover = Takeover { from, owner, held: vec![], slots: 4, limits: BTreeMap::new() };
         let args = Args {
             info: registration(),

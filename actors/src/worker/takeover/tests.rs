@@ -15,7 +15,7 @@ use super::*;
 
 const FROM: WorkerId = WorkerId::new(Uuid::from_u128(1));
 const TO: WorkerId = WorkerId::new(Uuid::from_u128(2));
-const OWNER: Owner = Owner([7; 32]);
+const OWNER: Owner = Owner([7; 16]);
 
 /// What happens to the next commits, each in turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -242,7 +242,7 @@ fn a_rejected_move_is_decided_again() {
 
 #[test]
 fn nothing_is_taken_from_a_worker_of_another_owner_or_from_an_ordinary_one() {
-    for owner in [Some(Owner([8; 32])), None] {
+    for owner in [Some(Owner([8; 16])), None] {
         let (server, wanted) = stage(1);
         let info = server.value::<WorkerInfo>(&path::worker(FROM)).unwrap();
         server.put(path::worker(FROM), encode(&WorkerInfo { owner, ..info }));

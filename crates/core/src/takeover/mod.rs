@@ -34,7 +34,7 @@ use uuid::Uuid;
 /// The owner of a worker, in its registration: a digest of what only the process knows for which the worker was registered.
 /// Only a worker of the same owner moves attempts away from it. Ordinary workers have no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Owner(pub [u8; 32]);
+pub struct Owner(pub [u8; 16]);
 
 /// An attempt, as the process that runs it names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

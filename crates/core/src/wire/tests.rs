@@ -104,7 +104,7 @@ fn worker() -> WorkerInfo {
         codec: SCHEMA,
         started_at: WallMillis(5),
         former: vec![WorkerId::new(Uuid::from_u128(8))],
-        owner: Some(Owner([7; 32])),
+        owner: Some(Owner([7; 16])),
         draining: false,
         settings: WorkerSettings {
             slots: Some(3),

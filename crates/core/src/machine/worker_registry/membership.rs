@@ -32,7 +32,7 @@ pub enum Effect {
     /// Read these ephemerals.
     Read(Vec<WorkerId>),
     /// The worker is alive, with this registration at this version.
-    Lives(WorkerId, WorkerInfo, i32),
+    Lives(WorkerId, Box<WorkerInfo>, i32),
     /// The worker is dead: assign nothing to it, and recover its inbox.
     Dead(WorkerId),
     /// The worker's registration cannot be decoded: assign nothing to it.
@@ -78,7 +78,7 @@ impl Membership {
                 let newer = self.live.get(&worker).is_none_or(|known| *known <= version);
                 if newer && !self.dead.contains(&worker) {
                     self.live.insert(worker, version);
-                    out.push(Effect::Lives(worker, info, version));
+                    out.push(Effect::Lives(worker, Box::new(info), version));
                 }
             }
         }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_worker_is_alive_after_its_ephemeral_was_read() {
         let out = run([Event::Seen(worker(1)), Event::Read(worker(1), Stored::Value(info(), 0))]);
-        assert_eq!(out, [Effect::Read(vec![worker(1)]), Effect::Lives(worker(1), info(), 0)]);
+        assert_eq!(out, [Effect::Read(vec![worker(1)]), Effect::Lives(worker(1), Box::new(info()), 0)]);
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
             Event::Read(worker(1), Stored::Value(draining.clone(), 1)),
             Event::Read(worker(1), Stored::Value(info(), 0)),
         ]);
-        assert_eq!(out, [Effect::Lives(worker(1), draining, 1)]);
+        assert_eq!(out, [Effect::Lives(worker(1), Box::new(draining), 1)]);
     }
 }

@@ -30,7 +30,7 @@ pub struct WorkerInfoV1 {
     started_at: u64,
     #[serde(deserialize_with = "few")]
     former: Vec<[u8; 16]>,
-    owner: Option<[u8; 32]>,
+    owner: Option<[u8; 16]>,
     draining: bool,
     settings: WorkerSettingsV1,
 }

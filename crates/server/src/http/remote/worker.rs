@@ -482,8 +482,10 @@ fn process(key: Uuid, caller: &str) -> WorkerOwner {
     digest.update(b"bellwether remote worker\0");
     digest.update(key.as_bytes());
     digest.update(caller.as_bytes());
-    let mut owner = [0; 32];
-    owner.copy_from_slice(digest.finish().as_ref());
+    let mut owner = [0; 16];
+    // As many bits as the key has.
+    let digest = digest.finish();
+    owner.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
     WorkerOwner(owner)
 }
 

@@ -70,7 +70,7 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
 }
 
 /// All simulated workers serve the same remote process.
-const OWNER: Owner = Owner([7; 32]);
+const OWNER: Owner = Owner([7; 16]);
 
 pub(crate) fn start(
     cx: &mut Context<'_>,

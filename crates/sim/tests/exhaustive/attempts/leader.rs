@@ -359,7 +359,7 @@ impl Leader {
             // The leader looks again after the reconnection.
             Effect::Read(_) => {}
             Effect::Lives(worker, info, version) => {
-                todo.push_back(Heard::Assigner(assigner::Event::Worker(worker, info, version)));
+                todo.push_back(Heard::Assigner(assigner::Event::Worker(worker, *info, version)));
             }
             Effect::Dead(worker) => {
                 todo.push_back(Heard::Assigner(assigner::Event::WorkerGone(worker)));
