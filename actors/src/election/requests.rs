@@ -101,7 +101,11 @@ fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
         [epoch, leading, candidate] => Ok(Findings {
             owner: candidate.as_ref().map(|node| node.owner),
             epoch: epoch.as_ref().map(sighting),
-            beat: leading.as_ref().map(|node| Beat { version: node.version, written: node.written }),
+            beat: leading.as_ref().map(|node| Beat {
+                version: node.version,
+                written: node.written,
+                epoch: txn::claimed_epoch(&node.data),
+            }),
         }),
         other => {
             let reason = format!("requested 3 znodes, got {}", other.len());

@@ -78,7 +78,8 @@ impl Seat {
 /// become valid again. So the used versions are skipped, in steps that fit a multi.
 ///
 /// The claim also sets `/leading` at the version that was read. So it is rejected if the leader has beaten since then, and
-/// it is the first beat of the new term.
+/// it is the first beat of the new term. `/leading` contains the epoch ([`claimed_epoch`]). So a claim also skips the used
+/// epochs that its process has not seen, unless an operator deleted both znodes.
 ///
 /// Epoch 0 is never claimed: a namespace may be created with `/epoch` or without it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -190,11 +191,27 @@ impl Claim {
             version,
         }));
         ops.push(match self.leading {
-            None => Op::create(path::LEADING.to_owned(), Vec::new()),
-            Some(version) => Op::Set { path: path::LEADING.to_owned(), data: Vec::new(), version },
+            None => Op::create(path::LEADING.to_owned(), leading(self.target)),
+            Some(version) => Op::Set { path: path::LEADING.to_owned(), data: leading(self.target), version },
         });
         ops
     }
+}
+
+/// The highest epoch that a claim takes from `/leading`. A damaged znode must not use up all epochs, and no namespace has had
+/// so many leaders.
+const MOST_RECORDED: i32 = 1_000_000;
+
+/// The content of `/leading`, as text: the highest epoch that its writer knows to be claimed.
+fn leading(epoch: i32) -> Vec<u8> {
+    epoch.to_string().into_bytes()
+}
+
+/// The epoch that the content of `/leading` names. 0, which is never claimed, if it names none.
+#[must_use]
+pub fn claimed_epoch(data: &[u8]) -> i32 {
+    let named = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+    named.filter(|epoch| (0..=MOST_RECORDED).contains(epoch)).unwrap_or(0)
 }
 
 /// The purpose of an operation of [`beat`].
@@ -224,7 +241,7 @@ impl BeatStep {
 /// applied twice or late only makes the candidates wait longer.
 #[must_use]
 pub fn beat(epoch: i32, candidate: String) -> Vec<Op> {
-    let set = Op::Set { path: path::LEADING.to_owned(), data: Vec::new(), version: ANY_VERSION };
+    let set = Op::Set { path: path::LEADING.to_owned(), data: leading(epoch), version: ANY_VERSION };
     vec![fence(epoch), Op::Check { path: candidate, version: 0 }, set]
 }
 
@@ -311,6 +328,31 @@ mod tests {
         assert_eq!(shape(&step).len(), MAX_TXN_OPS);
         assert_eq!((step.epoch(), step.is_complete()), (496, false));
         assert_eq!(claim(Some(step.epoch()), 1_000_000).epoch(), 992);
+    }
+
+    /// S4
+    #[test]
+    fn a_claim_and_a_beat_write_the_epoch_into_the_znode_of_the_beats() {
+        let written = |ops: Vec<Op>| match ops.last() {
+            Some(Op::Set { path, data, .. } | Op::Create { path, data, .. }) if path == path::LEADING => {
+                claimed_epoch(data)
+            }
+            other => panic!("{other:?}"),
+        };
+        let of = |claim: Claim| claim.ops(&NodeId::new("a").unwrap(), WallMillis(0));
+        assert_eq!(written(of(claim(Some(4), 2))), 5);
+        assert_eq!(written(of(claim(None, 700))), 701, "not only a step past used epochs");
+        assert_eq!(written(beat(5, FIRST.to_owned())), 5);
+    }
+
+    #[test]
+    fn a_damaged_znode_of_the_beats_names_no_epoch() {
+        for (data, epoch) in
+            [("12", 12), ("1000000", 1_000_000), ("1000001", 0), ("-3", 0), ("", 0), ("7f", 0)]
+        {
+            assert_eq!(claimed_epoch(data.as_bytes()), epoch, "{data:?}");
+        }
+        assert_eq!(claimed_epoch(&[0xff, 0x31]), 0);
     }
 
     #[test]

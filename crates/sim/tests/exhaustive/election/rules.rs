@@ -19,7 +19,11 @@ pub(crate) fn serve(zk: &mut ZooKeeper, session: i64, request: &Request) -> (Rep
             owner: zk.znodes.get(candidate).map(|znode| znode.owner),
             epoch: sighting(zk),
             // No operator deletes it here, so its version identifies a beat.
-            beat: zk.get(path::LEADING).map(|(_, version)| Beat { version, written: version.into() }),
+            beat: zk.get(path::LEADING).map(|(data, version)| Beat {
+                version,
+                written: version.into(),
+                epoch: txn::claimed_epoch(data),
+            }),
         })),
         Request::Claim(claim) => {
             let node = NodeId::new("n").expect("a valid name");

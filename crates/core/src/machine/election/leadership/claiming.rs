@@ -63,7 +63,7 @@ impl Leadership {
             }
             Outcome::Unknown => return self.claim_again(now, campaign::Event::Again, out),
         };
-        self.note(found.epoch, out);
+        self.note(found, out);
         match sent {
             Some((claim, sent_at)) if is_ours(found.epoch, claim.epoch(), claim.token()) => {
                 self.claimed(now, claim, sent_at, out);

@@ -104,6 +104,8 @@ pub struct Beat {
     pub version: i32,
     /// The transaction that wrote it.
     pub written: i64,
+    /// The epoch that it names: see [`claimed_epoch`](crate::txn::claimed_epoch).
+    pub epoch: i32,
 }
 
 /// The result of a read.

@@ -132,7 +132,7 @@ impl Leadership {
         // A lost or refused read is repeated.
         held.read = NextRead::Due(now + session.failover.beat);
         if let Outcome::Applied(found) = outcome {
-            self.note(found.epoch, out);
+            self.note(*found, out);
         }
         true
     }

@@ -65,9 +65,9 @@
 //! # Recovery and limits
 //!
 //! * A term whose session lapsed is never resumed, even if the session is still alive: the epoch is claimed again.
-//! * If an operator deletes `/epoch`, the term ends at the next beat or write. The next claim creates `/epoch`
-//!   and skips every epoch that its process has seen. Another process may reuse an epoch that it has not seen; until
-//!   the old leader's next beat or write, the fence does not distinguish the two.
+//! * If an operator deletes `/epoch`, the term ends at the next beat or write. The next claim creates `/epoch` and skips every
+//!   used epoch: `/leading` names the highest one. If the operator deletes both, another process may reuse an epoch that it
+//!   has not seen; until the old leader's next beat or write, the fence does not distinguish the two.
 //! * If an operator deletes a candidate znode, the next candidate becomes the leader. The old leader watches its own
 //!   znode and ends its term when the event arrives, or at its next beat; its writes are rejected once the new claim
 //!   is applied.
@@ -147,7 +147,7 @@ pub struct Leadership {
     /// Number of tokens derived from the seed.
     drawn: u64,
     campaigns: u64,
-    /// The highest version of `/epoch` that was seen, or that a claim of this machine may have written.
+    /// The highest epoch that was seen, in `/epoch` or in `/leading`, or that a claim of this machine may have written.
     highest: i32,
     session: KnownSession,
     /// The last beat that this process has seen. Also valid for later sessions, because only its own clock counts.
@@ -510,9 +510,10 @@ impl Leadership {
         }
     }
 
-    fn note(&mut self, seen: Option<Sighting>, out: &mut Vec<Effect>) {
-        self.compare_held(seen, out);
-        self.highest = seen.map_or(self.highest, |seen| self.highest.max(seen.version));
+    fn note(&mut self, found: Findings, out: &mut Vec<Effect>) {
+        self.compare_held(found.epoch, out);
+        let seen = [found.epoch.map(|seen| seen.version), found.beat.map(|beat| beat.epoch)];
+        self.highest = seen.into_iter().flatten().fold(self.highest, i32::max);
     }
 
     fn draw(&mut self) -> Uuid {

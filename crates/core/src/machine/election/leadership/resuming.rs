@@ -52,7 +52,7 @@ impl Leadership {
             }
             Outcome::Unknown => return self.look_again(now, out),
         };
-        self.note(found.epoch, out);
+        self.note(found, out);
         let (Some(tenure), Some(session)) = (self.state.tenure(), self.session.known()) else {
             // There is no term.
             return;

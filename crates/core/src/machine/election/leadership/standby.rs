@@ -84,7 +84,7 @@ impl Leadership {
             Outcome::Rejected(rejection) => return self.read_later(now, Some(rejection), out),
             Outcome::Unknown => return self.read_later(now, None, out),
         };
-        self.note(found.epoch, out);
+        self.note(found, out);
         let heard = match self.heard {
             Some(heard) if heard.beat == found.beat => heard,
             Some(_) | None => Heard { beat: found.beat, since: now },

@@ -43,7 +43,7 @@ pub(super) fn connected(session: i64) -> Event {
 
 /// A beat that was written by the transaction of this number.
 pub(super) fn beat_of(written: i64) -> Option<Beat> {
-    Some(Beat { version: 3, written })
+    Some(Beat { version: 3, written, epoch: 0 })
 }
 
 impl Driver {

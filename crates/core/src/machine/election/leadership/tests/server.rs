@@ -31,7 +31,7 @@ pub(super) fn answer(zookeeper: &mut ZooKeeper, session: i64, request: &Request)
 }
 
 fn beat(znode: &Znode) -> Beat {
-    Beat { version: znode.version, written: znode.written }
+    Beat { version: znode.version, written: znode.written, epoch: txn::claimed_epoch(&znode.data) }
 }
 
 /// Returns the reply to a request whose answer is lost.
