@@ -37,7 +37,7 @@ def submission(**fields: Any) -> Exchange[Submitted]:
     return Exchange(calls.submit(NewJob(kind="sum", **fields)), now=0.0, retry_for=30.0)
 
 
-ACCEPTED = httpx.Response(201, json={"id": "j", "duplicate": False, "accepted": "new"})
+ACCEPTED = httpx.Response(201, json={"id": "j", "duplicate": False, "accepted": "new", "generation": 1})
 
 
 def test_a_submission_is_sent_again_with_the_same_id_after_a_lost_answer() -> None:

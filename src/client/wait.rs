@@ -22,10 +22,10 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
 
-use super::Client;
 use super::error::{Error, WaitError};
 use super::session::Deadline;
 use super::view::{JobView, State};
+use super::{Client, JobHandle};
 
 /// Maximum number of jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of
 /// the limit of the restoring request.
@@ -95,33 +95,55 @@ impl Client {
         &self,
         ids: &[JobId],
         within: Duration,
+        progress: impl FnMut(usize),
+    ) -> Vec<Result<JobView, WaitError>> {
+        let jobs = ids.iter().map(|id| (id, ANY_GENERATION)).collect::<Vec<_>>();
+        self.wait_each(&jobs, within, progress).await
+    }
+
+    /// Waits for the jobs of many handles, each for its [generation](super::JobHandle::generation) or a later one: see
+    /// [`Client::wait_many`] and [`Client::wait_for`].
+    pub async fn wait_for_many<K>(
+        &self,
+        jobs: &[JobHandle<K>],
+        within: Duration,
+        progress: impl FnMut(usize),
+    ) -> Vec<Result<JobView, WaitError>> {
+        let jobs = jobs.iter().map(|job| (job.id(), job.generation())).collect::<Vec<_>>();
+        self.wait_each(&jobs, within, progress).await
+    }
+
+    async fn wait_each(
+        &self,
+        jobs: &[(&JobId, u32)],
+        within: Duration,
         mut progress: impl FnMut(usize),
     ) -> Vec<Result<JobView, WaitError>> {
         let by = self.0.session.by(within);
-        let mut answers = (0..ids.len()).map(|_| None).collect::<Vec<Option<Result<JobView, Error>>>>();
+        let mut answers = (0..jobs.len()).map(|_| None).collect::<Vec<Option<Result<JobView, Error>>>>();
         let mut over = 0;
         let mut note = |answers: &mut Vec<Option<Result<JobView, Error>>>, at: usize, answer| {
             answers[at] = Some(answer);
             over += 1;
             progress(over);
         };
-        if ids.len() <= MAX_WATCHED {
-            let watched = ids
+        if jobs.len() <= MAX_WATCHED {
+            let watched = jobs
                 .iter()
                 .enumerate()
-                .map(|(at, id)| async move { (at, self.watch(id, ANY_GENERATION, by).await) });
+                .map(|(at, (id, generation))| async move { (at, self.watch(id, *generation, by).await) });
             let mut watched = stream::iter(watched).buffer_unordered(MAX_WATCHED);
             while let Some((at, answer)) = watched.next().await {
                 note(&mut answers, at, answer);
             }
         } else {
-            self.poll(ids, by, |at, answer| note(&mut answers, at, answer)).await;
+            self.poll(jobs, by, |at, answer| note(&mut answers, at, answer)).await;
         }
-        let told = ids.iter().zip(answers).map(|(id, answer)| async move {
+        let told = jobs.iter().zip(answers).map(|(&(id, generation), answer)| async move {
             match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
                 Ok(view) => Ok(view),
-                Err(error) if ids.len() <= MAX_WATCHED => {
-                    Err(self.timed_out(id, ANY_GENERATION, by, error).await)
+                Err(error) if jobs.len() <= MAX_WATCHED => {
+                    Err(self.timed_out(id, generation, by, error).await)
                 }
                 // Reading each of thousands of jobs would take longer than the wait.
                 Err(error) => Err(without_look(id, by, error)),
@@ -133,7 +155,7 @@ impl Client {
     /// Watches a job until it has ended.
     async fn watch(&self, id: &JobId, generation: u32, by: Deadline) -> Result<JobView, Error> {
         let absent = || Error::NotFound(id.clone());
-        let wished = |node: &Node| Ok(over(id, node)?.filter(|view| is_of(view, generation)));
+        let wished = |node: &Node| over(id, generation, node);
         self.until(&path::record(id), by, absent, wished).await
     }
 
@@ -187,13 +209,18 @@ impl Client {
     /// Reads the jobs in turn, a few pages at a time; open ones go to the back of the queue. Jobs end roughly in the
     /// order of their submission. So while jobs at the front have ended, the next pages are read immediately;
     /// otherwise after a pause.
-    async fn poll(&self, ids: &[JobId], by: Deadline, mut note: impl FnMut(usize, Result<JobView, Error>)) {
-        let mut open = (0..ids.len()).collect::<VecDeque<_>>();
+    async fn poll(
+        &self,
+        jobs: &[(&JobId, u32)],
+        by: Deadline,
+        mut note: impl FnMut(usize, Result<JobView, Error>),
+    ) {
+        let mut open = (0..jobs.len()).collect::<VecDeque<_>>();
         let mut pause = SHORTEST_PAUSE;
         while !open.is_empty() {
             let looked = open.drain(..open.len().min(PAGES_IN_FLIGHT * MAX_READ_BATCH)).collect::<Vec<_>>();
             let pages = looked.chunks(MAX_READ_BATCH).map(|page| async move {
-                let paths = page.iter().map(|&at| path::record(&ids[at])).collect::<Vec<_>>();
+                let paths = page.iter().map(|&at| path::record(jobs[at].0)).collect::<Vec<_>>();
                 (page, self.0.session.get_many(by, paths).await)
             });
             let before = open.len();
@@ -206,8 +233,10 @@ impl Client {
                     }
                 };
                 for (&at, node) in page.iter().zip(nodes) {
-                    let id = &ids[at];
-                    match node.map_or_else(|| Err(Error::NotFound(id.clone())), |node| over(id, &node)) {
+                    let (id, generation) = jobs[at];
+                    let view = node
+                        .map_or_else(|| Err(Error::NotFound(id.clone())), |node| over(id, generation, &node));
+                    match view {
                         Ok(None) => open.push_back(at),
                         Ok(Some(view)) => note(at, Ok(view)),
                         Err(error) => note(at, Err(error)),
@@ -251,10 +280,12 @@ fn turn(looked: usize, open: usize) -> Duration {
     per_page.max(Duration::from_millis(1))
 }
 
-/// Returns the view of a job that has ended; `None` while it is open.
-fn over(id: &JobId, node: &Node) -> Result<Option<JobView>, Error> {
+/// Returns the view of a job that has ended in this generation or a later one; `None` before.
+fn over(id: &JobId, generation: u32, node: &Node) -> Result<Option<JobView>, Error> {
     match wire::decode::<JobRecord>(&node.data) {
-        Ok(record) if record.is_terminal() => Ok(Some(JobView::of(id.clone(), record))),
+        Ok(record) if record.is_terminal() => {
+            Ok(Some(JobView::of(id.clone(), record)).filter(|view| is_of(view, generation)))
+        }
         Ok(_) => Ok(None),
         Err(reason) if reason.is_newer() => Err(Error::Unreadable { id: id.clone(), reason }),
         Err(reason) => Ok(Some(JobView::unreadable(id.clone(), &reason))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Error, MAX_WATCHED, ResultError, WaitError, WaitReason};
+use bellwether::client::{Error, IfExists, MAX_WATCHED, ResultError, WaitError, WaitReason};
 use bellwether::{Job, JobKind, State};
 use bellwether_core::job::Ending;
 use bellwether_core::path;
@@ -59,6 +59,32 @@ async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
         for (n, answer) in answers.into_iter().enumerate() {
             assert_eq!(answer.unwrap().result.unwrap().bytes(), n.to_string().as_bytes());
         }
+    }
+}
+
+/// S23: a server that lags may still show the end of an earlier generation.
+#[tokio::test]
+async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
+    let to = namespace("wait-generations");
+    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    for count in [1, MAX_WATCHED + 1] {
+        let job = |n| Job::new("sum", &n).unwrap().id(format!("{count}-{n}")).if_exists(IfExists::Again);
+        let submit = async || {
+            let handles = client.submit_many((0..count).map(job), |_| {}).await;
+            handles.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        let first = submit().await;
+        hand.succeed(first[0].id(), worker, "1").await;
+        let ended = hand.read(path::record(first[0].id())).await.data;
+        let again = submit().await;
+        assert_eq!(again[0].generation(), 2);
+        hand.overwrite(path::record(first[0].id()), ended).await;
+        let within = Duration::from_millis(100);
+        let state = client.wait_for_many(&first, within, |_| {}).await.remove(0).unwrap().state;
+        assert_eq!(state, State::Succeeded);
+        let early = client.wait_for_many(&again, within, |_| {}).await.remove(0);
+        assert!(matches!(early, Err(WaitError::TimedOut { .. })), "{early:?}");
     }
 }
 

@@ -141,19 +141,20 @@ class AsyncBellwether(Application):
     async def get(self, job: str) -> JobView:
         return await self.send(calls.job(job))
 
-    async def wait(self, job: str, timeout: Duration | None = None) -> JobView:
-        """Waits until a job has ended. Raises `WaitTimeout` if it has not ended within the timeout."""
+    async def wait(self, job: str, timeout: Duration | None = None, *, generation: int = 1) -> JobView:
+        """Waits until this generation of a job, or a later one, has ended. Raises `WaitTimeout` if it has not ended
+        within the timeout."""
         waiting = Waiting(f"job {job}", timeout, time.monotonic())
         while True:
             slice_ = waiting.slice(time.monotonic())
             retry_for = waiting.retry_for(time.monotonic(), self._retry_for)
-            view = await self.send(calls.wait_job(job, slice_), retry_for)
-            if view.ended:
+            view = await self.send(calls.wait_job(job, slice_, generation), retry_for)
+            if view.ended and view.generation >= generation:
                 return view
 
-    async def result(self, job: str, timeout: Duration | None = None) -> Any:
+    async def result(self, job: str, timeout: Duration | None = None, *, generation: int = 1) -> Any:
         """Waits for the result of a job. Raises `JobDead` or `JobCancelled` if it has none."""
-        return result_of(await self.wait(job, timeout))
+        return result_of(await self.wait(job, timeout, generation=generation))
 
     async def explain(self, job: str) -> Explanation:
         return await self.send(calls.explain(job))

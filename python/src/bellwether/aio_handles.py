@@ -29,11 +29,11 @@ class AsyncJobHandle:
 
     async def result(self, timeout: Duration | None = None) -> Any:
         """Waits for the result. Raises `JobDead`, `JobCancelled` or `WaitTimeout`."""
-        return await self._client.result(self.id, timeout)
+        return await self._client.result(self.id, timeout, generation=self.submitted.generation)
 
     async def wait(self, timeout: Duration | None = None) -> JobView:
         """Waits until the job has ended."""
-        return await self._client.wait(self.id, timeout)
+        return await self._client.wait(self.id, timeout, generation=self.submitted.generation)
 
     async def show(self) -> JobView:
         return await self._client.get(self.id)

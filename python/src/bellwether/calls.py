@@ -79,13 +79,15 @@ def job(job: str) -> Call[JobView]:
     return Call("GET", _path("jobs", job), _of(JobView.of))
 
 
-def _wait(parts: tuple[str, str], read: Callable[[Mapping[str, Any]], T], timeout: float) -> Call[T]:
-    query = {"timeout": duration_text(timeout)}
+def _wait(
+    parts: tuple[str, str], read: Callable[[Mapping[str, Any]], T], timeout: float, **more: str
+) -> Call[T]:
+    query = {"timeout": duration_text(timeout), **more}
     return Call("GET", _path(*parts, "wait"), _of(read), query=query, read_timeout=timeout + WAIT_MARGIN)
 
 
-def wait_job(job: str, timeout: float) -> Call[JobView]:
-    return _wait(("jobs", job), JobView.of, timeout)
+def wait_job(job: str, timeout: float, generation: int = 1) -> Call[JobView]:
+    return _wait(("jobs", job), JobView.of, timeout, generation=str(generation))
 
 
 def wait_group(group: str, timeout: float) -> Call[GroupView]:

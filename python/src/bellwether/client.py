@@ -140,19 +140,20 @@ class Bellwether(Application):
     def get(self, job: str) -> JobView:
         return self.send(calls.job(job))
 
-    def wait(self, job: str, timeout: Duration | None = None) -> JobView:
-        """Waits until a job has ended. Raises `WaitTimeout` if it has not ended within the timeout."""
+    def wait(self, job: str, timeout: Duration | None = None, *, generation: int = 1) -> JobView:
+        """Waits until this generation of a job, or a later one, has ended. Raises `WaitTimeout` if it has not ended
+        within the timeout."""
         waiting = Waiting(f"job {job}", timeout, time.monotonic())
         while True:
             slice_ = waiting.slice(time.monotonic())
             retry_for = waiting.retry_for(time.monotonic(), self._retry_for)
-            view = self.send(calls.wait_job(job, slice_), retry_for)
-            if view.ended:
+            view = self.send(calls.wait_job(job, slice_, generation), retry_for)
+            if view.ended and view.generation >= generation:
                 return view
 
-    def result(self, job: str, timeout: Duration | None = None) -> Any:
+    def result(self, job: str, timeout: Duration | None = None, *, generation: int = 1) -> Any:
         """Waits for the result of a job. Raises `JobDead` or `JobCancelled` if it has none."""
-        return result_of(self.wait(job, timeout))
+        return result_of(self.wait(job, timeout, generation=generation))
 
     def explain(self, job: str) -> Explanation:
         return self.send(calls.explain(job))

@@ -29,11 +29,11 @@ class JobHandle:
 
     def result(self, timeout: Duration | None = None) -> Any:
         """Waits for the result. Raises `JobDead`, `JobCancelled` or `WaitTimeout`."""
-        return self._client.result(self.id, timeout)
+        return self._client.result(self.id, timeout, generation=self.submitted.generation)
 
     def wait(self, timeout: Duration | None = None) -> JobView:
         """Waits until the job has ended."""
-        return self._client.wait(self.id, timeout)
+        return self._client.wait(self.id, timeout, generation=self.submitted.generation)
 
     def show(self) -> JobView:
         return self._client.get(self.id)

@@ -79,10 +79,12 @@ class Submitted:
     accepted: str
     """`new`, `same` (the job already existed), `other` (another job has the id) or `again` (it was opened again)."""
     duplicate: bool
+    generation: int = 1
+    """The generation that was accepted, which the handle waits for; 1 if the job already existed."""
 
     @classmethod
     def of(cls, document: Document) -> Submitted:
-        return cls(document["id"], document["accepted"], document["duplicate"])
+        return cls(document["id"], document["accepted"], document["duplicate"], document["generation"])
 
 
 @dataclass(frozen=True)

@@ -76,12 +76,17 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     run_in(&to, &["job", "cancel", "a"]).exits(1).says("job a is dead already");
     let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
     assert_eq!((retried["outcome"].clone(), retried["generation"].clone()), (json!("reopened"), json!(2)));
+    run_in(&to, &["job", "wait", "a", "--generation", "2", "--timeout", "200ms"]).exits(5);
+    run_in(&to, &["job", "wait", "a", "b", "--generation", "2"]).exits(2).says("exactly one id");
     let cancelled = run_in(&to, &["job", "cancel", "a", "--output", "json"]).exits(0).json();
     assert_eq!(
         (cancelled["outcome"].clone(), cancelled["state"].clone()),
         (json!("cancelled"), json!("cancelled"))
     );
     run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
+    run_in(&to, &["job", "wait", "a", "--generation", "2"]).exits(1).says("job a is cancelled");
+    // S23: the end of an earlier generation is no answer.
+    run_in(&to, &["job", "wait", "a", "--generation", "3", "--timeout", "200ms"]).exits(5);
 }
 
 #[test]

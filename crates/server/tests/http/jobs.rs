@@ -14,7 +14,7 @@ async fn a_job_is_submitted_waited_for_and_shown() {
     let body = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 2}, "options": {"max_attempts": 2}}"#;
     let made = stage.post("/v1/jobs", body).await.is(201);
     assert_eq!(made.header("location"), Some("/v1/jobs/sum-1"));
-    assert_eq!(made.json(), json!({ "id": "sum-1", "duplicate": false, "accepted": "new" }));
+    assert_eq!(made.json(), json!({ "id": "sum-1", "duplicate": false, "accepted": "new", "generation": 1 }));
 
     let over = stage.get("/v1/jobs/sum-1/wait?timeout=20s").await.is(200).json();
     assert_eq!((&over["state"], &over["result"]), (&json!("succeeded"), &json!(3)));
@@ -24,7 +24,10 @@ async fn a_job_is_submitted_waited_for_and_shown() {
 
     // The same submission is the same job; another payload is a conflict.
     let again = stage.post("/v1/jobs", body).await.is(200);
-    assert_eq!(again.json(), json!({ "id": "sum-1", "duplicate": true, "accepted": "same" }));
+    assert_eq!(
+        again.json(),
+        json!({ "id": "sum-1", "duplicate": true, "accepted": "same", "generation": 1 })
+    );
     let other = r#"{"id": "sum-1", "kind": "sum", "payload": {"first": 1, "second": 3}}"#;
     let conflict = stage.post("/v1/jobs", other).await;
     let conflict = conflict.problem(409, "conflict", "job id sum-1 belongs to another job");
@@ -74,6 +77,28 @@ async fn a_wait_that_times_out_returns_the_current_job() {
     stage.get("/v1/jobs/b").await.problem(404, "not-found", "there is no job b");
 }
 
+/// S23
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_a_generation_is_not_answered_by_an_earlier_one() {
+    let stage = Stage::new("http-wait-generation").await;
+    let again = r#"{"id": "a", "kind": "sum", "payload": [1, 2], "if_exists": "again"}"#;
+    stage.post("/v1/jobs", again).await.is(201);
+    let node = stage.node().await;
+    let first = stage.get("/v1/jobs/a/wait?generation=1").await.is(200).json();
+    assert_eq!((&first["state"], &first["generation"]), (&json!("succeeded"), &json!(1)));
+    for timeout in ["0s", "300ms"] {
+        let early =
+            stage.get(&format!("/v1/jobs/a/wait?generation=2&timeout={timeout}")).await.is(202).json();
+        assert_eq!(early["generation"], json!(1), "the current job");
+    }
+    let opened = stage.post("/v1/jobs", again).await.json();
+    assert_eq!((&opened["accepted"], &opened["generation"]), (&json!("again"), &json!(2)));
+    let second = stage.get("/v1/jobs/a/wait?generation=2&timeout=20s").await.is(200).json();
+    assert_eq!((&second["state"], &second["generation"]), (&json!("succeeded"), &json!(2)));
+    stage.get("/v1/jobs/a/wait?generation=0").await.is(400);
+    node.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_cancelled_and_retried() {
     let stage = Stage::new("http-change").await;
@@ -99,7 +124,10 @@ async fn a_batch_is_checked_as_a_whole_and_then_answered_per_job() {
     let jobs = r#"{"jobs": [{"id": "a", "kind": "sum"}, {"id": "taken", "kind": "sum"}, {"kind": "sum"}]}"#;
     let answer = stage.post("/v1/batch", jobs).await.is(200).json();
     assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(1)));
-    assert_eq!(answer["jobs"][0], json!({ "id": "a", "duplicate": false, "accepted": "new" }));
+    assert_eq!(
+        answer["jobs"][0],
+        json!({ "id": "a", "duplicate": false, "accepted": "new", "generation": 1 })
+    );
     assert_eq!(answer["jobs"][1]["problem"]["type"], "urn:bellwether:problem:conflict");
     assert_eq!(answer["jobs"][2]["duplicate"], false);
 

@@ -40,7 +40,7 @@ pub(crate) enum Job {
     /// Wait until jobs have ended, up to --timeout.
     ///
     /// Exit code 1 if a job is dead or cancelled, 5 if a job has not ended in time. JSON as for `job show`.
-    Wait(Ids),
+    Wait(show::Wait),
     /// Cancel jobs: waiting jobs immediately, running jobs by asking their handlers to stop.
     ///
     /// JSON as for `job show`, with outcome: cancelled, requested or already_terminal. If the jobs cannot be read
@@ -77,7 +77,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Job) -> Result
         Job::Submit(submit) => submit::run(global, output, *submit).await,
         Job::Show(Ids { ids }) => show::show(global, output, &ids).await,
         Job::Explain(Ids { ids }) => explain::run(global, output, &ids).await,
-        Job::Wait(Ids { ids }) => show::wait(global, output, &ids).await,
+        Job::Wait(wait) => show::wait(global, output, &wait).await,
         Job::Cancel(Ids { ids }) => change::cancel(global, output, &ids).await,
         Job::Retry(Ids { ids }) => change::retry(global, output, &ids).await,
         Job::Purge(purge) => purge::run(global, output, purge).await,

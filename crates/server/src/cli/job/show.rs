@@ -1,12 +1,13 @@
 //! `job show` and `job wait`.
 
-use bellwether::client::{WaitError, WorkerView};
+use bellwether::client::{JobHandle, WaitError, WorkerView};
 use bellwether::{Client, JobId, JobView};
+use clap::Args;
 
 use super::super::Global;
 use super::super::exit::{Failure, Kind, Told};
 use super::super::output::Output;
-use super::{ended, is_json, jobs, not_found, table};
+use super::{Ids, ended, is_json, jobs, not_found, table};
 
 pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     let client = global.reader().await?;
@@ -33,9 +34,32 @@ pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Resu
     Failure::all(wrong)
 }
 
-pub(super) async fn wait(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
+/// `job wait`.
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    jobs: Ids,
+    /// Wait until the job has ended in this generation or a later one, as a retry or a submission returned it. Needs one
+    /// id. [default: any]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    generation: Option<u32>,
+}
+
+pub(super) async fn wait(global: &Global, output: Output, wait: &Wait) -> Result<(), Failure> {
+    let ids = &wait.jobs.ids;
+    let of_one = match (wait.generation, ids.as_slice()) {
+        (Some(generation), [id]) => Some((id, generation)),
+        (Some(_), _) => return Err(Failure::usage("--generation needs exactly one id".to_owned())),
+        (None, _) => None,
+    };
     let client = global.reader().await?;
-    let (views, wrong) = wait_all(global, &client, ids).await;
+    let bar = global.progress("waiting", ids.len());
+    let answers = match of_one {
+        Some((id, generation)) => vec![client.wait_for(id, generation, global.timeout).await],
+        None => client.wait_many(ids, global.timeout, |over| bar.set_position(over as u64)).await,
+    };
+    bar.finish_and_clear();
+    let (views, wrong) = told(&client, answers).await;
     client.close().await;
     if is_json(output) {
         jobs(output, ids.len() == 1, &views)?;
@@ -45,15 +69,24 @@ pub(super) async fn wait(global: &Global, output: Output, ids: &[JobId]) -> Resu
     Failure::all(wrong)
 }
 
-/// Waits up to the timeout. Returns the last known view of each job, and the failures.
+/// Waits up to the timeout for submitted jobs. Returns the last known view of each job, and the failures.
 pub(super) async fn wait_all(
     global: &Global,
     client: &Client,
-    ids: &[JobId],
+    handles: &[JobHandle],
 ) -> (Vec<JobView>, Vec<(Kind, String)>) {
-    let bar = global.progress("waiting", ids.len());
-    let answers = client.wait_many(ids, global.timeout, |over| bar.set_position(over as u64)).await;
+    let bar = global.progress("waiting", handles.len());
+    let progress = |over| bar.set_position(over as u64);
+    let answers = client.wait_for_many(handles, global.timeout, progress).await;
     bar.finish_and_clear();
+    told(client, answers).await
+}
+
+/// Returns the last known view of each job, with the nodes of ended jobs, and the failures.
+async fn told(
+    client: &Client,
+    answers: Vec<Result<JobView, WaitError>>,
+) -> (Vec<JobView>, Vec<(Kind, String)>) {
     let workers = workers(client).await;
     let node = |view: &JobView| {
         let worker = workers.iter().find(|worker| Some(worker.id) == view.worker)?;

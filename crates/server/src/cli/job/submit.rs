@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::Accepted;
+use bellwether::client::{Accepted, JobHandle};
 use bellwether::{Client, Group, JobId, JobView, TraceContext, client};
 use clap::{Args, ValueEnum};
 use futures::StreamExt;
@@ -111,17 +111,18 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
     };
     bar.finish_and_clear();
 
-    let (mut ids, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
+    let (mut handles, mut how, mut wrong) = (Vec::new(), HashMap::new(), Vec::new());
     for answer in answers {
         match answer {
             Ok(job) => {
                 how.insert(job.id().clone(), job.accepted());
-                ids.push(job.id().clone());
+                handles.push(job);
             }
             Err(error) => wrong.push(error.told()),
         }
     }
-    let views = follow(global, output, &submit, &client, &ids, &mut wrong).await;
+    let ids = handles.iter().map(|job| job.id().clone()).collect::<Vec<_>>();
+    let views = follow(global, output, &submit, &client, &handles, &mut wrong).await;
     client.close().await;
     let accepted = |id: &JobId| how.get(id).copied().unwrap_or(Accepted::New);
     match views {
@@ -227,16 +228,17 @@ async fn follow(
     output: Output,
     submit: &Submit,
     client: &Client,
-    ids: &[JobId],
+    handles: &[JobHandle],
     wrong: &mut Vec<(Kind, String)>,
 ) -> Result<Vec<JobView>, Failure> {
     if submit.wait {
-        let (views, ended) = wait_all(global, client, ids).await;
+        let (views, ended) = wait_all(global, client, handles).await;
         wrong.extend(ended);
         return Ok(views);
     }
     if !is_json(output) {
         return Ok(Vec::new());
     }
-    Ok(client.get_many(ids).await?.into_iter().flatten().collect())
+    let ids = handles.iter().map(|job| job.id().clone()).collect::<Vec<_>>();
+    Ok(client.get_many(&ids).await?.into_iter().flatten().collect())
 }

@@ -14,6 +14,8 @@ pub(super) struct Submitted {
     /// How the submission was accepted: `new`, `same` (the job already existed), `other` (another job has the id, and
     /// `if_exists` is `ignore`), `again` (the job had ended and is open again).
     pub(super) accepted: &'static str,
+    /// The generation that was accepted, for a wait. 1 if the job already existed: its generation was not read.
+    pub(super) generation: u32,
 }
 
 impl Submitted {
@@ -24,6 +26,11 @@ impl Submitted {
             Accepted::Other => "other",
             Accepted::Again(_) => "again",
         };
-        Self { id: job.id().to_string(), duplicate: job.is_duplicate(), accepted }
+        Self {
+            id: job.id().to_string(),
+            duplicate: job.is_duplicate(),
+            accepted,
+            generation: job.generation(),
+        }
     }
 }

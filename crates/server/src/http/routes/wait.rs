@@ -1,5 +1,6 @@
 //! `GET /v1/jobs/{id}/wait`: a long poll.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::Json as Answer;
@@ -18,6 +19,9 @@ use crate::http::server::Phase;
 use crate::http::state::App;
 use bellwether::DurationText;
 use bellwether::client::{Error, WaitError};
+
+/// Every generation is at least this one.
+const ANY_GENERATION: u32 = 0;
 
 /// Timeout of a long poll.
 #[derive(Deserialize, IntoParams)]
@@ -49,13 +53,26 @@ pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
     })
 }
 
+/// Which run of the job is waited for.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WaitQuery {
+    /// Timeout, at most 50s; default 30s.
+    #[param(value_type = Option<DurationSchema>)]
+    timeout: Option<DurationText>,
+    /// The generation that the submission or the retry returned: the end of an earlier one is no answer. Default: any.
+    #[param(value_type = Option<u32>, minimum = 1)]
+    generation: Option<NonZeroU32>,
+}
+
 /// Wait until a job has ended.
 ///
-/// Answers 200 as soon as the job has ended, and 202 with the current job after the timeout: repeat the request.
-/// Waiting changes nothing.
+/// Answers 200 as soon as the job has ended, and 202 with the current job after the timeout: repeat the request. With a
+/// generation, the job has ended in this generation or a later one. Waiting changes nothing.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/wait", tag = "jobs", security(("token" = ["read"])),
-    params(("id" = String, Path, description = "The job's id"), HowLong),
+    params(("id" = String, Path, description = "The job's id"), WaitQuery),
     responses(
         (status = 200, description = "The job has ended", body = JobDocument),
         (status = 202, description = "The job has not ended yet", body = JobDocument),
@@ -66,13 +83,15 @@ pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
 pub(super) async fn wait_for_job(
     State(app): State<App>,
     Id(id): Id,
-    QueryParameters(how_long): QueryParameters<HowLong>,
+    QueryParameters(query): QueryParameters<WaitQuery>,
 ) -> Result<Response, Problem> {
-    let within = within(&how_long)?;
+    let WaitQuery { timeout, generation } = query;
+    let within = within(&HowLong { timeout })?;
+    let generation = generation.map_or(ANY_GENERATION, NonZeroU32::get);
     let _permit = permit(&app)?;
     let mut phase = app.phase.clone();
     let waited = tokio::select! {
-        waited = app.client.wait(&id, within) => waited,
+        waited = app.client.wait_for(&id, generation, within) => waited,
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
             return Err(Fault::Unavailable.because("the gateway is stopping: wait again on another gateway, or later"));
         }
@@ -84,7 +103,8 @@ pub(super) async fn wait_for_job(
         }
         Err(WaitError::TimedOut { last: None, .. }) => {
             let view = app.client.get(&id).await?.ok_or(Error::NotFound(id))?;
-            let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
+            let ended = view.state.is_terminal() && view.generation >= generation;
+            let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };
             Ok((status, Answer(JobDocument::from(&view))).into_response())
         }
         Err(error) => Err(error.into()),
