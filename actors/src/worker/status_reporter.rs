@@ -75,18 +75,19 @@ pub enum Tell {
 impl Concern for StatusReporter {
     const NAME: &'static str = "status_reporter";
     type Msg = StatusReporterMsg;
-    type Args = WorkerId;
+    /// The worker, and the former ids in its registration.
+    type Args = (WorkerId, Vec<WorkerId>);
     type Key = Key;
     type Tell = Tell;
 
-    fn start(_: &mut Context<'_, Self>, worker: WorkerId) -> Self {
+    fn start(_: &mut Context<'_, Self>, (worker, former): Self::Args) -> Self {
         Self {
             worker,
             beats: Beats::new(worker),
             pulses: Pulses::default(),
             reported: HashMap::new(),
             spans: HashMap::new(),
-            machine: Reporter::new(worker),
+            machine: Reporter::new(worker, former),
             meters: Meters::default(),
         }
     }
@@ -334,7 +335,8 @@ mod tests {
     #[test]
     fn a_report_is_written_whether_it_arrives_before_or_after_the_start_of_its_attempt() {
         for is_first in [true, false] {
-            let (mut stage, _) = Stage::<StatusReporter>::start(WorkerId::new(uuid::Uuid::from_u128(7)));
+            let (mut stage, _) =
+                Stage::<StatusReporter>::start((WorkerId::new(uuid::Uuid::from_u128(7)), vec![]));
             let pulse = Arc::new(Pulse::new(word(), None, Millis(0), Progress::default()));
             pulse.progress(|progress| progress.with_message(Some(40), "on it")).unwrap();
             let (begun, said) = (begun(&pulse), StatusReporterMsg::Said(vec![word()]));

@@ -136,6 +136,8 @@ pub enum Tell {
         term: u64,
         /// Its id.
         worker: WorkerId,
+        /// The former ids in its registration.
+        former: Vec<WorkerId>,
         /// The slots that its registration offers.
         usable: u32,
         /// The slots of the process.
@@ -312,8 +314,9 @@ impl WorkerWing {
             Effect::Start => {
                 if self.session.is_some() {
                     let (slots, settings) = (self.slots(), self.info.settings.clone());
+                    let former = self.info.former.clone();
                     let (term, worker, usable) = (self.term, self.id, self.info.slots);
-                    cx.tell(Tell::Start { term, worker, usable, slots, settings });
+                    cx.tell(Tell::Start { term, worker, former, usable, slots, settings });
                     self.watch(cx);
                 }
                 tracing::info!(worker = %self.id, "registered");

@@ -21,6 +21,11 @@ pub const MAX_KINDS: usize = 256;
 /// first one's jobs. More only cost counted losses.
 pub const MAX_FORMER_IDS: usize = 8;
 
+/// Most losses of a generation that are excused because the worker's process is alive. A job that freezes its own process
+/// looks the same as a partition: with this bound it still ends as dead. A job that runs through this many expired sessions
+/// has a problem that an operator must see.
+pub const MAX_EXCUSED_LOSSES: u32 = 16;
+
 /// Most attempts or losses that a policy may allow: a job that needs more is a loop, not a retry.
 pub const MAX_ATTEMPTS: u32 = 1_000;
 

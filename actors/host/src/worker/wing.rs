@@ -107,10 +107,10 @@ impl Hosting for WorkerWing {
         tell: Tell,
     ) -> Result<(), ActorProcessingErr> {
         match tell {
-            Tell::Start { term, worker, usable, slots, settings } => {
+            Tell::Start { term, worker, former, usable, slots, settings } => {
                 let zk = zk.expect("an incarnation has registered in its session").clone();
                 let offer = Offer { slots, usable, settings };
-                links.start_children(me, zk, term, worker, offer).await?;
+                links.start_children(me, zk, term, (worker, former), offer).await?;
             }
             Tell::Stop => links.stop_children().await,
             Tell::Inbox(msg) => {
@@ -172,13 +172,13 @@ impl WingLinks {
         me: &Ref<WorkerWing>,
         zk: Zk,
         term: u64,
-        worker: WorkerId,
+        (worker, former): (WorkerId, Vec<WorkerId>),
         Offer { slots, usable, settings }: Offer,
     ) -> Result<(), SpawnErr> {
         let wing = me.get_cell();
         let (executor, inbox) = (Later::<ExecutorPool>::default(), Later::<InboxWatcher>::default());
         let links = ReporterLinks { term, executor: Arc::clone(&executor), wing: me.clone() };
-        let args = host::Args { zk: Some(zk.clone()), links, args: worker };
+        let args = host::Args { zk: Some(zk.clone()), links, args: (worker, former) };
         let reporter = spawn(Hosted::<StatusReporter>::new(), args, Some(wing.clone())).await?;
         let (say, words) = unbounded_channel();
         let notify: Notify = Arc::new(move |word| {

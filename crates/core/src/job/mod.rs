@@ -17,6 +17,7 @@
 mod attempt;
 mod dead_letter;
 mod entry;
+mod excuse;
 pub mod identity;
 mod isolation;
 mod membership;

@@ -5,7 +5,7 @@ use crate::job::{
     Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, Payload,
     Placement, Policy, Priority, Progress, QueueEntry, Turn,
 };
-use crate::name::Kind;
+use crate::name::{Kind, WorkerId};
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
 use uuid::Uuid;
@@ -37,8 +37,13 @@ pub struct JobRecord {
     pub attempts: u32,
     /// How many of them failed.
     pub failures: u32,
-    /// How many of them were lost with their worker.
+    /// How many of them were lost with their worker, or by an expired lease, and are not excused.
     pub losses: u32,
+    /// The workers of the newest of these losses, oldest first: see [`JobRecord::excuse`]. At most
+    /// [`MAX_FORMER_IDS`](crate::budget::MAX_FORMER_IDS).
+    pub lost_workers: Vec<WorkerId>,
+    /// How many losses were excused.
+    pub excused: u32,
     /// The attempt that was closed last.
     pub last: Option<AttemptEnd>,
     /// The last error, also of an earlier generation.
@@ -110,6 +115,8 @@ impl JobRecord {
             attempts: 0,
             failures: 0,
             losses: 0,
+            lost_workers: Vec::new(),
+            excused: 0,
             last: None,
             last_error: None,
             progress: None,
@@ -212,8 +219,12 @@ impl JobRecord {
                 JobState::Open { not_before: Some(at + wait.clamp(MIN_DEFERRAL, MAX_WAIT)) }
             }
             Ending::Invalid(_) | Ending::Overdue => terminal(Verdict::Dead),
-            Ending::Lost | Ending::LeaseExpired => {
+            lost @ (Ending::Lost | Ending::LeaseExpired) => {
                 self.losses += 1;
+                // An expired lease shows a hung run, whatever becomes of the process.
+                if lost == Ending::Lost {
+                    self.suspect(attempt.worker);
+                }
                 if self.losses >= self.policy.max_losses {
                     terminal(Verdict::Dead)
                 } else {
@@ -282,7 +293,8 @@ impl JobRecord {
         self.generation += 1;
         self.expires_at = None;
         self.spawned = false;
-        (self.attempts, self.failures, self.losses) = (0, 0, 0);
+        (self.attempts, self.failures, self.losses, self.excused) = (0, 0, 0, 0);
+        self.lost_workers.clear();
         self.state = JobState::Open { not_before: None };
         self
     }

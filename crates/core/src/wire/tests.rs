@@ -60,6 +60,8 @@ fn job() -> JobRecord {
         attempts: 2,
         failures: 1,
         losses: 1,
+        lost_workers: vec![WorkerId::new(Uuid::from_u128(9))],
+        excused: 1,
         last: Some(AttemptEnd {
             attempt: Attempt { number: 2, worker: WorkerId::new(Uuid::from_u128(9)) },
             how: AttemptEndKind::Lost,
@@ -277,6 +279,8 @@ fn forms() -> [(JobRecord, &'static str); 10] {
         attempts: 0,
         failures: 0,
         losses: 0,
+        lost_workers: vec![],
+        excused: 0,
         last: None,
         last_error: None,
         state: open(None),
@@ -433,11 +437,12 @@ fn stored<T: Stored>(value: &T) -> Result<T, WireError> {
 
 #[test]
 fn a_count_that_could_overflow_is_refused() {
-    let counts: [fn(&mut JobRecord) -> &mut u32; 5] = [
+    let counts: [fn(&mut JobRecord) -> &mut u32; 6] = [
         |job| &mut job.generation,
         |job| &mut job.attempts,
         |job| &mut job.failures,
         |job| &mut job.losses,
+        |job| &mut job.excused,
         |job| &mut job.last.as_mut().unwrap().attempt.number,
     ];
     for count in counts {

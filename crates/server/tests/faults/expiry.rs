@@ -26,8 +26,8 @@ async fn an_expired_worker_registers_again_and_its_old_attempts_never_commit() {
     for job in &jobs {
         assert_eq!(
             (job.state, job.attempt, job.losses),
-            (State::Succeeded, 2, 1),
-            "one attempt is lost: {job:?}"
+            (State::Succeeded, 2, 0),
+            "one attempt is lost, and excused when the process closes the next: {job:?}"
         );
         assert_eq!(job.worker, Some(new), "the result is from the new incarnation's attempt: {job:?}");
     }
@@ -37,6 +37,30 @@ async fn an_expired_worker_registers_again_and_its_old_attempts_never_commit() {
     eventually("six completions are counted", SOON, async || worker.attempts("succeeded") == Some(6.0)).await;
     stage.settled(1).await;
     assert_eq!(worker.attempts("succeeded"), Some(6.0));
+}
+
+/// S20: the leader takes the job back before the process has registered again, so it counts each loss.
+#[tokio::test]
+async fn more_expired_sessions_than_permitted_losses_do_not_end_a_job() {
+    let stage = Stage::set("excused").await;
+    let _leader = stage.node("leader").candidate().start();
+    let proxy = Proxy::to(&stage.to);
+    let worker = stage.node("worker").worker().behind(&proxy).start();
+    let mut id = stage.worker(&worker, None).await;
+    stage.runs.hold();
+    let ids = stage.submit([stage.runs.held("job")]).await;
+    stage.begun(1).await;
+    for expired in 1..=4 {
+        proxy.expire_session().await;
+        id = stage.worker(&worker, Some(id)).await;
+        stage.begun(expired + 1).await;
+        let job = stage.job("job").await;
+        assert_eq!((job.state, job.losses), (State::Running, 1), "only the last loss still counts: {job:?}");
+    }
+    stage.runs.release();
+    let job = stage.over(&ids).await.remove(0);
+    assert_eq!((job.state, job.attempt, job.losses), (State::Succeeded, 5, 0), "{job:?}");
+    stage.runs.explain(&[job]);
 }
 
 #[tokio::test]

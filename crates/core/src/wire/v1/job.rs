@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::parts::{TraceV1, bytes, count, error_text, few, set, value};
 use crate::backoff::Backoff;
-use crate::budget::{MAX_MEMBERS, MAX_TAGS};
+use crate::budget::{MAX_FORMER_IDS, MAX_MEMBERS, MAX_TAGS};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Membership, Payload, Placement,
     Policy, Priority, Progress, Role, Verdict,
@@ -31,6 +31,9 @@ pub struct JobRecordV1 {
     attempts: u32,
     failures: u32,
     losses: u32,
+    #[serde(deserialize_with = "few")]
+    lost_workers: Vec<[u8; 16]>,
+    excused: u32,
     last: Option<AttemptEndV1>,
     last_error: Option<String>,
     progress: Option<ProgressV1>,
@@ -265,6 +268,8 @@ impl From<&JobRecord> for JobRecordV1 {
             attempts: job.attempts,
             failures: job.failures,
             losses: job.losses,
+            lost_workers: job.lost_workers.iter().map(|id| id.uuid().into_bytes()).collect(),
+            excused: job.excused,
             last: job.last.as_ref().map(Into::into),
             last_error: job.last_error.clone(),
             progress: job.progress.as_ref().map(Into::into),
@@ -292,6 +297,8 @@ impl TryFrom<JobRecordV1> for JobRecord {
             attempts: count("attempts", stored.attempts)?,
             failures: count("failures", stored.failures)?,
             losses: count("losses", stored.losses)?,
+            lost_workers: lost_workers(stored.lost_workers, stored.losses)?,
+            excused: count("excused losses", stored.excused)?,
             last: stored.last.map(TryInto::try_into).transpose()?,
             last_error: stored.last_error.map(error_text).transpose()?,
             progress: stored.progress.map(TryInto::try_into).transpose()?,
@@ -300,6 +307,18 @@ impl TryFrom<JobRecordV1> for JobRecord {
             state: stored.state.try_into()?,
         })
     }
+}
+
+/// The workers of losses, of which each is counted: an excuse takes back a count.
+fn lost_workers(stored: Vec<[u8; 16]>, losses: u32) -> Result<Vec<WorkerId>, WireError> {
+    let given = stored.len();
+    if given > MAX_FORMER_IDS {
+        return Err(WireError::Value(format!("{given} lost workers: at most {MAX_FORMER_IDS} are allowed")));
+    }
+    if u32::try_from(given).is_ok_and(|given| given > losses) {
+        return Err(WireError::Value(format!("{given} lost workers for {losses} losses")));
+    }
+    Ok(stored.into_iter().map(|id| WorkerId::new(Uuid::from_bytes(id))).collect())
 }
 
 impl From<&Membership> for MembershipV1 {

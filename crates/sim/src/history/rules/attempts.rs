@@ -3,15 +3,18 @@
 //! | change of a record | condition |
 //! | --- | --- |
 //! | created | generation 1, all counts are 0 |
-//! | an attempt is closed | it is the next one; its assignment is deleted in the same transaction; it gives counts and verdict |
+//! | an attempt is closed | it is the next one; its assignment is deleted in the same transaction; it gives counts and verdict; losses are excused only of workers that a registration named as former ids before, and at most the limit |
 //! | new generation | all counts are 0 |
 //! | any other | it is cancelled, or dead after its expiry, or counts and state do not change |
 //!
 //! An entry names the next attempt of its record. An assignment may name an older attempt if the leader has not yet
 //! seen that the job was cancelled and retried; such an assignment ends without a run.
 
+use std::collections::BTreeSet;
+
+use bellwether_core::budget::MAX_EXCUSED_LOSSES;
 use bellwether_core::job::{AttemptEnd, AttemptEndKind, JobRecord, JobState, Verdict};
-use bellwether_core::name::JobId;
+use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 
 use super::Predicate;
@@ -19,24 +22,30 @@ use crate::history::checker::{Found, Step, World};
 use crate::history::truth::{Change, Commit, Spot, Value};
 
 #[derive(Default)]
-pub(super) struct Attempts;
+pub(super) struct Attempts {
+    /// The former ids that registrations have named.
+    former: BTreeSet<WorkerId>,
+}
 
 impl Predicate for Attempts {
     fn observe(&mut self, step: &Step<'_>, world: &World, found: &mut Found<'_>) {
         let Some(commit) = step.commit else { return };
         for change in &commit.changes {
             match &change.spot {
-                Spot::Record(job) => record_changed(job, change, commit, found),
+                Spot::Record(job) => record_changed(job, change, commit, &self.former, found),
                 Spot::Place(Place::QueueEntry(job) | Place::DelayedEntry(_, job)) => {
                     named(job, change, world, found);
+                }
+                Spot::Place(Place::Worker(_)) => {
+                    let registration = change.after.as_ref().and_then(|znode| znode.worker());
+                    self.former.extend(registration.into_iter().flat_map(|info| &info.former));
                 }
                 Spot::Quarantine(_)
                 | Spot::Epoch
                 | Spot::Candidate
                 | Spot::Retention
                 | Spot::Place(
-                    Place::Worker(_)
-                    | Place::Inbox(_)
+                    Place::Inbox(_)
                     | Place::Assignment(..)
                     | Place::Turn(..)
                     | Place::Schedule(_)
@@ -67,10 +76,16 @@ fn named(job: &JobId, change: &Change, world: &World, found: &mut Found<'_>) {
     }
 }
 
-fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Found<'_>) {
+fn record_changed(
+    job: &JobId,
+    change: &Change,
+    commit: &Commit,
+    former: &BTreeSet<WorkerId>,
+    found: &mut Found<'_>,
+) {
     let Some(after) = change.after.as_ref().and_then(|znode| znode.record()) else { return };
     let Some(before) = &change.before else {
-        if (after.generation, counts(after)) != (1, (0, 0, 0)) {
+        if (after.generation, counts(after), after.excused) != (1, (0, 0, 0), 0) {
             found.push(format!("{job} was created with counts {:?}", counts(after)));
         }
         return;
@@ -81,13 +96,14 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
         found.push(format!("{job} exceeded its policy: counts {:?}", counts(after)));
     }
     if after.generation != before.generation {
-        if counts(after) != (0, 0, 0) {
+        if (counts(after), after.excused) != ((0, 0, 0), 0) {
             found.push(format!("a new generation of {job} started with counts {:?}", counts(after)));
         }
     } else if after.attempts == before.attempts + 1 {
         match after.last {
             Some(last) if last.attempt.number == after.attempts => {
-                closed(job, last, [before, after], commit, found)
+                excused(job, [before, after], former, found);
+                closed(job, last, [before, after], commit, found);
             }
             Some(_) | None => {
                 found.push(format!("attempt {} of {job} was closed without an end", after.attempts))
@@ -106,6 +122,24 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, found: &mut Fou
                 counts(after)
             ));
         }
+    }
+}
+
+/// Checks the losses that a close took back.
+fn excused(
+    job: &JobId,
+    [before, after]: [&JobRecord; 2],
+    former: &BTreeSet<WorkerId>,
+    found: &mut Found<'_>,
+) {
+    let excused = after.excused.checked_sub(before.excused);
+    let survived = before.lost_workers.iter().filter(|worker| former.contains(worker)).count();
+    let possible = u32::try_from(survived).unwrap_or(u32::MAX);
+    if excused.is_none_or(|excused| excused > possible) || after.excused > MAX_EXCUSED_LOSSES {
+        found.push(format!(
+            "{job}: {} losses were excused, then {}, of {survived} workers whose process is alive",
+            before.excused, after.excused
+        ));
     }
 }
 
@@ -140,7 +174,8 @@ fn closed(
     }
     let failed = before.failures + u32::from(last.how == AttemptEndKind::Failed);
     let is_loss = matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired);
-    let lost = before.losses + u32::from(is_loss);
+    let excused = after.excused.saturating_sub(before.excused);
+    let lost = (before.losses + u32::from(is_loss)).saturating_sub(excused);
     if (after.failures, after.losses) != (failed, lost) {
         found.push(format!("{job}: {:?} after an attempt that ended {:?}", counts(after), last.how));
     }
@@ -198,7 +233,32 @@ mod tests {
         story.assert_breaks("S9");
     }
 
+    use bellwether_core::name::WorkerId;
+    use uuid::Uuid;
+
     use crate::history::rules::fixture::{Story, W1, W2};
+
+    const W3: WorkerId = WorkerId::new(Uuid::from_u128(3));
+
+    /// S20
+    #[test]
+    fn only_losses_of_processes_that_registered_again_are_excused() {
+        for former in [vec![W1], vec![W2], vec![]] {
+            let mut story = Story::with_workers();
+            story.submit("a");
+            story.assign("a", W1);
+            story.lose("a", W1);
+            story.promote("a");
+            story.register_again(W3, "c", former.clone());
+            story.assign("a", W2);
+            story.lose_and_excuse("a", W2, &[W1]);
+            if former == [W1] {
+                story.assert_keeps("S9");
+            } else {
+                story.assert_breaks("S9");
+            }
+        }
+    }
 
     #[test]
     fn a_failure_a_loss_and_a_result_are_allowed() {

@@ -134,6 +134,7 @@ impl Links {
         &mut self,
         cx: &mut Context<'_>,
         address: Address,
+        former: Vec<bellwether_core::name::WorkerId>,
         usable: u32,
         (slots, settings): (u32, WorkerSettings),
     ) {
@@ -142,7 +143,7 @@ impl Links {
         let args = executor_pool::Args { runs, slots, usable, settings, limits: BTreeMap::new() };
         self.children = Some(Children {
             address,
-            reporter: Hosted::start(cx, Some(zk), address, worker),
+            reporter: Hosted::start(cx, Some(zk), address, (worker, former)),
             executor: Hosted::start(cx, None, address, args),
             inbox: Hosted::start(cx, Some(zk), address, worker),
         });
@@ -172,10 +173,10 @@ impl Hosting for WorkerWing {
     fn tell(links: &mut Links, life: u64, zk: Option<Zk>, cx: &mut Context<'_>, tell: Tell) {
         let address = links.children.as_ref().map(|children| children.address);
         match tell {
-            Tell::Start { term, worker, usable, slots, settings } => {
+            Tell::Start { term, worker, former, usable, slots, settings } => {
                 let zk = zk.expect("an incarnation has the session in which it is registered");
                 let address = Address { life, term, zk, worker };
-                links.start_children(cx, address, usable, (slots, settings));
+                links.start_children(cx, address, former, usable, (slots, settings));
             }
             Tell::Stop => links.stop_children(cx),
             Tell::Inbox(msg) => {

@@ -99,7 +99,7 @@ impl Worker {
             inbox: InboxWatcher::new(),
             executor: ExecutorPool::new(),
             beats: Beats::new(id),
-            reporter: Reporter::new(id),
+            reporter: Reporter::new(id, vec![]),
         };
         Self {
             id,

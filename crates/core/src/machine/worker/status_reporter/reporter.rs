@@ -113,6 +113,8 @@ enum Reachability {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     worker: WorkerId,
+    /// The ids of the same process whose sessions have expired.
+    former: Vec<WorkerId>,
     reachability: Reachability,
     pending: VecDeque<Close>,
     in_flight: usize,
@@ -124,11 +126,12 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Creates the machine without reports.
+    /// Creates the machine without reports. `former` are the ids that the registration names: the closes excuse their losses.
     #[must_use]
-    pub fn new(worker: WorkerId) -> Self {
+    pub fn new(worker: WorkerId, former: Vec<WorkerId>) -> Self {
         Self {
             worker,
+            former,
             reachability: Reachability::Up,
             pending: VecDeque::new(),
             in_flight: 0,
@@ -145,7 +148,7 @@ impl Reporter {
         match event {
             Event::Report(at, finished) => {
                 for (finished, random) in finished {
-                    self.enqueue(Close::new(self.worker, finished, at, random));
+                    self.enqueue(Close::new(self.worker, &self.former, finished, at, random));
                 }
             }
             Event::Committed(batch, outcome) => {

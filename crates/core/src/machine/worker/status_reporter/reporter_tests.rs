@@ -100,7 +100,7 @@ struct World {
 
 impl World {
     fn new(jobs: usize) -> Self {
-        let (machine, tree) = (Reporter::new(worker()), Tree::with_jobs(jobs));
+        let (machine, tree) = (Reporter::new(worker(), vec![]), Tree::with_jobs(jobs));
         Self { machine, tree, now: Millis(0), wire: vec![], late: vec![], settled: vec![], refused: 0 }
     }
 
@@ -416,6 +416,23 @@ fn an_attempt_whose_cancel_flag_a_beat_has_read_ends_as_cancelled() {
         world.handle(Event::Report(AT, vec![(Finished { start, ending }, 0)]));
         world.settle();
         assert_eq!(world.tree.record(0).0.last.unwrap().how, closed_as);
+    }
+}
+
+/// S20: the process knows which of its sessions have expired, whatever the leader knew when it counted the losses.
+#[test]
+fn a_close_excuses_the_losses_of_the_same_process() {
+    let id = |n| WorkerId::new(uuid::Uuid::from_u128(n));
+    for ending in [Ending::Succeeded(result()), Ending::Failed("no luck".into())] {
+        let mut world = World::new(1);
+        world.machine = Reporter::new(worker(), vec![id(101), id(102)]);
+        let mut start = start(0);
+        start.record.losses = 3;
+        start.record.lost_workers = vec![id(101), id(103), id(102)];
+        world.handle(Event::Report(AT, vec![(Finished { start, ending }, 0)]));
+        world.settle();
+        let (record, _) = world.tree.record(0);
+        assert_eq!((record.losses, record.excused, record.lost_workers), (1, 2, vec![id(103)]));
     }
 }
 

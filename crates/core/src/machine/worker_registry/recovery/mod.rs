@@ -23,7 +23,8 @@
 //!
 //! **A process that survives its session** registers again and names its former worker ids. Attempts of such an id are
 //! handed back without a loss: the process did not die of a job. A registration that was read once proves that for good,
-//! so no fence is needed. If the recovery comes before the new registration is read, the losses count.
+//! so no fence is needed. If the recovery comes before the new registration is read, the losses count until the next close
+//! of the job, which [excuses](JobRecord::excuse) them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -296,12 +297,11 @@ impl Recovery {
 
     fn read(&mut self, worker: WorkerId, orphans: Vec<Orphan>, wall: WallMillis, out: &mut Vec<Effect>) {
         let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
-        let ending = if self.survived.contains(&worker) { Ending::Released } else { Ending::Lost };
         let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for orphan in orphans {
             let again = inbox.strikes.contains_key(&orphan.job);
             let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
-            let Some((item, ops)) = decide(worker, orphan, ending.clone(), gone, again, wall) else {
+            let Some((item, ops)) = decide(worker, orphan, &self.survived, gone, again, wall) else {
                 continue;
             };
             // A job that does not fit is still in the inbox at the next list.
@@ -381,12 +381,12 @@ impl Recovery {
     }
 }
 
-/// Decides what to do with one orphan, whose attempt ends as `ending`. `gone` lists the parts of the close that an operator
-/// has already carried out, `again` is true after a rejection. `None` if the job is no longer in the inbox.
+/// Decides what to do with one orphan. `survived` are the workers whose process is alive. `gone` lists the parts of the close
+/// that an operator has already carried out, `again` is true after a rejection. `None` if the job is no longer in the inbox.
 fn decide(
     worker: WorkerId,
     orphan: Orphan,
-    ending: Ending,
+    survived: &BTreeSet<WorkerId>,
     gone: &[String],
     again: bool,
     wall: WallMillis,
@@ -406,7 +406,9 @@ fn decide(
         (Stored::Unreadable(why), Stored::Value(..)) => quarantine(format!("assignment: {why}")),
         (Stored::Value(assignment, assignment_version), Stored::Value(record, version)) => {
             // An assignment that does not match the record is handed back without a loss, as its worker would do.
-            let ending = if assignment.agrees(&record) { ending } else { Ending::Released };
+            let lost = assignment.agrees(&record) && !survived.contains(&worker);
+            let ending = if lost { Ending::Lost } else { Ending::Released };
+            let record = record.excuse(|lost| survived.contains(lost));
             let (assigned, read) = ((&assignment, assignment_version), (record, version));
             let (record, ops) = txn::reclaim(&job, worker, assigned, read, ending, gone, wall);
             (OrphanOutcome::Closed { closed: ClosedAttempt::of(&record), kind: record.kind }, ops)

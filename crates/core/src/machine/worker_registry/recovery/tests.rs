@@ -231,6 +231,28 @@ fn a_job_that_is_always_rejected_waits_for_the_sweep() {
     assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
 }
 
+/// S20: the process of an earlier loss registered again after that loss was counted.
+#[test]
+fn a_loss_is_excused_by_the_next_close_if_the_process_is_alive() {
+    let before = |id| WorkerId::new(Uuid::from_u128(id));
+    for (survived, losses) in [(None, 3), (Some(before(5)), 2), (Some(before(6)), 3)] {
+        let mut bench = Bench::new();
+        if let Some(survived) = survived {
+            assert_eq!(bench.handle(Event::Survived(survived)), []);
+        }
+        bench.listed(&["a"]);
+        let lost_workers = vec![before(4), before(5)];
+        let policy = Policy { max_losses: 4, ..Policy::default() };
+        let batch =
+            bench.read(vec![orphan("a", false, JobRecord { losses: 2, lost_workers, policy, ..record() })]);
+        let Some(Op::Set { data, .. }) = batch.ops().nth(1) else { panic!("{batch:?}") };
+        let closed = crate::wire::decode::<JobRecord>(data).unwrap();
+        assert_eq!((closed.losses, closed.excused), (losses, 3 - losses), "{survived:?}");
+        assert_eq!(closed.lost_workers.last(), Some(&worker()), "{survived:?}");
+        assert_eq!(closed.last.map(|last| last.how), Some(AttemptEndKind::Lost));
+    }
+}
+
 #[test]
 fn an_assignment_with_a_wrong_attempt_is_handed_back_without_a_loss() {
     let mut bench = Bench::new();

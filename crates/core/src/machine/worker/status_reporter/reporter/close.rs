@@ -66,13 +66,19 @@ pub(super) enum Decision {
 }
 
 impl Close {
-    pub(super) fn new(worker: WorkerId, finished: Finished, at: WallMillis, random: u64) -> Self {
+    pub(super) fn new(
+        worker: WorkerId,
+        former: &[WorkerId],
+        finished: Finished,
+        at: WallMillis,
+        random: u64,
+    ) -> Self {
         let Finished { start, ending } = finished;
         // A beat may have read the flag before the executor received it.
         let ending = if start.assignment.cancel { flagged(ending) } else { ending };
         let attempt = Attempt { number: start.assignment.attempt, worker };
         let said = start.assignment.progress.clone();
-        let before = start.record.carry(&start.assignment);
+        let before = start.record.carry(&start.assignment).excuse(|lost| former.contains(lost));
         let (after, next) = before.clone().close(attempt, ending.clone(), at, random);
         Self {
             job: start.job,
