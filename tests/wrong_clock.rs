@@ -1,5 +1,5 @@
-//! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, and the times that its client sets are
-//! right.
+//! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, the times that its client sets are
+//! right, and a purge keeps what has just ended.
 //!
 //! The clock is that of the process, so this binary has one test. The keeper of the test cluster runs in the same process, but
 //! reads the machine's clock.
@@ -21,6 +21,8 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     let handlers = Handlers::new().job("echo", |_, n: i64| async move { Ok(n) });
     let cluster = Cluster::builder(handlers).start().await.unwrap();
     let node = cluster.leader().await.unwrap();
+    let ended = cluster.client().submit(Job::new("echo", &1).unwrap()).await.unwrap();
+    assert_eq!(ended.wait(SOON).await.unwrap().state, State::Succeeded);
 
     set_ahead(YEAR_MS);
     node.cut_off();
@@ -39,6 +41,8 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     let near = |at: SystemTime| at < SystemTime::now() + Duration::from_secs(700);
     assert!(near(view.submitted_at.unwrap()) && near(view.expires_at.unwrap()), "{view:?}");
     assert!(near(view.not_before.unwrap()), "{view:?}");
+    let purged = client.purge_jobs(&[ended.id().clone()], |_| {}).await.unwrap();
+    assert_eq!((purged.removed, purged.young), (0, 1), "the job ended less than a minute ago");
 
     set_ahead(0);
     // So does a new session.
