@@ -11,6 +11,13 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 /// Longest error text kept with a job; a longer one is cut at a character boundary.
 pub const MAX_ERROR_BYTES: usize = 4 * 1024;
 
+/// Most closed attempts that a record lists. People read them; the default limits of failures and losses together allow
+/// fewer.
+pub const MAX_PAST_ATTEMPTS: usize = 8;
+
+/// Longest error of a listed attempt: two lines of a terminal. The last error is kept in full.
+pub const MAX_PAST_ERROR_BYTES: usize = 256;
+
 /// Most tags on a job or a worker.
 pub const MAX_TAGS: usize = 32;
 

@@ -107,13 +107,20 @@ pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
 #[must_use]
 pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
     debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only a terminal job is opened again");
-    JobRecord { generation: there.generation + 1, last: there.last, last_error: there.last_error, ..ours }
+    JobRecord {
+        generation: there.generation + 1,
+        last: there.last,
+        last_error: there.last_error,
+        assigned_at: there.assigned_at,
+        history: there.history,
+        ..ours
+    }
 }
 
 /// The record as a first submission of its id, after the record that it was to open again was deleted.
 #[must_use]
 pub fn anew(ours: JobRecord) -> JobRecord {
-    JobRecord { generation: 1, last: None, last_error: None, ..ours }
+    JobRecord { generation: 1, last: None, last_error: None, assigned_at: None, history: Vec::new(), ..ours }
 }
 
 #[cfg(test)]

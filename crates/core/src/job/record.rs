@@ -1,9 +1,10 @@
 //! The record of a job and its transitions.
 
+use super::history::cut;
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
 use crate::job::{
-    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, Payload,
-    Placement, Policy, Priority, Progress, QueueEntry, Turn,
+    Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, PastAttempt,
+    Payload, Placement, Policy, Priority, Progress, QueueEntry, Turn,
 };
 use crate::name::{Kind, WorkerId};
 use crate::time::WallMillis;
@@ -56,6 +57,10 @@ pub struct JobRecord {
     pub trace: Option<TraceContext>,
     /// Open or terminal.
     pub state: JobState,
+    /// When the attempt that was closed last was assigned, by the leader's wall clock.
+    pub assigned_at: Option<WallMillis>,
+    /// Closed attempts for people: see [`JobRecord::past`].
+    pub history: Vec<PastAttempt>,
 }
 
 /// Whether a job is open or terminal.
@@ -123,6 +128,8 @@ impl JobRecord {
             spawned: false,
             trace: None,
             state: JobState::Open { not_before: None },
+            assigned_at: None,
+            history: Vec::new(),
         }
     }
 
@@ -175,11 +182,12 @@ impl JobRecord {
         Some(Turn { lane, generation: self.generation })
     }
 
-    /// Takes over the progress and the sub-job flag of the assignment. Call it before [`JobRecord::close`].
+    /// Takes over the time, the progress and the sub-job flag of the assignment. Call it before [`JobRecord::close`].
     #[must_use]
     pub fn carry(mut self, assignment: &Assignment) -> Self {
         self.progress = assignment.progress.clone().or(self.progress);
         self.spawned |= assignment.spawned;
+        self.assigned_at = Some(assignment.assigned_at);
         self
     }
 
@@ -192,14 +200,14 @@ impl JobRecord {
         self.attempts = attempt.number;
         let (how, error) = match &ending {
             Ending::Succeeded(_) => (AttemptEndKind::Succeeded, None),
-            Ending::Failed(error) => (AttemptEndKind::Failed, Some(truncated(error))),
+            Ending::Failed(error) => (AttemptEndKind::Failed, Some(cut(error, MAX_ERROR_BYTES))),
             Ending::Lost => {
                 let (n, worker) = (attempt.number, attempt.worker);
                 (AttemptEndKind::Lost, Some(format!("attempt {n} lost its worker {worker}")))
             }
             Ending::Released => (AttemptEndKind::Released, None),
             Ending::Cancelled => (AttemptEndKind::Cancelled, None),
-            Ending::Invalid(why) => (AttemptEndKind::Invalid, Some(truncated(why))),
+            Ending::Invalid(why) => (AttemptEndKind::Invalid, Some(cut(why, MAX_ERROR_BYTES))),
             Ending::Deferred(_) => (AttemptEndKind::Deferred, None),
             Ending::LeaseExpired => {
                 let (n, worker) = (attempt.number, attempt.worker);
@@ -209,6 +217,7 @@ impl JobRecord {
             Ending::Overdue => (AttemptEndKind::Overdue, Some(self.overdue())),
         };
         self.last = Some(AttemptEnd { attempt, how, at });
+        self.note(attempt, how, at, &ending);
         self.last_error = error.or(self.last_error);
         let terminal = |verdict| JobState::Terminal { verdict, at };
         self.state = match ending {
@@ -304,14 +313,6 @@ impl JobRecord {
     pub fn is_same_submission(&self, other: &Self) -> bool {
         self.kind == other.kind && self.payload == other.payload
     }
-}
-
-fn truncated(error: &str) -> String {
-    let mut end = error.len().min(MAX_ERROR_BYTES);
-    while !error.is_char_boundary(end) {
-        end -= 1;
-    }
-    error[..end].to_owned()
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use uuid::Uuid;
 
 use super::*;
 use crate::backoff::Backoff;
-use crate::budget::{MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS};
+use crate::budget::{
+    MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES,
+};
 use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, Payload, Placement, Policy,
-    Priority, Progress, Role, Verdict,
+    Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, PastAttempt, Payload,
+    Placement, Policy, Priority, Progress, Role, Verdict,
 };
 use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
@@ -27,6 +29,19 @@ fn trace() -> TraceContext {
 
 fn progress() -> Progress {
     Progress::default().with_message(Some(40), "halfway").unwrap().with_checkpoint(*b"row 7").unwrap()
+}
+
+fn past() -> PastAttempt {
+    PastAttempt {
+        generation: 1,
+        end: AttemptEnd {
+            attempt: Attempt { number: 1, worker: WorkerId::new(Uuid::from_u128(8)) },
+            how: AttemptEndKind::Failed,
+            at: WallMillis(1_700_000_000_200),
+        },
+        assigned_at: Some(WallMillis(1_700_000_000_100)),
+        error: Some("no disk".into()),
+    }
 }
 
 fn job() -> JobRecord {
@@ -75,6 +90,8 @@ fn job() -> JobRecord {
             verdict: Verdict::Succeeded(Payload::json(*b"3").unwrap()),
             at: WallMillis(7),
         },
+        assigned_at: Some(WallMillis(1_700_000_000_300)),
+        history: vec![past()],
     }
 }
 
@@ -283,6 +300,8 @@ fn forms() -> [(JobRecord, &'static str); 10] {
         excused: 0,
         last: None,
         last_error: None,
+        assigned_at: None,
+        history: vec![],
         state: open(None),
         ..job()
     };
@@ -521,6 +540,19 @@ fn a_stored_error_over_the_bound_is_refused() {
     let job = |len| JobRecord { last_error: Some("x".repeat(len)), ..job() };
     assert_eq!(stored(&job(MAX_ERROR_BYTES)), Ok(job(MAX_ERROR_BYTES)));
     assert!(matches!(stored(&job(MAX_ERROR_BYTES + 1)), Err(WireError::Value(_))));
+}
+
+#[test]
+fn a_stored_history_over_its_bounds_is_refused() {
+    let listed = |count| JobRecord { history: vec![past(); count], ..job() };
+    assert_eq!(stored(&listed(MAX_PAST_ATTEMPTS)), Ok(listed(MAX_PAST_ATTEMPTS)));
+    assert!(matches!(stored(&listed(MAX_PAST_ATTEMPTS + 1)), Err(WireError::Value(_))));
+    let error =
+        |len| JobRecord { history: vec![PastAttempt { error: Some("x".repeat(len)), ..past() }], ..job() };
+    assert_eq!(stored(&error(MAX_PAST_ERROR_BYTES)), Ok(error(MAX_PAST_ERROR_BYTES)));
+    assert!(matches!(stored(&error(MAX_PAST_ERROR_BYTES + 1)), Err(WireError::Value(_))));
+    let generation = |generation| JobRecord { history: vec![PastAttempt { generation, ..past() }], ..job() };
+    assert!(matches!(stored(&generation(MAX_COUNT + 1)), Err(WireError::Value(_))));
 }
 
 #[test]

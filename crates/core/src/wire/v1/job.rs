@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::parts::{TraceV1, bytes, count, error_text, few, set, value};
 use crate::backoff::Backoff;
-use crate::budget::{MAX_FORMER_IDS, MAX_MEMBERS, MAX_TAGS};
+use crate::budget::{MAX_FORMER_IDS, MAX_MEMBERS, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_TAGS};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Membership, Payload, Placement,
-    Policy, Priority, Progress, Role, Verdict,
+    Attempt, AttemptEnd, AttemptEndKind, ContentType, JobRecord, JobState, Membership, PastAttempt, Payload,
+    Placement, Policy, Priority, Progress, Role, Verdict,
 };
 use crate::name::{AffinityKey, GroupId, Kind, Lane, Tag, WorkerId};
 use crate::time::{WallMillis, as_millis};
@@ -40,6 +40,9 @@ pub struct JobRecordV1 {
     spawned: bool,
     trace: Option<TraceV1>,
     state: JobStateV1,
+    assigned_at: Option<u64>,
+    #[serde(deserialize_with = "few")]
+    history: Vec<PastAttemptV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,6 +78,14 @@ struct AttemptEndV1 {
     worker: [u8; 16],
     how: AttemptEndKindV1,
     at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PastAttemptV1 {
+    generation: u32,
+    end: AttemptEndV1,
+    assigned_at: Option<u64>,
+    error: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -226,6 +237,45 @@ impl TryFrom<AttemptEndV1> for AttemptEnd {
     }
 }
 
+impl From<&PastAttempt> for PastAttemptV1 {
+    fn from(past: &PastAttempt) -> Self {
+        Self {
+            generation: past.generation,
+            end: (&past.end).into(),
+            assigned_at: past.assigned_at.map(|at| at.0),
+            error: past.error.clone(),
+        }
+    }
+}
+
+impl TryFrom<PastAttemptV1> for PastAttempt {
+    type Error = WireError;
+    fn try_from(stored: PastAttemptV1) -> Result<Self, WireError> {
+        if let Some(len) = stored.error.as_ref().map(String::len).filter(|len| *len > MAX_PAST_ERROR_BYTES) {
+            let most = MAX_PAST_ERROR_BYTES;
+            return Err(WireError::Value(format!(
+                "a listed error of {len} bytes: at most {most} are allowed"
+            )));
+        }
+        Ok(Self {
+            generation: count("generation", stored.generation)?,
+            end: stored.end.try_into()?,
+            assigned_at: stored.assigned_at.map(WallMillis),
+            error: stored.error,
+        })
+    }
+}
+
+/// The listed attempts, of which there are at most [`MAX_PAST_ATTEMPTS`].
+fn history(stored: Vec<PastAttemptV1>) -> Result<Vec<PastAttempt>, WireError> {
+    let listed = stored.len();
+    if listed > MAX_PAST_ATTEMPTS {
+        let most = MAX_PAST_ATTEMPTS;
+        return Err(WireError::Value(format!("{listed} listed attempts: at most {most} are allowed")));
+    }
+    stored.into_iter().map(TryInto::try_into).collect()
+}
+
 impl From<&JobState> for JobStateV1 {
     fn from(state: &JobState) -> Self {
         match state {
@@ -276,6 +326,8 @@ impl From<&JobRecord> for JobRecordV1 {
             spawned: job.spawned,
             trace: job.trace.map(Into::into),
             state: (&job.state).into(),
+            assigned_at: job.assigned_at.map(|at| at.0),
+            history: job.history.iter().map(Into::into).collect(),
         }
     }
 }
@@ -305,6 +357,8 @@ impl TryFrom<JobRecordV1> for JobRecord {
             spawned: stored.spawned,
             trace: stored.trace.map(TryInto::try_into).transpose()?,
             state: stored.state.try_into()?,
+            assigned_at: stored.assigned_at.map(WallMillis),
+            history: history(stored.history)?,
         })
     }
 }
