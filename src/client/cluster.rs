@@ -153,6 +153,8 @@ pub struct LeaderView {
     pub since: SystemTime,
     /// Whether that session is still a candidate. If not, there is no leader now.
     pub standing: bool,
+    /// When a leader last renewed its leadership, by ZooKeeper's clock; `None` if none has.
+    pub beat_at: Option<SystemTime>,
 }
 
 impl Client {
@@ -316,8 +318,8 @@ async fn read_candidates(zk: Zk) -> ReadResult<Candidates> {
 }
 
 pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
-    let nodes = zk.get_many(vec![path::EPOCH.to_owned(), path::LEADER.to_owned()]).await?;
-    let [Some(epoch), single] = &nodes[..] else { return Ok(None) };
+    let nodes = zk.get_many([path::EPOCH, path::LEADER, path::LEADING].map(str::to_owned).to_vec()).await?;
+    let [Some(epoch), single, leading] = &nodes[..] else { return Ok(None) };
     // Empty until the first claim.
     let Ok(record) = wire::decode::<EpochRecord>(&epoch.data) else { return Ok(None) };
     let owned = |node: &Node| node.owner == record.session;
@@ -328,7 +330,9 @@ pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
         standing = get_all(&zk, paths).await?.iter().flatten().any(owned);
     }
     let EpochRecord { node, session, since, .. } = record;
-    Ok(Some(LeaderView { node, epoch: epoch.version, session, since: since.into(), standing }))
+    let beat_at =
+        leading.as_ref().filter(|leading| leading.version > 0).map(|leading| leading.modified.into());
+    Ok(Some(LeaderView { node, epoch: epoch.version, session, since: since.into(), standing, beat_at }))
 }
 
 pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {

@@ -128,6 +128,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                     view.attempt = assignment.attempt;
                     view.cancel_requested = assignment.cancel;
                     view.lease = Some(assignment.lease);
+                    view.assigned_at = Some(assignment.assigned_at.into());
                     if view.sub_jobs.is_empty() && assignment.spawned {
                         view.sub_jobs.push(sub_jobs);
                     }

@@ -23,6 +23,7 @@
 //! | `events/` | events of jobs, with one watch for all followers |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
+mod attempts;
 mod cluster;
 mod control;
 mod depths;
@@ -63,6 +64,7 @@ pub use bellwether_zk::Tally;
 use bellwether_zk::{Access, ConnectString};
 use tokio::sync::Semaphore;
 
+pub use attempts::{AttemptOutcome, PastAttemptView};
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{
@@ -258,6 +260,12 @@ impl Client {
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.0.session.is_usable()
+    }
+
+    /// Lists the znodes of the namespace, and above it, that anyone who reaches ZooKeeper may change, by their paths from `/`.
+    /// `None` if that cannot be read now.
+    pub async fn open_znodes(&self) -> Option<Vec<String>> {
+        self.0.session.exposed().await
     }
 
     /// Closes the session for all clones, and waits until ZooKeeper has closed it, up to 3 s. Running calls fail as

@@ -9,6 +9,7 @@ use bellwether_core::trace::TraceContext;
 use bellwether_core::wire::WireError;
 use serde::{Deserialize, Serialize};
 
+use super::attempts::PastAttemptView;
 use super::job::JobOptions;
 
 /// The state of a job.
@@ -204,6 +205,11 @@ pub struct JobView {
     pub lease: Option<Duration>,
     /// The generation: 1, plus one for each time that it was opened again.
     pub generation: u32,
+    /// Closed attempts, oldest first, also of earlier generations: the newest eight that did not succeed, and the one that
+    /// succeeded.
+    pub attempts: Vec<PastAttemptView>,
+    /// When the running attempt was assigned, by the leader's clock.
+    pub assigned_at: Option<SystemTime>,
     /// Attempts of this generation that failed.
     pub failures: u32,
     /// Attempts of this generation that lost their worker.
@@ -225,6 +231,7 @@ impl JobView {
     /// Builds a view from the record alone. An open job counts as queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
         let options = JobOptions::effective(&record.policy, &record.placement, record.priority);
+        let attempts = record.past().into_iter().map(Into::into).collect();
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record)).into_iter().collect();
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),
@@ -256,6 +263,8 @@ impl JobView {
             progress: record.progress,
             lease: None,
             generation: record.generation,
+            attempts,
+            assigned_at: None,
             failures: record.failures,
             losses: record.losses,
             options: Some(options),
@@ -288,6 +297,8 @@ impl JobView {
             progress: None,
             lease: None,
             generation: 0,
+            attempts: Vec::new(),
+            assigned_at: None,
             failures: 0,
             losses: 0,
             options: None,

@@ -6,8 +6,8 @@
 use std::time::SystemTime;
 
 use crate::client::{
-    Churn, Depths, Event, KindView, LeaderView, Paused, Shares, Snapshot, Tally, WorkerInfo, WorkerSettings,
-    WorkerView,
+    Churn, Depths, Event, KindView, LeaderView, OldestQueued, Paused, Shares, Snapshot, Tally, WorkerInfo,
+    WorkerSettings, WorkerView,
 };
 use crate::{JobId, Kind, NodeId, State, WorkerId};
 
@@ -32,7 +32,7 @@ pub fn snapshot(at: SystemTime) -> Snapshot {
 /// Returns a leader that holds the epoch.
 #[must_use]
 pub fn leader(node: NodeId, epoch: i32, session: i64, since: SystemTime) -> LeaderView {
-    LeaderView { node, epoch, session, since, standing: true }
+    LeaderView { node, epoch, session, since, standing: true, beat_at: None }
 }
 
 /// Returns an idle worker with one slot and no handlers. Its host has the name of its node.
@@ -54,7 +54,13 @@ pub fn worker(id: WorkerId, node: NodeId, started_at: SystemTime) -> WorkerView 
 /// Returns the event of a job that reached this state before its first attempt.
 #[must_use]
 pub fn event(job: JobId, kind: Option<Kind>, state: State) -> Event {
-    Event { job, kind, state, worker: None, attempt: 0, generation: 1, error: None }
+    Event { job, kind, state, worker: None, attempt: 0, generation: 1, error: None, run_time: None }
+}
+
+/// Returns a job that has waited longest of all.
+#[must_use]
+pub fn oldest_queued(id: JobId, since: SystemTime) -> OldestQueued {
+    OldestQueued { id, since, exact: true }
 }
 
 /// Returns a kind that no worker serves.

@@ -16,6 +16,7 @@ use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, watch};
 
 use super::{EVENT_BACKLOG, EVENT_BUFFER, Event, Notification};
+use crate::client::attempts::PastAttemptView;
 use crate::client::runtime::Zk;
 use crate::client::session::Session;
 use crate::client::view::{JobView, State};
@@ -192,14 +193,16 @@ fn event(job: JobId, seen: Seen, node: Option<Node>) -> Option<Event> {
         (over, _) => (over, None),
     };
     let attempt = view.attempt + u32::from(state == State::Running);
+    let last = view.attempts.last().filter(|_| state == State::Succeeded);
+    let run_time = last.and_then(PastAttemptView::run_time);
     let error = view.error.filter(|_| state != State::Succeeded);
     let JobView { id, kind, generation, .. } = view;
-    Some(Event { job: id, kind, state, worker, attempt, generation, error })
+    Some(Event { job: id, kind, state, worker, attempt, generation, error, run_time })
 }
 
 #[cfg(test)]
 mod tests {
-    use bellwether_core::job::{Payload, Verdict};
+    use bellwether_core::job::{Assignment, Attempt, Ending, Payload, Verdict};
     use bellwether_core::name::Kind;
     use bellwether_core::time::WallMillis;
     use uuid::Uuid;
@@ -260,6 +263,11 @@ mod tests {
         let running = event(job(1), Seen::Running(worker), stored(&open)).unwrap();
         assert_eq!((running.state, running.worker, running.attempt), (State::Running, Some(worker), 1));
         assert_eq!(event(job(1), Seen::Delayed, stored(&open)).unwrap().state, State::Delayed);
+        let ending = Ending::Succeeded(Payload::json(b"2".as_slice()).unwrap());
+        let assigned = open.clone().carry(&Assignment::new(1, 1, WallMillis(1_000)));
+        let (done, _) = assigned.close(Attempt { number: 1, worker }, ending, WallMillis(3_500), 0);
+        let run_time = event(job(1), Seen::Left, stored(&done)).unwrap().run_time;
+        assert_eq!(run_time, Some(Duration::from_millis(2_500)));
         // Between two places, or removed.
         assert_eq!(event(job(1), Seen::Left, stored(&open)), None);
         assert_eq!(event(job(1), Seen::Left, None), None);

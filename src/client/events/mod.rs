@@ -18,6 +18,7 @@
 mod hub;
 
 use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 
 use bellwether_core::name::{JobId, Kind, WorkerId};
 use tokio::sync::broadcast;
@@ -51,6 +52,8 @@ pub struct Event {
     pub generation: u32,
     /// The last error, unless the job succeeded.
     pub error: Option<String>,
+    /// The time from the assignment to the end of the attempt, if the job has succeeded and both are known.
+    pub run_time: Option<Duration>,
 }
 
 /// What a follower receives.

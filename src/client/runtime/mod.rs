@@ -56,6 +56,10 @@ pub trait Runtime: Send + Sync {
     fn servers(&self) -> &str;
     /// Closes the session and waits a bounded time until ZooKeeper has closed it.
     fn close(&self) -> Reply<()>;
+    /// Lists the znodes that anyone may change; `None` if that cannot be read now, or in a simulator, which has no access lists.
+    fn exposed(&self) -> Reply<Option<Vec<String>>> {
+        Box::pin(async { None })
+    }
     /// Reads the monotonic clock.
     fn now(&self) -> Millis;
     /// Reads the wall clock: ZooKeeper's, as far as the session has read it.

@@ -4,10 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_core::chain::chain;
 use bellwether_core::port::Reply;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_host::clock;
 use bellwether_host::session::{Session, SessionConfig, SessionStatus};
+use bellwether_zk::exposed;
 use futures::future::{BoxFuture, Either};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -57,6 +59,20 @@ impl Runtime for OnTokio {
         Box::pin(async move {
             if cell.stop_and_wait(None, Some(CLOSE_WITHIN)).await.is_err() {
                 tracing::debug!("the session actor had already ended, or did not end in time");
+            }
+        })
+    }
+
+    fn exposed(&self) -> Reply<Option<Vec<String>>> {
+        let status = self.session.status().borrow().clone();
+        Box::pin(async move {
+            let SessionStatus::Connected(zk) = status else { return None };
+            match exposed(&zk).await {
+                Ok(exposed) => Some(exposed.into_iter().map(|exposed| exposed.path).collect()),
+                Err(error) => {
+                    tracing::debug!(error = %chain(&error), "the access lists were not checked");
+                    None
+                }
             }
         })
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
+use super::attempt::PastAttemptDocument;
 use super::{DurationSchema, JobOptionsSchema, name};
 
 /// A job.
@@ -67,6 +68,12 @@ pub(crate) struct JobDocument {
     cancel_requested: bool,
     /// 1, plus one for each time the job was opened again.
     generation: u32,
+    /// The closed attempts, oldest first, also of earlier generations: the newest eight that did not succeed, and the one that
+    /// succeeded.
+    attempts: Vec<PastAttemptDocument>,
+    /// While the job runs: when its attempt was assigned, by the leader's clock.
+    #[schema(required, format = DateTime)]
+    assigned_at: Option<String>,
     /// Failed attempts of this generation.
     failures: u32,
     /// Lost attempts of this generation.
@@ -119,6 +126,8 @@ impl From<&JobView> for JobDocument {
             behind: name(job.behind.as_ref()),
             cancel_requested: job.cancel_requested,
             generation: job.generation,
+            attempts: job.attempts.iter().map(Into::into).collect(),
+            assigned_at: job.assigned_at.map(rfc3339),
             failures: job.failures,
             losses: job.losses,
             options: job.options.clone(),

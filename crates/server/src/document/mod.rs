@@ -2,6 +2,7 @@
 //!
 //! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
 
+mod attempt;
 mod candidates;
 mod cluster;
 mod duration;
