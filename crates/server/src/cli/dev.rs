@@ -57,6 +57,7 @@ pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(),
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let mut node = dev.node;
     node.gateway.any_port = node.gateway.http_addr.is_none();
+    node.gateway.open_namespace = dev.data_dir.is_none();
     let node = node::start(&zookeeper, access, node).await?;
     let (http, metrics) = (node.http(), node.metrics());
     match output.format {

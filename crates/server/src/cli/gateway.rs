@@ -22,6 +22,9 @@ pub(crate) struct HttpOptions {
     /// Whether to listen on any free port if the address is in use.
     #[arg(skip)]
     pub(crate) any_port: bool,
+    /// Whether an open namespace is intended.
+    #[arg(skip)]
+    pub(crate) open_namespace: bool,
     /// File with tokens, their roles and scopes, one line per token as printed by `bellwether token new`. A changed file is
     /// used within seconds. Without it every caller may do everything.
     #[arg(long, value_name = "FILE")]
@@ -61,6 +64,7 @@ impl HttpOptions {
         let builder = Gateway::builder()
             .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
             .any_port(self.any_port)
+            .open_namespace(self.open_namespace)
             .protection(self.protection()?)
             .limits(Limits { connections, streams, ..Limits::default() });
         builder.check().map_err(|error| Failure::usage(chain(&error)))?;

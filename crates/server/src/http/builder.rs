@@ -26,12 +26,12 @@ pub struct GatewayBuilder {
     pub(super) protection: Protection,
     pub(super) limits: Limits,
     pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) open_namespace: bool,
 }
 
 impl std::fmt::Debug for GatewayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { address, protection: Protection { tokens, tls, insecure }, limits, metrics: _, any_port } =
-            self;
+        let Self { address, protection: Protection { tokens, tls, insecure }, limits, any_port, .. } = self;
         f.debug_struct("GatewayBuilder")
             .field("address", address)
             .field("any_port", any_port)
@@ -82,6 +82,7 @@ impl GatewayBuilder {
             protection: Protection::default(),
             limits: Limits::default(),
             metrics: None,
+            open_namespace: false,
         }
     }
 
@@ -113,6 +114,12 @@ impl GatewayBuilder {
     /// protected network.
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.protection.insecure = insecure;
+        self
+    }
+
+    /// Does not report that the namespace is open: it is one of a server in memory, for development.
+    pub(crate) fn open_namespace(mut self, intended: bool) -> Self {
+        self.open_namespace = intended;
         self
     }
 

@@ -27,6 +27,8 @@
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
 //! | `remote/` | remote workers: nodes whose handlers wait for calls |
+//! | `alerts` | what is wrong with the cluster, evaluated at each sample |
+//! | `kind_statistics` | how many jobs of each kind end, and how long they run |
 //! | `samples` | the samples of the last hour, for the charts of the console |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |
 //!
@@ -42,10 +44,12 @@
 //! reports that it is already done. A submission without an id that got no answer may have been accepted: use an id.
 
 pub mod access;
+mod alerts;
 mod audit_log;
 mod builder;
 mod exposure;
 mod extract;
+mod kind_statistics;
 mod layers;
 mod limits;
 mod metrics_server;

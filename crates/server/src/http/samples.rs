@@ -1,11 +1,12 @@
 //! Samples of the cluster over the last hour, for charts.
 //!
-//! Each gateway takes its own, one every ten seconds (at most about 34 requests to ZooKeeper, up to 0.4 MB), and keeps them in memory. A
-//! failed snapshot leaves a gap.
+//! Each gateway takes its own, one every ten seconds (at most about 25 requests to ZooKeeper, up to 0.2 MB), and keeps them in memory. A
+//! failed snapshot leaves a gap. The alerts are evaluated at each sample.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bellwether::client::{Client, Snapshot, SnapshotOptions, rfc3339};
 use serde::Serialize;
@@ -13,6 +14,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use utoipa::ToSchema;
 
+use super::alerts::{Alert, Alerts, Facts, cut_off};
+use super::kind_statistics::{KindStatistics, WINDOW};
 use super::limits::MAX_MINUTES;
 use super::server::Phase;
 use crate::rates::Rates;
@@ -22,6 +25,12 @@ pub(super) const EVERY: Duration = Duration::from_secs(10);
 
 /// An hour of samples: 30 KB.
 const KEPT: usize = 360;
+
+/// The access lists are read in every 30th sample: every five minutes, two dozen small requests.
+const ACCESS_EVERY: usize = 30;
+
+/// ZooKeeper does not serve a gateway whose last sample is older: as in the alert of a node.
+const CUT_OFF: Duration = Duration::from_secs(60);
 
 /// The cluster at a moment.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -88,6 +97,10 @@ struct Kept {
     samples: VecDeque<Sample>,
     /// From the last sample.
     oldest_queued: Option<OldestQueued>,
+    /// From the last sample.
+    alerts: Vec<Alert>,
+    /// When the last sample was taken, by ZooKeeper's clock and by the monotonic one.
+    taken: Option<(SystemTime, Instant)>,
 }
 
 impl Samples {
@@ -100,8 +113,30 @@ impl Samples {
         self.kept().oldest_queued.clone()
     }
 
-    fn push(&self, sample: Sample, oldest_queued: Option<OldestQueued>) {
+    /// Returns when the alerts were evaluated, and those that fire.
+    pub(super) fn alerts(&self) -> (Option<SystemTime>, Vec<Alert>) {
+        let kept = self.kept();
+        let Some((at, taken)) = kept.taken else { return (None, Vec::new()) };
+        let cut_off = (taken.elapsed() > CUT_OFF).then(|| cut_off(at));
+        (Some(at), cut_off.into_iter().chain(kept.alerts.iter().cloned()).collect())
+    }
+
+    /// The jobs that were queued at the beginning of the time that the alerts consider.
+    fn queued_before(&self) -> Option<usize> {
+        let back = WINDOW.as_secs() / EVERY.as_secs();
+        let kept = self.kept();
+        let at = kept.samples.len().checked_sub(usize::try_from(back).ok()?)?;
+        kept.samples.get(at).map(|sample| sample.queued)
+    }
+
+    fn push(&self, sample: Sample, now: &Snapshot, alerts: Vec<Alert>) {
+        let oldest_queued = now.oldest_queued.as_ref().map(|oldest| OldestQueued {
+            id: oldest.id.to_string(),
+            since: rfc3339(oldest.since),
+            exact: oldest.exact,
+        });
         let mut kept = self.kept();
+        (kept.alerts, kept.taken) = (alerts, Some((now.at, Instant::now())));
         if kept.samples.len() == KEPT {
             kept.samples.pop_front();
         }
@@ -113,31 +148,99 @@ impl Samples {
         self.0.lock().expect("no code panics while it holds the samples")
     }
 
-    /// Takes samples until the gateway stops.
-    pub(super) async fn collect(&self, client: &Client, mut phase: watch::Receiver<Phase>) {
+    /// Takes samples until the gateway stops. `warn_of_open` says whether an open namespace is worth an alert.
+    pub(super) async fn collect(
+        &self,
+        client: &Client,
+        statistics: &KindStatistics,
+        warn_of_open: bool,
+        mut phase: watch::Receiver<Phase>,
+    ) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before: Option<(Snapshot, Instant)> = None;
+        let (mut alerts, mut open_znodes) = (Alerts::default(), Vec::new());
         for turn in 0.. {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             }
-            let taken = client.snapshot(SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn)).await;
-            let at = Instant::now();
+            let options = SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn).waiting_only();
+            let asked = SystemTime::now();
+            let taken = client.snapshot(options).await;
+            let (at, answered) = (Instant::now(), SystemTime::now());
             match taken {
                 Ok(now) => {
+                    if warn_of_open && turn % ACCESS_EVERY == 0 {
+                        open_znodes = client.open_znodes().await.unwrap_or(open_znodes);
+                        // Anyone may create a namespace in an open root. That is a weakness of ZooKeeper's setup: nodes log it.
+                        open_znodes.retain(|path| path != "/");
+                    }
+                    let facts = Facts {
+                        snapshot: &now,
+                        queued_before: self.queued_before(),
+                        clock_offset: offset(now.at, asked..=answered),
+                        open_znodes: &open_znodes,
+                        dead: statistics.dead(),
+                    };
+                    let firing = alerts.evaluate(&facts);
                     let since = before.as_ref().map(|(before, then)| (before, at - *then));
-                    let oldest = now.oldest_queued.as_ref().map(|oldest| OldestQueued {
-                        id: oldest.id.to_string(),
-                        since: rfc3339(oldest.since),
-                        exact: oldest.exact,
-                    });
-                    self.push(Sample::new(since, &now), oldest);
+                    self.push(Sample::new(since, &now), &now, firing);
                     before = Some((now, at));
                 }
                 Err(error) => tracing::debug!(%error, "no sample for the charts"),
             }
         }
+    }
+}
+
+/// By how much ZooKeeper's clock differs from this machine's at least: it was read within these instants.
+fn offset(zookeeper: SystemTime, local: RangeInclusive<SystemTime>) -> Duration {
+    let ahead = zookeeper.duration_since(*local.end()).unwrap_or_default();
+    ahead.max(local.start().duration_since(zookeeper).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether::testing::views;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_clock_within_the_time_of_the_request_agrees() {
+        let start = SystemTime::UNIX_EPOCH + 100 * SECOND;
+        let local = || start..=start + 2 * SECOND;
+        assert_eq!(offset(start + SECOND, local()), Duration::ZERO);
+        assert_eq!(offset(start - 7 * SECOND, local()), 7 * SECOND);
+        assert_eq!(offset(start + 9 * SECOND, local()), 7 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_without_new_samples_reports_that_it_is_cut_off() {
+        let samples = Samples::default();
+        assert_eq!(samples.alerts(), (None, Vec::new()));
+        let snapshot = views::snapshot(SystemTime::UNIX_EPOCH + 100 * SECOND);
+        samples.push(Sample::new(None, &snapshot), &snapshot, Vec::new());
+        tokio::time::advance(CUT_OFF).await;
+        assert_eq!(samples.alerts().1, Vec::new());
+        tokio::time::advance(SECOND).await;
+        assert_eq!(
+            samples.alerts().1.iter().map(|alert| alert.name).collect::<Vec<_>>(),
+            ["BellwetherCutOff"]
+        );
+    }
+
+    #[test]
+    fn the_queue_is_compared_with_that_of_ten_minutes_ago() {
+        let samples = Samples::default();
+        for queued in 0..61 {
+            assert_eq!(samples.queued_before(), (queued == 60).then_some(0), "after {queued} samples");
+            let mut snapshot = views::snapshot(SystemTime::UNIX_EPOCH);
+            snapshot.depths.queued = queued;
+            samples.push(Sample::new(None, &snapshot), &snapshot, Vec::new());
+        }
+        assert_eq!(samples.queued_before(), Some(1));
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 use super::access::Tokens;
 use super::audit_log::AuditLog;
 use super::exposure::Protection;
+use super::kind_statistics::KindStatistics;
 use super::layers::Admission;
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
 use super::open_jobs::OpenJobs;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Semaphore>,
     pub(super) remote_workers: RemoteWorkers,
     pub(super) samples: Samples,
+    pub(super) kind_statistics: KindStatistics,
     pub(super) audit: AuditLog,
     pub(super) phase: watch::Receiver<Phase>,
 }
@@ -74,6 +76,7 @@ impl App {
             streams: Arc::new(Semaphore::new(limits.streams)),
             remote_workers: RemoteWorkers::new(limits.remote_workers),
             samples: Samples::default(),
+            kind_statistics: KindStatistics::default(),
             audit: AuditLog::default(),
             phase,
         }))

@@ -94,3 +94,32 @@ async fn streams_are_bounded_and_end_with_the_gateway() {
     let ended = async { while only.line().await.is_some() {} };
     timeout(Duration::from_secs(10), ended).await.expect("the stream ends");
 }
+
+/// A gateway counts while it has followers.
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_have_rates_and_run_times_of_jobs_that_end_while_there_is_a_follower() {
+    let stage = Stage::new("http-statistics").await;
+    let node = stage.node().await;
+    let statistics = async || stage.get("/v1/kinds/statistics").await.is(200).json();
+    let run = async |id: &str, payload: &str| {
+        let job = format!(r#"{{"id": "{id}", "kind": "sum", "payload": {payload}}}"#);
+        stage.post("/v1/jobs", &job).await.is(201);
+        stage.get(&format!("/v1/jobs/{id}/wait?timeout=20s")).await.is(200);
+    };
+    run("unseen", "[1]").await;
+    assert_eq!(statistics().await["kinds"], serde_json::json!([]));
+    let mut stream = Stream::open(&stage, "/v1/events").await;
+    run("a", "[1]").await;
+    run("dead", r#""text""#).await;
+    while stream.next().await.1["state"] != "dead" {}
+    let counted = async || {
+        let found = statistics().await;
+        let kind = &found["kinds"][0];
+        kind["succeeded_per_second"].as_f64() > Some(0.0) && kind["dead_per_second"].as_f64() > Some(0.0)
+    };
+    bellwether_testkit::eventually("both ends are counted", SOON, counted).await;
+    let found = statistics().await;
+    assert_eq!((&found["kinds"][0]["kind"], &found["incomplete"]), (&"sum".into(), &false.into()));
+    assert_eq!(found["kinds"][0]["run_time"]["jobs"], 1, "{found}");
+    node.stop().await;
+}

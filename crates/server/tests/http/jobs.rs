@@ -36,6 +36,27 @@ async fn a_job_is_submitted_waited_for_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_shown_with_its_closed_attempts() {
+    let stage = Stage::new("http-attempts").await;
+    let node = stage.node().await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum", "payload": "text"}"#).await.is(201);
+    stage.get("/v1/jobs/a/wait?timeout=20s").await.is(200);
+    stage.post("/v1/jobs/a/retry", "").await.is(200);
+    let over = stage.get("/v1/jobs/a/wait?timeout=20s").await.is(200).json();
+    let worker = stage.get("/v1/workers").await.is(200).json()[0]["id"].clone();
+    let attempts = over["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2, "{over}");
+    for (generation, past) in (1..).zip(attempts) {
+        assert_eq!((&past["generation"], &past["attempt"]), (&json!(generation), &json!(1)));
+        assert_eq!((&past["worker"], &past["outcome"]), (&worker, &json!("invalid")));
+        assert!(past["error"].as_str().unwrap().contains("does not fit kind sum"), "{past}");
+        assert!(past["assigned_at"].as_str() <= past["ended_at"].as_str(), "{past}");
+    }
+    assert_eq!(attempts[1]["ended_at"], over["finished_at"]);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_shown_with_the_options_that_it_was_submitted_with_and_the_defaults_of_the_others() {
     let stage = Stage::new("http-options").await;
     let options = json!({

@@ -287,3 +287,33 @@ async fn groups_are_listed_completely_by_page_and_stage() {
     stage.get("/v1/groups?stage=closed").await.problem(400, "invalid", "stage");
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_name_what_is_wrong_until_it_is_corrected() {
+    let stage = Stage::new("http-alerts").await;
+    let names = async || {
+        let found = stage.get("/v1/alerts").await.is(200).json();
+        let alerts = found["alerts"].as_array().unwrap();
+        alerts.iter().map(|alert| alert["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let fires = async |name: &str| names().await.iter().any(|there| there == name);
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
+    eventually("the kind has no worker", SOON, async || fires("KindWithoutWorker").await).await;
+    // The keeper of the tests has no access lists.
+    assert!(fires("NamespaceOpen").await);
+    assert!(!fires("BellwetherNoLeader").await, "it has been so for less than a minute");
+    stage.post("/v1/jobs/a/cancel", "").await.is(200);
+    eventually("no job waits", SOON, async || !fires("KindWithoutWorker").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_job_of_a_long_queue_is_that_of_a_sample() {
+    let stage = Stage::new("http-oldest").await;
+    let jobs = (0..600).map(|n| format!(r#"{{"id": "job-{n}", "kind": "nobody"}}"#));
+    let body = format!(r#"{{"jobs": [{}]}}"#, jobs.collect::<Vec<_>>().join(","));
+    stage.post("/v1/batch", &body).await.is(200);
+    eventually("a sample with these jobs", SOON, async || {
+        stage.get("/v1/samples").await.is(200).json()["oldest_queued"]["exact"] == false
+    })
+    .await;
+}

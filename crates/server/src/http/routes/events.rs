@@ -20,6 +20,7 @@ use utoipa::IntoParams;
 
 use crate::document::EventDocument;
 use crate::http::extract::QueryParameters;
+use crate::http::kind_statistics;
 use crate::http::problem::{Fault, Problem};
 use crate::http::server::{EventStream, Phase};
 use crate::http::state::App;
@@ -120,6 +121,7 @@ pub(super) async fn follow_events(
         return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));
     }
     gauge!(metric::HTTP_EVENT_STREAMS).increment(1.0);
+    kind_statistics::start(&app);
     let follower = Follower {
         events,
         filter: Filter { job, kind },

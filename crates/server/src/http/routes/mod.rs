@@ -1,5 +1,6 @@
 //! The routes, one file per resource, and the OpenAPI document that is generated from them.
 
+mod alerts;
 mod audit;
 mod batch;
 mod caller;
@@ -9,6 +10,7 @@ mod console;
 mod events;
 mod groups;
 mod health;
+mod kind_statistics;
 mod kinds;
 mod lanes;
 mod list;
@@ -113,6 +115,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(cluster::show_leader))
         .routes(routes!(cluster::list_candidates))
         .routes(routes!(cluster::show_cluster))
+        .routes(routes!(alerts::list_alerts))
+        .routes(routes!(kind_statistics::show_kind_statistics))
         .routes(routes!(samples::list_samples))
         .routes(routes!(caller::show_caller))
         .routes(routes!(audit::list_audit))

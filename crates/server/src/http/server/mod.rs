@@ -108,7 +108,7 @@ impl Gateway {
 }
 
 pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
-    let GatewayBuilder { address, any_port, protection, limits, metrics } = builder;
+    let GatewayBuilder { address, any_port, protection, limits, metrics, open_namespace } = builder;
     let listen = |source| GatewayError::Listen { address, source };
     let listener = match TcpListener::bind(address).await {
         Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
@@ -123,7 +123,10 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let app = App::new(client.clone(), limits, &protection, local_only, metrics, phases.clone());
     let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
-    tokio::spawn(async move { sampled.samples.collect(&sampled.client, sampled.phase.clone()).await });
+    tokio::spawn(async move {
+        let (client, statistics, phase) = (&sampled.client, &sampled.kind_statistics, sampled.phase.clone());
+        sampled.samples.collect(client, statistics, !open_namespace, phase).await;
+    });
     reload::start(&protection, phases.clone());
     let listening = Listening {
         listener: Arc::new(listener),

@@ -1,0 +1,338 @@
+//! How many jobs of each kind end, and how long they run, as far as this gateway sees it.
+//!
+//! The gateway counts the events of jobs while it sends events to at least one follower, for example an open console: the watch
+//! exists then anyway, and a gateway without followers causes no load. Counts are of the last ten minutes, run times of the last
+//! hour, of at most 500 jobs of a kind. At most 100 kinds are counted at a time: about 1 MB.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use bellwether::client::{Event, Notification};
+use bellwether::{Kind, State};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::state::App;
+
+/// The time for which counts are kept, and for which alerts consider them.
+pub(super) const WINDOW: Duration = Duration::from_secs(600);
+
+/// Counts are forgotten in steps of this length.
+const SLOT: Duration = Duration::from_secs(10);
+
+/// Run times older than this are forgotten.
+const RUNS_WITHIN: Duration = Duration::from_secs(3_600);
+
+/// Most run times of a kind: the 99th percentile then has five values above it.
+const MAX_RUNS: usize = 500;
+
+/// Most kinds: as many as the metric of the queue depth has.
+const MAX_KINDS: usize = 100;
+
+/// Ended jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Ends {
+    pub(super) succeeded: u32,
+    pub(super) dead: u32,
+    pub(super) cancelled: u32,
+}
+
+/// Run times of jobs that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RunTime {
+    pub(super) p50: Duration,
+    pub(super) p99: Duration,
+    pub(super) jobs: usize,
+}
+
+/// What is known about a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct OfKind {
+    pub(super) ends: Ends,
+    pub(super) run_time: Option<RunTime>,
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Report {
+    /// For how long events were counted, of the last [`WINDOW`].
+    pub(super) observed: Duration,
+    /// Whether events were lost or kinds left out in this time.
+    pub(super) incomplete: bool,
+    pub(super) kinds: BTreeMap<Kind, OfKind>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    from: Instant,
+    to: Instant,
+    incomplete: bool,
+    ends: BTreeMap<Kind, Ends>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Oldest first.
+    slots: VecDeque<Slot>,
+    /// Oldest first.
+    runs: BTreeMap<Kind, VecDeque<(Instant, Duration)>>,
+}
+
+impl Counts {
+    /// Observes from now on: time since the last slot was not observed.
+    fn begin(&mut self, now: Instant) {
+        self.forget(now);
+        self.slots.push_back(Slot { from: now, to: now, incomplete: false, ends: BTreeMap::new() });
+    }
+
+    /// Observed until now.
+    fn observed(&mut self, now: Instant) {
+        let Some(slot) = self.slots.back_mut() else { return self.begin(now) };
+        slot.to = now;
+        if now - slot.from >= SLOT {
+            self.begin(now);
+        }
+    }
+
+    fn count(&mut self, now: Instant, notification: &Notification) {
+        self.observed(now);
+        let Notification::Event(event) = notification else {
+            // Some events were lost.
+            self.miss();
+            return;
+        };
+        let Event { kind: Some(kind), state, run_time, .. } = &**event else { return };
+        if !state.is_terminal() {
+            return;
+        }
+        let known = self.runs.contains_key(kind);
+        if !known && self.runs.len() >= MAX_KINDS {
+            return self.miss();
+        }
+        let runs = self.runs.entry(kind.clone()).or_default();
+        if let Some(run_time) = run_time {
+            if runs.len() >= MAX_RUNS {
+                runs.pop_front();
+            }
+            runs.push_back((now, *run_time));
+        }
+        let Some(slot) = self.slots.back_mut() else { return };
+        let ends = slot.ends.entry(kind.clone()).or_default();
+        match state {
+            State::Succeeded => ends.succeeded += 1,
+            State::Dead => ends.dead += 1,
+            State::Cancelled => ends.cancelled += 1,
+            State::Queued | State::Delayed | State::Running | State::Quarantined => {}
+        }
+    }
+
+    fn miss(&mut self) {
+        if let Some(slot) = self.slots.back_mut() {
+            slot.incomplete = true;
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.slots.front().is_some_and(|slot| now - slot.to > WINDOW) {
+            self.slots.pop_front();
+        }
+        for runs in self.runs.values_mut() {
+            while runs.front().is_some_and(|(at, _)| now - *at > RUNS_WITHIN) {
+                runs.pop_front();
+            }
+        }
+        let slots = &self.slots;
+        self.runs
+            .retain(|kind, runs| !runs.is_empty() || slots.iter().any(|slot| slot.ends.contains_key(kind)));
+    }
+
+    fn report(&mut self, now: Instant) -> Report {
+        self.forget(now);
+        let mut kinds = BTreeMap::<Kind, OfKind>::new();
+        for (kind, more) in self.slots.iter().flat_map(|slot| &slot.ends) {
+            let ends = &mut kinds.entry(kind.clone()).or_default().ends;
+            ends.succeeded += more.succeeded;
+            ends.dead += more.dead;
+            ends.cancelled += more.cancelled;
+        }
+        for (kind, runs) in &self.runs {
+            kinds.entry(kind.clone()).or_default().run_time = run_time(runs.iter().map(|(_, run)| *run));
+        }
+        Report {
+            observed: self.slots.iter().map(|slot| slot.to - slot.from).sum(),
+            incomplete: self.slots.iter().any(|slot| slot.incomplete),
+            kinds,
+        }
+    }
+}
+
+/// The percentiles: the smallest value that at least 50 or 99 of 100 values do not exceed.
+fn run_time(runs: impl Iterator<Item = Duration>) -> Option<RunTime> {
+    let mut runs = runs.collect::<Vec<_>>();
+    runs.sort_unstable();
+    let percentile =
+        |percent: usize| runs.get((runs.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+    Some(RunTime { p50: percentile(50)?, p99: percentile(99)?, jobs: runs.len() })
+}
+
+/// The counts, and whether a task counts.
+#[derive(Default)]
+pub(super) struct KindStatistics(Mutex<(Counts, bool)>);
+
+impl KindStatistics {
+    pub(super) fn report(&self) -> Report {
+        self.locked().0.report(Instant::now())
+    }
+
+    /// Returns the kinds of which jobs died, and how many.
+    pub(super) fn dead(&self) -> Vec<(Kind, u32)> {
+        let kinds = self.report().kinds.into_iter();
+        kinds.map(|(kind, of)| (kind, of.ends.dead)).filter(|(_, dead)| *dead > 0).collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, (Counts, bool)> {
+        self.0.lock().expect("no code panics while it holds the counts")
+    }
+
+    /// Claims the task: returns `false` if there is one.
+    fn claim(&self) -> bool {
+        let mut locked = self.locked();
+        let claimed = !std::mem::replace(&mut locked.1, true);
+        if claimed {
+            locked.0.begin(Instant::now());
+        }
+        claimed
+    }
+
+    /// Gives the task up, unless there are followers. Both happen under the lock, so a new follower is not overlooked.
+    fn give_up(&self, has_followers: impl Fn() -> bool) -> bool {
+        let mut locked = self.locked();
+        locked.0.observed(Instant::now());
+        let ends = !has_followers();
+        locked.1 = !ends;
+        ends
+    }
+}
+
+/// Counts events from now on, until there are no followers. The caller has become a follower.
+pub(super) fn start(app: &App) {
+    if !app.kind_statistics.claim() {
+        return;
+    }
+    let app = app.clone();
+    let mut events = app.client.events();
+    tokio::spawn(async move {
+        let mut ticks = interval(SLOT);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let statistics = &app.kind_statistics;
+        let has_followers = || app.streams.available_permits() < app.limits.streams;
+        loop {
+            tokio::select! {
+                notification = events.next() => match notification {
+                    Some(notification) => statistics.locked().0.count(Instant::now(), &notification),
+                    // The client was closed.
+                    None => {
+                        statistics.give_up(|| false);
+                        return;
+                    }
+                },
+                _ = ticks.tick() => if statistics.give_up(has_followers) {
+                    return;
+                },
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bellwether::JobId;
+    use bellwether::testing::views;
+
+    use super::*;
+
+    fn ended(kind: &str, state: State, run_time: Option<u64>) -> Notification {
+        let (job, kind) = (JobId::new("a").unwrap(), Some(Kind::new(kind).unwrap()));
+        let run_time = run_time.map(Duration::from_millis);
+        let mut event = views::event(job, kind, state);
+        event.run_time = run_time;
+        Notification::Event(Arc::new(event))
+    }
+
+    fn of(report: &Report, kind: &str) -> OfKind {
+        report.kinds.get(&Kind::new(kind).unwrap()).copied().unwrap_or_default()
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn ends_are_counted_by_kind_and_run_times_are_ranked() {
+        let (mut counts, start) = (Counts::default(), Instant::now());
+        counts.begin(start);
+        for run in 1..=200 {
+            counts.count(start, &ended("sum", State::Succeeded, Some(run)));
+        }
+        counts.count(start, &ended("sum", State::Dead, None));
+        counts.count(start, &ended("mail", State::Cancelled, None));
+        counts.count(start, &ended("mail", State::Running, None));
+        counts.observed(start + 4 * SECOND);
+        let report = counts.report(start + 4 * SECOND);
+        assert_eq!((report.observed, report.incomplete), (4 * SECOND, false));
+        assert_eq!(of(&report, "sum").ends, Ends { succeeded: 200, dead: 1, cancelled: 0 });
+        let (p50, p99) = (Duration::from_millis(100), Duration::from_millis(198));
+        assert_eq!(of(&report, "sum").run_time, Some(RunTime { p50, p99, jobs: 200 }));
+        assert_eq!(
+            of(&report, "mail"),
+            OfKind { ends: Ends { cancelled: 1, ..Ends::default() }, run_time: None }
+        );
+    }
+
+    #[test]
+    fn time_without_followers_is_not_observed() {
+        let (mut counts, start) = (Counts::default(), Instant::now());
+        counts.begin(start);
+        counts.observed(start + 5 * SECOND);
+        counts.begin(start + 100 * SECOND);
+        counts.observed(start + 107 * SECOND);
+        assert_eq!(counts.report(start + 107 * SECOND).observed, 12 * SECOND);
+    }
+
+    #[test]
+    fn counts_and_run_times_are_forgotten() {
+        let (mut counts, start) = (Counts::default(), Instant::now());
+        counts.begin(start);
+        counts.count(start, &ended("sum", State::Succeeded, Some(1)));
+        let later = start + WINDOW + 2 * SLOT;
+        let report = counts.report(later);
+        assert_eq!((report.observed, of(&report, "sum").ends), (Duration::ZERO, Ends::default()));
+        assert!(of(&report, "sum").run_time.is_some());
+        assert_eq!(counts.report(start + RUNS_WITHIN + SECOND).kinds.len(), 0);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_left_out_is_reported() {
+        let (mut counts, start) = (Counts::default(), Instant::now());
+        counts.begin(start);
+        for kind in 0..MAX_KINDS {
+            counts.count(start, &ended(&format!("kind-{kind}"), State::Succeeded, Some(1)));
+        }
+        assert!(!counts.report(start).incomplete);
+        counts.count(start, &ended("one-more", State::Succeeded, Some(1)));
+        let report = counts.report(start);
+        assert_eq!((report.incomplete, report.kinds.len()), (true, MAX_KINDS));
+        for _ in 0..2 * MAX_RUNS {
+            counts.count(start, &ended("kind-0", State::Succeeded, Some(1)));
+        }
+        assert_eq!(of(&counts.report(start), "kind-0").run_time.unwrap().jobs, MAX_RUNS);
+    }
+
+    #[test]
+    fn lost_events_are_reported() {
+        let (mut counts, start) = (Counts::default(), Instant::now());
+        counts.begin(start);
+        counts.count(start, &Notification::Missed(3));
+        assert!(counts.report(start).incomplete);
+    }
+}
