@@ -7,16 +7,42 @@ import { refresh } from '../refresh.js';
 
 const OPEN = ['queued', 'delayed', 'running'];
 
+const OUTCOMES = {
+  succeeded: 'succeeded',
+  failed: 'failed',
+  lost: 'was lost with its worker',
+  released: 'was handed back',
+  cancelled: 'was cancelled',
+  invalid: 'found the job invalid',
+  snoozed: 'asked to run again later',
+  lease_expired: 'did not renew its lease',
+  expired: 'was too late to start',
+};
+const BAD = ['failed', 'lost', 'invalid', 'lease_expired', 'expired'];
+
+function attemptStep(job, { generation, attempt, worker, assigned_at: from, ended_at: to, outcome, error }) {
+  return h('li', { class: BAD.includes(outcome) ? 'bad' : '' },
+    generation === job.generation ? '' : `Run ${generation}: `,
+    `Attempt ${attempt} ${OUTCOMES[outcome] ?? outcome}${from ? ` after ${span(from, to)}` : ''}, `, instant(to),
+    h('small', {}, 'worker ', h('span', { class: 'mono' }, worker)), error && h('small', { class: 'error' }, error));
+}
+
+/** The submission, the closed attempts, and what goes on now. */
 function timeline(job) {
+  const closed = job.attempt - (job.state === 'running' ? 1 : 0);
+  const omitted = closed - job.attempts.filter(({ generation }) => generation === job.generation).length;
+  const submitted = job.submitted_at && h('li', {}, 'Submitted ', instant(job.submitted_at), job.generation > 1 ? ` (run ${job.generation} of this id)` : '');
   const steps = [
-    job.submitted_at && h('li', {}, 'Submitted ', instant(job.submitted_at), job.generation > 1 ? ` (run ${job.generation} of this id)` : ''),
-    job.not_before && job.state === 'delayed' && h('li', {}, 'Starts ', ago(job.not_before)),
-    (job.failures > 0 || job.losses > 0) && h('li', { class: 'bad' },
-      `${count(job.failures)} of ${count(job.options?.max_attempts)} attempts failed, ${count(job.losses)} of ${count(job.options?.max_losses)} were lost with their worker`),
-    job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: '#/workers' }, job.node ?? job.worker)),
+    job.attempts.filter(({ generation }) => generation < job.generation).map((past) => attemptStep(job, past)),
+    submitted,
+    omitted > 0 && h('li', {}, `${count(omitted)} earlier ${omitted === 1 ? 'attempt is' : 'attempts are'} not listed`),
+    job.attempts.filter(({ generation }) => generation === job.generation).map((past) => attemptStep(job, past)),
+    job.not_before && job.state === 'delayed' && h('li', {}, `Attempt ${job.attempt + 1} starts `, ago(job.not_before)),
+    job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: '#/workers' }, job.node ?? job.worker),
+      job.assigned_at && [', assigned ', ago(job.assigned_at)]),
     job.cancel_requested && job.state === 'running' && h('li', {}, 'Cancellation was requested'),
-    job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' }, `Ended as ${job.state} in attempt ${job.attempt} `,
-      instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
+    job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' },
+      `Ended as ${job.state} `, instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
   ];
   return h('ol', { class: 'timeline' }, steps);
 }
@@ -54,7 +80,8 @@ function facts(job) {
     ['Tags', options?.tags?.join(', ')],
     ['Timeout', options?.timeout],
     ['Backoff', options && `${options.backoff.initial} to ${options.backoff.max}`],
-    ['Attempts, losses at most', options && `${options.max_attempts}, ${options.max_losses}`],
+    ['Failures', options && `${count(job.failures)} of at most ${count(options.max_attempts)}`],
+    ['Losses', options && `${count(job.losses)} of at most ${count(options.max_losses)}`],
   ];
   return h('dl', {}, list.filter(([, value]) => value === 0 || (value && value.length !== 0)).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
 }

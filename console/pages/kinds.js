@@ -1,14 +1,22 @@
-// Kinds of jobs: who serves them, and pauses.
+// Kinds of jobs: their workers, pauses, rates and run times.
 
 import { get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, count } from '../format.js';
+import { ago, badge, count, rate } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
 export async function kinds({ root, left }) {
   const load = async () => {
-    const rows = await get('/v1/kinds', {}, left);
+    const [served, statistics] = await Promise.all([get('/v1/kinds', {}, left), get('/v1/kinds/statistics', {}, left)]);
+    const known = new Map(statistics.kinds.map((of) => [of.kind, of]));
+    // A kind may have ended jobs and no worker any more.
+    const gone = statistics.kinds.filter(({ kind }) => !served.some((row) => row.kind === kind));
+    const rows = [...served, ...gone.map(({ kind }) => ({ kind, workers: [], paused_on: [], slots: 0, assigned: 0, paused: null }))];
+    const rateOf = (kind, name) => {
+      const value = known.get(kind)?.[name];
+      return value === undefined || value === null ? '–' : rate(60 * value);
+    };
     const change = (kind, action) => async () => {
       if (action === 'pause' && !await ask({
         title: `Pause kind ${kind}?`, action: 'Pause', danger: true,
@@ -32,11 +40,20 @@ export async function kinds({ root, left }) {
             : elsewhere.length ? [badge('paused'), ` on ${count(elsewhere.length)} of its workers`] : badge('ready')) },
         { title: 'Workers', class: 'number', cell: ({ workers }) => count(workers.length) },
         { title: 'Busy', class: 'number', cell: ({ assigned, slots }) => `${count(assigned)} of ${count(slots)}` },
+        { title: 'Succeeded / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'succeeded_per_second') },
+        { title: 'Dead / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'dead_per_second') },
+        { title: 'Run time p50', class: 'number', cell: ({ kind }) => known.get(kind)?.run_time?.p50 ?? '–' },
+        { title: 'p99', class: 'number', cell: ({ kind }) => {
+          const run = known.get(kind)?.run_time;
+          return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, run.p99) : '–';
+        } },
         { title: 'Action', cell: ({ kind, paused }) => h('button', {
           type: 'button', disabled: !may('operate'), title: may('operate') ? null : 'needs the role operate',
           onclick: change(kind, paused ? 'resume' : 'pause'), 'aria-label': `${paused ? 'Resume' : 'Pause'} ${kind}`,
         }, paused ? 'Resume' : 'Pause') },
-      ] }));
+      ] }), rows.length > 0 && h('p', { class: 'quiet' },
+      `Rates of the last ${statistics.window}, run times of the last hour, as far as this gateway has seen the jobs end. `,
+      'It counts while a console is open.', statistics.incomplete && ' It missed some jobs: the rates are too low.'));
   };
   await refresh({ left, load });
 }

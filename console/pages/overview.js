@@ -8,13 +8,19 @@ import { refresh } from '../refresh.js';
 
 const jobs = (text) => `${count(text)} ${text === 1 ? 'job' : 'jobs'}`;
 
+/** The alerts of the gateway that answers. */
+const alertList = (alerts) => h('section', { class: 'warnings', 'aria-label': 'Alerts' }, h('h2', {}, 'Alerts'),
+  h('ul', {}, alerts.map(({ name, severity, summary, since, runbook }) => h('li', { 'data-key': name },
+    h('b', { class: severity === 'critical' ? 'error' : '' }, `${severity}: `), summary, ', since ', ago(since), ' (',
+    h('a', { href: runbook, target: '_blank', rel: 'noopener' }, name), ')'))));
+
 /** What needs attention: sentences with links. */
 function warnings({ leader, workers, kinds, jobs: depths }) {
   const found = [];
   if (!leader) found.push('There has never been a leader: no node has started here.');
   else if (!leader.standing) found.push(`The leader ${leader.node} has ended, and no other node has taken over yet.`);
   if (!workers.length) found.push(['There are no workers. Start one with ', h('code', {}, 'bellwether node'), '.']);
-  if (depths.orphaned) found.push(`${jobs(depths.orphaned)} of lost workers wait for their recovery.`);
+  if (depths.orphaned) found.push(`${jobs(depths.orphaned)} of lost workers wait for the leader.`);
   if (depths.quarantined) {
     found.push([h('a', { href: '#/jobs?state=quarantined' }, jobs(depths.quarantined)), ' cannot be read and are in quarantine.']);
   }
@@ -48,13 +54,15 @@ function cards({ leader, workers, jobs: depths }, oldest) {
 
 export async function overview({ root, left }) {
   const load = async () => {
-    const [cluster, { samples, oldest_queued: oldest }, { candidates }] = await Promise.all([get('/v1/cluster', {}, left), get('/v1/samples', {}, left), get('/v1/leader/candidates', {}, left)]);
+    const [cluster, { samples, oldest_queued: oldest }, { candidates }, { alerts }] = await Promise.all(
+      ['/v1/cluster', '/v1/samples', '/v1/leader/candidates', '/v1/alerts'].map((path) => get(path, {}, left)));
     const found = warnings(cluster);
     update(root,
       h('h1', {}, 'Overview'),
       cards(cluster, oldest),
       candidates.length > 1 && h('p', { class: 'quiet' }, 'Next to lead: ',
         candidates.filter(({ leads }) => !leads).map(({ node, session }) => node ?? session).slice(0, 10).join(', ')),
+      alerts.length > 0 && alertList(alerts),
       found.length > 0 && h('section', { class: 'warnings', 'aria-label': 'Needs attention' },
         h('h2', {}, 'Needs attention'), h('ul', {}, found.map((text) => h('li', {}, text)))),
       h('div', { class: 'columns' },

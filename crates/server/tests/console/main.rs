@@ -6,10 +6,13 @@
 mod ask;
 mod browser;
 mod changes;
+mod first_view;
 mod groups;
+mod insight;
 mod live;
 mod login;
 mod pages;
+mod roles;
 #[path = "../http/stage.rs"]
 #[allow(dead_code, reason = "the tests of HTTP use more of it")]
 mod stage;

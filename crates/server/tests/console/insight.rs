@@ -1,0 +1,100 @@
+//! Alerts, attempts, and rates and run times of kinds.
+
+use bellwether::{HandlerError, Handlers, Node};
+use serde_json::Value;
+
+use crate::browser::browse;
+use crate::pages::{too_wide, violations};
+use crate::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_shows_alerts_with_their_runbooks() {
+    let stage = Stage::new("console-alerts").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("jobs wait for a kind that no worker serves: nobody").await;
+        page.shows("NamespaceOpen").await;
+        let link = page
+            .run("return [...document.querySelectorAll('.warnings a')].find((a) => a.innerText === 'KindWithoutWorker').href")
+            .await;
+        assert!(link.as_str().unwrap().ends_with("docs/operations.md#why-does-this-job-not-run"), "{link}");
+        assert_eq!(violations(&page).await, Vec::<String>::new());
+        page.looks(375, 900).await;
+        assert!(too_wide(&page).await <= 0);
+        page.screenshot("alerts-small").await;
+        // The next sample finds no waiting job.
+        stage.post("/v1/jobs/a/cancel", "").await.is(200);
+        page.hides("KindWithoutWorker").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_shows_each_attempt_with_its_worker_and_its_error() {
+    let stage = Stage::new("console-attempts").await;
+    let fails = Handlers::new().job("mail", |context, (): ()| async move {
+        Err::<(), _>(HandlerError::new(format!("no route in attempt {}", context.attempt())))
+    });
+    let node = Node::builder(&stage.to).handlers(fails).start().await.unwrap();
+    let job = r#"{"id": "a", "kind": "mail", "payload": null, "options": {"max_attempts": 2, "backoff": {"initial": "1ms", "max": "1ms"}}}"#;
+    stage.post("/v1/jobs", job).await.is(201);
+    stage.get("/v1/jobs/a/wait").await.is(200);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs/a").await;
+        page.shows("Ended as dead").await;
+        let workers = stage.get("/v1/workers").await.is(200).json();
+        let steps =
+            page.run("return [...document.querySelectorAll('.timeline li')].map((li) => li.innerText)").await;
+        let steps = steps.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>();
+        assert_eq!(steps.len(), 4, "{steps:?}");
+        for (attempt, step) in [(1, &steps[1]), (2, &steps[2])] {
+            assert!(step.contains(&format!("Attempt {attempt} failed after ")), "{step}");
+            assert!(step.contains(&format!("no route in attempt {attempt}")), "{step}");
+            assert!(step.contains(workers[0]["id"].as_str().unwrap()), "{step}");
+        }
+        assert_eq!(violations(&page).await, Vec::<String>::new());
+        page.looks(375, 900).await;
+        assert!(too_wide(&page).await <= 0);
+        page.screenshot("attempts-small").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_show_rates_and_run_times_of_jobs_that_end_while_the_console_is_open() {
+    let stage = Stage::new("console-rates").await;
+    let node = stage.node().await;
+    browse(stage.address(), async |page| {
+        page.open("#/kinds").await;
+        page.shows("Live").await;
+        for id in 0..3 {
+            stage.post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "sum", "payload": [1]}}"#)).await.is(201);
+        }
+        stage.post("/v1/jobs", r#"{"id": "dead", "kind": "sum", "payload": "text"}"#).await.is(201);
+        let cells = "return [...document.querySelectorAll('tr[data-key=sum] td')].slice(4, 8).map((td) => td.innerText)";
+        page.until("rates and run times", async |page| {
+            let cells = page.run(cells).await;
+            let filled = |at: usize| cells[at].as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()));
+            (0..4).all(filled) && cells[0] != "0.0" && cells[1] != "0.0"
+        })
+        .await;
+        page.screenshot("kinds-rates").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_waiting_job_of_a_long_queue_is_marked_as_sampled() {
+    let stage = Stage::new("console-sampled").await;
+    let jobs = (0..600).map(|n| format!(r#"{{"id": "job-{n}", "kind": "nobody"}}"#));
+    let body = format!(r#"{{"jobs": [{}]}}"#, jobs.collect::<Vec<_>>().join(","));
+    stage.post("/v1/batch", &body).await.is(200);
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("of 200 sampled jobs").await;
+    })
+    .await;
+}
