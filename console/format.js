@@ -38,6 +38,22 @@ export function ago(text) {
   return h('time', { datetime: text, title: `${clock.format(at)}\n${text} (UTC)` }, words);
 }
 
+/** The time since an instant: "3 s"; local time and UTC are its tooltip. */
+export function elapsed(text) {
+  if (!text) return '–';
+  const at = Date.parse(text);
+  return h('time', { datetime: text, title: `${clock.format(at)}\n${text} (UTC)` }, duration(Date.now() - at));
+}
+
+const UNITS = { ms: 'ms', s: 's', m: 'min', h: 'h', d: 'd' };
+
+/** A duration of the API: "1500ms", "5m". */
+export function term(text) {
+  const [, value, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text) ?? [];
+  if (!value) return text ?? '–';
+  return unit === 'ms' && value >= 1000 ? `${(value / 1000).toFixed(value < 10_000 ? 3 : 1)} s` : `${value} ${UNITS[unit]}`;
+}
+
 /** An instant in local time; UTC is its tooltip. */
 export function instant(text) {
   return text ? h('time', { datetime: text, title: `${text} (UTC)` }, clock.format(Date.parse(text))) : '–';

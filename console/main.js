@@ -2,7 +2,7 @@
 
 import { get, hasToken, session, setToken } from './api.js';
 import { ask, h, notify, update } from './dom.js';
-import { ago } from './format.js';
+import { instant } from './format.js';
 import { liveness, start, stop } from './live.js';
 import { audit } from './pages/audit.js';
 import { group } from './pages/group.js';
@@ -70,7 +70,7 @@ function showLiveness() {
   const login = hasToken() && h('button', { type: 'button', class: 'link', onclick: logout }, `Log out ${session.name ?? ''}`);
   const at = new Date(since).toISOString();
   update(document.getElementById('live'),
-    h('span', { class: live ? 'dot live' : 'dot stale' }), live ? 'Live' : ['Stale since ', ago(at)], login);
+    h('span', { class: live ? 'dot live' : 'dot stale' }), live ? 'Live' : ['Stale since ', instant(at)], login);
 }
 
 function logout() {

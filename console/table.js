@@ -2,6 +2,12 @@
 
 import { h, update } from './dom.js';
 
+/** A cell. Its text may be cut, so it is also the tooltip. */
+function data({ cell, class: name }, row) {
+  const content = cell(row);
+  return h('td', { class: name, title: typeof content === 'string' && content.length > 30 ? content : null }, content);
+}
+
 const ROW = 40;
 const SPARE = 10;
 
@@ -23,12 +29,13 @@ export function virtualTable({ caption, columns, key, more = () => {} }) {
     table.setAttribute('aria-rowcount', rows.length + 1);
     update(body, spacer('above', first * ROW),
       rows.slice(first, last).map((row, at) => h('tr', { 'data-key': key(row), 'aria-rowindex': first + at + 2 },
-        columns.map(({ cell, class: name }) => h('td', { class: name }, cell(row))))),
+        columns.map((column) => data(column, row)))),
       spacer('below', (rows.length - last) * ROW));
     for (const cell of body.querySelectorAll('[data-height]')) cell.style.height = `${cell.dataset.height}px`;
     if (last >= rows.length - SPARE) more();
   }
 
+  new ResizeObserver(() => rows.length > 0 && draw()).observe(element);
   let drawn = false;
   element.addEventListener('scroll', () => {
     if (drawn) return;
@@ -51,5 +58,5 @@ export function virtualTable({ caption, columns, key, more = () => {} }) {
 export function table({ caption, columns, rows, key }) {
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption }, h('table', { 'aria-label': caption },
     h('thead', {}, h('tr', {}, columns.map(({ title, class: name }) => h('th', { scope: 'col', class: name }, title)))),
-    h('tbody', {}, rows.map((row) => h('tr', { 'data-key': key(row) }, columns.map(({ cell, class: name }) => h('td', { class: name }, cell(row))))))));
+    h('tbody', {}, rows.map((row) => h('tr', { 'data-key': key(row) }, columns.map((column) => data(column, row)))))));
 }

@@ -2,7 +2,7 @@
 
 import { get, jobPath, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, bytes, count, instant, span } from '../format.js';
+import { ago, badge, bytes, count, instant, span, term } from '../format.js';
 import { refresh } from '../refresh.js';
 
 const OPEN = ['queued', 'delayed', 'running'];
@@ -23,7 +23,7 @@ const BAD = ['failed', 'lost', 'invalid', 'lease_expired', 'expired'];
 function attemptStep(job, { generation, attempt, worker, assigned_at: from, ended_at: to, outcome, error }) {
   return h('li', { class: BAD.includes(outcome) ? 'bad' : '' },
     generation === job.generation ? '' : `Run ${generation}: `,
-    `Attempt ${attempt} ${OUTCOMES[outcome] ?? outcome}${from ? ` after ${span(from, to)}` : ''}, `, instant(to),
+    `Attempt ${attempt} ${OUTCOMES[outcome] ?? outcome}${from ? ` after ${span(from, to)}` : ''}, `, instant(to), ' ',
     h('small', {}, 'worker ', h('span', { class: 'mono' }, worker)), error && h('small', { class: 'error' }, error));
 }
 
@@ -42,7 +42,7 @@ function timeline(job) {
       job.assigned_at && [', assigned ', ago(job.assigned_at)]),
     job.cancel_requested && job.state === 'running' && h('li', {}, 'Cancellation was requested'),
     job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' },
-      `Ended as ${job.state} `, instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
+      `Ended as ${job.state}, `, instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
   ];
   return h('ol', { class: 'timeline' }, steps);
 }
@@ -55,7 +55,7 @@ function data(title, value, form, choose) {
   const hex = () => [...new TextEncoder().encode(plain)].map((byte, at) => byte.toString(16).padStart(2, '0') + (at % 16 === 15 ? '\n' : ' ')).join('');
   const text = { json: () => json, text: () => plain, hex }[form]();
   return h('section', {},
-    h('div', { class: 'row' }, h('h2', { class: 'grow' }, title), h('span', { class: 'quiet' }, `${count(bytes(plain))} bytes`),
+    h('div', { class: 'row' }, h('h2', { class: 'grow' }, title), h('span', { class: 'quiet' }, bytes(plain) === 1 ? '1 byte' : `${count(bytes(plain))} bytes`),
       ['json', 'text', 'hex'].map((name) => h('button', { type: 'button', 'aria-pressed': String(name === form), onclick: () => choose(name) }, name)),
       h('button', { type: 'button', onclick: () => navigator.clipboard.writeText(plain).then(() => notify(`${title} copied.`)) }, 'Copy')),
     h('pre', { tabindex: 0, 'aria-label': title }, text));
@@ -72,14 +72,14 @@ function facts(job) {
     ['Sub-jobs', job.sub_jobs.map((id) => [link('groups', id), ' '])],
     ['Lane', options?.lane && h('a', { href: `#/jobs?lane=${encodeURIComponent(options.lane)}` }, options.lane)],
     ['Waits behind', job.behind && link('jobs', job.behind)],
-    ['Lease', job.lease],
+    ['Lease', job.lease && term(job.lease)],
     ['Checkpoint', job.checkpoint_bytes !== null && `${count(job.checkpoint_bytes)} bytes`],
     ['Expires', job.expires_at && instant(job.expires_at)],
     ['Trace', job.trace_id && h('span', { class: 'mono' }, job.trace_id)],
     ['Priority', options?.priority],
     ['Tags', options?.tags?.join(', ')],
-    ['Timeout', options?.timeout],
-    ['Backoff', options && `${options.backoff.initial} to ${options.backoff.max}`],
+    ['Timeout', options?.timeout && term(options.timeout)],
+    ['Backoff', options && `${term(options.backoff.initial)} to ${term(options.backoff.max)}`],
     ['Failures', options && `${count(job.failures)} of at most ${count(options.max_attempts)}`],
     ['Losses', options && `${count(job.losses)} of at most ${count(options.max_losses)}`],
   ];

@@ -2,7 +2,7 @@
 
 import { get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, count, rate } from '../format.js';
+import { ago, badge, count, rate, term } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
@@ -42,18 +42,18 @@ export async function kinds({ root, left }) {
         { title: 'Busy', class: 'number', cell: ({ assigned, slots }) => `${count(assigned)} of ${count(slots)}` },
         { title: 'Succeeded / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'succeeded_per_second') },
         { title: 'Dead / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'dead_per_second') },
-        { title: 'Run time p50', class: 'number', cell: ({ kind }) => known.get(kind)?.run_time?.p50 ?? '–' },
-        { title: 'p99', class: 'number', cell: ({ kind }) => {
+        { title: 'Run time p50', class: 'number', cell: ({ kind }) => term(known.get(kind)?.run_time?.p50) },
+        { title: 'Run time p99', class: 'number', cell: ({ kind }) => {
           const run = known.get(kind)?.run_time;
-          return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, run.p99) : '–';
+          return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, term(run.p99)) : '–';
         } },
         { title: 'Action', cell: ({ kind, paused }) => h('button', {
           type: 'button', disabled: !may('operate'), title: may('operate') ? null : 'needs the role operate',
           onclick: change(kind, paused ? 'resume' : 'pause'), 'aria-label': `${paused ? 'Resume' : 'Pause'} ${kind}`,
         }, paused ? 'Resume' : 'Pause') },
       ] }), rows.length > 0 && h('p', { class: 'quiet' },
-      `Rates of the last ${statistics.window}, run times of the last hour, as far as this gateway has seen the jobs end. `,
-      'It counts while a console is open.', statistics.incomplete && ' It missed some jobs: the rates are too low.'));
+      `Rates of the last ${term(statistics.window)}, run times of the last hour, as far as this gateway has seen the jobs end. `,
+      'It counts while a console is open: – means that no job has ended since.', statistics.incomplete && ' It missed some jobs: the rates are too low.'));
   };
   await refresh({ left, load });
 }

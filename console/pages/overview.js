@@ -3,7 +3,7 @@
 import { get } from '../api.js';
 import { chart } from '../chart.js';
 import { h, update } from '../dom.js';
-import { ago, count } from '../format.js';
+import { count, elapsed } from '../format.js';
 import { refresh } from '../refresh.js';
 
 const jobs = (text) => `${count(text)} ${text === 1 ? 'job' : 'jobs'}`;
@@ -11,7 +11,7 @@ const jobs = (text) => `${count(text)} ${text === 1 ? 'job' : 'jobs'}`;
 /** The alerts of the gateway that answers. */
 const alertList = (alerts) => h('section', { class: 'warnings', 'aria-label': 'Alerts' }, h('h2', {}, 'Alerts'),
   h('ul', {}, alerts.map(({ name, severity, summary, since, runbook }) => h('li', { 'data-key': name },
-    h('b', { class: severity === 'critical' ? 'error' : '' }, `${severity}: `), summary, ', since ', ago(since), ' (',
+    h('b', { class: severity === 'critical' ? 'error' : '' }, `${severity}: `), summary, ', for ', elapsed(since), ' (',
     h('a', { href: runbook, target: '_blank', rel: 'noopener' }, name), ')'))));
 
 /** What needs attention: sentences with links. */
@@ -43,13 +43,13 @@ const card = (title, value, note, href) => h('a', { class: 'card', href }, h('sm
 function cards({ leader, workers, jobs: depths }, oldest) {
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0);
   return h('div', { class: 'cards' },
-    card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, since `, ago(leader.since)], '#/settings'),
+    card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, for `, elapsed(leader.since)], '#/settings'),
     card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
     card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
-    oldest && card('Oldest waiting', ago(oldest.since), [oldest.id, !oldest.exact && ', of 200 sampled jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
+    oldest && card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of 200 sampled jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
     card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
     card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
-    card('Stored', count(depths.stored), 'records, with ended jobs', '#/jobs'));
+    card('Stored', count(depths.stored), 'open and ended jobs', '#/jobs'));
 }
 
 export async function overview({ root, left }) {

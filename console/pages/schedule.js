@@ -2,7 +2,7 @@
 
 import { call, get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, count, instant } from '../format.js';
+import { ago, badge, count, instant, term } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 import { jobLink } from './jobs.js';
@@ -62,18 +62,16 @@ async function edit(found, left) {
   return true;
 }
 
-function ticks({ next, last }) {
-  return h('div', { class: 'columns' },
-    h('section', {}, h('h2', {}, 'Next ticks'), next.length
-      ? h('ol', {}, next.map((at) => h('li', {}, instant(at), ' (', ago(at), ')'))) : h('p', { class: 'quiet' }, 'There are none.')),
-    h('section', {}, h('h2', {}, 'Last ticks'), last.length
-      ? table({ caption: 'Last ticks', key: ({ at }) => at, rows: last, columns: [
-        { title: 'Tick', cell: ({ at }) => instant(at) },
-        { title: 'Job', cell: ({ job }) => (job ? jobLink(job) : h('span', { class: 'quiet' }, 'none, or its record was removed')) },
-        { title: 'State', cell: ({ state }) => (state ? badge(state) : '') },
-      ] })
-      : h('p', { class: 'quiet' }, 'There are none since the schedule was added.')));
-}
+const nextTicks = (next) => h('section', {}, h('h2', {}, 'Next ticks'), next.length
+  ? h('ol', {}, next.map((at) => h('li', {}, instant(at), ' (', ago(at), ')'))) : h('p', { class: 'quiet' }, 'There are none.'));
+
+const lastTicks = (last) => h('section', {}, h('h2', {}, 'Last ticks'), last.length
+  ? table({ caption: 'Last ticks', key: ({ at }) => at, rows: last, columns: [
+    { title: 'Tick', cell: ({ at }) => instant(at) },
+    { title: 'State', cell: ({ state }) => (state ? badge(state) : '–') },
+    { title: 'Job', cell: ({ job }) => (job ? jobLink(job) : h('span', { class: 'quiet' }, 'none, or its record was removed')) },
+  ] })
+  : h('p', { class: 'quiet' }, 'There are none since the schedule was added.'));
 
 export async function schedule({ root, parameter: id, left }) {
   const load = async () => {
@@ -102,7 +100,7 @@ export async function schedule({ root, parameter: id, left }) {
       ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
       ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],
       ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${found.misfire.catch_up.within}` : found.misfire)],
-      ['Overlap', found.overlap], ['Grace', found.grace], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
+      ['Overlap', found.overlap], ['Grace', found.grace && term(found.grace)], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
     ];
     update(root,
       h('div', { class: 'row' }, h('h1', { class: 'grow' }, id), found.error ? h('span', { class: 'error' }, found.error) : badge(found.state),
@@ -110,8 +108,10 @@ export async function schedule({ root, parameter: id, left }) {
         found.paused ? button('Resume', change('resume')) : button('Pause', change('pause')),
         button('Edit', guarded(async () => await edit(found, left) && load()), { possible: !found.error }),
         button('Remove', change('remove', 'Its jobs stay.'), { danger: true })),
-      h('section', {}, h('dl', {}, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))),
-      ticks(around),
+      h('div', { class: 'columns' },
+        h('section', {}, h('h2', {}, 'Rule'), h('dl', {}, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))),
+        nextTicks(around.next)),
+      lastTicks(around.last),
       h('section', {}, h('h2', {}, 'Options of its jobs'), h('pre', { tabindex: 0, 'aria-label': 'Options' }, JSON.stringify(found.options, null, 2))));
   };
   await refresh({ left, load });

@@ -2,7 +2,7 @@
 
 import { get } from '../api.js';
 import { h, update } from '../dom.js';
-import { ago, badge, count, instant } from '../format.js';
+import { ago, badge, count, instant, term } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
@@ -10,7 +10,7 @@ import { table } from '../table.js';
 export function when(rule) {
   if (!rule) return '–';
   if (rule.cron) return h('span', {}, h('code', {}, rule.cron), rule.zone ? ` ${rule.zone}` : '');
-  if (rule.every) return `every ${rule.every}`;
+  if (rule.every) return `every ${term(rule.every)}`;
   return rule.at ? ['at ', instant(rule.at)] : JSON.stringify(rule);
 }
 

@@ -2,7 +2,7 @@
 
 import { call, get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, count } from '../format.js';
+import { count, elapsed } from '../format.js';
 
 const STATES = ['succeeded', 'cancelled', 'dead'];
 
@@ -60,7 +60,7 @@ export async function settings({ root, left }) {
     update(root,
       h('h1', {}, 'Settings'),
       h('section', {}, h('h2', {}, 'Leader'), leader
-        ? h('dl', {}, [['Node', leader.node], ['Epoch', leader.epoch], ['Since', ago(leader.since)], ['Standing', leader.standing ? 'yes' : 'no: it has ended'], ['Session', h('span', { class: 'mono' }, leader.session)]]
+        ? h('dl', {}, [['Node', leader.node], ['Epoch', leader.epoch], ['Leads for', leader.standing ? elapsed(leader.since) : 'no longer: it has ended'], ['Session', h('span', { class: 'mono' }, leader.session)]]
           .map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))
         : h('p', {}, 'There has never been a leader.')),
       h('section', {}, h('h2', {}, 'Placement'),

@@ -2,7 +2,7 @@
 
 import { call, get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, count } from '../format.js';
+import { ago, badge, count, elapsed } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
@@ -63,12 +63,12 @@ export async function workers({ root, left }) {
         { title: 'Busy', cell: ({ node, id, assigned, slots }) => [h('meter', {
           min: 0, max: slots || 1, value: assigned, 'aria-label': `Busy slots of ${node ?? id}`,
         }), ` ${count(assigned)} of ${count(slots)}`] },
-        { title: 'Up', cell: (row) => ago(row.started_at) },
+        { title: 'Up', cell: (row) => elapsed(row.started_at) },
         { title: 'Kinds', cell: ({ kinds, settings }) => {
           const paused = settings?.paused_kinds ?? [];
           return h('span', { title: kinds.join(', ') }, kinds.join(', '), paused.length > 0 && ` (paused: ${paused.join(', ')})`);
         } },
-        { title: 'Tags', cell: ({ tags }) => tags.join(', ') },
+        { title: 'Tags', cell: ({ tags }) => tags.join(', ') || '–' },
         { title: 'Action', cell: (row) => [h('button', {
           type: 'button', disabled: !may('operate') || row.slots === null, title: may('operate') ? null : 'needs the role operate',
           onclick: () => edit(row), 'aria-label': `Change ${row.node ?? row.id}`,

@@ -159,6 +159,17 @@ async fn a_list_of_ten_thousand_jobs_draws_only_the_rows_in_view() {
         .await;
         let rows = page.run("return document.querySelectorAll('tbody tr').length").await;
         assert!(rows.as_u64().unwrap() < 100, "{rows} rows");
+        // A larger window shows more rows without a scroll.
+        page.looks(1280, 400).await;
+        page.run("const box = document.querySelector('.scroll'); box.scrollTop = 0").await;
+        page.looks(1280, 1600).await;
+        page.until("rows fill the larger window", async |page| {
+            let covered = "const box = document.querySelector('.scroll'), body = box.querySelector('tbody'); \
+                const last = [...body.rows].at(-2).getBoundingClientRect(); \
+                return box.clientHeight > 800 && last.bottom >= box.getBoundingClientRect().bottom";
+            page.run(covered).await == true
+        })
+        .await;
     })
     .await;
 }
