@@ -1,4 +1,4 @@
-//! What is wrong with the cluster, as far as a gateway can know it without Prometheus.
+//! Problems of the cluster that a gateway detects without Prometheus.
 //!
 //! The conditions are evaluated at each sample. A condition with the name of an alert of Prometheus means the same: the runbook in
 //! docs/operations.md applies. Alerts of what only a node knows are missing here: see docs/console.md.
@@ -55,7 +55,7 @@ pub(super) struct Alert {
     runbook: String,
 }
 
-/// What a gateway knows at a moment.
+/// The input of the conditions, at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Facts<'a> {
     pub(super) snapshot: &'a Snapshot,

@@ -45,14 +45,14 @@ pub(super) struct RunTime {
     pub(super) jobs: usize,
 }
 
-/// What is known about a kind.
+/// The counts of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct OfKind {
     pub(super) ends: Ends,
     pub(super) run_time: Option<RunTime>,
 }
 
-/// What is known.
+/// The counts of all kinds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Report {
     /// For how long events were counted, of the last [`WINDOW`].

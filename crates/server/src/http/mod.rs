@@ -27,7 +27,7 @@
 //! | `extract/` | bodies, parameters and ids, with errors that give the reason |
 //! | `problem` | every error, as `application/problem+json` |
 //! | `remote/` | remote workers: nodes whose handlers wait for calls |
-//! | `alerts` | what is wrong with the cluster, evaluated at each sample |
+//! | `alerts` | problems of the cluster, detected at each sample |
 //! | `kind_statistics` | how many jobs of each kind end, and how long they run |
 //! | `samples` | the samples of the last hour, for the charts of the console |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |

@@ -10,7 +10,7 @@ use crate::http::alerts::Alert;
 use crate::http::problem::Problem;
 use crate::http::state::App;
 
-/// What is wrong with the cluster.
+/// The problems of the cluster.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Alerts)]
 pub(super) struct AlertsDocument {
@@ -21,10 +21,10 @@ pub(super) struct AlertsDocument {
     alerts: Vec<Alert>,
 }
 
-/// List what is wrong with the cluster.
+/// List the problems of the cluster.
 ///
-/// Each gateway evaluates the conditions every ten seconds from what it reads. An alert with the name of an alert of Prometheus means
-/// the same. What only a node knows is missing: use Prometheus.
+/// Each gateway evaluates the conditions every ten seconds from the samples. An alert with the name of an alert of Prometheus means
+/// the same. Alerts that need the metrics of nodes are missing: use Prometheus.
 #[utoipa::path(
     get, path = "/v1/alerts", tag = "cluster", security(("token" = ["read"])),
     responses(
