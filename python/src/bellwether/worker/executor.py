@@ -47,6 +47,9 @@ class Executor:
             log.info("job %s, attempt %d: %r", job.id, job.attempt, outcome)
             return outcome_of_error(outcome)
         except Exception as error:
+            if job.cancelled:
+                log.info("job %s, attempt %d ended after it was asked to stop: %r", job.id, job.attempt, error)
+                return outcome_of_error(error)
             log.warning("job %s of kind %s, attempt %d failed", job.id, job.kind, job.attempt, exc_info=error)
             return outcome_of_error(error)
 
