@@ -50,6 +50,10 @@ pub(crate) struct HttpOptions {
     /// Maximum number of event streams among these connections.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().streams, value_parser = count)]
     http_streams: usize,
+    /// Maximum number of remote workers; further registrations are answered with 503. Each has a session in ZooKeeper, and
+    /// ZooKeeper allows 60 connections from one address by default (`maxClientCnxns`).
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().remote_workers, value_parser = count)]
+    http_remote_workers: usize,
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -60,13 +64,17 @@ fn count(text: &str) -> Result<usize, String> {
 impl HttpOptions {
     /// Checks the options and returns the builder. Nothing listens yet.
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
-        let (connections, streams) = (self.http_connections, self.http_streams);
+        let limits = Limits {
+            connections: self.http_connections,
+            streams: self.http_streams,
+            ..Limits::default().with_remote_workers(self.http_remote_workers)
+        };
         let builder = Gateway::builder()
             .listen(self.http_addr.unwrap_or(DEFAULT_ADDRESS))
             .any_port(self.any_port)
             .open_namespace(self.open_namespace)
             .protection(self.protection()?)
-            .limits(Limits { connections, streams, ..Limits::default() });
+            .limits(limits);
         builder.check().map_err(|error| Failure::usage(chain(&error)))?;
         Ok(builder)
     }

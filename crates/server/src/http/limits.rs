@@ -90,7 +90,7 @@ impl Default for Limits {
             // Multiplied by the largest body: 64 MiB.
             requests: 256,
             requests_of_one: 128,
-            // Only 64 of them have a watch; the others read their job every 250 ms: 2,000 reads per second.
+            // Only 64 waits for a job have a watch; the others read their job every 250 ms: 2,000 reads per second.
             waits: 512,
             streams: 2_048,
             // Each may wait in a poll: half of the waits.
@@ -111,6 +111,13 @@ pub struct LimitsError {
 }
 
 impl Limits {
+    /// Allows this many remote workers, and as many long polls as they and the other callers need: half of the polls are
+    /// theirs, as by default.
+    #[must_use]
+    pub fn with_remote_workers(self, remote_workers: usize) -> Self {
+        Self { remote_workers, waits: self.waits.max(remote_workers.saturating_mul(2)), ..self }
+    }
+
     pub(super) fn check(&self) -> Result<(), LimitsError> {
         let Self {
             connections,
@@ -138,5 +145,17 @@ impl Limits {
             Some((field, least)) => Err(LimitsError { field, least }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_remote_worker_has_room_for_its_poll() {
+        let usual = Limits::default();
+        assert_eq!(usual.with_remote_workers(3), Limits { remote_workers: 3, ..usual });
+        assert_eq!(usual.with_remote_workers(1_000).waits, 2_000);
     }
 }

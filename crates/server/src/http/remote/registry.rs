@@ -85,9 +85,10 @@ impl RemoteWorkers {
             Entry::Vacant(_) if count >= self.0.most => {
                 metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "remote_workers")
                     .increment(1);
-                return Err(
-                    Fault::Saturated.because("the limit of remote workers of this gateway is reached")
-                );
+                return Err(Fault::Saturated.because(format!(
+                    "the limit of {} remote workers of this gateway (--http-remote-workers) is reached",
+                    self.0.most
+                )));
             }
             Entry::Vacant(free) => {
                 let worker = RemoteWorker::new(key, Arc::clone(owner), settings, former.as_ref());

@@ -50,7 +50,11 @@ async fn remote_workers_are_bounded_and_an_ended_one_makes_room() {
     let limits = Limits { remote_workers: 1, ..Limits::default() };
     let stage = Stage::with("remote-limit", |builder| builder.limits(limits)).await;
     let (one, two) = (Remote::registered(&stage, json!({})).await, Remote::new(&stage));
-    two.register(json!({})).await.problem(503, "saturated", "the limit of remote workers");
+    two.register(json!({})).await.problem(
+        503,
+        "saturated",
+        "the limit of 1 remote workers of this gateway (--http-remote-workers)",
+    );
     one.call("DELETE", "", &json!({})).await.is(204);
     two.register(json!({})).await.is(200);
 }
