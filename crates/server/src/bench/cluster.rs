@@ -66,7 +66,8 @@ pub(super) fn job(n: usize) -> Result<Job, String> {
     Job::new(KIND, &n).map_err(|error| error.to_string())
 }
 
-async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String> {
+/// Starts a node that leads and runs no jobs.
+pub(super) async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String> {
     let node = Node::builder(namespace.to_string()).node_id(name);
     node.start().await.map_err(|error| error.to_string())
 }

@@ -93,6 +93,17 @@ pub enum Step {
     Memory,
 }
 
+/// The current step of a scenario or of the HTTP benchmark, for a progress bar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Name of the step.
+    pub what: String,
+    /// Total number of items.
+    pub of: usize,
+    /// Number of items done.
+    pub done: usize,
+}
+
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the benchmark failed while {during}: {reason}")]

@@ -99,6 +99,12 @@ impl NodeProcess {
         Ok(Sent { requests, operations: sum(&text, metric::ZOOKEEPER_OPERATIONS, "") })
     }
 
+    /// Returns the processor time that it has used.
+    pub(super) fn cpu(&self) -> Result<Duration, String> {
+        let pid = self.child.id().ok_or("the node has ended")?;
+        cpu(&pid.to_string())
+    }
+
     /// Returns its resident memory.
     pub(super) fn bytes(&self) -> Result<u64, String> {
         let pid = self.child.id().ok_or("the node has ended")?;
@@ -108,6 +114,23 @@ impl NodeProcess {
         let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
     }
+}
+
+/// Returns the processor time that this process has used.
+pub(super) fn cpu_of_this_process() -> Result<Duration, String> {
+    cpu("self")
+}
+
+/// The unit of times in `/proc/*/stat` is 10 ms on every Linux (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
+
+fn cpu(pid: &str) -> Result<Duration, String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.to_string())?;
+    // User and system time are fields 14 and 15. The name in field 2 may contain spaces.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
+    let ticks = ticks.sum::<Result<u32, _>>().map_err(|error| format!("/proc/{pid}/stat: {error}"))?;
+    Ok(TICK * ticks)
 }
 
 /// Returns the epoch of the last claim.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::bench::http::{self, HttpConfig, HttpReport, HttpStep};
+use crate::bench::http::{self, HttpConfig, HttpReport, RemoteShape};
 use crate::bench::scenario::{self, Part, Scenario, ScenarioConfig};
-use crate::bench::{BenchConfig, BenchReport, Step};
+use crate::bench::{BenchConfig, BenchReport, Progress, Step};
 use bellwether::client::{ConnectError, Unavailable};
 use bellwether::{Client, ConnectString};
 use clap::{Args, ValueEnum};
@@ -63,7 +63,8 @@ pub(crate) enum What {
     /// 1,000,000 jobs that start in a month and other jobs that run at the same time, before and after a change of
     /// leader.
     Later,
-    /// Submissions over HTTP compared with the native client, and 10,000 connected event streams.
+    /// Submissions over HTTP compared with the native client, remote workers compared with workers in the process, and
+    /// 10,000 connected event streams.
     Http,
 }
 
@@ -132,12 +133,7 @@ async fn reach(zookeeper: &ConnectString, within: Duration) -> Result<(), Failur
 
 async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Result<(), Failure> {
     let bar = global.progress("starting", config.size);
-    let report = scenario::run(config, |now| {
-        bar.set_message(now.what);
-        bar.set_length(now.of as u64);
-        bar.set_position(now.done as u64);
-    })
-    .await;
+    let report = scenario::run(config, |now| step(&bar, now)).await;
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
     match output.format {
@@ -155,15 +151,8 @@ async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Re
 }
 
 async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Result<(), Failure> {
-    let bar = global.progress("starting", 0);
-    let report = http::run(config, |now| {
-        bar.set_message(match now {
-            HttpStep::Native => "submitting natively",
-            HttpStep::Http => "submitting over HTTP",
-            HttpStep::Streams => "event streams",
-        });
-    })
-    .await;
+    let bar = global.progress("starting", config.jobs);
+    let report = http::run(config, |now| step(&bar, now)).await;
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
     match output.format {
@@ -174,11 +163,11 @@ async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Resu
 
 fn http_rows(report: &HttpReport) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
-    let HttpReport { jobs, callers, native, http, ratio, streams } = report;
+    let HttpReport { jobs, callers, native, http, ratio, remote, streams } = report;
     let what = format!("{jobs} jobs each from {callers} callers, one at a time per caller");
     let (connected, before) = (streams.streams, streams.bytes_before / (1024 * 1024));
     let connected = format!("resident, for each of {connected} event streams; {before} MiB without streams");
-    vec![
+    let mut rows = vec![
         row("native", format!("{:.0} jobs/s", native.jobs_per_second), &what),
         row("native p50, p99", format!("{:.2} ms, {:.2} ms", native.p50_ms, native.p99_ms), ""),
         row("HTTP", format!("{:.0} jobs/s", http.jobs_per_second), "the same over HTTP with keep-alive"),
@@ -187,6 +176,33 @@ fn http_rows(report: &HttpReport) -> Vec<[String; 3]> {
         row("stream", format!("{:.0} bytes", streams.bytes_per_stream), &connected),
         row("stream after an event", format!("{:.0} bytes", streams.bytes_per_stream_after_events), ""),
         row("last event", format!("{:.0} ms", streams.last_event_ms), "from submission to the last stream"),
+    ];
+    rows.extend(remote.shapes.iter().flat_map(|shape| remote_rows(remote.jobs, shape)));
+    rows
+}
+
+fn remote_rows(jobs: usize, shape: &RemoteShape) -> [[String; 3]; 3] {
+    let RemoteShape { workers, slots, in_process, remote, ratio } = shape;
+    let row =
+        |name: &str, value: String, what: String| [format!("{name}, {workers} × {slots} slots"), value, what];
+    let cpu = in_process.cpu_us_per_job;
+    let (all, gateway) = (remote.cpu_us_per_job, remote.gateway_cpu_us_per_job);
+    [
+        row(
+            "workers",
+            format!("{:.0} jobs/s", in_process.jobs_per_second),
+            format!(
+                "{jobs} jobs, workers in this process; {cpu:.0} µs of processor time per job without the server"
+            ),
+        ),
+        row(
+            "remote workers",
+            format!("{:.0} jobs/s", remote.jobs_per_second),
+            format!(
+                "the same through one gateway; {all:.0} µs per job, {gateway:.0} µs of them the gateway's"
+            ),
+        ),
+        row("ratio", format!("{ratio:.2}"), "remote / in this process".to_owned()),
     ]
 }
 
@@ -201,6 +217,12 @@ fn part(part: &Part) -> [String; 6] {
         format!("{:.3}", part.requests_per_job),
         format!("{bytes} MiB, {before} before"),
     ]
+}
+
+fn step(bar: &ProgressBar, now: Progress) {
+    bar.set_message(now.what);
+    bar.set_length(now.of as u64);
+    bar.set_position(now.done as u64);
 }
 
 fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {

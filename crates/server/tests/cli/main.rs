@@ -1,6 +1,7 @@
 //! The real binary against a real server: exit codes, JSON documents, and output on stdout and stderr.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod bench;
 mod config;
 mod groups;
 mod jobs;

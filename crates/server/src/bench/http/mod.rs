@@ -1,25 +1,23 @@
-//! The cost of the HTTP gateway compared with the native client, and the memory of a connected event stream.
+//! The cost of the HTTP gateway: submissions compared with the native client, remote workers compared with workers in this
+//! process, and the memory of a connected event stream.
 //!
-//! The gateway runs in its own process, so that its memory can be measured. Both sides submit the same jobs from the
-//! same number of callers, each caller one job at a time; each HTTP caller keeps its connection. There is no leader and
-//! no worker during the run: only submission is measured.
+//! A gateway runs in its own process, so that its memory and its processor time can be measured.
 
 mod calls;
+mod remote;
 mod streams;
-
-use std::time::{Duration, Instant};
+mod submissions;
 
 use bellwether::ConnectString;
-use futures::future::try_join_all;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::cluster::{KIND, job, named};
-use super::idle::percentile;
+use super::cluster::named;
 use super::process::NodeProcess;
-use super::{BenchError, count, failed, millis};
+use super::{BenchError, Progress, failed};
 use bellwether::client::Client;
-use calls::Connection;
+pub use remote::{RemoteReport, RemoteShape, Throughput};
+pub use submissions::Submissions;
 
 /// Default number of event streams.
 pub const USUAL_STREAMS: usize = 10_000;
@@ -29,7 +27,7 @@ pub const USUAL_STREAMS: usize = 10_000;
 pub struct HttpConfig {
     /// The servers, and a chroot under which the namespace is created.
     pub zookeeper: ConnectString,
-    /// Jobs that each side submits.
+    /// Jobs that each side submits, and jobs that each side of the remote workers runs.
     pub jobs: usize,
     /// Number of concurrent callers. The gateway serves 128 concurrent requests per address.
     pub callers: usize,
@@ -50,19 +48,10 @@ pub struct HttpReport {
     pub http: Submissions,
     /// Jobs per second of `http` divided by those of `native`.
     pub ratio: f64,
+    /// Jobs through remote workers.
+    pub remote: RemoteReport,
     /// The cost of connected event streams.
     pub streams: Streams,
-}
-
-/// The results of submissions.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Submissions {
-    /// Jobs per second.
-    pub jobs_per_second: f64,
-    /// Median latency.
-    pub p50_ms: f64,
-    /// 99th percentile of the latency.
-    pub p99_ms: f64,
 }
 
 /// The cost of connected event streams.
@@ -82,117 +71,32 @@ pub struct Streams {
     pub last_event_ms: f64,
 }
 
-/// The current step, for a progress bar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpStep {
-    /// Submissions by the native client.
-    Native,
-    /// Submissions over HTTP.
-    Http,
-    /// Event streams.
-    Streams,
-}
-
 /// Rounds of each side. The sides alternate, so that other load on the machine affects both.
 const ROUNDS: usize = 4;
 
-/// Runs the benchmark. It creates a namespace under the chroot and does not delete it: use a disposable server.
+/// Runs the benchmark. It creates namespaces under the chroot and does not delete them: use a disposable server.
 ///
 /// # Errors
-/// If ZooKeeper cannot be reached, a job is refused, or there are not enough file descriptors.
-pub async fn run(config: &HttpConfig, mut progress: impl FnMut(HttpStep)) -> Result<HttpReport, BenchError> {
+/// If ZooKeeper cannot be reached, a job is refused or does not succeed, or there are not enough file descriptors.
+pub async fn run(config: &HttpConfig, mut progress: impl FnMut(Progress)) -> Result<HttpReport, BenchError> {
     streams::raise_descriptors(config.streams).map_err(failed("making room for connections"))?;
-    let namespace = named(&config.zookeeper, Uuid::now_v7(), "http").map_err(failed("naming a namespace"))?;
+    let run = Uuid::now_v7();
+    let namespace = named(&config.zookeeper, run, "http").map_err(failed("naming a namespace"))?;
     let client = Client::connect(&namespace.to_string()).await;
     let client = client.map_err(|error| failed("connecting")(error.to_string()))?;
     let gateway = NodeProcess::gateway(&namespace, config.streams + 2 * config.callers).await;
     let gateway = gateway.map_err(failed("starting a gateway"))?;
-    let measured = measure(config, &client, &gateway, &mut progress).await;
+    let at = gateway.http().map_err(failed("starting a gateway"))?;
+    let submitted = submissions::measure(config, &client, at, &mut progress).await;
+    let [native, http] = submitted.map_err(failed("measuring submissions"))?;
+    progress(Progress { what: "event streams".into(), of: config.streams, done: 0 });
+    let streams = streams::measure(config.streams, &client, &gateway, at).await;
+    let streams = streams.map_err(failed("measuring event streams"))?;
     client.close().await;
-    measured.map_err(failed("measuring"))
-}
-
-async fn measure(
-    config: &HttpConfig,
-    client: &Client,
-    gateway: &NodeProcess,
-    progress: &mut impl FnMut(HttpStep),
-) -> Result<HttpReport, String> {
-    let at = gateway.http()?;
-    let each = (config.jobs / ROUNDS / config.callers).max(1);
-    // Each side runs once before the measurement, so that one-time initialization is not measured.
-    native(client, config.callers, 1).await?;
-    over_http(at, config.callers, 1).await?;
-    let (mut natives, mut https) = (Taken::default(), Taken::default());
-    for _ in 0..ROUNDS {
-        progress(HttpStep::Native);
-        natives.add(native(client, config.callers, each).await?);
-        progress(HttpStep::Http);
-        https.add(over_http(at, config.callers, each).await?);
-    }
-    progress(HttpStep::Streams);
-    let streams = streams::measure(config.streams, client, gateway, at).await?;
-    let (native, http) = (natives.told(), https.told());
+    drop(gateway);
+    let remote = remote::measure(config, run, &mut progress).await;
+    let remote = remote.map_err(failed("measuring remote workers"))?;
     let ratio = http.jobs_per_second / native.jobs_per_second;
-    Ok(HttpReport { jobs: natives.each.len(), callers: config.callers, native, http, ratio, streams })
-}
-
-/// The duration of each submission, and the total.
-#[derive(Default)]
-struct Taken {
-    each: Vec<Duration>,
-    all: Duration,
-}
-
-impl Taken {
-    fn add(&mut self, Self { each, all }: Self) {
-        self.each.extend(each);
-        self.all += all;
-    }
-
-    fn told(&mut self) -> Submissions {
-        self.each.sort();
-        Submissions {
-            jobs_per_second: count(self.each.len()) / self.all.as_secs_f64(),
-            p50_ms: millis(percentile(&self.each, 50)),
-            p99_ms: millis(percentile(&self.each, 99)),
-        }
-    }
-}
-
-async fn native(client: &Client, callers: usize, each: usize) -> Result<Taken, String> {
-    let caller = async |caller: usize| {
-        let mut took = Vec::with_capacity(each);
-        for n in 0..each {
-            let job = job(caller * each + n)?;
-            let started = Instant::now();
-            client.submit(job).await.map_err(|error| error.to_string())?;
-            took.push(started.elapsed());
-        }
-        Ok::<_, String>(took)
-    };
-    taken((0..callers).map(caller)).await
-}
-
-async fn over_http(at: std::net::SocketAddr, callers: usize, each: usize) -> Result<Taken, String> {
-    let connections = try_join_all((0..callers).map(|_| Connection::open(at))).await?;
-    let caller = async |(caller, mut connection): (usize, Connection)| {
-        let mut took = Vec::with_capacity(each);
-        for n in 0..each {
-            let body = format!(r#"{{"kind":"{KIND}","payload":{}}}"#, caller * each + n);
-            let started = Instant::now();
-            connection.submit(&body).await?;
-            took.push(started.elapsed());
-        }
-        Ok::<_, String>(took)
-    };
-    taken(connections.into_iter().enumerate().map(caller)).await
-}
-
-async fn taken(
-    callers: impl Iterator<Item = impl Future<Output = Result<Vec<Duration>, String>>>,
-) -> Result<Taken, String> {
-    let started = Instant::now();
-    let each = try_join_all(callers).await?.concat();
-    Ok(Taken { each, all: started.elapsed() })
+    let jobs = submissions::each(config) * ROUNDS * config.callers;
+    Ok(HttpReport { jobs, callers: config.callers, native, http, ratio, remote, streams })
 }

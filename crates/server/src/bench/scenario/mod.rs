@@ -15,7 +15,7 @@ use std::time::Duration;
 use bellwether::ConnectString;
 use serde::Serialize;
 
-use super::{BenchError, failed, load};
+use super::{BenchError, Progress, failed, load};
 
 /// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -94,17 +94,6 @@ pub struct Part {
     /// Resident bytes of the leader when it knew all waiting jobs; for a group, when its join ran; for delayed jobs,
     /// when the other jobs had run.
     pub leader_bytes: u64,
-}
-
-/// The current step, for a progress bar.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// Name of the step.
-    pub what: String,
-    /// Total number of items.
-    pub of: usize,
-    /// Number of items done.
-    pub done: usize,
 }
 
 /// Longer than any useful run.
