@@ -270,4 +270,34 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn fields_are_read_from_text_and_written_as_text() {
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        struct Settings {
+            #[serde(with = "text")]
+            wait: Duration,
+            #[serde(with = "optional_text")]
+            limit: Option<Duration>,
+        }
+        for (limit, stored) in [
+            (None, r#"{"wait":"90s","limit":null}"#),
+            (Some(Duration::from_secs(120)), r#"{"wait":"90s","limit":"2m"}"#),
+        ] {
+            let settings = Settings { wait: Duration::from_secs(90), limit };
+            assert_eq!(serde_json::to_string(&settings).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<Settings>(stored).unwrap(), settings);
+        }
+        let error = serde_json::from_str::<DurationText>("5").unwrap_err().to_string();
+        assert!(error.contains("expected a duration as text, such as \"500ms\""), "{error}");
+        let error = serde_json::from_str::<DurationText>("\"5\"").unwrap_err().to_string();
+        assert!(error.starts_with("\"5\" is not a duration"), "{error}");
+        assert_eq!(DurationText::from(Duration::from_secs(3)), DurationText(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn an_error_repeats_a_text_of_up_to_64_bytes() {
+        assert!(read(&"x".repeat(64)).unwrap_err().starts_with("\"xxx"));
+        assert!(read(&"x".repeat(65)).unwrap_err().starts_with("a text of 65 bytes"));
+    }
 }

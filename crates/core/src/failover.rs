@@ -132,4 +132,10 @@ mod tests {
             assert_eq!(failover.check().unwrap_err().to_string(), expected);
         }
     }
+
+    #[test]
+    fn times_at_their_bounds_are_accepted() {
+        let shortest = Failover { beat: MIN_BEAT, trust: 2 * MIN_BEAT, wait: MAX_WAIT };
+        assert_eq!(shortest.check(), Ok(shortest));
+    }
 }

@@ -314,4 +314,10 @@ mod tests {
         assert_eq!(WorkerId::parse("00000000000000000000000000000007"), None);
         assert_eq!(WorkerId::parse("web-1"), None);
     }
+
+    #[test]
+    fn a_worker_id_is_printed_the_same_way_in_a_log() {
+        let id = WorkerId::new(Uuid::from_u128(7));
+        assert_eq!(format!("{id:?}"), "00000000-0000-0000-0000-000000000007");
+    }
 }

@@ -140,4 +140,21 @@ mod tests {
             assert_eq!((at(1).is_fence(), at(1).is_fenced_out()), (fence, false), "{reason:?}");
         }
     }
+
+    #[test]
+    fn a_request_that_was_not_sent_or_refused_was_rejected_as_a_whole() {
+        for (reason, whole) in [
+            (Reason::NotSent, true),
+            (Reason::OverBudget(String::new()), true),
+            (Reason::Refused(String::new()), true),
+            (Reason::NoNode, false),
+            (Reason::NodeExists, false),
+            (Reason::BadVersion, false),
+            (Reason::NotEmpty, false),
+            (Reason::NoAuth, false),
+            (Reason::Other(String::new()), false),
+        ] {
+            assert_eq!(Rejection { at: 0, reason: reason.clone() }.is_whole(), whole, "{reason:?}");
+        }
+    }
 }

@@ -355,4 +355,13 @@ mod tests {
         );
         assert_eq!(lane(&Lane::new("order-1").unwrap()), "/lanes/76/order-1");
     }
+
+    #[test]
+    fn each_bucket_has_one_znode_per_tree() {
+        let bucket = Bucket::all().last().unwrap();
+        assert_eq!([bucket.jobs(), bucket.queue(), bucket.lanes()], ["/jobs/ff", "/queue/ff", "/lanes/ff"]);
+        assert_eq!(pause(&Kind::new("sum").unwrap()), "/pauses/sum");
+        assert_eq!(parse_delayed_job("1.2-a"), JobId::new("a").ok());
+        assert_eq!(parse_delayed_job("1-a"), None);
+    }
 }

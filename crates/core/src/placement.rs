@@ -265,4 +265,31 @@ mod tests {
         let taken = "random is a built-in placement strategy: choose another name";
         assert_eq!(add("random").unwrap_err().to_string(), taken);
     }
+
+    #[test]
+    fn two_own_strategies_are_equal_only_if_name_and_implementation_are() {
+        let hash = |own: &OwnStrategy| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            own.hash(&mut hasher);
+            hasher.finish()
+        };
+        let own = |name: &str, strategy: &Arc<dyn PlacementStrategy>| OwnStrategy {
+            name: StrategyName::new(name).unwrap(),
+            strategy: Arc::clone(strategy),
+        };
+        // `First` has no size: two of them could have the same address.
+        struct Fixed(#[expect(dead_code, reason = "gives the strategy an address")] u8);
+        impl PlacementStrategy for Fixed {
+            fn choose(&self, _: &PlacementJob<'_>, _: &[PlacementWorker<'_>]) -> usize {
+                0
+            }
+        }
+        let [one, two]: [Arc<dyn PlacementStrategy>; 2] = [Arc::new(Fixed(1)), Arc::new(Fixed(2))];
+        assert_eq!(own("a", &one), own("a", &one));
+        assert_ne!(own("a", &one), own("b", &one));
+        assert_ne!(own("a", &one), own("a", &two));
+        assert_eq!(hash(&own("a", &one)), hash(&own("a", &two)));
+        assert_ne!(hash(&own("a", &one)), hash(&own("b", &one)));
+        assert_eq!(format!("{:?}", own("a", &one)), "OwnStrategy(a)");
+    }
 }

@@ -183,4 +183,15 @@ mod tests {
         assert_eq!(ended(latest, now, now), latest);
         assert_eq!(ended(WallMillis(latest.0 + 1), now, now), now);
     }
+
+    #[test]
+    fn settings_at_their_bounds_are_accepted() {
+        let most = Retention {
+            succeeded: MIN_RETENTION,
+            dead: MAX_RETENTION,
+            records: MAX_RECORDS,
+            ..Retention::default()
+        };
+        assert_eq!(most.check(), Ok(()));
+    }
 }

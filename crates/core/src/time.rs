@@ -115,4 +115,12 @@ mod tests {
             assert_eq!(WallMillis(millis).to_string(), text);
         }
     }
+
+    #[test]
+    fn an_instant_is_converted_to_the_time_of_the_system_and_back() {
+        let at = UNIX_EPOCH + Duration::from_millis(1_500);
+        assert_eq!(WallMillis::from(at), WallMillis(1_500));
+        assert_eq!(SystemTime::from(WallMillis(1_500)), at);
+        assert_eq!(WallMillis::from(UNIX_EPOCH - Duration::from_secs(1)), WallMillis(0));
+    }
 }

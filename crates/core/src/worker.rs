@@ -224,4 +224,11 @@ mod tests {
         let unknown = WorkerSettings { paused: vec![kind("smu")], ..WorkerSettings::default() };
         assert_eq!(check(unknown), Err("the worker has no handler for kind smu".to_owned()));
     }
+
+    #[test]
+    fn settings_at_their_bounds_are_accepted() {
+        let tags = (0..MAX_TAGS).map(|n| tag(&n.to_string())).collect();
+        let most = WorkerSettings { slots: Some(MAX_SLOTS), tags: Some(tags), paused: vec![] };
+        assert!(most.check(&[]).is_ok());
+    }
 }

@@ -178,3 +178,32 @@ fn the_ids_of_a_further_groups_jobs_fit_for_the_longest_id_of_a_first_group() {
     let group = GroupRecord { kind: kind(&"k".repeat(60)), ..record() };
     assert_eq!(group.check(&longest.further(14)), Ok(()));
 }
+
+#[test]
+fn values_at_their_bounds_are_accepted() {
+    assert_eq!(record().sealed(&id("g"), MAX_MEMBERS).unwrap().total, Some(MAX_MEMBERS));
+    let refused = record().sealed(&id("g"), MAX_MEMBERS + 1);
+    assert_eq!(refused, Err(GroupError::Total { group: id("g"), total: MAX_MEMBERS + 1 }));
+    let deepest = GroupRecord { parent: Some(Parent { depth: MAX_DEPTH, ..parent() }), ..record() };
+    assert_eq!(deepest.check(&id("g")), Ok(()));
+    // The id of the last member, "sum:GROUP:999999", has 128 bytes.
+    let alone = GroupRecord { join: false, ..record() };
+    assert_eq!(alone.check(&id(&"g".repeat(117))), Ok(()));
+    assert!(matches!(alone.check(&id(&"g".repeat(118))), Err(GroupError::Name { .. })));
+}
+
+#[test]
+fn an_abandoned_group_is_closed_and_has_no_join() {
+    let abandoned = record().abandoned();
+    assert_eq!((abandoned.stopped, abandoned.closed), (Some(Stop::Abandoned), true));
+    assert!(record().has_join() && !abandoned.has_join());
+}
+
+#[test]
+fn the_join_is_part_of_the_trace_of_its_group() {
+    let trace = crate::trace::TraceContext::new([1; 16], [2; 8], 1).ok();
+    let group = GroupRecord { stage: Stage::Joining, trace, ..record() };
+    let (_, join) = group.stage_job(&id("g"), WallMillis(9)).unwrap().unwrap();
+    assert!(trace.is_some());
+    assert_eq!(join.trace, trace);
+}

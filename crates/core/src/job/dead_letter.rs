@@ -141,4 +141,13 @@ mod tests {
         let (_, letter) = dead_letter(&job(&"j".repeat(MAX_NAME_BYTES)), &dead).unwrap();
         assert!(letter.payload.bytes().len() < MAX_PAYLOAD_BYTES);
     }
+
+    #[test]
+    fn a_letter_keeps_the_priority_and_the_trace_of_its_job() {
+        let trace = crate::trace::TraceContext::new([1; 16], [2; 8], 1).ok();
+        let dead = JobRecord { priority: crate::job::Priority::HIGHEST, trace, ..record("bill") };
+        let (_, letter) = dead_letter(&job("a"), &dead).unwrap();
+        assert!(trace.is_some());
+        assert_eq!((letter.priority, letter.trace), (dead.priority, trace));
+    }
 }

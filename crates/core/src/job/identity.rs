@@ -128,8 +128,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::job::{Payload, Verdict};
-    use crate::name::Kind;
+    use crate::job::{Attempt, AttemptEnd, AttemptEndKind, Payload, Verdict};
+    use crate::name::{Kind, WorkerId};
     use crate::time::WallMillis;
 
     fn record(token: u128, payload: &str) -> JobRecord {
@@ -185,5 +185,28 @@ mod tests {
         let there = JobRecord { generation: 7, ..over(record(2, "1")) };
         assert_eq!(look(&there, &record(1, "1"), IfExists::Again), Sight::Over);
         assert_eq!(again(record(1, "1"), there).generation, 8);
+    }
+
+    #[test]
+    fn only_an_existing_job_makes_a_submission_a_duplicate() {
+        for (accepted, duplicate) in [
+            (Accepted::New, false),
+            (Accepted::Again(2), false),
+            (Accepted::Same, true),
+            (Accepted::Other, true),
+        ] {
+            assert_eq!(accepted.is_duplicate(), duplicate, "{accepted:?}");
+        }
+    }
+
+    #[test]
+    fn a_reopened_job_keeps_its_last_end_and_a_first_submission_has_none() {
+        let attempt = Attempt { number: 1, worker: WorkerId::new(Uuid::from_u128(7)) };
+        let last = Some(AttemptEnd { attempt, how: AttemptEndKind::Lost, at: WallMillis(2) });
+        let there = JobRecord { last, last_error: Some("lost".to_owned()), ..over(record(2, "1")) };
+        let ours = again(record(1, "1"), there);
+        assert_eq!((ours.generation, ours.last, ours.last_error.as_deref()), (2, last, Some("lost")));
+        let first = anew(ours);
+        assert_eq!((first.generation, first.last, first.last_error), (1, None, None));
     }
 }

@@ -98,3 +98,15 @@ impl fmt::Debug for Payload {
         write!(f, "{} bytes of {:?}", self.bytes.len(), self.content_type)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log line must not contain the bytes of a job.
+    #[test]
+    fn debug_output_shows_the_size_and_the_type_but_not_the_bytes() {
+        let payload = Payload::json(*b"\"secret\"").unwrap();
+        assert_eq!(format!("{payload:?}"), "8 bytes of application/json");
+    }
+}

@@ -200,4 +200,20 @@ mod tests {
             assert_eq!(parse(&path), Place::Other, "{path}");
         }
     }
+
+    #[test]
+    fn members_are_divided_into_chunks_of_the_same_size() {
+        let chunks = [0, MEMBERS_PER_CHUNK - 1, MEMBERS_PER_CHUNK, 2 * MEMBERS_PER_CHUNK].map(chunk);
+        assert_eq!(chunks, [0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn the_mark_of_each_job_of_a_group_is_parsed() {
+        let group = GroupId::new("g").unwrap();
+        for job in [Mark::Parent, Mark::Join, Mark::Finish, Mark::Further(3)] {
+            let path = mark(&group, job, End::Dead);
+            let (_, name) = path.rsplit_once('/').unwrap();
+            assert_eq!(parse_mark(name), Some((job, End::Dead)), "{name}");
+        }
+    }
 }

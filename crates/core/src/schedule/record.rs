@@ -255,7 +255,12 @@ pub fn lane(schedule: &ScheduleId) -> Lane {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::job::{Payload, Placement, Policy, Priority};
+    use crate::name::Kind;
+    use crate::schedule::{Misfire, Template, When};
 
     #[test]
     fn the_schedule_and_the_tick_are_parsed_from_the_id_of_a_tick_only() {
@@ -267,5 +272,39 @@ mod tests {
             let parsed = JobId::new(other).ok().and_then(|job| parse_tick(&job));
             assert_eq!(parsed, None, "{other}");
         }
+    }
+
+    #[test]
+    fn another_spec_has_the_next_version_and_its_jobs_have_the_settings_of_the_template() {
+        let payload = Payload::json(*b"1").unwrap();
+        let template = Template {
+            kind: Kind::new("sum").unwrap(),
+            payload,
+            policy: Policy { max_attempts: 7, ..Policy::default() },
+            placement: Placement::default(),
+            priority: Priority::HIGHEST,
+            expires_after: Some(Duration::from_secs(60)),
+            job_id: None,
+        };
+        let spec = ScheduleSpec {
+            when: When::every(Duration::from_secs(90)).unwrap(),
+            misfire: Misfire::Skip,
+            grace: Duration::from_secs(60),
+            overlap: Overlap::Allow,
+            template,
+        };
+        let record = ScheduleRecord::new(spec.clone(), WallMillis(0));
+        let replaced = record.clone().replace(spec.clone(), WallMillis(1)).unwrap();
+        let again = replaced.clone().replace(spec, WallMillis(1)).unwrap();
+        assert_eq!(
+            [replaced.spec_version, again.spec_version],
+            [1, 2].map(|more| record.spec_version + more)
+        );
+        let (_, job) =
+            record.tick_job(&ScheduleId::new("nightly").unwrap(), WallMillis(90_000), WallMillis(90_001));
+        assert_eq!(
+            (job.policy.max_attempts, job.priority, job.expires_at, job.submitted_at),
+            (7, Priority::HIGHEST, Some(WallMillis(150_000)), WallMillis(90_001))
+        );
     }
 }

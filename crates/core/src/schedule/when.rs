@@ -222,4 +222,13 @@ mod tests {
         let late = When::Once(instant::END).check().unwrap_err().to_string();
         assert_eq!(late, "at must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
     }
+
+    #[test]
+    fn each_kind_of_schedule_is_printed() {
+        let every = When::every(Duration::from_secs(90)).unwrap();
+        let cron = When::cron("0 2 * * *", "europe/berlin").unwrap();
+        let printed = [cron, every, When::Once(WallMillis(0))].map(|when| when.to_string());
+        assert_eq!(printed, ["0 2 * * * (Europe/Berlin)", "every 90s", "once at 1970-01-01T00:00:00Z"]);
+        assert_eq!(format!("{:?}", Zone::utc()), "UTC");
+    }
 }

@@ -165,4 +165,46 @@ mod tests {
         assert!(Batch::new(vec![]).push(0, vec![large.clone()]).is_ok(), "the first group always fits");
         assert!(batch.push(0, vec![large]).is_err());
     }
+
+    fn sized(bytes: usize) -> Op {
+        let path = "/x".to_owned();
+        let empty = Op::Set { path: path.clone(), data: vec![], version: 0 }.bytes();
+        Op::Set { path, data: vec![0; bytes - empty], version: 0 }
+    }
+
+    #[test]
+    fn a_batch_holds_as_many_operations_and_bytes_as_its_budgets_allow() {
+        let mut batch = Batch::new(vec![]);
+        batch.push(0, vec![delete("/x")]).unwrap();
+        assert!(batch.push(1, vec![delete("/x"); MAX_TXN_OPS]).is_err());
+        assert_eq!(batch.push(1, vec![delete("/x"); MAX_TXN_OPS - 1]), Ok(()));
+        let mut batch = Batch::new(vec![]);
+        batch.push(0, vec![sized(MAX_TXN_BYTES - 100)]).unwrap();
+        assert!(batch.push(1, vec![sized(101)]).is_err());
+        assert_eq!(batch.push(1, vec![sized(100)]), Ok(()));
+    }
+
+    #[test]
+    fn a_removed_group_and_a_shorter_operation_make_room_for_others() {
+        let mut batch = Batch::new(vec![]);
+        batch.push(0, vec![sized(100); 2]).unwrap();
+        batch.push(1, vec![sized(MAX_TXN_BYTES - 200)]).unwrap();
+        assert!(batch.push(2, vec![sized(100)]).is_err());
+        batch.rewrite(|key, ops| {
+            if *key == 0 {
+                ops[0] = sized(80);
+            }
+        });
+        assert!(batch.push(2, vec![sized(100)]).is_err(), "only 20 bytes are free");
+        batch.remove(0);
+        assert!(batch.push(2, vec![sized(201)]).is_err());
+        assert_eq!(batch.push(2, vec![sized(200)]), Ok(()));
+        assert!(batch.push(3, vec![sized(70)]).is_err());
+        let mut full = Batch::new(vec![]);
+        full.push(0, vec![delete("/x"); MAX_TXN_OPS - 1]).unwrap();
+        full.push(1, vec![delete("/x")]).unwrap();
+        full.remove(0);
+        assert!(full.push(2, vec![delete("/x"); MAX_TXN_OPS]).is_err());
+        assert_eq!(full.push(2, vec![delete("/x"); MAX_TXN_OPS - 1]), Ok(()));
+    }
 }

@@ -140,4 +140,19 @@ mod tests {
         ];
         assert_eq!(remove_schedule(&schedule, 7), expected);
     }
+
+    #[test]
+    fn a_trigger_checks_the_schedule_and_submits_the_job() {
+        let (schedule, job) = (ScheduleId::new("nightly").unwrap(), JobId::new("nightly@1").unwrap());
+        let payload = crate::job::Payload::json(*b"1").unwrap();
+        let made = JobRecord::new(
+            crate::name::Kind::new("sum").unwrap(),
+            payload,
+            uuid::Uuid::nil(),
+            crate::time::WallMillis(1),
+        );
+        let ops = trigger(&schedule, 4, &job, &made);
+        assert_eq!(ops[0], Op::Check { path: path::schedule(&schedule), version: 4 });
+        assert_eq!(ops[1..], submit(&job, &made, 0));
+    }
 }

@@ -2,7 +2,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{End, Mark};
-use crate::job::{Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Role, Verdict};
+use crate::job::{
+    Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Role, Verdict,
+};
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::Reason;
 use crate::wire::decode;
@@ -164,4 +166,67 @@ fn a_job_released_from_quarantine_is_due_now_and_gets_a_new_version() {
         Op::create(path::queue_entry(&job), encode(&entry)),
     ];
     assert_eq!(ops, expected);
+}
+
+#[test]
+fn the_size_of_an_operation_includes_its_path_and_its_data() {
+    let set = |path: &str, data: &[u8]| Op::Set { path: path.to_owned(), data: data.to_vec(), version: 0 };
+    let least = set("", &[]).bytes();
+    assert!(least > 0, "each operation has a header");
+    assert_eq!(set("/jobs/a", &[0; 100]).bytes(), least + 107);
+    assert_eq!(Op::delete("/jobs/a".to_owned()).bytes(), least + 7);
+}
+
+#[test]
+fn a_promoted_job_is_queued_without_a_time() {
+    let job = JobId::new("a").unwrap();
+    let entry = QueueEntry { not_before: NOW, ..open().entry(0) };
+    let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
+    let expected =
+        [Op::delete(path::delayed_entry(DELAY, &job)), Op::create(path::queue_entry(&job), encode(&queued))];
+    assert_eq!(promote(&job, DELAY, &entry), expected);
+}
+
+#[test]
+fn a_change_of_a_worker_is_fenced_by_its_version_and_keeps_the_rest() {
+    let worker = WorkerId::new(Uuid::from_u128(7));
+    let info = WorkerInfo {
+        node: crate::name::NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![Kind::new("sum").unwrap()],
+        leases: std::collections::BTreeMap::new(),
+        slots: 4,
+        tags: vec![],
+        codec: 1,
+        started_at: NOW,
+        former: vec![],
+        draining: false,
+        settings: WorkerSettings::default(),
+    };
+    let set = |info: &WorkerInfo| [Op::Set { path: path::worker(worker), data: encode(info), version: 3 }];
+    assert_eq!(mark_draining(worker, &info, 3), set(&WorkerInfo { draining: true, ..info.clone() }));
+    let settings = WorkerSettings { slots: Some(2), ..WorkerSettings::default() };
+    let changed = WorkerInfo { settings: settings.clone(), ..info.clone() };
+    assert_eq!(set_worker(worker, &info, settings, 3), set(&changed));
+}
+
+#[test]
+fn only_the_absent_part_of_an_end_is_left_out() {
+    let job = JobId::new("a").unwrap();
+    let policy = Policy { dead_letter: true, max_attempts: 1, ..Policy::default() };
+    let record = JobRecord { policy, ..laned() };
+    let worker = WorkerId::new(Uuid::from_u128(7));
+    let failed = Ending::Failed("no disk".to_owned());
+    let (dead, next) = record.close(Attempt { number: 1, worker }, failed, NOW, 0);
+    let all = close(&job, worker, 3, None, &dead, &next);
+    let (letter, turn) = (dead_letter(&job, &dead).unwrap().0, path::turn(&dead.turn().unwrap(), &job));
+    let without = |gone: &str| {
+        let mut ops = all.clone();
+        without_part(&job, &dead, gone, &mut ops);
+        all.iter().filter(|op| !ops.contains(op)).map(|op| op.path().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(without(&turn), [turn.as_str()]);
+    assert_eq!(without(&path::record(&letter)), [path::record(&letter), path::queue_entry(&letter)]);
+    assert_eq!(without(&path::record(&job)), [""; 0], "the record is not a part that can be left out");
+    assert_eq!(without("/jobs/00/other"), [""; 0]);
 }

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::*;
 use crate::backoff::Backoff;
 use crate::budget::{
-    MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_MEMBERS, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES,
+    MAX_BY_BYTES, MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_FORMER_IDS, MAX_KINDS, MAX_MEMBERS, MAX_PAST_ATTEMPTS,
+    MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
 };
 use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
@@ -577,5 +578,65 @@ proptest! {
         if let Ok(read) = decode::<JobRecord>(&bytes) {
             prop_assert_eq!(decode::<JobRecord>(&encode(&read)), Ok(read));
         }
+    }
+}
+
+#[test]
+fn lists_and_numbers_are_accepted_up_to_their_bounds() {
+    fn worker_with(change: impl FnOnce(&mut WorkerInfo)) -> bool {
+        let mut info =
+            WorkerInfo { leases: BTreeMap::new(), settings: WorkerSettings::default(), ..worker() };
+        change(&mut info);
+        stored(&info) == Ok(info)
+    }
+    let kinds = |n: usize| (0..n).map(|n| Kind::new(format!("k{n:03}")).unwrap()).collect::<Vec<_>>();
+    let tags = |n: usize| (0..n).map(|n| Tag::new(format!("t{n:03}")).unwrap()).collect::<Vec<_>>();
+    for (over, accepted) in [(0, true), (1, false), (2, false)] {
+        assert_eq!(worker_with(|info| info.kinds = kinds(MAX_KINDS + over)), accepted, "kinds");
+        assert_eq!(worker_with(|info| info.tags = tags(MAX_TAGS + over)), accepted, "tags");
+        assert_eq!(
+            worker_with(|info| info.former = vec![WorkerId::new(Uuid::nil()); MAX_FORMER_IDS + over]),
+            accepted,
+            "former ids"
+        );
+        let slots = MAX_SLOTS + u32::try_from(over).unwrap();
+        assert_eq!(worker_with(|info| info.slots = slots), accepted, "slots");
+        assert_eq!(worker_with(|info| info.settings.slots = Some(slots)), accepted, "slots of an operator");
+        let pause = PauseRecord { by: "x".repeat(MAX_BY_BYTES + over), ..pause() };
+        assert_eq!(stored(&pause) == Ok(pause), accepted, "by");
+        let over = u64::try_from(over).unwrap();
+        let ticked = ScheduleRecord { ticked: u64::MAX / 2 + over, ..schedule() };
+        assert_eq!(stored(&ticked) == Ok(ticked), accepted, "ticks");
+        let dead = MAX_RETENTION + Duration::from_millis(over);
+        let records = Retention { dead, ..Retention::default() };
+        assert_eq!(stored(&records) == Ok(records), accepted, "retention");
+        let number = MAX_RECORDS + u32::try_from(over).unwrap();
+        let records = Retention { records: number, ..Retention::default() };
+        assert_eq!(stored(&records) == Ok(records), accepted, "records");
+        let role = Role::Member(MAX_MEMBERS - 1 + u32::try_from(over).unwrap());
+        let member =
+            JobRecord { membership: Some(Membership { role, ..job().membership.unwrap() }), ..job() };
+        assert_eq!(stored(&member) == Ok(member), accepted, "members");
+    }
+    let twice = vec![Tag::new("eu").unwrap(); 2];
+    assert!(!worker_with(|info| info.tags = twice), "a set has no item twice");
+}
+
+#[test]
+fn settings_that_are_not_the_defaults_survive_a_round_trip() {
+    let failover = Failover { wait: Duration::from_secs(9), ..Failover::default() };
+    assert_eq!(stored(&failover), Ok(failover));
+    let retention = Retention { records: 7, dead: Duration::from_secs(86_400), ..Retention::default() };
+    assert_eq!(stored(&retention), Ok(retention));
+}
+
+#[test]
+fn only_an_unknown_version_may_be_of_a_newer_build() {
+    let mut trailing = encode(&assignment());
+    trailing.extend([0; 3]);
+    let error = decode::<Assignment>(&trailing).unwrap_err();
+    assert_eq!(error, WireError::Trailing(3));
+    for error in [error, WireError::Magic, WireError::Value(String::new())] {
+        assert!(!error.is_newer(), "{error:?}");
     }
 }
