@@ -140,3 +140,23 @@ fn weight(worker: WorkerId, key: &str) -> u64 {
     let (high, low) = worker.uuid().as_u64_pair();
     xxh3_64_with_seed(key.as_bytes(), high ^ low.rotate_left(32))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers that the authors of SplitMix64 publish for the seed 1234567.
+    #[test]
+    fn the_random_numbers_are_those_of_split_mix_64() {
+        let mut picker = Picker::new(OwnStrategies::default(), 1_234_567);
+        let first = [(); 3].map(|()| picker.next_random());
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    /// An affinity key keeps its worker while workers of other builds become leaders.
+    #[test]
+    fn the_weight_of_a_worker_for_a_key_is_the_same_in_every_build() {
+        let worker = WorkerId::new(uuid::Uuid::from_u128(0x0193_a5b7_7c00_7abc_8def_0123_4567_89ab));
+        assert_eq!(weight(worker, "customer-7"), 9_698_094_939_528_550_325);
+    }
+}

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
 use super::*;
-use crate::name::{Kind, NodeId, StrategyName};
+use crate::job::{Placement, Priority};
+use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::placement::{BuiltInStrategy, Fallback, PlacementJob, PlacementStrategy, PlacementWorker};
 use crate::worker::{WorkerInfo, WorkerSettings};
 
@@ -28,6 +29,23 @@ impl PlacementStrategy for Fixed {
     fn choose(&self, _: &PlacementJob<'_>, _: &[PlacementWorker<'_>]) -> usize {
         self.1.fetch_add(1, Ordering::Relaxed);
         self.0
+    }
+}
+
+/// Chooses the first worker, and keeps what it was shown.
+#[derive(Clone, Default)]
+struct Records(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl PlacementStrategy for Records {
+    fn choose(&self, job: &PlacementJob<'_>, workers: &[PlacementWorker<'_>]) -> usize {
+        let PlacementWorker { host, tags, used, slots, .. } = &workers[0];
+        let tags = tags.iter().map(Tag::as_str).collect::<Vec<_>>();
+        let shown = format!(
+            "{} {:?} {} {} on {host} {tags:?} {used}/{slots}",
+            job.id, job.affinity, job.priority, job.attempt
+        );
+        self.0.lock().unwrap().push(shown);
+        0
     }
 }
 
@@ -167,4 +185,37 @@ fn an_own_strategy_is_offered_only_workers_that_can_take_the_job() {
     let [one, two] = [1, 2].map(worker);
     assert_eq!(workers, [two, two, two, two, one, one], "position 1 is wrong when one worker is left");
     assert_eq!(warnings, [Fallback::NoWorker { strategy: name("last"), at: 1, workers: 1 }]);
+}
+
+#[test]
+fn an_own_strategy_sees_the_job_and_the_load_of_each_worker() {
+    let (mut own, records) = (OwnStrategies::default(), Records::default());
+    own.add(name("records"), Arc::new(records.clone())).unwrap();
+    let mut bench = Bench { machine: Assigner::new(7, own, 1), jobs: 0, calls: Arc::default() };
+    let info = WorkerInfo {
+        node: NodeId::new("n").unwrap(),
+        host: "h".into(),
+        kinds: vec![Kind::new("sum").unwrap()],
+        leases: BTreeMap::new(),
+        slots: 4,
+        tags: vec![Tag::new("eu").unwrap()],
+        codec: 1,
+        started_at: WallMillis(0),
+        former: vec![],
+        draining: false,
+        settings: WorkerSettings::default(),
+    };
+    bench.handle(Event::Worker(worker(1), info, 0));
+    bench.handle(Event::InboxRead(worker(1), Some(InboxContents { jobs: 2, ..InboxContents::default() })));
+    bench.handle(set(name("records")));
+    let affinity = Some(AffinityKey::new("customer-7").unwrap());
+    let entry = QueueEntry {
+        placement: Placement { affinity, ..Placement::default() },
+        priority: Priority::HIGHEST,
+        ..QueueEntry::new(Kind::new("sum").unwrap(), 3, 1)
+    };
+    bench.handle(Event::Queued(vec![(JobId::new("a").unwrap(), entry)]));
+    let priority = Priority::HIGHEST.get();
+    let expected = format!("a Some(\"customer-7\") {priority} 3 on h [\"eu\"] 2/4");
+    assert_eq!(*records.0.lock().unwrap(), [expected]);
 }

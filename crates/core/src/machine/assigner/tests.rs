@@ -1,6 +1,7 @@
 use proptest::prelude::{Just, TestCaseError, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use uuid::Uuid;
 
 use super::*;
@@ -74,6 +75,15 @@ fn names(jobs: usize) -> Vec<String> {
 pub(super) fn counted(assigner: &Assigner) -> usize {
     let kinds = assigner.waiting_kinds().collect::<BTreeSet<_>>();
     kinds.into_iter().map(|kind| assigner.waiting_of(kind)).sum()
+}
+
+/// The assignments that a batch creates.
+fn assignments(batch: &Batch<Job>) -> Vec<Assignment> {
+    let data = batch.ops().filter_map(|op| match op {
+        Op::Create { data, .. } => crate::wire::decode::<Assignment>(data).ok(),
+        _ => None,
+    });
+    data.collect()
 }
 
 struct Bench(Assigner);
@@ -687,4 +697,74 @@ proptest! {
         prop_assert_eq!(bench.0.waiting(), 0);
         prop_assert!(model.queue.is_empty(), "still queued: {:?}", model.queue);
     }
+}
+
+fn batches(effects: Vec<Effect>) -> Vec<Batch<Job>> {
+    let batches = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Commit(batch) => Some(batch),
+        _ => None,
+    });
+    batches.collect()
+}
+
+#[test]
+fn an_assignment_has_the_attempt_of_its_entry_and_the_lease_of_the_job_or_its_kind() {
+    let kind = || Kind::new("sum").unwrap();
+    let of_kind = BTreeMap::from([(kind(), Duration::from_secs(60))]);
+    let own = Some(Duration::from_secs(30));
+    for (lease, leases, expected) in [
+        (own, of_kind.clone(), Duration::from_secs(30)),
+        (None, of_kind, Duration::from_secs(60)),
+        (None, BTreeMap::new(), DEFAULT_LEASE),
+    ] {
+        let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+        bench.worker(1, WorkerInfo { leases, ..info(4) });
+        let waiting = QueueEntry {
+            generation: 2,
+            fencing_token: 6,
+            lease,
+            isolation: Isolation::Apart,
+            ..QueueEntry::new(kind(), 3, 6)
+        };
+        let sent = batches(bench.queue_entry(1, waiting));
+        let [assigned] = &assignments(&sent[0])[..] else { panic!("{sent:?}") };
+        let expected = Assignment {
+            generation: 2,
+            fencing_token: 6,
+            lease: expected,
+            isolation: Isolation::Apart,
+            ..Assignment::new(3, 7, WallMillis(0))
+        };
+        assert_eq!(*assigned, expected);
+    }
+}
+
+#[test]
+fn batches_are_full_and_only_a_few_are_in_flight() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(4_000));
+    let jobs = BATCH * (WINDOW + 2);
+    let sent = batches(bench.queue(0..u32::try_from(jobs).unwrap()));
+    assert_eq!(sent.iter().map(Batch::len).collect::<Vec<_>>(), [BATCH; WINDOW]);
+}
+
+#[test]
+fn live_workers_and_isolated_jobs_are_counted() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    assert_eq!((bench.0.workers(), bench.0.isolated()), (0, 0));
+    for n in [1, 2] {
+        bench.worker(n, WorkerInfo { kinds: vec![], ..info(4) });
+    }
+    for n in 0..3 {
+        bench.queue_entry(n, QueueEntry { isolation: Isolation::Alone, ..entry() });
+    }
+    assert_eq!((bench.0.workers(), bench.0.isolated()), (2, 3));
+}
+
+/// A retry without a pause would spin while the session is disturbed.
+#[test]
+fn an_unanswered_list_is_not_repeated_before_the_session_resumes() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    assert_eq!(bench.handle(Event::Worker(worker(1), info(4), 0)), [Effect::ReadInbox(worker(1))]);
+    assert_eq!(bench.handle(Event::InboxRead(worker(1), None)), []);
 }

@@ -60,7 +60,9 @@ fn rejected(at: usize, reason: Reason) -> Outcome<()> {
 #[test]
 fn an_overdue_job_is_read_and_ended_with_the_fence_its_entry_and_its_turn() {
     let mut bench = Bench::new();
+    assert!(bench.0.is_empty());
     assert_eq!(bench.overdue([1]), [Effect::Read(vec![job(1)])]);
+    assert_eq!((bench.0.len(), bench.0.is_empty()), (1, false));
     let sent = batch(&bench.read([(1, record(Some("l")))]));
     let ops = sent.ops().collect::<Vec<_>>();
     assert_eq!(ops[0], &txn::fence(7));
@@ -199,4 +201,29 @@ fn few_records_are_held_at_a_time() {
     let [Effect::Read(jobs)] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!(jobs.len(), MAX_READ_BATCH);
     assert_eq!(bench.overdue([900]), [], "one read at a time");
+}
+
+/// The position means nothing in such a rejection.
+#[test]
+fn a_batch_that_was_not_sent_is_read_again_after_the_resync() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.overdue([1, 2]), [Effect::Read(vec![job(1), job(2)])]);
+    assert_eq!(bench.0.len(), 2);
+    let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
+    for at in [0, 1] {
+        let mut bench = Bench(bench.0.clone());
+        assert_eq!(bench.handle(Event::Committed(sent.clone(), rejected(at, Reason::NotSent))), []);
+        assert_eq!(bench.handle(Event::Resync), [Effect::Read(vec![job(1), job(2)])]);
+    }
+}
+
+/// The new report may belong to another generation of the job.
+#[test]
+fn a_job_that_was_reported_again_during_a_rejected_write_is_read_again() {
+    let mut bench = Bench::new();
+    bench.overdue([1]);
+    let sent = batch(&bench.read([(1, record(None))]));
+    assert_eq!(bench.overdue([1]), []);
+    let after = bench.handle(Event::Committed(sent, rejected(1, Reason::BadVersion)));
+    assert_eq!(after, [Effect::Read(vec![job(1)])]);
 }

@@ -153,3 +153,126 @@ fn rest(record: &GroupRecord, state: &GroupState) -> Step {
         Some(Stop::Member(_) | Stop::Parent | Stop::Outer) | None => Step::Wait(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::group::Parent;
+    use crate::name::Kind;
+
+    const NOW: WallMillis = WallMillis(1_000);
+
+    fn id() -> GroupId {
+        GroupId::new("g").unwrap()
+    }
+
+    /// A group of sub-jobs without a join and without a finished job.
+    fn nested(change: impl FnOnce(&mut GroupState)) -> GroupState {
+        let kind = Kind::new("sum").unwrap();
+        let parent = Parent {
+            job: JobId::new("p:x").unwrap(),
+            kind: kind.clone(),
+            generation: 1,
+            finish: false,
+            first: None,
+            membership: None,
+            depth: 1,
+            lane: None,
+            outer_lanes: Vec::new(),
+        };
+        let record = GroupRecord::new(kind, uuid::Uuid::nil(), WallMillis(1));
+        let record = GroupRecord { join: false, parent: Some(parent), ..record };
+        let mut state = GroupState::new(record, 0, WallMillis(1));
+        change(&mut state);
+        state
+    }
+
+    fn step(state: &GroupState) -> Step {
+        decide(&id(), state, false, NOW).unwrap()
+    }
+
+    /// The record that the step writes.
+    fn written(state: &GroupState) -> GroupRecord {
+        match step(state) {
+            Step::Set(record, None) => *record,
+            other => panic!("expected a record, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_stage_waits_for_its_own_job_only() {
+        for (stage, other) in [(Stage::Joining, Stage::Finishing), (Stage::Finishing, Stage::Joining)] {
+            let waiting = nested(|state| {
+                (state.record.stage, state.parent) = (stage, Some(End::Succeeded));
+                match other {
+                    Stage::Joining => state.join = Some(End::Succeeded),
+                    _ => state.finish = Some(End::Succeeded),
+                }
+            });
+            assert_eq!(step(&waiting), Step::Wait(None), "{stage:?}");
+            let over = nested(|state| {
+                (state.record.stage, state.parent) = (stage, Some(End::Succeeded));
+                (state.join, state.finish) = (Some(End::Succeeded), Some(End::Succeeded));
+            });
+            assert_eq!(written(&over).stage, Stage::Done { at: NOW });
+        }
+    }
+
+    #[test]
+    fn a_group_is_not_done_before_its_parent_has_ended() {
+        let joined = nested(|state| {
+            (state.record.stage, state.join) = (Stage::Joining, Some(End::Succeeded));
+            state.record.stopped = Some(Stop::Member(3));
+        });
+        assert_eq!(step(&joined), Step::Wait(None));
+    }
+
+    /// After the parent's end there are no further members.
+    #[test]
+    fn after_the_end_of_its_parent_a_group_is_closed_and_its_members_are_counted() {
+        let ended = |total, ended, open| {
+            nested(|state| {
+                (state.parent, state.record.total) = (Some(End::Succeeded), total);
+                (state.ended, state.open) = (ended, open);
+            })
+        };
+        let closed = written(&ended(Some(5), 2, 1));
+        assert_eq!((closed.closed, closed.total), (true, Some(5)), "members are missing");
+        for open in [2, 3] {
+            assert_eq!(step(&ended(Some(5), 3, open)), Step::Wait(Some(2)), "no member is missing");
+        }
+        let counted = |members| {
+            nested(|state| {
+                (state.parent, state.record.total) = (Some(End::Succeeded), Some(5));
+                (state.record.closed, state.members, state.ended, state.open) = (true, members, 3, 1);
+            })
+        };
+        assert_eq!(written(&counted(Some(4))).total, Some(4));
+        assert_eq!(step(&counted(Some(5))), Step::Wait(Some(1)));
+    }
+
+    #[test]
+    fn a_failed_member_stops_only_a_group_that_fails_fast() {
+        for fail_fast in [false, true] {
+            let mut state = nested(|state| (state.failed, state.open) = (Some(3), 1));
+            state.record.fail_fast = fail_fast;
+            match step(&state) {
+                Step::Wait(None) if !fail_fast => {}
+                Step::Set(record, None) if fail_fast => {
+                    assert_eq!((record.stopped, record.closed), (Some(Stop::Member(3)), true));
+                }
+                other => panic!("{fail_fast}: {other:?}"),
+            }
+        }
+    }
+
+    /// Its members were counted before it was stopped, so it needs no second look.
+    #[test]
+    fn a_closed_group_whose_parent_failed_is_done_in_one_step() {
+        let over = |closed| nested(|state| (state.parent, state.record.closed) = (Some(End::Dead), closed));
+        assert_eq!(written(&over(true)).stage, Stage::Done { at: NOW });
+        let open = written(&over(false));
+        assert_eq!((open.stage, open.closed, open.stopped), (Stage::Open, true, Some(Stop::Parent)));
+    }
+}

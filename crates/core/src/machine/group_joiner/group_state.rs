@@ -87,3 +87,31 @@ impl GroupState {
         self.open == 0 && ended.is_some_and(|ended| ended >= total)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::group::Stage;
+    use crate::name::Kind;
+
+    #[test]
+    fn the_members_of_an_open_group_are_listed_by_number_if_their_numbers_matter() {
+        let record = GroupRecord::new(Kind::new("sum").unwrap(), uuid::Uuid::nil(), WallMillis(1));
+        let of_three = GroupRecord { total: Some(3), ..record.clone() };
+        let failing = GroupRecord { fail_fast: true, ..record.clone() };
+        let closed = GroupRecord { closed: true, ..record.clone() };
+        for (record, ended, wanted) in [
+            (&record, 3, false),
+            (&failing, 0, true),
+            (&closed, 0, true),
+            (&of_three, 2, false),
+            (&of_three, 3, true),
+            (&of_three, 4, true),
+        ] {
+            assert_eq!(GroupState::wants_numbers(record, ended), wanted, "{record:?}");
+            let joining = GroupRecord { stage: Stage::Joining, ..record.clone() };
+            assert!(!GroupState::wants_numbers(&joining, ended), "its members have ended");
+        }
+    }
+}

@@ -77,6 +77,7 @@ fn entries_accumulate_while_a_read_is_in_flight() {
 fn a_job_deleted_during_its_read_is_not_reported() {
     let mut bench = Bench::default();
     let ticket = ticket(&bench.handle(Event::Created(job("a"))));
+    assert_eq!((bench.0.len(), bench.0.is_empty()), (1, false));
     assert_eq!(bench.handle(Event::Deleted(job("a"))), []);
     assert_eq!(bench.handle(Event::Read { ticket, entries: vec![(job("a"), Some(entry(1)))] }), []);
     assert!(bench.0.is_empty());
@@ -134,6 +135,47 @@ fn an_unreadable_entry_is_forgotten_and_does_not_block_others() {
     let ticket = ticket(&bench.handle(Event::Created(job("bad"))));
     bench.handle(Event::Read { ticket, entries: vec![(job("bad"), None)] });
     bench.queued("good");
+}
+
+/// Creates this many jobs during the read of another one. Returns the reads that follow its answer.
+fn reads_of(bench: &mut Bench, jobs: usize) -> Vec<(u64, Vec<JobId>)> {
+    let ticket = ticket(&bench.handle(Event::Created(job("first"))));
+    bench.handle(Event::Resync);
+    let listed = (0..jobs).map(|n| job(&format!("j{n:04}"))).collect();
+    let (bucket, round) = (Bucket::of(&job("first")), bench.0.round());
+    let asked = bench.handle(Event::Listed { bucket, round, jobs: listed });
+    let after = bench.handle(Event::Read { ticket, entries: vec![(job("first"), None)] });
+    let reads = asked.into_iter().chain(after).map(|effect| match effect {
+        Effect::Read { ticket, jobs } => (ticket, jobs),
+        other => panic!("expected reads, got {other:?}"),
+    });
+    reads.collect()
+}
+
+#[test]
+fn a_long_queue_is_read_in_full_batches_within_the_window() {
+    let mut bench = Bench::default();
+    let reads = reads_of(&mut bench, MAX_READ_BATCH * (READ_WINDOW + 1));
+    assert_eq!(bench.0.len(), MAX_READ_BATCH * (READ_WINDOW + 1));
+    assert!(reads.iter().all(|(_, jobs)| jobs.len() == MAX_READ_BATCH));
+    // One more than the window: the read of the first job was answered in between.
+    assert_eq!(reads.len(), READ_WINDOW);
+    let tickets = reads.iter().map(|(ticket, _)| *ticket).collect::<BTreeSet<_>>();
+    assert_eq!(tickets.len(), reads.len(), "each read has its own ticket");
+}
+
+#[test]
+fn the_answer_to_an_earlier_read_of_a_requeued_job_is_ignored() {
+    let mut bench = Bench::default();
+    let old = ticket(&bench.handle(Event::Created(job("a"))));
+    bench.handle(Event::Deleted(job("a")));
+    bench.handle(Event::Created(job("a")));
+    let others = (1..MAX_READ_BATCH).flat_map(|n| bench.handle(Event::Created(job(&format!("b{n}")))));
+    let later = others.collect::<Vec<_>>();
+    let new = ticket(&later);
+    let answer = |ticket, attempt| Event::Read { ticket, entries: vec![(job("a"), Some(entry(attempt)))] };
+    assert_eq!(bench.handle(answer(old, 1)), []);
+    assert_eq!(bench.handle(answer(new, 2)), [Effect::Queued(vec![(job("a"), entry(2))])]);
 }
 
 type Reads = VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)>;

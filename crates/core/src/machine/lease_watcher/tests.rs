@@ -65,7 +65,12 @@ impl Leader {
     /// A leader that has just read one assignment.
     fn standing() -> Self {
         let mut leader = Self::new();
+        assert_eq!((leader.machine.is_empty(), leader.machine.next_due()), (true, None));
         assert_eq!(leader.on(Event::Changed(key(1))), []);
+        assert_eq!(
+            (leader.machine.is_empty(), leader.machine.next_due()),
+            (false, Some(leader.now + READ_AFTER))
+        );
         assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
         assert_eq!(leader.on(Event::AssignmentsRead(vec![(key(1), Some((stamp(0), LEASE)))])), []);
         leader
@@ -412,5 +417,34 @@ proptest! {
             }));
             prop_assert!(asked.len() <= 1, "one request at a time");
         }
+    }
+}
+
+#[test]
+fn assignments_and_cases_are_read_in_full_batches() {
+    let mut leader = Leader::new();
+    for n in 0..=2 * MAX_READ_BATCH {
+        leader.on(Event::Changed(key(u32::try_from(n).unwrap())));
+    }
+    let [Effect::ReadAssignments(keys)] = &leader.after(READ_AFTER)[..] else { panic!("one read") };
+    assert_eq!(keys.len(), MAX_READ_BATCH);
+    let stand = |keys: &[AssignmentKey]| {
+        let read = keys.iter().map(|key| (key.clone(), Some((stamp(0), LEASE))));
+        Event::AssignmentsRead(read.collect())
+    };
+    let [Effect::ReadAssignments(more)] = &leader.on(stand(keys))[..] else { panic!("one read") };
+    assert_eq!(more.len(), MAX_READ_BATCH);
+    let [Effect::ReadAssignments(last)] = &leader.on(stand(more))[..] else { panic!("one read") };
+    assert_eq!(leader.on(stand(last)), []);
+    let [Effect::ReadCases(cases)] = &leader.after(LEASE + LEASE_MARGIN)[..] else { panic!("one read") };
+    assert_eq!(cases.len(), CASES);
+}
+
+#[test]
+fn a_batch_that_was_not_sent_is_sent_after_the_resync() {
+    for at in [0, 1] {
+        let (mut leader, batch) = Leader::closing();
+        assert_eq!(leader.on(Event::Committed(batch, rejected(at, Reason::NotSent))), []);
+        assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
     }
 }

@@ -55,6 +55,7 @@ fn a_job_is_promoted_when_it_is_due_and_not_before() {
     let mut bench = Bench::new();
     bench.waiting("a", NOW.0 + 700);
     assert_eq!(bench.0.next_due(), Some(WallMillis(NOW.0 + 700)));
+    assert_eq!((bench.0.len(), bench.0.is_empty()), (1, false));
     assert_eq!(bench.at(WallMillis(NOW.0 + 699), Event::Tick), []);
     let sent = batch(&bench.at(WallMillis(NOW.0 + 700), Event::Tick));
     let paths = sent.ops().map(Op::path).map(str::to_owned).collect::<Vec<_>>();
@@ -148,4 +149,45 @@ fn an_unanswered_read_is_repeated_after_the_resync() {
     bench.at(NOW, Event::Seen(key(100, "a")));
     assert_eq!(bench.at(NOW, Event::ReadFailed(vec![key(100, "a")])), []);
     assert_eq!(bench.at(NOW, Event::Resync), [Effect::ListMinutes, Effect::Read(vec![key(100, "a")])]);
+}
+
+#[test]
+fn entries_are_read_up_to_the_next_minute_in_full_batches() {
+    let mut bench = Bench::new();
+    let near = NOW.minute() + HORIZON;
+    assert_eq!(bench.at(NOW, Event::Seen(key(near, "a"))), [Effect::Read(vec![key(near, "a")])]);
+    for n in 0..=MAX_READ_BATCH {
+        assert_eq!(bench.at(NOW, Event::Seen(key(100, &format!("b{n}")))), []);
+    }
+    assert_eq!(bench.0.len(), MAX_READ_BATCH + 2);
+    let [Effect::Read(keys)] = &bench.at(NOW, Event::Read(vec![(key(near, "a"), None)]))[..] else {
+        panic!("one read")
+    };
+    assert_eq!(keys.len(), MAX_READ_BATCH);
+}
+
+#[test]
+fn a_batch_that_was_not_sent_is_promoted_after_the_resync() {
+    for at in [0, 1] {
+        let mut bench = Bench::new();
+        bench.waiting("a", NOW.0 + 1);
+        let due = WallMillis(NOW.0 + 1);
+        let sent = batch(&bench.at(due, Event::Tick));
+        let rejected = Outcome::Rejected(Rejection { at, reason: Reason::NotSent });
+        assert_eq!(bench.at(due, Event::Committed(sent, rejected)), []);
+        assert!(matches!(bench.at(due, Event::Resync)[..], [Effect::ListMinutes, Effect::Commit(_)]));
+    }
+}
+
+#[test]
+fn one_transaction_promotes_a_full_batch() {
+    let mut bench = Bench::new();
+    let keys = (0..=BATCH).map(|n| key(100, &format!("j{n:03}"))).collect::<Vec<_>>();
+    for key in &keys {
+        bench.at(NOW, Event::Seen(key.clone()));
+    }
+    let due = |key: &DelayedKey| (key.clone(), Some(entry(NOW.0 + 1)));
+    bench.at(NOW, Event::Read(keys[..1].iter().map(due).collect()));
+    bench.at(NOW, Event::Read(keys[1..].iter().map(due).collect()));
+    assert_eq!(batch(&bench.at(WallMillis(NOW.0 + 1), Event::Tick)).len(), BATCH);
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::budget::MAX_READ_BATCH;
 use crate::group::{GroupRecord, Stage as GroupStage};
 use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::{JobId, Kind};
@@ -89,6 +90,9 @@ fn rejected(batch: Batch<Key>, at: usize, reason: Reason) -> Event {
 #[test]
 fn a_tick_is_one_multi_with_its_fences() {
     let mut stage = Stage::knowing(Overlap::Allow);
+    assert_eq!((stage.keeper.len(), stage.keeper.is_empty()), (1, false));
+    assert!(stage.keeper.knows(&id("a"), Stamp { created: 1, version: 0 }));
+    assert!(!stage.keeper.knows(&id("a"), Stamp { created: 1, version: 1 }));
     assert_eq!(stage.keeper.next_due(), Some(at(10)));
     assert_eq!(stage.tick(9), []);
     let batch = batch(&stage.tick(10));
@@ -356,5 +360,72 @@ fn one_call_handles_a_bounded_number_of_schedules_with_missed_ticks() {
     for _ in 0..10 {
         assert_eq!(sent.len(), LATE);
         sent = batch(&stage.feed(Event::Committed(sent, Outcome::Applied(()))));
+    }
+}
+
+fn named(schedules: usize) -> Vec<ScheduleId> {
+    (0..schedules).map(|n| id(&format!("s{n:05}"))).collect()
+}
+
+#[test]
+fn schedules_are_read_in_full_batches_within_the_window() {
+    let mut stage = Stage::new();
+    stage.feed(Event::Resync);
+    let schedules = named(MAX_READ_BATCH * (READ_WINDOW + 2));
+    let reads = |effects: Vec<Effect>| {
+        let reads = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Read(schedules) => Some(schedules.len()),
+            _ => None,
+        });
+        reads.collect::<Vec<_>>()
+    };
+    let asked = stage.feed(Event::Listed { removals: 3, schedules });
+    assert_eq!(reads(asked), [MAX_READ_BATCH; READ_WINDOW]);
+    let answered = named(MAX_READ_BATCH).into_iter().map(|id| (id, every_ten(Overlap::Allow)));
+    assert_eq!(reads(stage.feed(Event::Read(answered.collect()))), [MAX_READ_BATCH]);
+    let failed = named(2 * MAX_READ_BATCH).split_off(MAX_READ_BATCH);
+    assert_eq!(stage.feed(Event::ReadFailed(failed)), []);
+    assert_eq!(reads(stage.feed(Event::Resync)), [MAX_READ_BATCH]);
+}
+
+/// A keeper that knows this many schedules, which are due in ten seconds.
+fn knowing_many(schedules: usize, overlap: Overlap) -> Stage {
+    let mut stage = Stage::new();
+    stage.feed(Event::Resync);
+    let mut effects = stage.feed(Event::Listed { removals: 3, schedules: named(schedules) });
+    while let Some(effect) = effects.pop() {
+        let Effect::Read(schedules) = effect else { continue };
+        let found = schedules.into_iter().map(|id| (id, every_ten(overlap)));
+        effects.extend(stage.feed(Event::Read(found.collect())));
+    }
+    assert_eq!(stage.keeper.len(), schedules);
+    stage
+}
+
+#[test]
+fn ticks_are_committed_in_full_batches_within_the_window() {
+    let mut stage = knowing_many(BATCH * (COMMIT_WINDOW + 2), Overlap::Allow);
+    let mut sent = stage.tick(10);
+    for _ in 0..2 {
+        let batches = sent.iter().filter_map(|effect| match effect {
+            Effect::Commit(batch) => Some(batch.clone()),
+            _ => None,
+        });
+        let batches = batches.collect::<Vec<_>>();
+        assert!(batches.len() <= COMMIT_WINDOW && batches.iter().all(|batch| batch.len() == BATCH));
+        let after = batches.into_iter().flat_map(|b| stage.feed(Event::Committed(b, Outcome::Applied(()))));
+        sent = after.collect();
+    }
+    assert_eq!(stage.keeper.next_due(), Some(at(20)), "all of them have ticked");
+}
+
+/// The position means nothing in such a rejection.
+#[test]
+fn a_tick_that_was_not_sent_is_read_again_after_the_resync() {
+    for position in [0, 3] {
+        let mut stage = Stage::knowing(Overlap::Allow);
+        let sent = batch(&stage.tick(10));
+        assert_eq!(stage.feed(rejected(sent, position, Reason::NotSent)), []);
+        assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
     }
 }

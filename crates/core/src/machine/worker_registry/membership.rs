@@ -169,4 +169,26 @@ mod tests {
         ]);
         assert_eq!(out, [Effect::Lives(worker(1), Box::new(draining), 1)]);
     }
+
+    #[test]
+    fn live_workers_are_counted() {
+        let (mut machine, mut out) = (Membership::default(), Vec::new());
+        for n in [1, 2] {
+            machine.handle(Event::Read(worker(n), Stored::Value(info(), 0)), &mut out);
+        }
+        assert_eq!(machine.live(), 2);
+        machine.handle(Event::Deleted(worker(1)), &mut out);
+        assert_eq!(machine.live(), 1);
+    }
+
+    #[test]
+    fn a_seen_worker_is_read_unless_it_is_dead() {
+        let (mut machine, mut out) = (Membership::default(), Vec::new());
+        machine.handle(Event::Deleted(worker(1)), &mut out);
+        out.clear();
+        machine.handle(Event::Seen(worker(1)), &mut out);
+        assert_eq!(out, []);
+        machine.handle(Event::Seen(worker(2)), &mut out);
+        assert_eq!(out, [Effect::Read(vec![worker(2)])]);
+    }
 }

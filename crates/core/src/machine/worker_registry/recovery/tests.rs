@@ -424,3 +424,24 @@ fn inboxes_without_an_answer_do_not_occupy_the_window() {
     }
     assert_eq!(bench.handle(Event::Sweep).len(), WINDOW - 3, "the three that were queued are still listed");
 }
+
+#[test]
+fn the_inboxes_that_need_recovery_are_counted() {
+    let mut bench = Bench::new();
+    let second = WorkerId::new(Uuid::from_u128(2));
+    bench.handle(Event::Lost(second));
+    assert_eq!((bench.0.inboxes(), bench.0.is_idle()), (2, false));
+    assert_eq!(Recovery::new(7).inboxes(), 0);
+    assert!(Recovery::new(7).is_idle());
+}
+
+#[test]
+fn a_batch_that_was_not_sent_is_read_again_after_the_resync() {
+    for at in [0, 1] {
+        let mut bench = Bench::new();
+        bench.listed(&["a"]);
+        let batch = bench.read(vec![orphan("a", false, record())]);
+        assert_eq!(bench.answer(batch, rejected(at, Reason::NotSent)), []);
+        assert_eq!(bench.0.inboxes(), 1);
+    }
+}
