@@ -62,9 +62,7 @@ impl FromStr for ConnectString {
 /// `host:port`, with ZooKeeper's default port filled in.
 fn server(text: &str) -> Option<String> {
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !host.ends_with(':') || host.ends_with(']') => {
-            (host, port.parse::<u16>().ok()?)
-        }
+        Some((host, port)) if !host.ends_with(':') => (host, port.parse::<u16>().ok()?),
         Some(_) => return None,
         None => (text, 2181),
     };
@@ -100,6 +98,8 @@ mod tests {
             ("zk1:2181,", "a server is not"),
             ("zk1:0", "a server is not"),
             ("zk1:port", "a server is not"),
+            ("::1", "a server is not"),
+            ("z k:2181", "a server is not"),
             ("zk1:2181/a/", "ends in '/'"),
             ("zk1:2181//a", "empty"),
             ("zk1:2181/../a", "relative"),
@@ -107,5 +107,11 @@ mod tests {
         ] {
             assert!(read(text).unwrap_err().contains(reason), "{text}: {:?}", read(text));
         }
+    }
+
+    #[test]
+    fn the_chroot_of_a_connect_string_is_the_root_unless_one_is_given() {
+        let chroot = |text: &str| text.parse::<ConnectString>().map(|to| to.chroot().to_owned()).unwrap();
+        assert_eq!((chroot("zk1:2181/a/b"), chroot("zk1:2181")), ("/a/b".to_owned(), "/".to_owned()));
     }
 }

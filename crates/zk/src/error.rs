@@ -35,3 +35,27 @@ pub use bellwether_core::port::ReadError;
 pub(crate) fn read_error(error: &Error) -> ReadError {
     refusal(error).map_or(ReadError::Disconnected, ReadError::Refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_a_failed_operation_are_definite() {
+        for (error, reason) in [
+            (Error::NoNode, Reason::NoNode),
+            (Error::NodeExists, Reason::NodeExists),
+            (Error::BadVersion, Reason::BadVersion),
+            (Error::NotEmpty, Reason::NotEmpty),
+            (Error::NoAuth, Reason::NoAuth),
+            (Error::InvalidAcl, Reason::NoAuth),
+            (Error::QuotaExceeded, Reason::Other(Error::QuotaExceeded.to_string())),
+        ] {
+            assert_eq!(refusal(&error), Some(reason.clone()));
+            assert_eq!(read_error(&error), ReadError::Refused(reason));
+        }
+        for lost in [Error::ConnectionLoss, Error::SessionExpired] {
+            assert_eq!((refusal(&lost), read_error(&lost)), (None, ReadError::Disconnected));
+        }
+    }
+}

@@ -381,3 +381,21 @@ impl fmt::Debug for Zk {
         write!(f, "{:#x}", self.session_id())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The duration of a request without a reply is that of the outage, not of the server.
+    #[test]
+    fn only_a_result_of_the_server_is_measured() {
+        let is_measured = |error| Err::<(), _>(error).is_from_server();
+        assert!(Ok::<_, Error>(()).is_from_server());
+        for error in [Error::NoNode, Error::NodeExists, Error::BadVersion, Error::NotEmpty] {
+            assert!(is_measured(error.clone()), "{error}");
+        }
+        for error in [Error::ConnectionLoss, Error::SessionExpired, Error::Timeout] {
+            assert!(!is_measured(error.clone()), "{error}");
+        }
+    }
+}

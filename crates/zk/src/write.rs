@@ -188,4 +188,20 @@ mod tests {
         let rejected = Rejection { at: 2, reason: Reason::BadVersion };
         assert_eq!(outcome::<()>(Err(stale)), Outcome::Rejected(rejected));
     }
+
+    #[test]
+    fn a_refused_operation_keeps_its_position() {
+        let throttled = MultiWriteError::OperationFailed { index: 2, source: Error::QuotaExceeded };
+        let reason = Reason::Other(Error::QuotaExceeded.to_string());
+        assert_eq!(outcome::<()>(Err(throttled)), Outcome::Rejected(Rejection { at: 2, reason }));
+    }
+
+    #[test]
+    fn only_a_result_of_the_server_is_measured() {
+        let failed = MultiWriteError::OperationFailed { index: 2, source: Error::BadVersion };
+        assert!(Committed((), Ok(())).is_from_server());
+        assert!(Committed((), Err(failed)).is_from_server());
+        let lost = MultiWriteError::RequestFailed { source: Error::ConnectionLoss };
+        assert!(!Committed((), Err(lost)).is_from_server());
+    }
 }

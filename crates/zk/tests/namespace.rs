@@ -8,7 +8,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire;
-use bellwether_testkit::namespace;
+use bellwether_testkit::{ZooKeeperServer, namespace};
 use bellwether_zk::{NamespaceError, Zk, connect, open_namespace, settle_strategy};
 use futures::future::join_all;
 
@@ -160,4 +160,26 @@ async fn the_first_candidate_decides_the_election_strategy_of_the_namespace() {
     assert_eq!(one.commit(vec![layout]).await, Outcome::Applied(()));
     open_namespace(&one, true).await.unwrap();
     assert_eq!(settle_strategy(&one, loser).await, Ok(()));
+}
+
+#[tokio::test]
+async fn only_in_the_root_a_znode_named_zookeeper_belongs_to_zookeeper() {
+    let server = ZooKeeperServer::builder().memory().start();
+    assert_eq!(open_namespace(&session(&server.connect_string()).await, true).await, Ok(Failover::default()));
+    let to = namespace("with-zookeeper");
+    let (address, chroot) = to.split_once('/').unwrap();
+    let root = session(address).await;
+    let mut path = String::new();
+    for part in format!("{chroot}/zookeeper").split('/') {
+        path = format!("{path}/{part}");
+        root.commit(create(&path, b"")).await;
+    }
+    let refused = open_namespace(&session(&to).await, true).await.unwrap_err();
+    assert!(!refused.may_pass());
+    assert!(refused.to_string().contains("holds other data (zookeeper)"), "{refused}");
+}
+
+#[test]
+fn a_lost_connection_may_pass() {
+    assert!(NamespaceError::Disconnected.may_pass());
 }
