@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use bellwether::client::rfc3339;
 use serde::Serialize;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::http::alerts::Alert;
@@ -34,6 +35,6 @@ pub(super) struct AlertsDocument {
     )
 )]
 pub(super) async fn list_alerts(State(app): State<App>) -> Answer<AlertsDocument> {
-    let (evaluated_at, alerts) = app.samples.alerts();
+    let (evaluated_at, alerts) = app.samples.alerts(Instant::now());
     Answer(AlertsDocument { evaluated_at: evaluated_at.map(rfc3339), alerts })
 }
