@@ -53,7 +53,6 @@ export async function open(method, path, { body, signal } = {}) {
   const options = { method, signal, headers: headers(json), cache: 'no-store' };
   if (body !== undefined) options.body = JSON.stringify(body);
   let answer;
-  await new Promise((done) => setTimeout(done, 400));
   try {
     answer = await fetch(path.replace(/^\//, ''), options);
   } catch (error) {

@@ -35,6 +35,7 @@ export function virtualTable({ caption, columns, key, more = () => {} }) {
     if (last >= rows.length - SPARE) more();
   }
 
+  new ResizeObserver(() => rows.length > 0 && draw()).observe(element);
   let drawn = false;
   element.addEventListener('scroll', () => {
     if (drawn) return;

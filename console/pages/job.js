@@ -36,7 +36,7 @@ function timeline(job) {
     job.attempts.filter(({ generation }) => generation < job.generation).map((past) => attemptStep(job, past)),
     submitted,
     omitted > 0 && h('li', {}, `${count(omitted)} earlier ${omitted === 1 ? 'attempt is' : 'attempts are'} not listed`),
-    [].map((past) => attemptStep(job, past)),
+    job.attempts.filter(({ generation }) => generation === job.generation).map((past) => attemptStep(job, past)),
     job.not_before && job.state === 'delayed' && h('li', {}, `Attempt ${job.attempt + 1} starts `, ago(job.not_before)),
     job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: '#/workers' }, job.node ?? job.worker),
       job.assigned_at && [', assigned ', ago(job.assigned_at)]),

@@ -15,7 +15,7 @@ export async function kinds({ root, left }) {
     const rows = [...served, ...gone.map(({ kind }) => ({ kind, workers: [], paused_on: [], slots: 0, assigned: 0, paused: null }))];
     const rateOf = (kind, name) => {
       const value = known.get(kind)?.[name];
-      return value === undefined || value === null ? '–' : '–';
+      return value === undefined || value === null ? '–' : rate(60 * value);
     };
     const change = (kind, action) => async () => {
       if (action === 'pause' && !await ask({
@@ -48,7 +48,7 @@ export async function kinds({ root, left }) {
           return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, term(run.p99)) : '–';
         } },
         { title: 'Action', cell: ({ kind, paused }) => h('button', {
-          type: 'button', disabled: false, title: may('operate') ? null : 'needs the role operate',
+          type: 'button', disabled: !may('operate'), title: may('operate') ? null : 'needs the role operate',
           onclick: change(kind, paused ? 'resume' : 'pause'), 'aria-label': `${paused ? 'Resume' : 'Pause'} ${kind}`,
         }, paused ? 'Resume' : 'Pause') },
       ] }), rows.length > 0 && h('p', { class: 'quiet' },

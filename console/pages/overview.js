@@ -46,7 +46,7 @@ function cards({ leader, workers, jobs: depths }, oldest) {
     card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, for `, elapsed(leader.since)], '#/settings'),
     card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
     card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
-    oldest && card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ''], `#/jobs/${encodeURIComponent(oldest.id)}`),
+    oldest && card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of 200 sampled jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
     card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
     card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
     card('Stored', count(depths.stored), 'open and ended jobs', '#/jobs'));
@@ -62,7 +62,7 @@ export async function overview({ root, left }) {
       cards(cluster, oldest),
       candidates.length > 1 && h('p', { class: 'quiet' }, 'Next to lead: ',
         candidates.filter(({ leads }) => !leads).map(({ node, session }) => node ?? session).slice(0, 10).join(', ')),
-      
+      alerts.length > 0 && alertList(alerts),
       found.length > 0 && h('section', { class: 'warnings', 'aria-label': 'Needs attention' },
         h('h2', {}, 'Needs attention'), h('ul', {}, found.map((text) => h('li', {}, text)))),
       h('div', { class: 'columns' },
