@@ -81,4 +81,14 @@ mod tests {
         assert_ne!(hash.hash_one(&one), hash.hash_one(&other));
         assert_ne!(one, other);
     }
+
+    #[test]
+    fn a_map_is_empty_after_its_last_job_was_removed() {
+        let (mut map, job) = (ByJob::default(), JobId::new("a").unwrap());
+        assert!(map.is_empty());
+        map.insert(job.clone(), 1);
+        assert!(!map.is_empty());
+        map.remove(&job);
+        assert!(map.is_empty());
+    }
 }

@@ -206,5 +206,10 @@ mod tests {
         full.remove(0);
         assert!(full.push(2, vec![delete("/x"); MAX_TXN_OPS]).is_err());
         assert_eq!(full.push(2, vec![delete("/x"); MAX_TXN_OPS - 1]), Ok(()));
+        let mut full = Batch::new(vec![]);
+        full.push(0, vec![delete("/x"); 2]).unwrap();
+        full.push(1, vec![delete("/x"); MAX_TXN_OPS - 2]).unwrap();
+        full.remove(0);
+        assert!(full.push(2, vec![delete("/x"); 3]).is_err());
     }
 }

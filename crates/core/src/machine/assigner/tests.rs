@@ -10,6 +10,7 @@ use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::outcome::Reason;
 use crate::path;
 use crate::placement::BuiltInStrategy;
+use crate::trace::TraceContext;
 use crate::txn::Op;
 use crate::worker::{WorkerInfo, WorkerSettings};
 
@@ -712,6 +713,8 @@ fn an_assignment_has_the_attempt_of_its_entry_and_the_lease_of_the_job_or_its_ki
     let kind = || Kind::new("sum").unwrap();
     let of_kind = BTreeMap::from([(kind(), Duration::from_secs(60))]);
     let own = Some(Duration::from_secs(30));
+    let trace = TraceContext::new([1; 16], [2; 8], 1).ok();
+    assert!(trace.is_some());
     for (lease, leases, expected) in [
         (own, of_kind.clone(), Duration::from_secs(30)),
         (None, of_kind, Duration::from_secs(60)),
@@ -724,10 +727,13 @@ fn an_assignment_has_the_attempt_of_its_entry_and_the_lease_of_the_job_or_its_ki
             fencing_token: 6,
             lease,
             isolation: Isolation::Apart,
+            trace,
             ..QueueEntry::new(kind(), 3, 6)
         };
         let sent = batches(bench.queue_entry(1, waiting));
         let [assigned] = &assignments(&sent[0])[..] else { panic!("{sent:?}") };
+        let told = sent[0].keys().map(|job| (job.attempt(), job.trace().copied())).collect::<Vec<_>>();
+        assert_eq!(told, [(3, trace)], "for the spans of the leader");
         let expected = Assignment {
             generation: 2,
             fencing_token: 6,

@@ -108,4 +108,13 @@ mod tests {
             assert_eq!((grouped, sub_jobs.is_some()), (spawned, spawned));
         }
     }
+
+    #[test]
+    fn a_bucket_has_one_path_per_kind_of_record() {
+        let bucket = Bucket::all().last().unwrap();
+        assert_eq!(
+            [BucketKind::Jobs, BucketKind::Groups].map(|kind| kind.path(bucket)),
+            ["/jobs/ff", "/groups/ff"]
+        );
+    }
 }

@@ -49,3 +49,25 @@ impl Calendars {
         Ok(rules)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Duration;
+
+    #[test]
+    fn calendars_are_shared_and_unused_ones_are_removed_when_there_are_many() {
+        let every = |seconds: usize| When::every(Duration::from_secs(seconds as u64)).unwrap();
+        let mut calendars = Calendars::default();
+        let used = calendars.of(&every(1)).unwrap();
+        assert!(Arc::ptr_eq(&used.0, &calendars.of(&every(1)).unwrap().0));
+        for seconds in 2..=HELD {
+            calendars.of(&every(seconds)).unwrap();
+        }
+        assert_eq!(calendars.0.len(), HELD);
+        calendars.of(&every(HELD + 1)).unwrap();
+        assert_eq!(calendars.0.keys().collect::<Vec<_>>(), [&every(1), &every(HELD + 1)]);
+        assert_eq!(used, calendars.of(&every(1)).unwrap());
+    }
+}

@@ -507,3 +507,26 @@ fn a_moved_attempt_with_a_cancel_flag_is_launched_and_told_to_stop() {
         assert_eq!(reports(&over), [(job(0), Ending::Cancelled)]);
     }
 }
+
+/// A late event of an earlier attempt must not end the attempt that waits now.
+#[test]
+fn an_event_of_another_attempt_does_not_change_a_waiting_one() {
+    let mut machine = running();
+    handle(&mut machine, Event::Start(vec![start(1)]));
+    for event in [cancel(1, 9, 3), Event::Third(job(1), 9), Event::Zombie(job(1), 9)] {
+        assert_eq!(handle(&mut machine, event), []);
+    }
+    let closed = handle(&mut machine, Event::Zombie(job(1), 1));
+    assert_eq!(closed, [Effect::Closed(job(1))], "closed by another process");
+    let mut machine = running();
+    handle(&mut machine, Event::Start(vec![start(1)]));
+    assert_eq!(reports(&handle(&mut machine, Event::Third(job(1), 1))), [(job(1), Ending::Released)]);
+}
+
+#[test]
+fn an_attempt_that_was_closed_by_another_process_is_not_attended() {
+    let mut machine = running();
+    assert_eq!((machine.running(), machine.attending()), (1, 1));
+    assert_eq!(handle(&mut machine, Event::Zombie(job(0), 1)), [Effect::Signal(job(0), 1, Stop::Closed)]);
+    assert_eq!((machine.running(), machine.attending()), (1, 0));
+}

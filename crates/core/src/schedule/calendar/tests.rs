@@ -33,6 +33,7 @@ fn the_end_of_the_calendar_is_not_a_tick() {
         (Some(last), Some(last))
     );
     assert_eq!(every.next_after(last), None);
+    assert_eq!(cron("* * * * * *", "UTC").last_through(WallMillis(u64::MAX)), Some(last));
 }
 
 #[test]

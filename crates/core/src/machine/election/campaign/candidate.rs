@@ -70,4 +70,11 @@ mod tests {
             assert_eq!(Candidate::parse(foreign), None, "{foreign}");
         }
     }
+
+    #[test]
+    fn candidates_are_listed_in_their_order_without_foreign_children() {
+        let (first, second) = (name(9, "0000000001"), name(1, "0000000002"));
+        let children = [second.clone(), "lock-0000000001".to_owned(), first.clone()];
+        assert_eq!(in_order(&children), [first, second]);
+    }
 }

@@ -380,3 +380,8 @@ proptest! {
         prop_assert_eq!(run.campaign.state == State::Left, leave);
     }
 }
+
+#[test]
+fn a_strategy_is_printed_as_an_operator_gives_it() {
+    assert_eq!([Strategy::Queue, Strategy::Single].map(|it| it.to_string()), ["queue", "single"]);
+}
