@@ -207,4 +207,9 @@ mod tests {
             assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
         }
     }
+
+    #[test]
+    fn the_name_of_a_parent_in_a_cursor_is_the_last_part_of_its_path() {
+        assert_eq!([last_component("/jobs/0a"), last_component("inboxes")], ["0a", "inboxes"]);
+    }
 }
