@@ -1,5 +1,5 @@
 //! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, the times that its client sets are
-//! right, and a purge keeps what has just ended.
+//! right, and a purge keeps a job that has just ended.
 //!
 //! The clock is that of the process, so this binary has one test. The keeper of the test cluster runs in the same process, but
 //! reads the machine's clock.

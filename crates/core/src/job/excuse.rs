@@ -37,7 +37,7 @@ impl JobRecord {
         self
     }
 
-    /// Notes the worker of a loss. A registration names no more former ids than the record keeps.
+    /// Records the worker of a loss. The record keeps as many ids as a registration can name.
     pub(super) fn suspect(&mut self, worker: WorkerId) {
         self.lost_workers.push(worker);
         self.lost_workers.drain(..self.lost_workers.len().saturating_sub(MAX_FORMER_IDS));
