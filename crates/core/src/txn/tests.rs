@@ -200,6 +200,7 @@ fn a_change_of_a_worker_is_fenced_by_its_version_and_keeps_the_rest() {
         codec: 1,
         started_at: NOW,
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     };

@@ -202,6 +202,7 @@ fn an_own_strategy_sees_the_job_and_the_load_of_each_worker() {
         codec: 1,
         started_at: WallMillis(0),
         former: vec![],
+        owner: None,
         draining: false,
         settings: WorkerSettings::default(),
     };

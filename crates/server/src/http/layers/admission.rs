@@ -97,7 +97,7 @@ mod tests {
     use crate::http::access::Role;
 
     fn caller(name: &str) -> Caller {
-        Caller { name: name.into(), role: Role::Read, address: None }
+        Caller { name: name.into(), role: Role::Read, scope: Arc::default(), address: None }
     }
 
     #[test]
