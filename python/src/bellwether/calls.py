@@ -79,9 +79,7 @@ def job(job: str) -> Call[JobView]:
     return Call("GET", _path("jobs", job), _of(JobView.of))
 
 
-def _wait(
-    parts: tuple[str, str], read: Callable[[Mapping[str, Any]], T], timeout: float, **more: str
-) -> Call[T]:
+def _wait(parts: tuple[str, str], read: Callable[[Mapping[str, Any]], T], timeout: float, **more: str) -> Call[T]:
     query = {"timeout": duration_text(timeout), **more}
     return Call("GET", _path(*parts, "wait"), _of(read), query=query, read_timeout=timeout + WAIT_MARGIN)
 
