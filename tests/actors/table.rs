@@ -11,6 +11,11 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("election", "Session.Clock", "the clock of the test's machine is right"),
     ("worker_wing", "Session.Clock", "the clock of the test's machine is right"),
     ("worker_wing", "NotServed", "no job is assigned under earlier settings: core and the simulator test it"),
+    (
+        "worker_wing",
+        "TookOver",
+        "no node of these tests takes attempts over: the wing's unit tests deliver it",
+    ),
     ("executor_pool", "Tell.Settings", "ExecutorPoolMsg::Settings delivers it"),
     ("executor_pool", "Tell.SlotGranted", "ExecutorPoolMsg::Slot delivers it, or the actor itself"),
     ("executor_pool", "Tell.Ended", "ExecutorPoolMsg::Ended delivers it"),

@@ -67,9 +67,10 @@ async fn opening_without_create_creates_nothing() {
 
 #[tokio::test]
 async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
-    for (name, version, way_out) in
-        [("newer", 7, "upgrade this build"), ("older", 1, "start with an empty namespace")]
-    {
+    for (name, version, way_out) in [
+        ("newer", wire::LAYOUT_VERSION + 1, "upgrade this build"),
+        ("older", wire::LAYOUT_VERSION - 1, "start with an empty namespace"),
+    ] {
         let zk = session(&namespace(name)).await;
         open_namespace(&zk, true).await.unwrap();
         let layout = zk.get(path::LAYOUT.into()).await.unwrap().unwrap();

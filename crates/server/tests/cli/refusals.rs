@@ -76,7 +76,7 @@ fn every_unreachable_server_is_named_with_its_reason_within_the_timeout() {
 
 #[tokio::test]
 async fn a_newer_and_an_older_layout_are_refused_with_both_versions() {
-    for (name, version) in [("cli-newer", 7), ("cli-older", 1)] {
+    for (name, version) in [("cli-newer", LAYOUT_VERSION + 1), ("cli-older", LAYOUT_VERSION - 1)] {
         let to = namespace(name);
         let zk = connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
