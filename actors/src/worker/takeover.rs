@@ -1,5 +1,5 @@
 //! Takes over the attempts that a process runs, from the worker that it had before: carries out the decisions of
-//! [`takeover`](bellwether_core::takeover).
+//! [`bellwether_core::takeover`].
 //!
 //! The new worker is registered and offers no slot yet. For each attempt: read, decide, commit; after a rejection, read and
 //! decide again. A lost connection interrupts the takeover. It is repeated from the start, and recognises the attempts
