@@ -31,3 +31,10 @@ def server(command: str) -> Iterator[DevServer]:
 def app(server: DevServer) -> Iterator[Bellwether]:
     with Bellwether(server.url) as app:
         yield app
+
+
+@pytest.fixture
+def own_server(command: str) -> Iterator[DevServer]:
+    """A leader and a server of its own: its workers are only those of the test."""
+    with dev_server(command) as server:
+        yield server

@@ -86,7 +86,9 @@ def test_a_cut_shorter_than_the_timeout_interrupts_nothing(server: DevServer, ap
     assert len(notes(log)) == 101, "each job ran once"
 
 
-def test_a_cut_longer_than_the_timeout_is_one_loss(server: DevServer, app: Bellwether, tmp_path: Path) -> None:
+def test_the_loss_of_a_cut_is_excused_once_the_worker_has_registered_again(
+    server: DevServer, app: Bellwether, tmp_path: Path
+) -> None:
     log, release = tmp_path / "log", tmp_path / "release"
     proxy = Proxy(server.http_port)
     try:
@@ -103,5 +105,5 @@ def test_a_cut_longer_than_the_timeout_is_one_loss(server: DevServer, app: Bellw
     finally:
         proxy.close()
     view = job.show()
-    assert (view.state, view.losses, view.failures) == ("succeeded", 1, 0)
+    assert (view.state, view.losses, view.failures) == ("succeeded", 0, 0)
     each_run_has_its_attempt(notes(log))

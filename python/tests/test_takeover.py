@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import pytest
 from eventually import eventually
 from programs import notes, serves, worker_process
 
 from bellwether import Bellwether, JobHandle
-from bellwether.testing import DevServer, dev_server, free_port
+from bellwether.testing import DevServer, free_port
 
 
 class Gateway:
@@ -46,13 +45,6 @@ def gateways(command: str, server: DevServer, count: int) -> Iterator[list[Gatew
     finally:
         for gateway in found:
             gateway.kill()
-
-
-@pytest.fixture
-def own_server(command: str) -> Iterator[DevServer]:
-    """A leader and a server of its own: its workers are only those of the test."""
-    with dev_server(command) as server:
-        yield server
 
 
 def workers_of(jobs: Sequence[JobHandle]) -> set[str | None]:
