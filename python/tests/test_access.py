@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 from gateways import Access, access, gateway
-from running import running
 
 from bellwether import AccessDenied, AsyncBellwether, Bellwether, JobChanged, Unavailable
-from bellwether.testing import DevServer
+from bellwether.testing import DevServer, running_worker
 from bellwether.values import new_id
 
 
@@ -85,7 +84,7 @@ def test_a_worker_needs_the_role_work(protected: Protected) -> None:
     kind = f"access-{new_id()}"
     with protected.app("work") as app:
         app.kind(kind)(lambda n: n + 1)
-        with running(app), protected.app("submit") as client:
+        with running_worker(app), protected.app("submit") as client:
             assert client.submit(kind, n=1).result(timeout=30) == 2
     with protected.app("operate") as app:
         app.kind(kind)(lambda n: n + 1)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 from programs import notes, serves, worker_process
-from running import running
 
 from bellwether import AsyncBellwether, Bellwether, Invalid, Job, JobCancelled, JobDead, Options, RetryLater
-from bellwether.testing import DevServer
+from bellwether.testing import DevServer, running_worker
 from bellwether.values import new_id
 
 
@@ -22,7 +21,7 @@ def test_the_example_of_the_readme_runs(app: Bellwether) -> None:
         job.progress(50, "sending")
         return {"sent": to}
 
-    with running(app):
+    with running_worker(app):
         job = app.submit("mail", to="a@example.org", subject="hi", id=new_id())
         assert job.result(timeout=30) == {"sent": "a@example.org"}
 
@@ -42,7 +41,7 @@ def test_outcomes_reach_the_job(app: Bellwether) -> None:
             raise Invalid("no such address")
         return job.attempt
 
-    with running(app):
+    with running_worker(app):
         jobs = {case: app.submit(kind, case=case) for case in ("good", "later", "once", "always", "invalid")}
         assert jobs["good"].result(30) == 1
         assert jobs["later"].result(30) == 2
@@ -66,7 +65,7 @@ def test_a_cancel_stops_a_running_job(app: Bellwether) -> None:
         finally:
             stopped.append(job.id)
 
-    with running(app):
+    with running_worker(app):
         job = app.submit(kind)
         eventually(lambda: job.show().state == "running" and job.show().worker)
         job.cancel()
@@ -85,7 +84,7 @@ def test_progress_is_visible_while_the_job_runs(app: Bellwether, tmp_path: Path)
         while not release.exists() and not job.wait_stopped(0.02):
             pass
 
-    with running(app):
+    with running_worker(app):
         job = app.submit(kind)
         eventually(lambda: job.show().percent == 40 and job.show().message == "half")
         release.touch()

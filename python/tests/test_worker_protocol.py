@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from eventually import eventually
 from fake_gateway import Document, FakeGateway, problem
-from running import running
 
 from bellwether import Bellwether, Invalid, InvalidInput, Job, RetryLater, Worker
+from bellwether.testing import running_worker
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_worker_registers_its_kinds(gateway: FakeGateway, app: Bellwether) -
     @app.kind("mail", lease=60, concurrency=4)
     def mail() -> None: ...
 
-    with running(app, slots=3, tags=["gpu"], name="host-1", timeout=9):
+    with running_worker(app, slots=3, tags=["gpu"], name="host-1", timeout=9):
         pass
     registration = gateway.registrations[0]
     assert registration["kinds"] == [{"kind": "mail", "lease_seconds": 60, "concurrency": 4}]
@@ -69,7 +69,7 @@ def test_payloads_become_arguments_and_returns_become_results(gateway: FakeGatew
     @app.kind("nothing")
     def nothing() -> None: ...
 
-    with running(app, slots=16):
+    with running_worker(app, slots=16):
         gateway.deliver("a", "fields", {"to": "x"})
         gateway.deliver("b", "one", [1, 2])
         gateway.deliver("c", "whole", {"to": "x"}, group="g")
@@ -87,7 +87,7 @@ def test_bytes_are_sent_as_base64(gateway: FakeGateway, app: Bellwether) -> None
 
     gateway.deliver("d", "bytes")
     gateway.attempts["d"]["payload"] = {"base64": base64.b64encode(b"abc").decode()}
-    with running(app):
+    with running_worker(app):
         assert gateway.outcome("d") == {"succeeded": {"base64": base64.b64encode(b"cba").decode()}}
 
 
@@ -114,7 +114,7 @@ def test_exceptions_become_outcomes(gateway: FakeGateway, app: Bellwether) -> No
     def returns(name: str) -> Any:
         return {"object": object(), "large": "x" * 70_000, "nan": float("nan"), "surrogate": "\ud800"}[name]
 
-    with running(app, slots=16):
+    with running_worker(app, slots=16):
         for kind in ("raise", "araise"):
             for name in errors:
                 if (kind, name) != ("araise", "exits"):
@@ -148,7 +148,7 @@ def test_lost_answers_are_repaired_and_run_nothing_twice(gateway: FakeGateway, a
 
     gateway.lose[call] = 3
     jobs = [f"job-{n}" for n in range(20)]
-    with running(app, timeout=3):
+    with running_worker(app, timeout=3):
         for job in jobs:
             gateway.deliver(job, "count")
         for job in jobs:
@@ -163,7 +163,7 @@ def test_an_answer_that_was_lost_on_the_way_in_registers_once_more(gateway: Fake
 
     refused = iter([(503, problem(503, "saturated"))] * 2)
     gateway.refuse = lambda name, _body: next(refused, None) if name == "register" else None
-    with running(app):
+    with running_worker(app):
         gateway.deliver("a", "count")
         gateway.outcome("a")
 
@@ -177,7 +177,7 @@ def test_a_forgotten_worker_registers_again_with_what_it_runs(gateway: FakeGatew
         release.wait(20)
         return "held"
 
-    with running(app):
+    with running_worker(app):
         gateway.deliver("a", "hold")
         eventually(lambda: runs.jobs)
         gateway.forget_worker()
@@ -201,7 +201,7 @@ def test_a_fenced_outcome_is_dropped(gateway: FakeGateway, app: Bellwether) -> N
         return (409, problem(409, "attempt-fenced")) if fenced else None
 
     gateway.refuse = alone
-    with running(app):
+    with running_worker(app):
         gateway.deliver("a", "count")
         eventually(lambda: gateway.bodies("finish"))
         gateway.attempts.pop("a")
@@ -223,7 +223,7 @@ def test_a_result_that_the_gateway_refuses_fails_only_its_attempt(gateway: FakeG
     gateway.refuse = refuse
     for name in ("good-1", "bad", "good-2"):
         gateway.deliver(name, "echo", {"text": name})
-    with running(app):
+    with running_worker(app):
         assert "refused the result" in gateway.outcome("bad")["failed"]
         assert gateway.outcome("good-1") == {"succeeded": {"json": "good-1"}}
         assert gateway.outcome("good-2") == {"succeeded": {"json": "good-2"}}
@@ -243,7 +243,7 @@ def test_a_cancel_interrupts_async_handlers_and_signals_threads(gateway: FakeGat
         assert job.wait_stopped(60)
         job.check()
 
-    with running(app):
+    with running_worker(app):
         gateway.deliver("a", "async")
         gateway.deliver("t", "thread")
         eventually(lambda: len(started.jobs) == 2)
@@ -262,7 +262,7 @@ def test_the_outcome_of_an_attempt_that_is_over_is_dropped(gateway: FakeGateway,
         assert job.wait_stopped(60)
         reasons.add(str(job.stop_reason))
 
-    with running(app):
+    with running_worker(app):
         gateway.deliver("t", "thread")
         eventually(lambda: started.jobs)
         gateway.stop("t", "closed")
@@ -291,7 +291,7 @@ def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: Fa
     def beats(job: str) -> list[Document]:
         return [one for body in gateway.bodies("heartbeat") for one in body["running"] if one["job"] == job]
 
-    with running(app, timeout=3):
+    with running_worker(app, timeout=3):
         gateway.deliver("r", "reports")
         gateway.deliver("s", "silent")
         gateway.deliver("n", "renews")
@@ -321,7 +321,7 @@ def test_a_report_in_a_lost_heartbeat_is_sent_again(gateway: FakeGateway, app: B
 
     refused: list[int] = []
     gateway.refuse = lose_reports
-    with running(app, timeout=3):
+    with running_worker(app, timeout=3):
         gateway.deliver("r", "reports")
         eventually(lambda: len([body for body in gateway.bodies("heartbeat") if body["running"]]) == 2)
         release.set()
@@ -337,7 +337,7 @@ def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether)
     def renews() -> None:
         release.wait(20)
 
-    with running(app, timeout=30):
+    with running_worker(app, timeout=30):
         gateway.deliver("n", "renews", lease_ms=600)
         eventually(lambda: sum(bool(body["running"]) for body in gateway.bodies("heartbeat")) >= 4, within=5)
         release.set()
@@ -352,7 +352,7 @@ def test_the_checkpoint_of_the_last_attempt_is_read(gateway: FakeGateway, app: B
 
     checkpoint = base64.b64encode(b"page-3").decode()
     gateway.deliver("r", "resume", attempt=2, checkpoint=checkpoint, progress={"percent": 30, "message": ""})
-    with running(app):
+    with running_worker(app):
         assert gateway.outcome("r") == {"succeeded": {"json": ["page-3", 2, 30]}}
 
 
@@ -370,7 +370,7 @@ def test_a_drain_lets_jobs_end_and_hands_back_the_rest(gateway: FakeGateway, app
         started.add(job.id)
         await asyncio.sleep(60)
 
-    with running(app, grace=2.0) as worker:
+    with running_worker(app, grace=2.0) as worker:
         gateway.deliver("e", "ends")
         gateway.deliver("h", "hangs")
         eventually(lambda: len(started.jobs) == 2)

@@ -1,10 +1,12 @@
-"""For tests of applications: a server of their own, and `make_job` for tests of handlers alone.
+"""For tests of applications: a server and a worker of their own, and `make_job` for tests of handlers alone.
 
 ```python
-from bellwether.testing import dev_server
+from bellwether.testing import dev_server, running_worker
 
 with dev_server() as server:
     app.use(server.url)
+    with running_worker(app):
+        ...
 ```
 """
 
@@ -16,28 +18,37 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx
 
+from .application import Application
 from .errors import BellwetherError
 from .job import make_job
+from .worker import Worker
 
-__all__ = ["DevServer", "DevServerError", "dev_server", "free_port", "make_job"]
+__all__ = ["DevServer", "DevServerError", "WorkerFailed", "dev_server", "free_port", "make_job", "running_worker"]
 
 COMMAND = "BELLWETHER_COMMAND"
 """Environment variable with the path of the binary."""
 READY_WITHIN = 30.0
 STOP_WITHIN = 10.0
+REGISTERED_WITHIN = 20.0
+DRAINED_WITHIN = 30.0
 CHECK_READY = 0.02
 
 
 class DevServerError(BellwetherError):
     """The server did not start. The message has the end of its log."""
+
+
+class WorkerFailed(BellwetherError):
+    """The worker did not register, ended by an exception, which is the cause, or did not end."""
 
 
 def free_port() -> int:
@@ -130,3 +141,36 @@ def dev_server(
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def running_worker(app: Application, **options: Any) -> Iterator[Worker]:
+    """Runs a worker on a thread, with the options of `Worker`, until the end of the block; it is registered before.
+
+    At the end it drains: running jobs have `grace` seconds. Raises `WorkerFailed`.
+    """
+    options = {"slots": 4, "grace": 5.0, **options}
+    worker = Worker(app, **options)
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            worker.run()
+        except BaseException as error:  # noqa: BLE001 - raised in the thread of the test
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="bellwether-worker")
+    thread.start()
+    try:
+        deadline = time.monotonic() + REGISTERED_WITHIN
+        while not worker.registered.wait(CHECK_READY):
+            if errors or time.monotonic() > deadline:
+                raise WorkerFailed("the worker did not register") from (errors[0] if errors else None)
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(options["grace"] + DRAINED_WITHIN)
+    if thread.is_alive():
+        raise WorkerFailed("the worker did not end")
+    if errors:
+        raise WorkerFailed("the worker ended by an exception") from errors[0]
