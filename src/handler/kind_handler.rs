@@ -9,8 +9,8 @@ use bellwether_host::worker::{self, Registered};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::measured::Measured;
 use super::middleware::{Layer, Middleware, stack};
+use super::observed::Observed;
 use super::{HandlerResult, JobContext};
 
 /// The handler of one kind, with its options. [`handler`](fn@crate::handler()) and the functions of
@@ -94,7 +94,7 @@ impl KindHandler {
 
     /// Returns the kind, and the handler inside its middleware. The built-in middleware is the outermost.
     pub(super) fn finish(mut self) -> Result<(Kind, Registered<JobContext>), NameError> {
-        self.surround(&[Layer::new(Measured::default())]);
+        self.surround(&[Layer::new(Observed::default())]);
         let Registered { handler, lease, auto_renew, concurrency, on_invalid } = self.registered;
         let handler = stack(self.layers, handler);
         Ok((self.kind?, Registered { handler, lease, auto_renew, concurrency, on_invalid }))

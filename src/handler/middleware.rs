@@ -20,8 +20,8 @@
 //! A middleware sees payload and result as bytes. It can act before and after the handler, replace the result or the
 //! error, and refuse to run the handler. It runs on the async runtime, also around a blocking handler.
 //!
-//! **Built in.** The library measures the run time of handlers with a built-in middleware, outside of all others. The
-//! outcome of an attempt, and its span, are not visible from a layer and are recorded by the worker.
+//! **Built in.** A built-in middleware, outside of all others, runs the handler in the span of its attempt and measures
+//! its run time. The outcome of an attempt is not visible from a middleware; the worker records it.
 //!
 //! **Order.** The first one added is the outermost. The middleware of a set ([`Handlers::layer`]) is outside of that of
 //! a handler ([`KindHandler::layer`]).

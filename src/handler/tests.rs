@@ -274,3 +274,31 @@ async fn each_run_of_a_handler_is_measured_once_with_its_layers() {
     }
     assert_eq!(recorder.0.lock().unwrap().len(), kinds.len());
 }
+
+#[tokio::test]
+async fn a_handler_and_its_middleware_run_in_the_span_of_the_attempt() {
+    fn current() -> Option<&'static str> {
+        tracing::Span::current().metadata().map(|span| span.name())
+    }
+
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let outside = Arc::new(Mutex::new(None));
+    let handlers = {
+        let outside = Arc::clone(&outside);
+        Handlers::new()
+            .job("name", |_, (): ()| async {
+                tokio::task::yield_now().await;
+                Ok(current())
+            })
+            .layer(from_fn(move |context: JobContext, next: Next| {
+                *outside.lock().unwrap() = current();
+                next.run(context)
+            }))
+    };
+    let mut context = context("name", json("null"));
+    context.run.span = tracing::info_span!("run");
+    let result = handlers.call(context).await.unwrap();
+    assert_eq!(result.bytes(), b"\"run\"");
+    assert_eq!(*outside.lock().unwrap(), Some("run"));
+    assert_eq!(current(), None);
+}

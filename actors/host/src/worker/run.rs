@@ -7,8 +7,8 @@
 //! A job with a lane runs only while its worker's session can be trusted, because afterwards the leader may give the
 //! lane to the next job. The run checks the trust itself, so neither a silent network nor a busy actor delays its end.
 //!
-//! The run owns the span of the attempt, because no layer around a handler could record why it ends: a timeout, an abort
-//! and a lapse only drop the layer, and the invalid-job handler runs after it.
+//! The run records in the span of the attempt how it ended, which no middleware could: a timeout, an abort and a lapse only
+//! drop the middleware. The built-in middleware of the library runs the handler in the span.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -21,7 +21,7 @@ use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
 use futures::FutureExt;
 use tokio::sync::mpsc::UnboundedSender;
-use tracing::Span;
+use tracing::{Instrument as _, Span};
 
 use super::handler::{Handler, HandlerResult, OnInvalid, RunContext};
 use super::runs::Happened;
@@ -41,8 +41,14 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(context: &RunContext, span: Span, to: UnboundedSender<Happened>) -> Self {
-        Self { job: context.job.clone(), attempt: context.attempt, dropped: Run::Aborted, span, to: Some(to) }
+    pub(super) fn new(context: &RunContext, to: UnboundedSender<Happened>) -> Self {
+        Self {
+            job: context.job.clone(),
+            attempt: context.attempt,
+            dropped: Run::Aborted,
+            span: context.span.clone(),
+            to: Some(to),
+        }
     }
 
     fn ended(mut self, how: Run) {
@@ -82,7 +88,7 @@ pub(super) async fn run(
     slot: Arc<SlotPermit>,
     mut guard: Guard,
 ) {
-    let (cancellation, of) = (context.cancelled.clone(), context.clone());
+    let (cancellation, of, span) = (context.cancelled.clone(), context.clone(), context.span.clone());
     let handled = async {
         let _slot = slot;
         let handled = AssertUnwindSafe(async { handler(context).await }).catch_unwind();
@@ -123,7 +129,7 @@ pub(super) async fn run(
         tokio::select! {
             biased;
             () = untrusted => {}
-            () = invalid(on_invalid, of, why) => {}
+            () = invalid(on_invalid, of, why).instrument(span) => {}
         }
     }
     guard.ended(how);
@@ -212,7 +218,7 @@ mod tests {
             let mut context =
                 RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let (to, mut ended) = unbounded_channel();
-            let guard = Guard::new(&context, Span::none(), to);
+            let guard = Guard::new(&context, to);
             let slots = Slots::new(1);
             let slot = Arc::new(slots.acquire().await);
             context.slot = Slot::of(&slot);
@@ -235,7 +241,7 @@ mod tests {
         let payload = Payload::json(*b"1").unwrap();
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("bad").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
-        let guard = Guard::new(&context, Span::none(), to);
+        let guard = Guard::new(&context, to);
         let slot = Arc::new(Slots::new(1).acquire().await);
         let bounds = Bounds { timeout: Some(Duration::from_millis(1)), trust: None };
         let run = run(Arc::new(handle), Some(on_invalid), context, bounds, slot, guard);
@@ -252,7 +258,7 @@ mod tests {
         let payload = Payload::json(*b"1").unwrap();
         let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("sum").unwrap(), payload);
         let (to, mut ended) = unbounded_channel();
-        let guard = Guard::new(&context, Span::none(), to);
+        let guard = Guard::new(&context, to);
         let slot = Arc::new(Slots::new(1).acquire().await);
         let bounds = Bounds { timeout: None, trust: Some(Trust::unanswered(Duration::ZERO)) };
         run(Arc::new(handle), None, context, bounds, slot, guard).await;
@@ -279,7 +285,7 @@ mod tests {
             let context = RunContext::detached(JobId::new("a").unwrap(), Kind::new("slow").unwrap(), payload);
             let cancelled = context.cancelled.clone();
             let (to, mut ended) = unbounded_channel();
-            let guard = Guard::new(&context, Span::none(), to);
+            let guard = Guard::new(&context, to);
             let slot = Arc::new(Slots::new(1).acquire().await);
             let trust = Trust::unanswered(Duration::from_millis(50));
             let until = trust.until();

@@ -18,7 +18,6 @@ use bellwether_core::time::Millis;
 use bellwether_zk::Trust;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::Instrument;
 
 use super::handler::{Registered, Registry, RunContext, Slot};
 use super::run::{Bounds, Guard, run};
@@ -173,6 +172,7 @@ impl Runs for HandlerRuns {
         let span = trace::run(&start.job, &start.record.kind, attempt, epoch, trace.as_ref());
         let context = RunContext {
             trace: trace::context(&span).or(trace),
+            span: span.clone(),
             job: start.job.clone(),
             kind: start.record.kind,
             generation: start.record.generation,
@@ -195,9 +195,9 @@ impl Runs for HandlerRuns {
         };
         let limited =
             concurrency.map(|_| Limited { kind: context.kind.clone(), slot: Arc::downgrade(&slot) });
-        let guard = Guard::new(&context, span.clone(), self.to.clone());
+        let guard = Guard::new(&context, self.to.clone());
         let pulse = Arc::clone(&context.pulse);
-        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard).instrument(span));
+        let task = Owned::spawn(run(handler, on_invalid, context, bounds, slot, guard));
         let _stop_on_drop = stop.clone().drop_guard();
         self.runs.insert(start.job, Running { _task: task, pulse, stop, _stop_on_drop, limited });
         Ok(())

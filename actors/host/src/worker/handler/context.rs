@@ -11,6 +11,7 @@ use bellwether_core::time::Millis;
 use bellwether_core::trace::TraceContext;
 use bellwether_zk::Trust;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use uuid::Uuid;
 
 use super::Slot;
@@ -53,6 +54,8 @@ pub struct RunContext {
     pub left: Option<Progress>,
     /// The trace of the run.
     pub trace: Option<TraceContext>,
+    /// The span of the run. The handler is expected to run in it.
+    pub span: Span,
     /// The handler's reports about the attempt, and the lease.
     pub pulse: Arc<Pulse>,
     /// The slot in which the attempt runs.
@@ -75,6 +78,7 @@ impl RunContext {
             slot: Slot::default(),
             left: None,
             trace: None,
+            span: Span::none(),
             job,
             kind,
             generation: 1,
