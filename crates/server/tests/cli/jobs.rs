@@ -73,6 +73,10 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     end(&to, "a", Ending::Failed("boom".into())).await;
     let dead = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(1).says("job a is dead: boom");
     assert_eq!((dead.json()["state"].clone(), dead.json()["error"].clone()), (json!("dead"), json!("boom")));
+    let shown = run_in(&to, &["job", "show", "a"]).exits(0).stdout;
+    let attempts =
+        shown.split_once("GENERATION  ATTEMPT  OUTCOME").expect("the closed attempts are listed").1;
+    assert!(attempts.contains("failed") && attempts.contains("boom"), "{shown}");
     run_in(&to, &["job", "cancel", "a"]).exits(1).says("job a is dead already");
     let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
     assert_eq!((retried["outcome"].clone(), retried["generation"].clone()), (json!("reopened"), json!(2)));

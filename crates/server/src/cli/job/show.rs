@@ -1,7 +1,7 @@
 //! `job show` and `job wait`.
 
-use bellwether::client::{JobHandle, WaitError, WorkerView};
-use bellwether::{Client, JobId, JobView};
+use bellwether::client::{JobHandle, PastAttemptView, WaitError, WorkerView, rfc3339};
+use bellwether::{Client, DurationText, JobId, JobView};
 use clap::Args;
 
 use super::super::Global;
@@ -29,9 +29,34 @@ pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Resu
                 output.text("")?;
             }
             output.job(view)?;
+            attempts(output, &view.attempts)?;
         }
     }
     Failure::all(wrong)
+}
+
+/// Prints the closed attempts of a job, if there are any.
+fn attempts(output: Output, closed: &[PastAttemptView]) -> Result<(), Failure> {
+    if closed.is_empty() {
+        return Ok(());
+    }
+    let row = |past: &PastAttemptView| {
+        let run_time = past.run_time().map(|time| DurationText(time).to_string());
+        [
+            past.generation.to_string(),
+            past.attempt.to_string(),
+            past.outcome.to_string(),
+            rfc3339(past.ended_at),
+            run_time.unwrap_or_default(),
+            past.worker.to_string(),
+            past.error.clone().unwrap_or_default(),
+        ]
+    };
+    output.text("")?;
+    output.rows(
+        ["GENERATION", "ATTEMPT", "OUTCOME", "ENDED", "RUN TIME", "WORKER", "ERROR"],
+        closed.iter().map(row).collect(),
+    )
 }
 
 /// `job wait`.
