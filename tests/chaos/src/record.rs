@@ -9,22 +9,24 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use bellwether_sim::history::{Event, EventKind};
+use nix::sys::time::{TimeSpec, TimeValLike as _};
 use nix::time::{ClockId, clock_gettime};
 
 /// Milliseconds since the machine's boot.
 pub(crate) fn now() -> u64 {
-    millis(ClockId::CLOCK_BOOTTIME)
+    u64::try_from(clock(ClockId::CLOCK_BOOTTIME).num_milliseconds()).expect("the clock starts at zero")
 }
 
-/// Milliseconds since 1970, the clock of ZooKeeper's log.
-pub(crate) fn wall() -> u64 {
-    millis(ClockId::CLOCK_REALTIME)
+/// The milliseconds to add to a time of ZooKeeper's log, which is since 1970, for the time since boot. Rounded down: the
+/// sum is never later than the moment itself.
+pub(crate) fn offset() -> i64 {
+    let (boot, wall) = (clock(ClockId::CLOCK_BOOTTIME), clock(ClockId::CLOCK_REALTIME));
+    let nanos = (boot - wall).num_nanoseconds();
+    nanos.div_euclid(1_000_000)
 }
 
-fn millis(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock).expect("Linux has this clock");
-    let part = |part: i64| u64::try_from(part).expect("neither clock is before its origin");
-    part(time.tv_sec()) * 1_000 + part(time.tv_nsec()) / 1_000_000
+fn clock(clock: ClockId) -> TimeSpec {
+    clock_gettime(clock).expect("Linux has this clock")
 }
 
 /// Appends events to a file.

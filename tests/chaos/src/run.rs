@@ -81,7 +81,7 @@ pub(crate) struct Outcome {
 
 pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut rng = Rng::with_seed(plan.seed);
-    let frame = Frame { chroot: CHROOT.to_owned(), wall: record::wall(), boot: record::now() };
+    let frame = Frame::begin(CHROOT);
     let stalls = Stalls::watch()?;
     let mut stage = Stage::set(plan.kind, &plan.dir, plan.rate, &mut rng).await?;
     let faults = plan.faults.clone();
@@ -123,7 +123,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
             }
         }
     }
-    let truth = frame.events(&log, |txn, index, code| match sent.get(&(txn.session, txn.xid)) {
+    let truth = frame.end().events(&log, |txn, index, code| match sent.get(&(txn.session, txn.xid)) {
         Some(multi) => format!("{} failed with code {code}", multi.describe(index)),
         None => format!("operation {index} failed with code {code}"),
     });

@@ -3,6 +3,8 @@
 use bellwether_sim::history::{Event, EventKind, TxnOp};
 use serde::{Deserialize, Serialize};
 
+use crate::record;
+
 /// A transaction in a server's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Txn {
@@ -30,13 +32,23 @@ pub(crate) enum Done {
 /// The offsets between the server's clock and the history's, and between its root and the namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    pub(crate) chroot: String,
-    /// The same time on both clocks.
-    pub(crate) wall: u64,
-    pub(crate) boot: u64,
+    chroot: String,
+    /// Milliseconds to add to the server's time.
+    offset: i64,
 }
 
 impl Frame {
+    pub(crate) fn begin(chroot: &str) -> Self {
+        Self { chroot: chroot.to_owned(), offset: record::offset() }
+    }
+
+    /// Measures the offset again at the end of the run. The smaller one counts, so that no transaction is placed after its
+    /// effects although the wall clock is being adjusted.
+    #[must_use]
+    pub(crate) fn end(self) -> Self {
+        Self { offset: self.offset.min(record::offset()), ..self }
+    }
+
     /// Converts the transactions to events, in their order. ZooKeeper's time is when the leader received the request,
     /// so it is before the effects.
     pub(crate) fn events(&self, log: &[Txn], why: impl Fn(&Txn, usize, i32) -> String) -> Vec<Event> {
@@ -45,7 +57,7 @@ impl Frame {
         for txn in log {
             let at = match txn.wall_ms {
                 0 => last,
-                wall => (wall + self.boot).saturating_sub(self.wall).max(last),
+                wall => wall.saturating_add_signed(self.offset).max(last),
             };
             last = at;
             let (zxid, session) = (txn.zxid, txn.session);

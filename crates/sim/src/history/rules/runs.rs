@@ -75,8 +75,8 @@ impl Runs {
         self.granted.insert((job.clone(), record.generation, assignment.attempt), grant);
     }
 
-    /// Handles the repair of an unreadable record. Its worker may not have read it before; then it may run the attempt
-    /// with the version of the repaired record.
+    /// Handles the repair of an unreadable record: its worker may begin the attempt once with the version of the repaired
+    /// record, even if it began before the damage. The close of that run is rejected, because the record was changed.
     fn put_back(&mut self, change: &Change, world: &World) {
         let Spot::Record(job) = &change.spot else { return };
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
@@ -91,7 +91,7 @@ impl Runs {
         let Some(assignment) = znode.and_then(|znode| znode.assignment()) else { return };
         let id = (job.clone(), record.generation, assignment.attempt);
         let grant = self.granted.entry(id).or_insert(Grant { worker, token: after.version, started: false });
-        grant.token = after.version;
+        (grant.token, grant.started) = (after.version, false);
     }
 }
 
@@ -154,6 +154,21 @@ mod tests {
         story.run("a", W1, RunStep::Started);
         story.succeed("a", W1);
         story.assert_keeps("S10");
+    }
+
+    /// The worker lists its assignments again, and begins the attempt whose first run could not be closed.
+    #[test]
+    fn a_job_that_runs_while_its_record_is_damaged_may_begin_once_more_after_the_repair() {
+        for times in [1, 2] {
+            let mut story = assigned();
+            story.run("a", W1, RunStep::Started);
+            let record = story.overwrite("a", b"garbage".to_vec());
+            story.overwrite("a", record);
+            for _ in 0..times {
+                story.run("a", W1, RunStep::Started);
+            }
+            if times == 1 { story.assert_keeps("S10") } else { story.assert_breaks("S10") }
+        }
     }
 
     #[test]
