@@ -4,17 +4,19 @@
 use bellwether::{JobContext, JobId, Kind, Payload};
 use futures::FutureExt as _;
 
+use crate::builtin::Exec;
 pub use crate::cli::fuzz::command_line;
 
 /// A payload for a built-in kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
 pub fn builtin(bytes: &[u8]) {
     // No payload can name this program, so nothing is executed.
-    const UNNAMED: &str = "a program that no payload names: 5c1f2a";
+    const UNNAMED: &str = "/a-program-that-no-payload-names-5c1f2a";
     let Some((choice, payload)) = bytes.split_first() else { return };
     let kinds = ["sum", "echo", "sleep", "fail", "exec"];
     let kind = Kind::new(kinds[usize::from(*choice) % kinds.len()]).expect("a name");
     let Ok(payload) = Payload::json(payload) else { return };
-    let handlers = crate::builtin::handlers([UNNAMED]);
+    let unnamed = UNNAMED.parse().expect("an absolute path");
+    let handlers = crate::builtin::handlers(Exec::new([unnamed]).expect("one program"));
     let context = JobContext::detached(JobId::new("fuzzed").expect("a name"), kind, payload);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _guard = runtime.enter();

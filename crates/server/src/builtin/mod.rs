@@ -6,9 +6,10 @@
 //! | `echo` | anything | the same |
 //! | `sleep` | `{"millis": 100}` | the same, after that time; reports progress, and the next attempt sleeps the rest |
 //! | `fail` | `{"message": "why", "times": 2}` | fails every attempt, or the first `times` |
-//! | `exec` | `{"argv": ["date"], "stdin": "", "retry_after": "1m"}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
+//! | `exec` | `{"argv": ["/usr/bin/date"], "stdin": "", "retry_after": "1m"}` | `{"code": 0, "stdout": "…", "stderr": ""}` |
+//! | `exec` | `{"name": "backup", "values": {"db": "orders"}}`, also `stdin` and `retry_after` | the same |
 //!
-//! `exec` exists only for programs that the operator of the node has allowed ([`handlers`]). A program that exits with 65
+//! `exec` exists only for programs that the operator of the node has allowed ([`Exec`]). A program that exits with 65
 //! (`EX_DATAERR`) ends its job as dead, and with 75 (`EX_TEMPFAIL`) it asks for another attempt after `retry_after`. It reports
 //! progress by lines such as `40 sending` to the descriptor in `BELLWETHER_PROGRESS_FD`.
 //!
@@ -19,14 +20,16 @@ mod exec;
 mod sleep;
 mod sum;
 
+pub use exec::{Exec, ExecUser, ExecUserError, InvalidProgram, Program};
+
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use bellwether::handler::{self, HandlerError, Handlers, with_state};
 
-/// Returns all built-in kinds; `exec` only if a program is allowed, and then for exactly these values of `argv[0]`.
-pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Handlers {
+/// Returns all built-in kinds; `exec` only if a program is allowed.
+pub fn handlers(exec: Exec) -> Handlers {
     let sleep =
         handler::job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await });
     let handlers = Handlers::new()
@@ -39,14 +42,12 @@ pub fn handlers(allow_exec: impl IntoIterator<Item = impl Into<String>>) -> Hand
                 Some(_) | None => Err(HandlerError::new(message)),
             }
         });
-    let allowed: exec::Allowed = allow_exec.into_iter().map(Into::into).collect();
-    if allowed.is_empty() {
+    if exec.is_empty() {
         return handlers;
     }
-    let exec = with_state(Arc::new(allowed))
-        .job("exec", |allowed, context, command: exec::Command| async move {
-            exec::run(&context, command, &allowed).await
-        });
+    let exec = with_state(Arc::new(exec)).job("exec", |exec, context, command: exec::Command| async move {
+        exec::run(&context, command, &exec).await
+    });
     handlers.add(exec.renew_automatically())
 }
 

@@ -5,7 +5,7 @@ use bellwether::{JobId, Kind};
 use bellwether_testkit::eventually;
 use serde_json::{Value, json};
 
-use super::handlers;
+use super::{Exec, ExecUser, handlers};
 use bellwether::handler::JobContext;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -15,8 +15,16 @@ fn context(kind: &str, payload: &Value) -> JobContext {
     JobContext::detached(JobId::new("a").unwrap(), Kind::new(kind).unwrap(), payload)
 }
 
+fn allow(programs: &[&str]) -> Exec {
+    Exec::new(programs.iter().map(|program| program.parse().unwrap())).unwrap()
+}
+
 async fn call(context: JobContext) -> Result<Value, String> {
-    let handled = handlers(["sh", "cat"]).call(context).await;
+    call_with(allow(&["/bin/sh", "/bin/cat"]), context).await
+}
+
+async fn call_with(exec: Exec, context: JobContext) -> Result<Value, String> {
+    let handled = handlers(exec).call(context).await;
     handled
         .map(|result| serde_json::from_slice(result.bytes()).unwrap())
         .map_err(|error| error.message().to_owned())
@@ -27,7 +35,7 @@ async fn run(kind: &str, payload: Value) -> Result<Value, String> {
 }
 
 fn sh(script: &str) -> Value {
-    json!({"argv": ["sh", "-c", script]})
+    json!({"argv": ["/bin/sh", "-c", script]})
 }
 
 #[tokio::test]
@@ -67,13 +75,15 @@ async fn fail_fails_the_requested_number_of_times() {
 #[test]
 fn exec_exists_only_if_a_program_is_allowed() {
     let exec = Kind::new("exec").unwrap();
-    assert!(handlers([] as [&str; 0]).kinds().all(|kind| *kind != exec));
-    assert!(handlers(["sh"]).kinds().any(|kind| *kind == exec));
+    assert!(handlers(Exec::default()).kinds().all(|kind| *kind != exec));
+    for program in ["/bin/sh", "x=/bin/sh"] {
+        assert!(handlers(allow(&[program])).kinds().any(|kind| *kind == exec), "{program}");
+    }
 }
 
 #[tokio::test]
 async fn exec_runs_only_allowed_programs_by_their_exact_name() {
-    for program in ["/bin/sh", "env", "./sh", ""] {
+    for program in ["sh", "/usr/bin/env", "/bin/../bin/sh", ""] {
         let refused = run("exec", json!({"argv": [program, "-c", "true"]})).await.unwrap_err();
         assert_eq!(refused, format!("this worker does not allow the program {program:?}"));
     }
@@ -82,8 +92,82 @@ async fn exec_runs_only_allowed_programs_by_their_exact_name() {
 }
 
 #[tokio::test]
+async fn exec_fills_the_values_of_a_job_into_the_template_of_the_operator() {
+    let exec = || allow(&["print=/usr/bin/printf %s|%s|%s -- {a} n={b}", "/bin/cat"]);
+    let call = async |payload| handlers(exec()).call(context("exec", &payload)).await;
+    let hostile = "x y; $(id) `id`\n{b}";
+    let done = call(json!({"name": "print", "values": {"a": hostile, "b": ""}})).await.unwrap();
+    let done: Value = serde_json::from_slice(done.bytes()).unwrap();
+    assert_eq!(done["stdout"], format!("--|{hostile}|n="));
+
+    for (payload, why) in [
+        (json!({"name": "print", "values": {"a": ""}}), "the value \"b\" is missing"),
+        (json!({"name": "print", "values": {"a": "", "b": "", "c": ""}}), "the program has no value \"c\""),
+        (json!({"name": "print", "argv": ["/bin/cat"]}), "give argv or name"),
+        (json!({"argv": ["/bin/cat"], "values": {"a": ""}}), "values need the name of a program"),
+        (json!({}), "give argv or name"),
+    ] {
+        let error = call(payload).await.unwrap_err();
+        assert_eq!((error.is_invalid(), error.message()), (true, why));
+    }
+    // Another worker may allow these.
+    for (payload, what) in [
+        (json!({"name": "other"}), "a program of the name \"other\""),
+        (json!({"argv": ["/usr/bin/printf"]}), "the program \"/usr/bin/printf\""),
+    ] {
+        let error = call(payload).await.unwrap_err();
+        assert_eq!(
+            (error.is_invalid(), error.message()),
+            (false, &*format!("this worker does not allow {what}"))
+        );
+    }
+}
+
+/// Attacks of a program on the process that runs it: files that only the process reads, its environment, its groups, and
+/// signals.
+#[tokio::test]
+async fn exec_separates_its_programs_from_the_node_by_a_user() {
+    let user = ExecUser::find("nobody").unwrap();
+    if !nix::unistd::geteuid().is_root() {
+        let error = user.check().await.unwrap_err().to_string();
+        assert!(error.starts_with("this node cannot run programs as \"nobody\""), "{error}");
+        return;
+    }
+    user.check().await.unwrap();
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret, "hunter2").unwrap();
+    let script = format!(
+        "id -un; id -Gn; echo $HOME; cat {} /proc/$PPID/environ; kill -0 $PPID; true",
+        secret.path().display()
+    );
+    let separated = allow(&["/bin/sh"]).user(user);
+    let output = call_with(separated, context("exec", &sh(&script))).await.unwrap();
+    assert_eq!(output["stdout"], "nobody\nnogroup\n/nonexistent\n");
+    let denied = output["stderr"].as_str().unwrap().to_lowercase();
+    assert_eq!(denied.lines().filter(|line| line.contains("permi")).count(), 3, "{denied}");
+    // Without a user the same program reads everything.
+    let output = call(context("exec", &sh(&script))).await.unwrap();
+    assert!(output["stdout"].as_str().unwrap().contains("hunter2"), "{output}");
+}
+
+/// The guard of the group may end the programs, also if this process dies: it has their user.
+#[tokio::test]
+async fn exec_leaves_no_process_of_another_user_behind() {
+    let user = ExecUser::find("nobody").unwrap();
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let (home, payload) = straggler("ps -o user= -p $(ps -o pgid= -p $$) >&2; exit 65");
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let ended = call_with(allow(&["/bin/sh"]).user(user), context("exec", &payload)).await.unwrap_err();
+    assert_eq!(ended, "exit status: 65: nobody", "the leader of the group is the guard");
+    let pid = pid(&home).await;
+    eventually("the grandchild is dead", SOON, async || !lives(&pid)).await;
+}
+
+#[tokio::test]
 async fn exec_passes_input_and_output_and_fails_with_the_end_of_stderr() {
-    let output = run("exec", json!({"argv": ["cat"], "stdin": "hello"})).await;
+    let output = run("exec", json!({"argv": ["/bin/cat"], "stdin": "hello"})).await;
     assert_eq!(output, Ok(json!({"code": 0, "stdout": "hello", "stderr": ""})));
     let failed = run("exec", sh("echo out; echo why >&2; exit 3")).await;
     assert_eq!(failed, Err("exit status: 3: why".into()));
@@ -106,7 +190,9 @@ async fn exec_succeeds_even_if_its_output_is_not_text() {
 
 #[tokio::test]
 async fn exec_reports_invalid_and_retry_later_by_exit_status() {
-    let call = async |payload: Value| handlers(["sh"]).call(context("exec", &payload)).await.unwrap_err();
+    let call = async |payload: Value| {
+        handlers(allow(&["/bin/sh"])).call(context("exec", &payload)).await.unwrap_err()
+    };
     let invalid = call(sh("echo no account >&2; exit 65")).await;
     assert!(invalid.is_invalid());
     assert_eq!(invalid.message(), "exit status: 65: no account");

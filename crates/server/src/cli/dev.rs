@@ -25,7 +25,7 @@ pub(crate) struct Dev {
     #[command(flatten, next_help_heading = "Keeper options")]
     keeper: keeper::Options,
     #[command(flatten, next_help_heading = "Node options")]
-    node: node::Node,
+    pub(super) node: node::Node,
 }
 
 impl Dev {

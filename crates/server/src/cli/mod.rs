@@ -23,6 +23,7 @@ mod logging;
 mod node;
 mod output;
 mod placement;
+mod process;
 mod progress;
 mod retention;
 mod schedule;
@@ -180,6 +181,19 @@ enum Command {
     Bench(bench::Bench),
 }
 
+impl Command {
+    /// Changes the process while it has one thread.
+    fn before_threads(&self) -> Result<(), Failure> {
+        match self {
+            Self::Node(node) | Self::Dev(dev::Dev { node, .. }) if node.exec_user.is_some() => {
+                process::drop_ambient_capabilities()
+            }
+            // They start no programs of another user.
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Runs the command that the process arguments name, and returns its exit code.
 pub fn main() -> ExitCode {
     let said = match config::understand(Arguments::command(), std::env::args_os().collect::<Vec<_>>()) {
@@ -191,6 +205,9 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),
     };
+    if let Err(failure) = command.before_threads() {
+        return exit::code(Err(failure), global.log_format);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

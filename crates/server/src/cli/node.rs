@@ -9,7 +9,8 @@ use bellwether::{Access, Client, Handlers, NodeBuilder, NodeId, Tag};
 use clap::{Args, ValueEnum};
 
 use super::exit::{Failure, chain};
-use super::{Global, config, gateway, input};
+use super::{Global, config, gateway, input, process};
+use crate::builtin::{Exec, ExecUser, Program};
 use crate::http::{Gateway, MetricsServer, MetricsServerError};
 use crate::metrics;
 use crate::served::{ServeError, Served};
@@ -62,9 +63,15 @@ pub(crate) struct Node {
     /// TLS and tokens, as for the gateway, or --insecure-metrics. Port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics_addr: Option<SocketAddr>,
-    /// Program that jobs of the kind `exec` may run. Can be repeated; without this option no program is allowed.
+    /// Program that jobs of the kind `exec` may run: an absolute path, which allows any arguments, or a name and a command
+    /// in which jobs fill in values, such as 'backup=/usr/bin/pg_dump -- {db}'. Can be repeated; without this option no
+    /// program is allowed.
     #[arg(long, value_name = "PROG")]
-    pub(crate) allow_exec: Vec<String>,
+    pub(crate) allow_exec: Vec<Program>,
+    /// User that the programs of --allow-exec run as, so that they cannot read the node's files and environment. The node
+    /// must be root, or have the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL.
+    #[arg(long, value_name = "USER")]
+    pub(crate) exec_user: Option<String>,
     /// Tag that this worker offers to jobs that require it. Can be repeated.
     #[arg(long)]
     pub(crate) tag: Vec<Tag>,
@@ -94,7 +101,9 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
 
 /// Starts the roles. The node is on its way to ZooKeeper when this returns, and the gateway listens.
 pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<Served, Failure> {
-    let handlers = options.plays(Role::Worker).then(|| crate::builtin::handlers(options.allow_exec.clone()));
+    process::protect_memory();
+    let exec = options.exec().await?;
+    let handlers = options.plays(Role::Worker).then(|| crate::builtin::handlers(exec));
     let kinds = match &handlers {
         Some(handlers) => {
             handlers.check().map_err(|error| Failure::usage(error.to_string()))?;
@@ -146,6 +155,31 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
 }
 
 impl Node {
+    /// Returns what the kind `exec` may do, after a check that it can.
+    async fn exec(&self) -> Result<Exec, Failure> {
+        let exec = Exec::new(self.allow_exec.clone()).map_err(|error| Failure::usage(chain(&error)))?;
+        match &self.exec_user {
+            Some(_) if exec.is_empty() => {
+                Err(Failure::usage("exec_user needs allow_exec: give both, or neither"))
+            }
+            Some(name) => {
+                let user = ExecUser::find(name).map_err(|error| Failure::usage(chain(&error)))?;
+                user.check().await.map_err(|error| Failure::usage(chain(&error)))?;
+                Ok(exec.user(user))
+            }
+            None => {
+                if !exec.is_empty() {
+                    tracing::warn!(
+                        "THE PROGRAMS OF allow_exec ARE NOT SEPARATED FROM THIS NODE: they can read every file that it \
+                         can read, also its passwords and keys, and stop it. Give them a user of their own with \
+                         exec_user: docs/security.md, \"Programs of the kind exec\""
+                    );
+                }
+                Ok(exec)
+            }
+        }
+    }
+
     fn plays(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }

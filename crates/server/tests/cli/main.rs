@@ -3,6 +3,7 @@
 
 mod bench;
 mod config;
+mod exec;
 mod groups;
 mod jobs;
 mod keeper;

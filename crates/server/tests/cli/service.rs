@@ -1,7 +1,7 @@
 //! A command that serves until it is stopped.
 
 use std::io::Read;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bellwether_testkit::eventually_some;
@@ -23,12 +23,13 @@ pub(crate) struct Service {
 impl Service {
     /// Returns when the command is ready, which it reports by a document on stdout.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = command(&[&["--output", "json"], arguments].concat())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(&mut command(&[&["--output", "json"], arguments].concat()))
+    }
+
+    /// Starts a command that prints JSON.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
         let told = serde_json::Deserializer::from_reader(stdout).into_iter().next();
         match told {
@@ -37,7 +38,7 @@ impl Service {
                 child.kill().unwrap();
                 let mut said = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-                panic!("{arguments:?} printed {told:?} and logged {said}");
+                panic!("{command:?} printed {told:?} and logged {said}");
             }
         }
     }

@@ -56,9 +56,9 @@ fn the_final_error_of_a_command_is_json_if_its_log_is() {
 
 #[tokio::test]
 async fn a_job_keeps_its_trace_and_passes_it_to_its_program() {
-    let node = dev(&["--allow-exec", "env"]);
+    let node = dev(&["--allow-exec", "/usr/bin/env"]);
     let to = node.zookeeper();
-    let env = ["job", "submit", "exec", r#"{"argv": ["env"]}"#, "--wait", "--output", "json"];
+    let env = ["job", "submit", "exec", r#"{"argv": ["/usr/bin/env"]}"#, "--wait", "--output", "json"];
     let within = |traceparent: &str, options: &[&str]| {
         let mut command = command(&[&env, options].concat());
         ran(command.env("BELLWETHER_ZOOKEEPER", to).env("TRACEPARENT", traceparent))

@@ -37,7 +37,7 @@ impl Stage {
 
     /// Starts a node that becomes leader and runs the built-in handlers.
     pub(crate) async fn node(&self) -> Node {
-        let handlers = bellwether_server::builtin::handlers(Vec::<String>::new());
+        let handlers = bellwether_server::builtin::handlers(Default::default());
         Node::builder(&self.to).handlers(handlers).slots(8).start().await.unwrap()
     }
 

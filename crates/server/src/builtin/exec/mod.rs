@@ -3,7 +3,7 @@
 //! The group is killed when the attempt ends for any reason: the end of the program (remaining descendants are killed
 //! with it), a timeout, a cancel, the end of the worker's session, or the end of the node, even by SIGKILL ([`Group`]).
 //! Processes that leave the group (`setsid`) are not tracked. The program gets only a few variables of the node's
-//! environment, which may contain secrets.
+//! environment, which may contain secrets, and runs as another [`user`] if the node has one for it.
 //!
 //! | exit status | the attempt |
 //! | --- | --- |
@@ -14,9 +14,11 @@
 //!
 //! The program may report its [`progress`] to a descriptor.
 
+mod allowed;
 mod progress;
+mod user;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -26,6 +28,10 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 
+pub use self::allowed::{InvalidProgram, Program};
+pub use self::user::{ExecUser, ExecUserError};
+
+use self::allowed::Allowed;
 use self::progress::Channel;
 
 use bellwether::DurationText;
@@ -56,13 +62,46 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Variables of the node's environment that a program gets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
-/// The programs that may be run.
-pub(super) type Allowed = BTreeSet<String>;
+/// The programs that jobs of the kind `exec` may run, and their user. Without a program the kind does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct Exec {
+    allowed: Allowed,
+    user: Option<ExecUser>,
+}
+
+impl Exec {
+    /// Allows programs. They run as the user of this process.
+    ///
+    /// # Errors
+    /// Two programs have one name.
+    pub fn new(programs: impl IntoIterator<Item = Program>) -> Result<Self, InvalidProgram> {
+        Ok(Self { allowed: Allowed::new(programs)?, user: None })
+    }
+
+    /// Runs the programs as another user.
+    #[must_use]
+    pub fn user(mut self, user: ExecUser) -> Self {
+        self.user = Some(user);
+        self
+    }
+
+    /// Whether no program is allowed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.allowed.is_empty()
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Command {
-    argv: Vec<String>,
+    /// A program that may have any arguments, and its arguments.
+    argv: Option<Vec<String>>,
+    /// The name of a program with an argument template.
+    name: Option<String>,
+    /// The values for the template.
+    #[serde(default)]
+    values: BTreeMap<String, String>,
     stdin: Option<String>,
     /// The time until the next attempt after the exit status 75; default `1m`.
     retry_after: Option<DurationText>,
@@ -91,16 +130,20 @@ struct Group {
 }
 
 impl Group {
-    async fn new() -> std::io::Result<Self> {
-        let mut guard = tokio::process::Command::new("/bin/sh")
+    async fn new(user: Option<&ExecUser>) -> std::io::Result<Self> {
+        let mut guard = tokio::process::Command::new("/bin/sh");
+        guard
             .args(["-c", GUARD])
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+            .kill_on_drop(true);
+        if let Some(user) = user {
+            user.apply(&mut guard);
+        }
+        let mut guard = guard.spawn()?;
         guard.stdout.take().expect("stdout is a pipe").read_u8().await?;
         let id =
             guard.id().and_then(|id| i32::try_from(id).ok()).expect("a child that was not awaited has an id");
@@ -125,25 +168,43 @@ impl Drop for Group {
     }
 }
 
-pub(super) async fn run(
-    context: &JobContext,
-    command: Command,
-    allowed: &Allowed,
-) -> Result<Output, HandlerError> {
-    let Some((program, arguments)) = command.argv.split_first() else {
-        return Err(HandlerError::new("argv is empty: give a program and its arguments"));
-    };
-    if !allowed.contains(program) {
-        return Err(HandlerError::new(format!("this worker does not allow the program {program:?}")));
+/// Returns the program and the arguments of a job.
+fn resolve(command: &Command, allowed: &Allowed) -> Result<(String, Vec<String>), HandlerError> {
+    // Another worker may allow it, so these jobs are not invalid.
+    let refused = |what: String| HandlerError::new(format!("this worker does not allow {what}"));
+    match (&command.argv, &command.name) {
+        (Some(argv), None) => {
+            let Some((program, arguments)) = argv.split_first() else {
+                return Err(HandlerError::new("argv is empty: give a program and its arguments"));
+            };
+            if !command.values.is_empty() {
+                return Err(HandlerError::invalid("values need the name of a program"));
+            }
+            if !allowed.allows_any(program) {
+                return Err(refused(format!("the program {program:?}")));
+            }
+            Ok((program.clone(), arguments.to_vec()))
+        }
+        (None, Some(name)) => {
+            let template =
+                allowed.template(name).ok_or_else(|| refused(format!("a program of the name {name:?}")))?;
+            let arguments = template.arguments(&command.values).map_err(HandlerError::invalid)?;
+            Ok((template.program().to_owned(), arguments))
+        }
+        (Some(_), Some(_)) | (None, None) => Err(HandlerError::invalid("give argv or name")),
     }
-    let group = Group::new()
+}
+
+pub(super) async fn run(context: &JobContext, command: Command, exec: &Exec) -> Result<Output, HandlerError> {
+    let (program, arguments) = resolve(&command, &exec.allowed)?;
+    let group = Group::new(exec.user.as_ref())
         .await
         .map_err(|error| HandlerError::new(format!("cannot create a process group: {error}")))?;
     let retry_after = command.retry_after.map_or(RETRY_AFTER, Duration::from);
     let progress = Channel::new();
     let progress = progress
         .map_err(|error| HandlerError::new(format!("cannot create a pipe for the progress: {error}")))?;
-    let mut started = tokio::process::Command::new(program);
+    let mut started = tokio::process::Command::new(&program);
     started
         .args(arguments)
         .env_clear()
@@ -158,6 +219,9 @@ pub(super) async fn run(
         .stderr(Stdio::piped())
         .process_group(group.id())
         .kill_on_drop(true);
+    if let Some(user) = &exec.user {
+        user.apply(&mut started);
+    }
     let progress = progress.give_to(&mut started);
     let child = started.spawn();
     // It owns the node's copy of the writing end: without it the pipe ends with the program.

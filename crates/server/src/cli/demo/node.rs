@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// The program that the nodes' kind `exec` may run.
-pub(super) const PROGRAM: &str = "expr";
+pub(super) const PROGRAM: &str = "/usr/bin/expr";
 
 /// Session timeout of the nodes: the larger part of a takeover.
 pub(super) const SESSION: Duration = Duration::from_secs(2);

@@ -14,6 +14,7 @@ use super::admin::Admin;
 use super::{Compat, Options, Serve};
 use crate::cli::exit::{Failure, chain};
 use crate::cli::output::{Format, Output};
+use crate::cli::process;
 
 /// ZooKeeper's default port on this machine.
 const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2181);
@@ -30,6 +31,7 @@ struct Started {
 }
 
 pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
+    process::protect_memory();
     let keeper = start(Some(serve.listen), serve.place.data_dir.as_deref(), &serve.options).await?;
     // The signal handlers are installed before the address is printed, because a caller may stop the keeper as soon as
     // it reads it.

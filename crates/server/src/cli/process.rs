@@ -1,0 +1,21 @@
+//! What the kernel lets other processes do with this one.
+
+use super::exit::Failure;
+
+/// Keeps other processes of this user out of the memory and the environment of this one, which contain passwords and keys: the
+/// process cannot be traced and leaves no core file.
+pub(super) fn protect_memory() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "the memory of this process is not protected from other processes of its user");
+    }
+}
+
+/// Removes the capabilities that programs of another user would inherit. They belong to a thread, so it is done before the
+/// process has a second one.
+pub(super) fn drop_ambient_capabilities() -> Result<(), Failure> {
+    #[cfg(target_os = "linux")]
+    rustix::thread::clear_ambient_capability_set()
+        .map_err(|error| Failure::failed(format!("cannot clear the ambient capabilities: {error}")))?;
+    Ok(())
+}
