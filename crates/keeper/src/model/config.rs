@@ -22,6 +22,35 @@ const TICK_MS: i32 = 2000;
 /// ZooKeeper's interval for the removal of containers and TTL znodes.
 const CLEANING_INTERVAL_MS: u64 = 60_000;
 
+/// What clients may store and set, all together. Without bounds a client could take all memory of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Sessions. A client that asks for another one is disconnected. Default: 50,000, each of which needs up to 1 KiB.
+    pub sessions: usize,
+    /// Watches, counted once per connection and path. A request for another one fails with `THROTTLEDOP`; a client that sets
+    /// its watches again is disconnected. Default: 1,000,000, each of which needs about 200 bytes and its path.
+    pub watches: usize,
+    /// The total length of the paths of all watches, counted once per connection. Default: 256 MiB.
+    pub watch_bytes: usize,
+    /// Znodes. A create fails with `QUOTAEXCEEDED`. Default: 10,000,000, each of which needs about 500 bytes.
+    pub znodes: usize,
+    /// The total length of all paths and data. A write that would exceed it fails with `QUOTAEXCEEDED`, unless it makes the
+    /// data shorter. Default: 4 GiB.
+    pub data_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            sessions: 50_000,
+            watches: 1_000_000,
+            watch_bytes: 256 * 1024 * 1024,
+            znodes: 10_000_000,
+            data_bytes: 4 * 1024 * 1024 * 1024,
+        }
+    }
+}
+
 /// Configuration of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -39,6 +68,8 @@ pub struct Config {
     pub super_digest: Option<String>,
     /// The release whose behaviour clients see.
     pub compat: Compat,
+    /// What clients may store and set.
+    pub bounds: Bounds,
 }
 
 impl Default for Config {
@@ -51,6 +82,7 @@ impl Default for Config {
             extended_types: true,
             super_digest: None,
             compat: Compat::default(),
+            bounds: Bounds::default(),
         }
     }
 }

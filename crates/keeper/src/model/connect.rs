@@ -31,6 +31,11 @@ impl Model {
             return;
         }
         let timeout_ms = self.config.negotiate(request.timeout_ms);
+        if request.session_id == 0 && self.sessions.len() >= self.config.bounds.sessions {
+            // The protocol has no answer for it; the client tries again.
+            out.push(Effect::Close(connection));
+            return;
+        }
         let session = if request.session_id == 0 {
             self.zxid += 1;
             let id = self.sessions.begin(now.monotonic_ms, timeout_ms, password.to_vec());

@@ -108,6 +108,13 @@ impl Model {
                 out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
                 out.push(Effect::Close(connection));
             }
+            // No answer would tell the client that its watches are not set.
+            Request::SetWatches { data, exist, child, persistent, recursive, .. }
+                if !self
+                    .has_room_for([&data, &exist, &child, &persistent, &recursive].into_iter().flatten()) =>
+            {
+                self.hang_up(connection, out);
+            }
             Request::Malformed(intent) => self.refuse_malformed(connection, xid, intent, out),
             Request::Unsupported { code } => self.refuse_unsupported(connection, xid, code, out),
             request => {

@@ -36,7 +36,7 @@ mod unsupported;
 mod watch;
 mod write;
 
-pub use config::{Compat, Config};
+pub use config::{Bounds, Compat, Config};
 pub use engine::Model;
 pub use inspect::{SessionView, WatchView};
 #[cfg(feature = "testing")]

@@ -20,6 +20,11 @@ impl Model {
         request: &Request,
         out: &mut Vec<Effect>,
     ) -> Result<Response, ErrorCode> {
+        if let Some(path) = watched(request)
+            && !self.has_room_for([path].into_iter())
+        {
+            return Err(ErrorCode::Throttled);
+        }
         match request {
             Request::Write(op) => self.write(now, connection, op, out),
             Request::Multi(ops) => Ok(Response::Multi(self.multi(now, connection, ops, out))),
@@ -82,6 +87,13 @@ impl Model {
             | Request::Malformed(_)
             | Request::Unsupported { .. } => Err(ErrorCode::Unimplemented),
         }
+    }
+
+    /// Returns whether these watches stay within the bounds.
+    pub(super) fn has_room_for<'p>(&self, paths: impl Iterator<Item = &'p String>) -> bool {
+        let (bounds, mut size) = (self.config.bounds, self.watches.size());
+        paths.for_each(|path| size.add(path));
+        size.watches <= bounds.watches && size.bytes <= bounds.watch_bytes
     }
 
     fn add_watch(&mut self, connection: ConnectionId, path: &str, mode: AddWatchMode) {
@@ -190,6 +202,18 @@ impl Model {
             };
             settle(path, missed, Modes::CHILD);
         }
+    }
+}
+
+/// Returns the path on which a request sets a watch.
+fn watched(request: &Request) -> Option<&String> {
+    match request {
+        Request::Exists { path, watch: true }
+        | Request::GetData { path, watch: true }
+        | Request::GetChildren { path, watch: true, .. }
+        | Request::AddWatch { path, .. } => Some(path),
+        // `SetWatches` was checked when it arrived; the others set none.
+        _ => None,
     }
 }
 

@@ -68,6 +68,10 @@ impl Sessions {
         self.next_id = self.next_id.max(id.saturating_add(1));
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     pub(super) fn get(&self, id: i64) -> Option<&Session> {
         self.by_id.get(&id)
     }

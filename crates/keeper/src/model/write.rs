@@ -150,6 +150,11 @@ impl Author<'_> {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
 
+        let length = path.len() + data.as_ref().map_or(0, |data| data.len());
+        if tree.len() >= self.config.bounds.znodes || self.exceeds(tree, 0, length) {
+            return Err(ErrorCode::QuotaExceeded);
+        }
+
         let (parent_path, parent_pzxid) = (Arc::clone(parent_path), parent.pzxid);
         let parent_acl = Arc::clone(&parent.acl);
         let node = Node::new(self.zxid, self.wall_ms, owner, Arc::clone(&acl), data);
@@ -162,6 +167,12 @@ impl Author<'_> {
         journal.event(EventKind::NodeChildrenChanged, &parent_path, &parent_acl);
         journal.steps.push(Step::Created { path: Arc::clone(&path), parent: parent_path, parent_pzxid });
         Ok(Done::Created { path, stat })
+    }
+
+    /// Returns whether `after` bytes instead of `before` exceed the bound. Fewer bytes than before never do.
+    fn exceeds(self, tree: &Tree, before: usize, after: usize) -> bool {
+        let growth = after.saturating_sub(before) as u64;
+        growth > 0 && tree.bytes() + growth > self.config.bounds.data_bytes
     }
 
     fn owner(self, mode: CreateMode) -> Result<(Owner, bool), ErrorCode> {
@@ -213,6 +224,9 @@ impl Author<'_> {
         let (path, node) = valid(tree, path)?;
         self.identities.check(permission::WRITE, &node.acl)?;
         let version = next_version(node.version, version)?;
+        if self.exceeds(tree, node.data_length(), data.as_ref().map_or(0, |data| data.len())) {
+            return Err(ErrorCode::QuotaExceeded);
+        }
 
         let path = Arc::clone(path);
         journal.event(EventKind::NodeDataChanged, &path, &node.acl);

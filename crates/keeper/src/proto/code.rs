@@ -36,6 +36,10 @@ pub enum ErrorCode {
     NoWatcher = -121,
     /// `reconfig` needs an ensemble.
     ReconfigDisabled = -123,
+    /// A further znode or its data would exceed the server's bounds. ZooKeeper uses it for the quota of a subtree.
+    QuotaExceeded = -125,
+    /// The server has as many watches as it may have. ZooKeeper uses it for requests that wait too long.
+    Throttled = -127,
 }
 
 impl ErrorCode {

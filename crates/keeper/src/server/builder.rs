@@ -61,6 +61,12 @@ pub enum StartError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// Other machines can reach the address, and nothing protects it.
+    #[error(
+        "other machines can reach {0}: the server needs TLS and an authority for the certificates of its clients, or \
+         permission to be insecure"
+    )]
+    Exposed(SocketAddr),
     /// The store cannot be opened or read.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
@@ -101,6 +107,7 @@ pub struct Builder {
     limits: Limits,
     tick_ms: u32,
     config: Config,
+    insecure: bool,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     #[cfg(feature = "testing")]
@@ -115,6 +122,7 @@ impl Builder {
             limits: Limits::default(),
             tick_ms: Config::default().tick_ms.unsigned_abs(),
             config: Config::default(),
+            insecure: false,
             #[cfg(feature = "tls")]
             tls: None,
             #[cfg(feature = "testing")]
@@ -123,7 +131,8 @@ impl Builder {
     }
 
     /// Sets the listen address; port 0 selects a free port. Default: a free port on loopback. Every client that can
-    /// reach the address can do what the ACLs allow, which by default is everything.
+    /// reach the address can do what the ACLs allow, which by default is everything. So an address that other machines can
+    /// reach needs TLS with an authority for clients, or [`insecure`](Self::insecure).
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.listen = address;
@@ -173,6 +182,25 @@ impl Builder {
         self
     }
 
+    /// Listens on an address that other machines can reach although TLS or the certificates of clients are missing. Use it
+    /// only if something else protects the server. Default: `false`.
+    #[must_use]
+    pub fn insecure(mut self, insecure: bool) -> Self {
+        self.insecure = insecure;
+        self
+    }
+
+    /// Whether only clients with a certificate get a session, over TLS.
+    #[cfg(feature = "tls")]
+    fn is_protected(&self) -> bool {
+        self.tls.as_ref().is_some_and(Tls::has_client_authority)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn is_protected(&self) -> bool {
+        false
+    }
+
     /// Accepts only TLS connections on the address. Default: plain TCP.
     #[cfg(feature = "tls")]
     #[must_use]
@@ -198,6 +226,10 @@ impl Builder {
     }
 
     async fn serve(self) -> Result<Keeper, StartError> {
+        if !self.listen.ip().to_canonical().is_loopback() && !self.insecure && !self.is_protected() {
+            return Err(StartError::Exposed(self.listen));
+        }
+        let protected = self.is_protected();
         let Self { listen, storage, limits, tick_ms, mut config, .. } = self;
         config.tick_ms = i32::try_from(tick_ms)
             .ok()
@@ -242,7 +274,7 @@ impl Builder {
             tls,
         };
         info!(%address, "keeper is serving: single node, no failover");
-        if !address.ip().is_loopback() {
+        if !address.ip().to_canonical().is_loopback() && !protected {
             warn!(%address, "the keeper listens on a network address: any client can do what ACLs allow");
         }
         let mut keeper = keeper;

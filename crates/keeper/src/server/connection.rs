@@ -261,20 +261,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_remote_client_cannot_list_all_watches() {
+    async fn a_remote_client_cannot_list_clients_and_sessions() {
         let (mut client, server) = tokio::io::duplex(1_024);
         let inbox = Inbox::default();
         let stranger = SocketAddr::from(([192, 0, 2, 1], 4_000));
         let serving = serve(server, ConnectionId(1), stranger, crate::server::limits::HANDSHAKE, &inbox);
         let asking = async {
             let mut text = String::new();
-            client.write_all(b"wchc").await.unwrap();
+            client.write_all(b"cons").await.unwrap();
             client.read_to_string(&mut text).await.unwrap();
             drop(client);
             text
         };
         // The inbox has no engine: a request to it would never complete.
         let (_ended, text) = tokio::join!(serving, asking);
-        assert_eq!(text, "wchc is not executed because it is not in the whitelist.\n");
+        assert_eq!(text, "cons is not executed because it is not in the whitelist.\n");
     }
 }

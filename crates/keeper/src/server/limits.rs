@@ -11,7 +11,7 @@
 //! This adds up to 35 MB, or 100 MB with the longest lists of children, for each of [`Limits::connections`]. Only the
 //! notifications of one batch have a bound for all clients together. With the default of 4,096 connections, hostile
 //! clients can therefore exhaust the memory of the machine: on an untrusted network set fewer connections and a limit
-//! per address. Znodes, sessions and watches are the service itself; as in Java, they are bounded only by memory.
+//! per address. [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
 
 use std::time::Duration;
 

@@ -39,6 +39,12 @@ impl Tls {
     }
 }
 
+impl Tls {
+    pub(super) fn has_client_authority(&self) -> bool {
+        self.client_authority.is_some()
+    }
+}
+
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

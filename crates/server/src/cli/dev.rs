@@ -16,7 +16,8 @@ const CHROOT: &str = "/bellwether";
 #[derive(Debug, Args)]
 #[command(mut_arg("roles", |roles| roles.default_value("candidate,worker,gateway")))]
 pub(crate) struct Dev {
-    /// Address of the keeper [default: 127.0.0.1:2181, or any free port if that is in use].
+    /// Address of the keeper [default: 127.0.0.1:2181, or any free port if that is in use]. An address that other machines
+    /// can reach requires --insecure.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Store the data in this directory; without it, the data is lost at the end.
@@ -53,7 +54,12 @@ struct Started<'a> {
 
 pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(), Failure> {
     let access = global.access.access()?;
-    let keeper = keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper).await?;
+    let keeper = {
+        // --insecure of the node, which is also that of the process.
+        let protection =
+            keeper::Protection { insecure: dev.node.gateway.insecure, ..keeper::Protection::default() };
+        keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper, &protection).await?
+    };
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
     let mut node = dev.node;
     node.gateway.any_port = node.gateway.http_addr.is_none();

@@ -38,7 +38,7 @@ pub(crate) struct HttpOptions {
     /// Listen on an address that other machines can reach although TLS or tokens are missing, also with --metrics-addr. Use
     /// it only if something else protects the node.
     #[arg(long)]
-    insecure: bool,
+    pub(crate) insecure: bool,
     /// Serve the metrics of --metrics-addr without TLS and tokens, also on an address that other machines can reach. Use
     /// it only if something else protects them.
     #[arg(long)]

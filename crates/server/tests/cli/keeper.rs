@@ -89,6 +89,50 @@ fn invalid_options_of_a_keeper_are_rejected_with_the_option_to_change() {
     run(&["keeper", "backup", "--data-dir", "/nonexistent", "/tmp/x"]).exits(1).says("/nonexistent");
 }
 
+#[test]
+fn a_keeper_without_protection_is_not_reachable_from_other_machines() {
+    let papers = concat!(env!("CARGO_MANIFEST_DIR"), "/../keeper/tests/certificates/");
+    let file = |name: &str| format!("{papers}{name}");
+    let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let open = ["keeper", "--memory", "--listen", "0.0.0.0:0"];
+    let tls = ["--tls-cert", &cert, "--tls-key", &key];
+    let refused = "other machines can reach 0.0.0.0:0";
+    run(&open).exits(2).says(refused);
+    run(&[&open[..], &tls].concat()).exits(2).says(refused);
+    run(&[&open[..], &["--listen", "[::]:0"]].concat()).exits(2);
+    run(&["dev", "--listen", "0.0.0.0:0"]).exits(2).says(refused);
+    drop(Service::start(&[&open[..], &["--insecure"]].concat()));
+
+    let keeper = Service::start(&[&open[..], &tls, &["--tls-client-ca", &ca]].concat());
+    let port = keeper.zookeeper().rsplit_once(':').unwrap().1;
+    let to = format!("127.0.0.1:{port}/bellwether");
+    let submit = ["--timeout", "3s", "job", "submit", "sum", "[1]"];
+    let trusting = ["--zookeeper-tls-ca", &ca];
+    let (client, client_key) = (file("client.pem"), file("client.key"));
+    let known = ["--zookeeper-tls-cert", &client, "--zookeeper-tls-key", &client_key];
+    run_in(&to, &submit).exits(3);
+    run_in(&to, &[&submit[..], &trusting].concat()).exits(3);
+    run_in(&to, &[&submit[..], &trusting, &known].concat()).exits(0);
+}
+
+#[test]
+fn the_digest_of_the_superuser_is_not_an_argument() {
+    run(&["keeper", "--memory", "--super-digest", "a:b"]).exits(2).says("unexpected argument");
+    run(&["keeper", "--memory", "--super-digest-file", "/nonexistent"]).exits(2).says("--super-digest-file");
+}
+
+#[tokio::test]
+async fn a_keeper_bounds_what_all_clients_store_together() {
+    let keeper = keeper(&["--memory", "--max-znodes", "6", "--max-sessions", "1"]);
+    let mut one = client(&keeper);
+    one.create("/a", b"").unwrap();
+    one.create("/b", b"").unwrap();
+    let error = one.create("/c", b"").unwrap_err();
+    assert!(error.to_string().contains("-125"), "{error}");
+    assert!(RawClient::connect(keeper.zookeeper().parse().unwrap()).is_err(), "a second session");
+    assert!(one.exists("/a").unwrap());
+}
+
 #[tokio::test]
 async fn a_development_server_runs_jobs_and_keeps_them() {
     let home = tempfile::tempdir().unwrap();

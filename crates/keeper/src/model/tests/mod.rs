@@ -1,6 +1,7 @@
 //! Tests of the model, request by request.
 
 mod acl;
+mod bounds;
 mod invariants;
 mod multi;
 mod property;

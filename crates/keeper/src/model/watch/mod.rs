@@ -26,6 +26,26 @@ pub(super) struct Watches {
     by_connection: BTreeMap<ConnectionId, BTreeSet<Arc<str>>>,
     /// The number of (path, connection) pairs with a recursive watch. If it is 0, ancestors are not searched.
     recursive: usize,
+    size: Size,
+}
+
+/// The number of (path, connection) pairs, and the total length of their paths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) watches: usize,
+    pub(super) bytes: usize,
+}
+
+impl Size {
+    pub(super) fn add(&mut self, path: &str) {
+        self.watches += 1;
+        self.bytes += path.len();
+    }
+
+    fn remove(&mut self, path: &str) {
+        self.watches -= 1;
+        self.bytes -= path.len();
+    }
 }
 
 impl Watches {
@@ -53,6 +73,7 @@ impl Watches {
         self.recursive += usize::from(own.intersects(Modes::RECURSIVE));
         self.recursive -= usize::from(before.intersects(Modes::RECURSIVE));
         if before.is_empty() {
+            self.size.add(&path);
             self.by_connection.entry(connection).or_default().insert(path);
         }
     }
@@ -87,6 +108,7 @@ impl Watches {
 
     pub(super) fn remove_connection(&mut self, connection: ConnectionId) {
         for path in self.by_connection.remove(&connection).unwrap_or_default() {
+            self.size.remove(&path);
             let Some(watchers) = self.by_path.get_mut(&path) else { continue };
             if let Some(modes) = watchers.remove(&connection)
                 && modes.intersects(Modes::RECURSIVE)
@@ -140,7 +162,9 @@ impl Watches {
 
     fn forget(&mut self, path: &str, connection: ConnectionId) {
         if let Some(paths) = self.by_connection.get_mut(&connection) {
-            paths.remove(path);
+            if paths.remove(path) {
+                self.size.remove(path);
+            }
             if paths.is_empty() {
                 self.by_connection.remove(&connection);
             }
@@ -150,6 +174,11 @@ impl Watches {
     /// Returns the watched paths of each connection.
     pub(super) fn of_connections(&self) -> impl Iterator<Item = (ConnectionId, &BTreeSet<Arc<str>>)> {
         self.by_connection.iter().map(|(&connection, paths)| (connection, paths))
+    }
+
+    /// Returns the size of all watches.
+    pub(super) fn size(&self) -> Size {
+        self.size
     }
 
     /// Returns the number of watched paths.
@@ -181,6 +210,7 @@ mod tests {
         assert_eq!(fire(&mut watches, EventKind::NodeDataChanged, "/a"), []);
         assert_eq!(fire(&mut watches, EventKind::NodeChildrenChanged, "/a"), [A]);
         assert!(watches.is_empty() && watches.by_connection.is_empty());
+        assert_eq!(watches.size(), Size::default());
     }
 
     #[test]
@@ -232,7 +262,9 @@ mod tests {
         watches.add("/a", A, Modes::RECURSIVE);
         watches.add("/a", A, Modes::RECURSIVE.and(Modes::PERSISTENT));
         watches.add("/a", B, Modes::PERSISTENT);
+        assert_eq!(watches.size(), Size { watches: 2, bytes: 4 });
         watches.remove_connection(A);
+        assert_eq!(watches.size(), Size { watches: 1, bytes: 2 });
         assert_eq!(watches.recursive, 0);
         assert_eq!(fire(&mut watches, EventKind::NodeDeleted, "/a"), [B]);
         assert_eq!(fire(&mut watches, EventKind::NodeCreated, "/a"), [B], "a persistent watch stays");

@@ -1,7 +1,8 @@
 //! Four-letter words: the status commands of ZooKeeper.
 //!
-//! Clients on this machine can use all words, as with Java's `4lw.commands.whitelist=*`. Remote clients can use the
-//! words that are cheap and change nothing. The engine answers between batches, so `imok` means that the engine is
+//! Clients on this machine can use all words, as with Java's `4lw.commands.whitelist=*`. Other clients can use `ruok` and
+//! `srvr`, as load balancers and monitoring do: the other words name clients, sessions, paths, directories and settings, or reset
+//! statistics. The engine answers between batches, so `imok` means that the engine is
 //! running.
 
 mod report;
@@ -95,15 +96,13 @@ pub(super) fn parse(word: [u8; 4]) -> Option<Report> {
 }
 
 impl Report {
-    /// Returns whether only this machine may use the word: it resets shared statistics or lists every watch.
+    /// Returns whether only this machine may use the word.
     fn is_local(self) -> bool {
         match self {
             Self::ResetServer | Self::ResetConnections => true,
-            Self::Read(Page::WatchesByConnection | Page::WatchesByPath) => true,
+            Self::Read(Page::Ok | Page::Server) => false,
             Self::Read(
-                Page::Ok
-                | Page::ReadOnly
-                | Page::Server
+                Page::ReadOnly
                 | Page::Stat
                 | Page::Monitor
                 | Page::Connections
@@ -111,8 +110,10 @@ impl Report {
                 | Page::Config
                 | Page::Environment
                 | Page::Directories
-                | Page::WatchSummary,
-            ) => false,
+                | Page::WatchSummary
+                | Page::WatchesByConnection
+                | Page::WatchesByPath,
+            ) => true,
         }
     }
 
@@ -158,18 +159,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_reset_or_list_every_watch_are_local_only() {
+    fn strangers_use_only_ruok_and_srvr() {
         let refused = |word: &[u8; 4], peer: &str| {
             parse(*word).expect("a word").refused(*word, peer.parse().expect("an address")).is_some()
         };
-        for word in [b"wchc", b"wchp", b"srst", b"crst"] {
+        for word in [
+            b"isro", b"stat", b"mntr", b"cons", b"dump", b"conf", b"envi", b"dirs", b"wchs", b"wchc",
+            b"wchp", b"srst", b"crst",
+        ] {
             assert!(refused(word, "192.0.2.1") && refused(word, "2001:db8::1"), "{word:?}");
             assert!(!refused(word, "127.0.0.1") && !refused(word, "::1"), "{word:?}");
             assert!(!refused(word, "::ffff:127.0.0.1"), "{word:?}");
         }
-        for word in [
-            b"ruok", b"isro", b"srvr", b"stat", b"mntr", b"cons", b"dump", b"conf", b"envi", b"dirs", b"wchs",
-        ] {
+        for word in [b"ruok", b"srvr"] {
             assert!(!refused(word, "192.0.2.1"), "{word:?}");
         }
     }

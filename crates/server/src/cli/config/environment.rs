@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use clap::{Command, CommandFactory};
 
 use super::keys;
-use crate::cli::{Arguments, access};
+use crate::cli::{Arguments, access, keeper};
 
 /// Prefix of all variables of the command.
 const OURS: &str = "BELLWETHER_";
@@ -36,7 +36,7 @@ pub(crate) fn warn_of_strangers() {
 
 fn known(command: &Command) -> BTreeSet<OsString> {
     let mut known = OF_JOBS.map(OsString::from).into_iter().collect::<BTreeSet<_>>();
-    known.insert(access::PASSWORD.into());
+    known.extend([access::PASSWORD, keeper::SUPER_DIGEST].map(OsString::from));
     known.extend(keys::all(command).iter().map(|key| OsString::from(key.variable())));
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {

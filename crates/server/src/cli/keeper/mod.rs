@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bellwether_keeper::model::Bounds;
 use bellwether_keeper::server::Limits;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -16,6 +17,12 @@ use super::input;
 use super::output::Output;
 
 pub(crate) use serve::start;
+
+const MIB: u64 = 1024 * 1024;
+
+/// The environment variable for the digest of the superuser, as an alternative to the file. It is not an option, because
+/// other users can read process arguments, and can try passwords on the digest.
+pub(crate) const SUPER_DIGEST: &str = "BELLWETHER_KEEPER_SUPER_DIGEST";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -60,13 +67,34 @@ pub(crate) enum Compat {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Address for client connections. Port 0 selects a free port.
+    /// Address for client connections. Port 0 selects a free port. An address that other machines can reach requires
+    /// --tls-cert, --tls-key and --tls-client-ca.
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "ADDR")]
     listen: SocketAddr,
     #[command(flatten)]
     place: DataLocation,
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    protection: Protection,
+}
+
+/// What protects a keeper that other machines can reach.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Protection {
+    /// Accept only TLS connections, with this certificate chain in PEM format.
+    #[arg(long, requires = "tls_key", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the first certificate, in PEM format.
+    #[arg(long, requires = "tls_cert", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Accept only clients with a certificate that one of the authorities in this PEM file has signed.
+    #[arg(long, requires = "tls_cert", value_name = "FILE")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Listen on an address that other machines can reach although TLS or the certificates of clients are missing. Use it
+    /// only if something else protects the keeper.
+    #[arg(long)]
+    pub(crate) insecure: bool,
 }
 
 /// Where the data is stored.
@@ -99,9 +127,22 @@ pub(crate) struct Options {
     /// Maximum number of connections from one address; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
     max_connections_per_address: usize,
-    /// Digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.
-    #[arg(long, env = "BELLWETHER_KEEPER_SUPER_DIGEST", hide_env_values = true, value_name = "DIGEST")]
-    super_digest: Option<String>,
+    /// Maximum number of sessions; a client that asks for another one is disconnected.
+    #[arg(long, default_value_t = Bounds::default().sessions, value_name = "N")]
+    max_sessions: usize,
+    /// Maximum number of watches of all clients; a request for another one fails.
+    #[arg(long, default_value_t = Bounds::default().watches, value_name = "N")]
+    max_watches: usize,
+    /// Maximum number of znodes; the creation of another one fails.
+    #[arg(long, default_value_t = Bounds::default().znodes, value_name = "N")]
+    max_znodes: usize,
+    /// Maximum length of all paths and data in MiB; a write that would exceed it fails.
+    #[arg(long, default_value_t = Bounds::default().data_bytes / MIB, value_name = "MIB")]
+    max_data: u64,
+    /// File with the digest of the superuser, who passes every ACL check: user:base64(sha1(user:password)), as in ZooKeeper.
+    /// Alternatively set the environment variable BELLWETHER_KEEPER_SUPER_DIGEST.
+    #[arg(long, env = "BELLWETHER_KEEPER_SUPER_DIGEST_FILE", hide_env_values = true, value_name = "FILE")]
+    super_digest_file: Option<PathBuf>,
 }
 
 pub(crate) async fn run(output: Output, keeper: Keeper) -> Result<(), Failure> {

@@ -1,17 +1,18 @@
 //! A keeper in the foreground, or in the process of a node.
 
+use std::env::VarError;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use bellwether_keeper::model::{self, Config};
-use bellwether_keeper::server::{Keeper, Limits, StartError, Storage};
+use bellwether_keeper::model::{self, Bounds, Config};
+use bellwether_keeper::server::{Keeper, Limits, StartError, Storage, Tls};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::admin::Admin;
-use super::{Compat, Options, Serve};
+use super::{Compat, MIB, Options, Protection, SUPER_DIGEST, Serve};
 use crate::cli::exit::{Failure, chain};
 use crate::cli::output::{Format, Output};
 use crate::cli::process;
@@ -32,7 +33,8 @@ struct Started {
 
 pub(super) async fn run(output: Output, serve: Serve) -> Result<(), Failure> {
     process::protect_memory();
-    let keeper = start(Some(serve.listen), serve.place.data_dir.as_deref(), &serve.options).await?;
+    let data_dir = serve.place.data_dir.as_deref();
+    let keeper = start(Some(serve.listen), data_dir, &serve.options, &serve.protection).await?;
     // The signal handlers are installed before the address is printed, because a caller may stop the keeper as soon as
     // it reads it.
     let no_signals = |error| Failure::failed(format!("cannot listen for signals: {error}"));
@@ -58,12 +60,23 @@ pub(crate) async fn start(
     listen: Option<SocketAddr>,
     data_dir: Option<&Path>,
     options: &Options,
+    protection: &Protection,
 ) -> Result<Running, Failure> {
+    let super_digest = options.super_digest()?;
+    let start_on = async |address| {
+        let storage = data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned()));
+        let builder = Keeper::builder().listen(address).config(options.config(super_digest.clone()));
+        let builder = builder.limits(options.limits()).store(storage).insecure(protection.insecure);
+        match protection.tls() {
+            Some(tls) => builder.tls(tls).start().await,
+            None => builder.start().await,
+        }
+    };
     let started = match listen {
-        Some(address) => start_on(address, data_dir, options).await,
-        None => match start_on(USUAL, data_dir, options).await {
+        Some(address) => start_on(address).await,
+        None => match start_on(USUAL).await {
             Err(StartError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
-                start_on((Ipv4Addr::LOCALHOST, 0).into(), data_dir, options).await
+                start_on((Ipv4Addr::LOCALHOST, 0).into()).await
             }
             started => started,
         },
@@ -71,6 +84,11 @@ pub(crate) async fn start(
     let keeper = started.map_err(|error| match error {
         StartError::Tick(_) => Failure::usage(format!("--tick-time: {error}")),
         StartError::SessionBounds { .. } => Failure::usage(format!("--max-session-timeout: {error}")),
+        StartError::Tls(_) => Failure::usage(chain(&error)),
+        StartError::Exposed(address) => Failure::usage(format!(
+            "other machines can reach {address}: give --tls-cert, --tls-key and --tls-client-ca, or --insecure if \
+             something else protects the keeper (`dev` has no TLS)"
+        )),
         error => Failure::failed(chain(&error)),
     })?;
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
@@ -83,26 +101,65 @@ pub(crate) async fn start(
     Ok(Running { keeper, admin })
 }
 
-async fn start_on(
-    address: SocketAddr,
-    data_dir: Option<&Path>,
-    options: &Options,
-) -> Result<Keeper, StartError> {
-    let millis = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
-    let config = Config {
-        tick_ms: millis(options.tick_time),
-        max_session_timeout_ms: options.max_session_timeout.map(millis),
-        compat: options.compat.into(),
-        super_digest: options.super_digest.clone(),
-        ..Config::default()
-    };
-    let limits = Limits {
-        connections: options.max_connections,
-        connections_per_address: options.max_connections_per_address,
-        ..Limits::default()
-    };
-    let storage = data_dir.map_or(Storage::Memory, |dir| Storage::Directory(dir.to_owned()));
-    Keeper::builder().listen(address).config(config).limits(limits).store(storage).start().await
+impl Options {
+    fn config(&self, super_digest: Option<String>) -> Config {
+        let millis = |duration: Duration| i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
+        Config {
+            tick_ms: millis(self.tick_time),
+            max_session_timeout_ms: self.max_session_timeout.map(millis),
+            compat: self.compat.into(),
+            super_digest,
+            bounds: Bounds {
+                sessions: self.max_sessions,
+                watches: self.max_watches,
+                znodes: self.max_znodes,
+                data_bytes: self.max_data.saturating_mul(MIB),
+                ..Bounds::default()
+            },
+            ..Config::default()
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            connections: self.max_connections,
+            connections_per_address: self.max_connections_per_address,
+            ..Limits::default()
+        }
+    }
+
+    fn super_digest(&self) -> Result<Option<String>, Failure> {
+        let variable = match std::env::var(SUPER_DIGEST) {
+            Ok(digest) => Some(digest),
+            Err(VarError::NotPresent) => None,
+            Err(VarError::NotUnicode(_)) => {
+                return Err(Failure::usage(format!("{SUPER_DIGEST} is not UTF-8")));
+            }
+        };
+        let digest = match (&self.super_digest_file, variable) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(format!("give --super-digest-file or {SUPER_DIGEST}, not both")));
+            }
+            (Some(file), None) => Some(std::fs::read_to_string(file).map_err(|error| {
+                Failure::usage(format!(
+                    "cannot read the file of --super-digest-file {}: {error}",
+                    file.display()
+                ))
+            })?),
+            (None, variable) => variable,
+        };
+        Ok(digest.map(|digest| digest.trim().to_owned()))
+    }
+}
+
+impl Protection {
+    fn tls(&self) -> Option<Tls> {
+        let tls = Tls::new(self.tls_cert.as_ref()?, self.tls_key.as_ref()?);
+        Some(match &self.tls_client_ca {
+            Some(authority) => tls.client_authority(authority),
+            None => tls,
+        })
+    }
 }
 
 impl From<Compat> for model::Compat {
