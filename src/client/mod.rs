@@ -200,10 +200,12 @@ impl ClientBuilder {
     /// Like [`ClientBuilder::connect`], but does not wait for a server. Calls wait for it, up to the deadline.
     ///
     /// # Errors
-    /// Fails if the connect string is malformed, or the session timeout is out of bounds.
+    /// Fails if the connect string is malformed, the session timeout is out of bounds, or the password of
+    /// [`access`](Self::access) would cross the network in clear text.
     pub async fn open(self) -> Result<Client, ConnectError> {
         let Self { zookeeper, access, session_timeout, create_namespace, deadline } = self;
         let connect = zookeeper.parse::<ConnectString>()?;
+        access.check(&connect)?;
         let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig {

@@ -7,7 +7,7 @@ use bellwether_core::name::{NameError, NodeId};
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::election::{Election as Actor, ElectionConfig};
 use bellwether_host::session::{Session, SessionConfig, SessionStatus};
-use bellwether_zk::{Access, ConnectString, ConnectStringError, NamespaceError};
+use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, NamespaceError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
@@ -40,6 +40,9 @@ pub enum StartError {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The password would cross the network in clear text.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The node's name is malformed.
     #[error(transparent)]
     Node(#[from] NameError),
@@ -67,7 +70,9 @@ impl StartError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_) | Self::Node(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
+            Self::ConnectString(_) | Self::Access(_) | Self::Node(_) | Self::SessionTimeout(_) => {
+                ErrorClass::Invalid
+            }
             Self::Namespace(_) => ErrorClass::Closed,
             Self::Unreachable { .. } => ErrorClass::Unavailable,
             Self::Actors(_) => ErrorClass::Failed,
@@ -155,6 +160,7 @@ impl Builder {
 
     async fn open(self) -> Result<Election, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
+        self.access.check(&connect)?;
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();
         let session_timeout = session_timeout::check(self.session_timeout)?;

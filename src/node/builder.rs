@@ -215,6 +215,7 @@ impl NodeBuilder {
 
     async fn start_all(self) -> Result<Node, StartError> {
         let connect = self.zookeeper.parse::<ConnectString>()?;
+        self.access.check(&connect)?;
         let session_timeout = session_timeout::check(self.session_timeout)?;
         let host = host_name();
         let node = NodeId::new(self.node_id.clone().unwrap_or_else(default_id))?;

@@ -7,7 +7,7 @@ use bellwether_core::placement::OwnStrategyError;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::node::NodeError;
 use bellwether_host::worker::{RegistryError, WorkerConfigError};
-use bellwether_zk::ConnectStringError;
+use bellwether_zk::{AccessError, ConnectStringError};
 
 use crate::client::ScheduleError;
 use crate::session_timeout::SessionTimeoutError;
@@ -19,6 +19,9 @@ pub enum StartError {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The password would cross the network in clear text.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The session timeout is out of its bounds.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
@@ -76,6 +79,7 @@ impl StartError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::ConnectString(_)
+            | Self::Access(_)
             | Self::SessionTimeout(_)
             | Self::Name(_)
             | Self::Handlers(_)

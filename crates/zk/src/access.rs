@@ -12,6 +12,7 @@ use std::fmt;
 use tokio::net::TcpStream;
 use zookeeper_client::{Acls, Client, Connector, Error, SaslOptions};
 
+use crate::connect_string::ConnectString;
 use crate::tls::Tls;
 
 /// The longest user name in bytes. It is part of the access list of every znode, which ZooKeeper stores with each
@@ -25,7 +26,7 @@ const MAX_PASSWORD_BYTES: usize = 1024;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheme {
     /// ZooKeeper's `digest`: needs no set-up at the server. Without TLS the password crosses the network in clear
-    /// text. The server does not verify it: a wrong password is simply another identity.
+    /// text, so it is refused for servers on other machines unless [`Access::insecure`] allows it. The server does not verify it: a wrong password is simply another identity.
     #[default]
     Digest,
     /// SASL with DIGEST-MD5, for an ensemble that stores the passwords and refuses a wrong one at the login. The
@@ -47,6 +48,7 @@ impl fmt::Display for Scheme {
 pub struct Access {
     login: Option<Login>,
     tls: Option<Tls>,
+    insecure: bool,
 }
 
 #[derive(Clone)]
@@ -71,6 +73,15 @@ pub enum AccessError {
     Password {
         /// How the given password violates the rule.
         is: &'static str,
+    },
+    /// The password would cross the network in clear text.
+    #[error(
+        "the password for ZooKeeper would be sent to {server} in clear text: use TLS (zookeeper_tls_ca), the scheme \
+         sasl-digest-md5, or insecure_zookeeper if something else protects the network"
+    )]
+    ClearText {
+        /// The first server on another machine.
+        server: String,
     },
 }
 
@@ -112,6 +123,28 @@ impl Access {
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
+    }
+
+    /// Allows a login of the scheme [`Scheme::Digest`] without TLS at servers on other machines, to which the password is sent
+    /// in clear text. Use it only if something else protects the network. Default: `false`.
+    #[must_use]
+    pub fn insecure(mut self, insecure: bool) -> Self {
+        self.insecure = insecure;
+        self
+    }
+
+    /// Refuses a password in clear text to servers on other machines.
+    ///
+    /// # Errors
+    /// [`AccessError::ClearText`].
+    pub fn check(&self, to: &ConnectString) -> Result<(), AccessError> {
+        let in_clear = matches!(self.login, Some(Login { scheme: Scheme::Digest, .. })) && self.tls.is_none();
+        match to.remote_server() {
+            Some(server) if in_clear && !self.insecure => {
+                Err(AccessError::ClearText { server: server.to_owned() })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether there is a login, so that only its identity can access the created znodes.
@@ -192,6 +225,19 @@ mod tests {
         let refused = refused.iter().flat_map(|error| [error.to_string(), format!("{error:?}")]);
         for text in refused.chain(texts) {
             assert!(!text.contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_login_without_tls_is_only_for_servers_of_this_machine() {
+        let [near, far] = ["127.0.0.1", "localhost,192.0.2.1/a"].map(|to| to.parse().unwrap());
+        let login = |scheme| Access::login(scheme, "bellwether", "hunter2").unwrap();
+        let refused = Err(AccessError::ClearText { server: "192.0.2.1:2181".to_owned() });
+        assert_eq!(login(Scheme::Digest).check(&far), refused);
+        assert_eq!(login(Scheme::Digest).check(&near), Ok(()));
+        for allowed in [login(Scheme::Digest).insecure(true), login(Scheme::SaslDigestMd5), Access::default()]
+        {
+            assert_eq!(allowed.check(&far), Ok(()), "{allowed:?}");
         }
     }
 

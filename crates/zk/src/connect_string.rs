@@ -1,6 +1,7 @@
 //! `HOST:PORT[,HOST:PORT…][/CHROOT]`.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// The ZooKeeper servers, and the chroot of the namespace.
@@ -23,6 +24,18 @@ impl ConnectString {
     #[must_use]
     pub fn servers(&self) -> &[String] {
         &self.servers
+    }
+
+    /// The first server that is not on this machine, by its address: an IP address of the loopback interface, or `localhost`.
+    /// Another name is not looked up, because its address may change.
+    #[must_use]
+    pub fn remote_server(&self) -> Option<&str> {
+        let local = |server: &str| {
+            let host = server.rsplit_once(':').map_or(server, |(host, _port)| host);
+            let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+            address.map_or(host.eq_ignore_ascii_case("localhost"), |ip| ip.to_canonical().is_loopback())
+        };
+        self.servers.iter().find(|server| !local(server)).map(String::as_str)
     }
 
     /// The chroot: `/` or an absolute path without a trailing slash.
@@ -106,6 +119,24 @@ mod tests {
             ("zk1:2181/zookeeper", "belongs to ZooKeeper"),
         ] {
             assert!(read(text).unwrap_err().contains(reason), "{text}: {:?}", read(text));
+        }
+    }
+
+    #[test]
+    fn a_server_is_on_this_machine_only_by_its_loopback_address_or_as_localhost() {
+        let remote = |text: &str| text.parse::<ConnectString>().unwrap().remote_server().map(str::to_owned);
+        for local in ["127.0.0.1:2181,127.8.8.8", "[::1]:2181/a", "LocalHost", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(remote(local), None, "{local}");
+        }
+        for (text, server) in [
+            ("localhost,zk2:1", "zk2:1"),
+            ("192.0.2.1/127.0.0.1", "192.0.2.1:2181"),
+            ("localhost.example", "localhost.example:2181"),
+            ("[::]:1", "[::]:1"),
+            ("0.0.0.0", "0.0.0.0:2181"),
+            ("127.0.0.1.example:1", "127.0.0.1.example:1"),
+        ] {
+            assert_eq!(remote(text).as_deref(), Some(server), "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether_core::remedy::ErrorClass;
-use bellwether_zk::{ConnectStringError, NamespaceError};
+use bellwether_zk::{AccessError, ConnectStringError, NamespaceError};
 
 use crate::session_timeout::SessionTimeoutError;
 
@@ -47,6 +47,9 @@ pub enum ConnectError {
     /// The connect string is malformed.
     #[error(transparent)]
     ConnectString(#[from] ConnectStringError),
+    /// The password would cross the network in clear text. No connection was made.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The session timeout is out of bounds. No connection was made.
     #[error(transparent)]
     SessionTimeout(#[from] SessionTimeoutError),
@@ -60,7 +63,7 @@ impl ConnectError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
+            Self::ConnectString(_) | Self::Access(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
             Self::Unavailable(error) => error.class(),
         }
     }

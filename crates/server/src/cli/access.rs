@@ -92,12 +92,16 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_tls_key: Option<PathBuf>,
+    /// Send the password to ZooKeeper servers on other machines although TLS is missing. Use it only if something else
+    /// protects the network.
+    #[arg(long, global = true, env = "BELLWETHER_INSECURE_ZOOKEEPER", hide_env_values = true)]
+    insecure_zookeeper: bool,
 }
 
 impl AccessOptions {
     /// Combines the options and the environment into an `Access`. Does not connect.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
-        let login = self.login()?;
+        let login = self.login()?.insecure(self.insecure_zookeeper);
         let identity = match (&self.zookeeper_tls_cert, &self.zookeeper_tls_key) {
             (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
             (None, None) => None,

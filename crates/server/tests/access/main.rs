@@ -1,6 +1,7 @@
 //! Namespaces that are closed to other users, on a real server: access lists, errors and log messages, and secrets.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod clear_text;
 mod closed;
 mod command;
 mod refused;

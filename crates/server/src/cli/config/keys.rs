@@ -13,7 +13,7 @@ use crate::http::DEFAULT_ADDRESS;
 pub(super) const FILE: &str = "config";
 
 /// Options of every command that a node also needs.
-const GLOBAL: [&str; 9] = [
+const GLOBAL: [&str; 10] = [
     "zookeeper",
     "zookeeper_user",
     "zookeeper_password_file",
@@ -21,6 +21,7 @@ const GLOBAL: [&str; 9] = [
     "zookeeper_tls_ca",
     "zookeeper_tls_cert",
     "zookeeper_tls_key",
+    "insecure_zookeeper",
     "log_format",
     "otlp_endpoint",
 ];
