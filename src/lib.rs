@@ -21,6 +21,7 @@
 //! [docs/semantics.md](https://github.com/bellwether-scheduler/bellwether/blob/main/docs/semantics.md).
 #![forbid(unsafe_code)]
 
+pub mod access_lists;
 pub mod client;
 pub mod election;
 pub mod error;

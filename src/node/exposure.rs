@@ -5,7 +5,7 @@
 
 use bellwether_core::chain::chain;
 use bellwether_host::session::SessionStatus;
-use bellwether_zk::{Exposed, Zk, exposed};
+use bellwether_zk::{Closed, Exposed, ReadError, Zk, closed, exposed};
 
 /// Paths that one log line names. In a namespace without access lists all paths are open, and the first is enough.
 const NAMED: usize = 3;
@@ -23,14 +23,21 @@ pub(super) fn watch(node: &bellwether_host::node::Node) {
         let mut status = session.status();
         let connected = status.wait_for(|status| matches!(status, SessionStatus::Connected(_))).await;
         let Ok(SessionStatus::Connected(zk)) = connected.map(|status| status.clone()) else { return };
-        match exposed(&zk).await {
-            Ok(exposed) => tell(&zk, &exposed),
+        match look(&zk).await {
+            Ok((exposed, closed)) => tell(&zk, &exposed, closed.as_ref()),
             Err(error) => tracing::debug!(error = %chain(&error), "the access lists were not checked"),
         }
     });
 }
 
-fn tell(zk: &Zk, exposed: &[Exposed]) {
+/// Returns what anyone may change, and with a login whether the namespace belongs to its user alone.
+async fn look(zk: &Zk) -> Result<(Vec<Exposed>, Option<Closed>), ReadError> {
+    let exposed = exposed(zk).await?;
+    let closed = if zk.access().is_login() { Some(closed(zk).await?) } else { None };
+    Ok((exposed, closed))
+}
+
+fn tell(zk: &Zk, exposed: &[Exposed], closed: Option<&Closed>) {
     let (root, namespace): (Vec<_>, Vec<_>) = exposed.iter().partition(|exposed| exposed.path == "/");
     if !namespace.is_empty() {
         tracing::warn!(
@@ -47,8 +54,18 @@ fn tell(zk: &Zk, exposed: &[Exposed]) {
              take the place of a missing namespace. Close it: docs/operations.md, \"Closing a namespace\""
         );
     }
-    if namespace.is_empty() {
-        tracing::info!(who = %zk.access(), "the namespace is closed to others");
+    match closed {
+        Some(Closed::Entirely) => {
+            tracing::info!(who = %zk.access(), "the namespace is closed: only this user has access to its permanent znodes");
+        }
+        Some(Closed::ReadableByOthers(at)) => {
+            tracing::info!(path = %at.path, may = %at.may, "others may read the namespace, and not change it");
+        }
+        // An operator changed them since the session opened the namespace; the next session is refused.
+        Some(Closed::Not(exposed)) if namespace.is_empty() => {
+            tracing::warn!(exposed = %list(&exposed.iter().collect::<Vec<_>>()), "the namespace is not closed to other users");
+        }
+        Some(Closed::Not(_)) | None => {}
     }
 }
 

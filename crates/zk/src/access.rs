@@ -9,8 +9,11 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest as _, Sha1};
 use tokio::net::TcpStream;
-use zookeeper_client::{Acls, Client, Connector, Error, SaslOptions};
+use zookeeper_client::{Acls, AuthId, Client, Connector, Error, SaslOptions};
 
 use crate::connect_string::ConnectString;
 use crate::tls::Tls;
@@ -151,6 +154,26 @@ impl Access {
     #[must_use]
     pub fn is_login(&self) -> bool {
         self.login.is_some()
+    }
+
+    /// Whether an entry of an access list names the identity of this login.
+    pub(crate) fn is_own(&self, id: &AuthId) -> bool {
+        match &self.login {
+            Some(Login { scheme: Scheme::Digest, user, password }) if id.scheme() == "digest" => {
+                let hash = STANDARD.encode(Sha1::digest(format!("{user}:{password}")));
+                id.id() == format!("{user}:{hash}")
+            }
+            Some(Login { scheme: Scheme::SaslDigestMd5, user, .. }) if id.scheme() == "sasl" => {
+                id.id() == user
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether an entry names a client certificate, and this session has one, which the server adds to the list of every znode
+    /// that it creates. Which name the server takes from the certificate depends on its configuration.
+    pub(crate) fn may_be_certificate(&self, id: &AuthId) -> bool {
+        id.scheme() == "x509" && self.tls.as_ref().is_some_and(Tls::has_identity)
     }
 
     /// Adds the login to the connector, which sends it first on each connection.

@@ -15,6 +15,7 @@
 
 mod access;
 pub mod clock;
+mod closed;
 mod connect_string;
 mod contact;
 mod eager;
@@ -31,6 +32,7 @@ mod watch;
 mod write;
 
 pub use access::{Access, AccessError, Scheme};
+pub use closed::{Closed, Repaired, closed, repair};
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use error::ReadError;
 pub use exposure::{Exposed, exposed};

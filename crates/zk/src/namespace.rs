@@ -14,6 +14,7 @@ use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_client::{CreateMode, Error};
 
+use crate::closed::{self, Closed};
 use crate::error::{ReadError, read_error};
 use crate::exposure;
 use crate::session::Zk;
@@ -126,6 +127,19 @@ pub enum NamespaceError {
         /// The refused operation.
         may_not: String,
     },
+    /// Others than the user of the login may change it, or the user may not.
+    #[error(
+        "namespace {chroot} does not belong to {who} alone: {found}. Find out who created it. To close it, stop all nodes and \
+         clients of it and run `bellwether access repair` with this login"
+    )]
+    NotClosed {
+        /// The path of the namespace.
+        chroot: String,
+        /// The identity of the session.
+        who: String,
+        /// Some of the znodes and their permissions.
+        found: String,
+    },
     /// The connection was lost while opening it: try again.
     #[error("the connection to ZooKeeper was lost while opening the namespace")]
     Disconnected,
@@ -150,6 +164,7 @@ impl NamespaceError {
             Self::LoginRefused { .. }
             | Self::Strategy { .. }
             | Self::Forbidden { .. }
+            | Self::NotClosed { .. }
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Unreadable { .. }
@@ -180,7 +195,8 @@ async fn open(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     match (made, create) {
         (true, true) => {
             make_parts(zk).await?;
-            return check_writable(zk).await;
+            check_writable(zk).await?;
+            return check_closed(zk).await;
         }
         (true, false) => return Ok(()),
         (false, _) => {}
@@ -194,7 +210,30 @@ async fn open(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION))).await?;
     check_layout(zk).await?;
-    check_writable(zk).await
+    check_writable(zk).await?;
+    check_closed(zk).await
+}
+
+/// Refuses a namespace that does not belong to the user of this session's login alone. A session without a login creates open
+/// znodes and expects no others.
+async fn check_closed(zk: &Zk) -> Result<(), NamespaceError> {
+    /// Znodes that the error names.
+    const NAMED: usize = 3;
+    if !zk.access().is_login() {
+        return Ok(());
+    }
+    match closed::closed(zk).await.map_err(|error| lost(zk, error))? {
+        Closed::Entirely | Closed::ReadableByOthers(_) => Ok(()),
+        Closed::Not(exposed) => {
+            let named =
+                exposed.iter().take(NAMED).map(|exposed| format!("{}: {}", exposed.path, exposed.may));
+            let mut found = named.collect::<Vec<_>>().join(", ");
+            if let Some(more) = exposed.len().checked_sub(NAMED).filter(|more| *more > 0) {
+                found = format!("{found} and {more} more");
+            }
+            Err(NamespaceError::NotClosed { chroot: chroot(zk), who: zk.access().to_string(), found })
+        }
+    }
 }
 
 /// The times of the namespace's leaders. They are absent only if an operator deleted them: then the next node creates

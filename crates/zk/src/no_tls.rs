@@ -7,6 +7,10 @@ use zookeeper_client::{Client, Connector, Error};
 pub(crate) enum Tls {}
 
 impl Tls {
+    pub(crate) fn has_identity(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) async fn connect(&self, _: Connector, _: &str) -> Result<Client, Error> {
         match *self {}
     }

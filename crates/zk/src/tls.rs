@@ -104,6 +104,11 @@ impl Tls {
         Ok(Self { options, config: Arc::new(config) })
     }
 
+    /// Whether the client has a certificate.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.config.client_auth_cert_resolver.has_certs()
+    }
+
     /// Connects with TLS only.
     pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
         if CryptoProvider::get_default().is_none() {

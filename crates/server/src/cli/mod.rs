@@ -1,6 +1,7 @@
 //! The command line: arguments in, results on stdout, all other output on stderr, and an exit code.
 
 mod access;
+mod access_lists;
 mod bench;
 mod config;
 mod connect;
@@ -148,6 +149,9 @@ enum Command {
     /// Manage schedules, which submit jobs at given times.
     #[command(subcommand, after_help = EXIT_CODES)]
     Schedule(schedule::ScheduleCommand),
+    /// Check or repair the access lists of the namespace in ZooKeeper.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Access(access_lists::AccessCommand),
     /// Create tokens for the HTTP gateway.
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(gateway::Token),
@@ -244,6 +248,7 @@ async fn run(global: &Global, command: Command, said: &config::Said) -> Result<(
         Command::Config(command) => config::run(output, &command, said),
         Command::Completions(command) => command.run(output),
         Command::InstallFiles(command) => command.run(),
+        Command::Access(command) => access_lists::run(global, output, command).await,
         Command::Token(command) => gateway::run(output, command),
         Command::Node(command) => node::run(global, command).await,
         Command::Keeper(command) => keeper::run(output, command).await,

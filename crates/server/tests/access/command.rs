@@ -8,8 +8,7 @@ use bellwether::{Access, Client, Job, State};
 use bellwether_testkit::{Proxy, binary_or, eventually};
 use serde_json::Value;
 
-use crate::stage::{PASSWORD, SOON, USER, bare, client, login, place, tree};
-use zookeeper_client::Acls;
+use crate::stage::{PASSWORD, SOON, USER, assert_closed, bare, client, login, place, tree};
 
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
@@ -77,12 +76,15 @@ async fn the_password_is_in_no_log_error_or_listing_of_options() {
         assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     };
     run("first").await;
+    eventually("the self-check found no open znode", SOON, async || {
+        node.said().contains("the namespace is closed: only this user has access")
+    })
+    .await;
     proxy.expire_session().await;
     proxy.cut(bellwether_testkit::Cut::Reset);
     run("again").await;
     let mut said = vec![node.said()];
     assert!(said[0].contains("zookeeper_client::session"), "the log includes the client library");
-    assert!(said[0].contains("the namespace is closed to others"), "the self-check found no open znode");
 
     // The password from the environment, once right and once wrong.
     for (password, code) in [(PASSWORD, 0), ("not-that-password", 3)] {
@@ -131,7 +133,7 @@ async fn a_node_in_an_open_namespace_warns_of_the_risk_and_names_the_remedy() {
 }
 
 #[tokio::test]
-async fn a_node_with_a_login_warns_of_an_open_namespace_until_an_operator_closes_it() {
+async fn a_node_with_a_login_refuses_an_open_namespace_until_an_operator_closes_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = password_file(dir.path());
     let to = place("was-open");
@@ -139,33 +141,51 @@ async fn a_node_with_a_login_warns_of_an_open_namespace_until_an_operator_closes
     let job = before.submit(Job::new("sum", &[1, 2]).unwrap()).await.unwrap();
     before.close().await;
 
-    let start = |log: &str| {
-        let words =
-            ["node", "--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file];
-        Node::start(&mut command(&words), dir.path().join(log))
-    };
-    let node = start("first");
-    eventually("the node warns of the open namespace", SOON, async || {
-        node.said().contains("THE NAMESPACE IS OPEN")
-    })
-    .await;
+    let options = ["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file];
+    let run = |words: &[&str]| ran(command(&["--output", "json"]).args(words).args(options));
+    let (code, _, said) = run(&["node"]);
+    assert_ne!(code, 0, "{said}");
+    for part in
+        ["does not belong to user \"bellwether\" (digest) alone", "world:anyone may ALL", "and 1296 more"]
+    {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+    assert!(said.contains("bellwether access repair") && !said.contains("is closed"), "{said}");
+    let (code, said, _) = run(&["access", "check"]);
+    let found: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &found["znodes"]), (1, &found["differed"]), "{said}");
+    assert_eq!(found["examples"][0]["may"], "world:anyone may ALL", "{said}");
+
+    let (code, repaired, said) = run(&["access", "repair"]);
+    assert_eq!((code, serde_json::from_str::<Value>(&repaired).unwrap()), (0, found), "{said}");
+    let (code, said, _) = run(&["access", "repair"]);
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&said).unwrap()["differed"].as_u64()),
+        (0, Some(0)),
+        "{said}"
+    );
+    let (code, said, _) = run(&["access", "check"]);
+    assert_eq!(code, 0, "{said}");
+    let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);
+    assert_closed(&insider, &[&outsider]).await;
+
+    let node = Node::start(&mut command(&[&["node"], &options[..]].concat()), dir.path().join("second"));
     let now = client(&to, login()).await;
     assert_eq!(now.wait(job.id(), SOON).await.unwrap().state, State::Succeeded, "the existing job is run");
-    drop(node);
-    let insider = bare(&to, Some((USER, PASSWORD))).await;
-    for path in tree(&insider).await {
-        // As `setAcl -R` does. Znodes that were deleted since the listing need no access list.
-        drop(insider.set_acl(&path, &Acls::creator_all(), None).await);
-    }
-    let node = start("second");
-    eventually("the node has checked the access lists", SOON, async || {
-        node.said().contains("THE ROOT OF ZOOKEEPER IS OPEN")
+    eventually("the node says that its namespace is closed", SOON, async || {
+        node.said().contains("the namespace is closed: only this user has access to its permanent znodes")
     })
     .await;
-    assert!(!node.said().contains("THE NAMESPACE IS OPEN"), "{}", node.said());
-    let job = now.submit(Job::new("sum", &[1, 2]).unwrap()).await.unwrap();
-    assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     Client::connect(&to).await.unwrap_err();
+}
+
+#[test]
+fn access_lists_are_checked_only_for_the_user_of_a_login() {
+    for command_word in ["check", "repair"] {
+        let words = ["access", command_word, "--zookeeper", "127.0.0.1:1/nowhere"];
+        let (code, _, said) = ran(&mut command(&words));
+        assert!(code == 2 && said.contains("give zookeeper_user and its password"), "{code}: {said}");
+    }
 }
 
 #[test]

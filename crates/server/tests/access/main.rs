@@ -4,6 +4,7 @@
 mod clear_text;
 mod closed;
 mod command;
+mod pre_created;
 mod refused;
 mod sasl;
 mod self_check;

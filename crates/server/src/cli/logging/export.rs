@@ -36,6 +36,7 @@ mod with {
             | Command::Retention(_)
             | Command::Placement(_)
             | Command::Schedule(_)
+            | Command::Access(_)
             | Command::Token(_)
             | Command::Config(_)
             | Command::Completions(_)

@@ -1,0 +1,232 @@
+//! Whether a namespace belongs to the user of a login alone, and its repair.
+//!
+//! Access lists are not inherited, and a znode keeps the list with which it was created. A process that created the chroot or a
+//! parent before the first node decides who may change it, also after the namespace is in use. So a session with a login
+//! refuses a namespace in which a permanent znode (the chroot, the parents, the buckets, the epoch and the settings) gives
+//! another identity more than read access, or its own less than all.
+//!
+//! The check does not read the lists of records, of which there may be a million. A user of the login creates every
+//! record closed; [`repair`] also finds those that others created before.
+//!
+//! What if a reply is lost: the check is repeated with the next session. A repair that lost a reply is started again; to set
+//! an access list twice changes nothing.
+
+use bellwether_core::budget::MAX_IN_FLIGHT;
+use bellwether_core::path::{self, Bucket};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use zookeeper_client::{Acl, Acls, Error, Permission};
+
+use crate::access::Access;
+use crate::error::{ReadError, read_error};
+use crate::exposure::Exposed;
+use crate::session::Zk;
+
+/// How far a namespace belongs to the user of a login alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// Only the user has access to its permanent znodes.
+    Entirely,
+    /// Others may read this znode, and change none.
+    ReadableByOthers(Exposed),
+    /// These znodes can be changed by others, or not by the user.
+    Not(Vec<Exposed>),
+}
+
+/// How a list differs from one for the user alone.
+enum Difference {
+    Readable(String),
+    Changeable(String),
+}
+
+/// The permissions beyond reading.
+const CHANGES: [Permission; 4] =
+    [Permission::WRITE, Permission::CREATE, Permission::DELETE, Permission::ADMIN];
+
+/// Compares a list with one that allows everything to the user of a login and nothing to others.
+fn difference(list: &[Acl], access: &Access) -> Option<Difference> {
+    let (own, mut others): (Vec<_>, Vec<_>) = list.iter().partition(|entry| access.is_own(entry.auth_id()));
+    others.retain(|entry| !access.may_be_certificate(entry.auth_id()));
+    // Only the scheme and the user: the digest of a password is not for logs.
+    let told = |entry: &&Acl| {
+        let user = entry.id().split(':').next().unwrap_or_default();
+        format!("{}:{user} may {}", entry.scheme(), entry.permission())
+    };
+    let changes = |entry: &&&Acl| CHANGES.into_iter().any(|change| entry.permission().has(change));
+    if let Some(entry) = others.iter().find(changes) {
+        return Some(Difference::Changeable(told(entry)));
+    }
+    let all = own.iter().fold(Permission::NONE, |may, entry| may | entry.permission());
+    if all != Permission::ALL {
+        return Some(Difference::Changeable(format!("this user may only {all}")));
+    }
+    others.first().map(|entry| Difference::Readable(told(entry)))
+}
+
+/// Checks the permanent znodes of the namespace of a session with a login.
+///
+/// # Errors
+/// When the connection was lost.
+pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
+    let buckets = [Bucket::jobs, Bucket::queue, Bucket::lanes, Bucket::groups, Bucket::members];
+    let buckets = buckets.into_iter().flat_map(|path| Bucket::all().map(path));
+    let settings = [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION];
+    let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);
+    let paths = fixed.chain(buckets).collect::<Vec<_>>();
+    let found = stream::iter(paths).map(|path| look(zk, path)).buffered(MAX_IN_FLIGHT);
+    let found = found.try_filter_map(async |found| Ok(found)).try_collect::<Vec<_>>().await?;
+    let mut readable = None;
+    let mut changeable = Vec::new();
+    for (path, difference) in found {
+        let path = absolute(zk, &path);
+        match difference {
+            Difference::Changeable(may) => changeable.push(Exposed { path, may }),
+            Difference::Readable(may) => readable = readable.or(Some(Exposed { path, may })),
+        }
+    }
+    Ok(match (changeable.is_empty(), readable) {
+        (false, _) => Closed::Not(changeable),
+        (true, Some(readable)) => Closed::ReadableByOthers(readable),
+        (true, None) => Closed::Entirely,
+    })
+}
+
+/// Returns how the list of a znode differs. A znode that an operator deleted has none.
+async fn look(zk: &Zk, path: String) -> Result<Option<(String, Difference)>, ReadError> {
+    match zk.client().get_acl(&path).await {
+        Ok((list, _)) => Ok(difference(&list, zk.access()).map(|difference| (path, difference))),
+        Err(Error::NoNode) => Ok(None),
+        Err(Error::NoAuth) => {
+            let none = Difference::Changeable("this user may not read its access list".to_owned());
+            Ok(Some((path, none)))
+        }
+        Err(error) => Err(read_error(&error)),
+    }
+}
+
+fn absolute(zk: &Zk, path: &str) -> String {
+    match (zk.client().path(), path) {
+        ("/", path) => path.to_owned(),
+        (chroot, "/") => chroot.to_owned(),
+        (chroot, path) => format!("{chroot}{path}"),
+    }
+}
+
+/// What [`repair`] did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// Znodes of the namespace.
+    pub znodes: usize,
+    /// Those whose list differs from one for the user alone, before the repair.
+    pub differed: usize,
+    /// Some of those, the first ones in the order of the walk.
+    pub examples: Vec<Exposed>,
+}
+
+/// Examples in [`Repaired`].
+const EXAMPLES: usize = 10;
+
+/// Visits every znode of the chroot, its root first, and with `change` closes those that are not closed to others.
+///
+/// The znodes of ZooKeeper itself are left alone if the chroot is `/`. A znode that is created by another user in the
+/// meantime may stay open: stop all processes of the namespace first.
+///
+/// # Errors
+/// When the connection was lost or the user may not change an access list: the znodes so far are closed.
+pub async fn repair(zk: &Zk, change: bool) -> Result<Repaired, ReadError> {
+    let mut done = Repaired::default();
+    let mut waiting = vec!["/".to_owned()];
+    while !waiting.is_empty() {
+        let batch = waiting.split_off(waiting.len().saturating_sub(MAX_IN_FLIGHT));
+        // Closed before its children are listed: nothing can be created below it afterwards.
+        let visited = stream::iter(batch).map(|path| visit(zk, path, change)).buffered(MAX_IN_FLIGHT);
+        for visited in visited.try_collect::<Vec<_>>().await?.into_iter().flatten() {
+            done.znodes += 1;
+            if let Some(exposed) = visited.exposed {
+                done.differed += 1;
+                if done.examples.len() < EXAMPLES {
+                    done.examples.push(exposed);
+                }
+            }
+            waiting.extend(visited.children);
+        }
+    }
+    Ok(done)
+}
+
+struct Visited {
+    exposed: Option<Exposed>,
+    children: Vec<String>,
+}
+
+async fn visit(zk: &Zk, path: String, change: bool) -> Result<Option<Visited>, ReadError> {
+    let exposed = look(zk, path.clone()).await?.map(|(path, difference)| {
+        let (Difference::Readable(may) | Difference::Changeable(may)) = difference;
+        Exposed { path: absolute(zk, &path), may }
+    });
+    if exposed.is_some() && change {
+        match zk.client().set_acl(&path, &Acls::creator_all(), None).await {
+            Ok(_) => {}
+            Err(Error::NoNode) => return Ok(None),
+            Err(error) => return Err(read_error(&error)),
+        }
+    }
+    match zk.client().list_children(&path).await {
+        Ok(names) => {
+            let below = path.trim_end_matches('/');
+            let foreign = |path: &str| zk.client().path() == "/" && path == "/zookeeper";
+            let children = names.into_iter().map(|name| format!("{below}/{name}"));
+            Ok(Some(Visited { exposed, children: children.filter(|path| !foreign(path)).collect() }))
+        }
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(read_error(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_client::AuthId;
+
+    use super::*;
+    use crate::access::Scheme;
+
+    /// `echo -n bellwether:hunter2 | openssl sha1 -binary | base64`.
+    const OWN: &str = "bellwether:xa+ayMWDFdQpO9PXZdwnN9shmI0=";
+
+    fn told(scheme: Scheme, entries: &[(Permission, &str, &str)]) -> &'static str {
+        let access = Access::login(scheme, "bellwether", "hunter2").unwrap();
+        let list = entries.iter().map(|(may, scheme, id)| Acl::new(*may, AuthId::new(scheme, id)));
+        match difference(&list.collect::<Vec<_>>(), &access) {
+            None => "closed",
+            Some(Difference::Readable(_)) => "readable",
+            Some(Difference::Changeable(_)) => "changeable",
+        }
+    }
+
+    #[test]
+    fn only_the_identity_of_the_login_may_change_a_closed_znode() {
+        let digest = |entries: &[_]| told(Scheme::Digest, entries);
+        let own = (Permission::ALL, "digest", OWN);
+        let read = (Permission::READ, "world", "anyone");
+        assert_eq!(digest(&[own]), "closed");
+        assert_eq!(digest(&[own, read]), "readable");
+        for stranger in [
+            ("world", "anyone"),
+            ("digest", "bellwether:another"),
+            ("digest", "bellwether"),
+            ("digest", "x"),
+            ("ip", "127.0.0.1"),
+            ("sasl", "bellwether"),
+        ] {
+            for change in [Permission::ALL, Permission::CREATE, Permission::ADMIN | Permission::READ] {
+                assert_eq!(digest(&[own, (change, stranger.0, stranger.1)]), "changeable", "{stranger:?}");
+            }
+        }
+        for without in [&[][..], &[read], &[(Permission::READ | Permission::WRITE, "digest", OWN)]] {
+            assert_eq!(digest(without), "changeable", "{without:?}");
+        }
+        assert_eq!(told(Scheme::SaslDigestMd5, &[(Permission::ALL, "sasl", "bellwether")]), "closed");
+        assert_eq!(told(Scheme::SaslDigestMd5, &[(Permission::ALL, "sasl", "other")]), "changeable");
+        assert_eq!(told(Scheme::SaslDigestMd5, &[own]), "changeable");
+    }
+}

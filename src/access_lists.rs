@@ -1,0 +1,91 @@
+//! The access lists of a namespace: an inspection, and the repair of one that this user does not have alone.
+//!
+//! A [`Client`](crate::Client) or a [`Node`](crate::Node) with a login refuses such a namespace, so these functions connect
+//! without opening it.
+
+use std::time::Duration;
+
+use bellwether_core::remedy::ErrorClass;
+use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, ReadError, connect_as};
+
+pub use bellwether_zk::{Exposed, Repaired};
+
+/// The access lists were not inspected or not all repaired. A repair may be repeated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessListError {
+    /// The connect string is malformed.
+    #[error(transparent)]
+    ConnectString(#[from] ConnectStringError),
+    /// The password would cross the network in clear text.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// There is no user whose alone the znodes could be.
+    #[error("a namespace is closed for the user of a login: give zookeeper_user and its password")]
+    NoLogin,
+    /// No server gave a session.
+    #[error(transparent)]
+    Connect(#[from] bellwether_zk::ConnectError),
+    /// The connection was lost, or this user may not read or change a list.
+    #[error("not all access lists could be read or changed")]
+    Lists(#[from] ReadError),
+}
+
+impl AccessListError {
+    /// Returns the class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::ConnectString(_) | Self::Access(_) | Self::NoLogin => ErrorClass::Invalid,
+            Self::Connect(_) => ErrorClass::Unavailable,
+            Self::Lists(_) => ErrorClass::Failed,
+        }
+    }
+}
+
+bellwether_core::impl_remedy!(AccessListError);
+
+/// Visits every znode of a namespace, and returns how many have not an access list for the user of the login alone.
+///
+/// # Errors
+/// [`AccessListError`].
+pub async fn inspect(
+    zookeeper: &str,
+    access: &Access,
+    session_timeout: Duration,
+) -> Result<Repaired, AccessListError> {
+    visit(zookeeper, access, session_timeout, false).await
+}
+
+/// As [`inspect`], and gives each of those znodes an access list for the user of the login alone, its root first.
+///
+/// The user must be allowed to change the lists: as anyone in a namespace that was created without a login. Stop all nodes
+/// and clients of the namespace first, because those of another user may create further znodes.
+///
+/// # Errors
+/// [`AccessListError`]: the repair may be incomplete. Run it again.
+///
+/// # Cancellation
+/// Dropping the future leaves the repair incomplete, as after an error.
+pub async fn repair(
+    zookeeper: &str,
+    access: &Access,
+    session_timeout: Duration,
+) -> Result<Repaired, AccessListError> {
+    visit(zookeeper, access, session_timeout, true).await
+}
+
+async fn visit(
+    zookeeper: &str,
+    access: &Access,
+    session_timeout: Duration,
+    change: bool,
+) -> Result<Repaired, AccessListError> {
+    let connect = zookeeper.parse::<ConnectString>()?;
+    access.check(&connect)?;
+    if !access.is_login() {
+        return Err(AccessListError::NoLogin);
+    }
+    let zk = connect_as(&connect, access, session_timeout).await?;
+    Ok(bellwether_zk::repair(&zk, change).await?)
+}
