@@ -23,12 +23,15 @@ pub enum AccessListError {
     /// There is no user whose alone the znodes could be.
     #[error("a namespace is closed for the user of a login: give zookeeper_user and its password")]
     NoLogin,
-    /// No server gave a session.
-    #[error(transparent)]
-    Connect(#[from] bellwether_zk::ConnectError),
-    /// The connection was lost, or this user may not read or change a list.
-    #[error("not all access lists could be read or changed")]
-    Lists(#[from] ReadError),
+    /// No server gave a session, or the login was refused. Nothing was changed.
+    #[error("{0}")]
+    Connect(String),
+    /// The connection was lost. Lists may have been changed; run it again.
+    #[error("the connection was lost, and not all access lists were visited: run it again")]
+    Disconnected,
+    /// This user may not read or change a list. Others may have been changed.
+    #[error("ZooKeeper refused to read or change an access list: {0}")]
+    Refused(String),
 }
 
 impl AccessListError {
@@ -37,8 +40,8 @@ impl AccessListError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::ConnectString(_) | Self::Access(_) | Self::NoLogin => ErrorClass::Invalid,
-            Self::Connect(_) => ErrorClass::Unavailable,
-            Self::Lists(_) => ErrorClass::Failed,
+            Self::Connect(_) | Self::Disconnected => ErrorClass::Unavailable,
+            Self::Refused(_) => ErrorClass::Failed,
         }
     }
 }
@@ -86,6 +89,10 @@ async fn visit(
     if !access.is_login() {
         return Err(AccessListError::NoLogin);
     }
-    let zk = connect_as(&connect, access, session_timeout).await?;
-    Ok(bellwether_zk::repair(&zk, change).await?)
+    let zk = connect_as(&connect, access, session_timeout).await;
+    let zk = zk.map_err(|error| AccessListError::Connect(error.to_string()))?;
+    bellwether_zk::repair(&zk, change).await.map_err(|error| match error {
+        ReadError::Disconnected => AccessListError::Disconnected,
+        ReadError::Refused(reason) => AccessListError::Refused(reason.to_string()),
+    })
 }

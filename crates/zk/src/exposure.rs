@@ -11,12 +11,13 @@ use zookeeper_client::{Acl, AuthId, Client, Error, Permission};
 use crate::error::{ReadError, read_error};
 use crate::session::Zk;
 
-/// A znode that anyone may change.
+/// A znode that others may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Exposed {
     /// Its path from `/`.
     pub path: String,
-    /// The permissions of anyone: `WRITE|CREATE|DELETE`, `ALL`.
+    /// The permissions: of anyone, `WRITE|CREATE|DELETE`, `ALL`; or an identity and its permissions.
     pub may: String,
 }
 

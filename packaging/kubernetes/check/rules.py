@@ -15,6 +15,7 @@ import yaml
 # The oldest and the newest version that the manifests are checked for.
 VERSIONS = ["1.29", "1.37"]
 # The drain, then the requests to ZooKeeper and the end of the process.
+NOBODY = 65534
 AFTER_DRAIN_SECONDS = 15
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROBES = ["startupProbe", "livenessProbe", "readinessProbe"]
@@ -132,6 +133,8 @@ def pod(spec, objects, part):
     security = spec.get("securityContext", {})
     if not security.get("runAsNonRoot") or not security.get("runAsUser"):
         yield "the pod may run as root"
+    if security.get("runAsUser") == NOBODY:
+        yield "the pod runs as nobody, which other processes of the machine may be"
     if security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
         yield "the pod has no seccomp profile"
     if spec.get("automountServiceAccountToken") is not False:

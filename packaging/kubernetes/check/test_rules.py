@@ -69,6 +69,7 @@ class Rules(unittest.TestCase):
 
     def test_a_pod_has_no_privileges(self):
         self.damaged("may run as root", lambda pod, _: pod["securityContext"].pop("runAsUser"))
+        self.damaged("runs as nobody", lambda pod, _: pod["securityContext"].update(runAsUser=65534))
         self.damaged("no seccomp profile", lambda pod, _: pod["securityContext"].pop("seccompProfile"))
         self.damaged("has privileges", lambda _, main: main["securityContext"].pop("capabilities"))
         self.damaged("can be written", lambda _, main: main["securityContext"].update(readOnlyRootFilesystem=False))
