@@ -108,7 +108,7 @@ impl Model {
                 out.push(Effect::Reply(connection, Reply { xid, zxid: self.zxid, result }));
                 out.push(Effect::Close(connection));
             }
-            // No answer would tell the client that its watches are not set.
+            // Clients ignore an error of this request, and would wait for events of watches that do not exist.
             Request::SetWatches { data, exist, child, persistent, recursive, .. }
                 if !self
                     .has_room_for([&data, &exist, &child, &persistent, &recursive].into_iter().flatten()) =>

@@ -28,7 +28,7 @@ impl Copied {
         Self { _directory: directory, path }
     }
 
-    /// `bellwether dev` with the options, as the user nobody with these capabilities.
+    /// `bellwether dev` with the options, run by the user `nobody` with these capabilities.
     fn dev(&self, capabilities: &str, options: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]);

@@ -78,7 +78,7 @@ impl ExecUser {
     /// Starts a program as the user, and checks which identity it has and that this process may end it.
     ///
     /// # Errors
-    /// This process may not change users, or something of its own identity is left.
+    /// This process may not change users, or the program keeps a part of its identity.
     pub async fn check(&self) -> Result<(), ExecUserError> {
         let refused = |reason: String| ExecUserError::NotPermitted { name: self.name.clone(), reason };
         let mut probe = Command::new("/bin/cat");
