@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::fourletter::{self, Report};
 use super::frames::{BadLength, Frames};
 use super::inbox::{Asked, Closed, Inbox, Message};
-use super::limits::{LINGER, READ_BYTES};
+use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES};
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
 use crate::proto::{self, ConnectRequest};
@@ -40,6 +40,9 @@ pub(super) enum Ended {
     Silent,
     #[error(transparent)]
     Length(#[from] BadLength),
+    /// The first frame announced more than [`FIRST_FRAME_BYTES`].
+    #[error("the first frame of {0} bytes is longer than {FIRST_FRAME_BYTES}")]
+    LongFirst(i32),
     #[error("a frame cannot be decoded")]
     Malformed(#[source] proto::Malformed),
     #[error("the server closed the connection")]
@@ -111,10 +114,14 @@ pub(super) async fn serve(
 
 async fn first(reader: &mut (impl AsyncRead + Unpin), frames: &mut Frames) -> Result<First, Ended> {
     loop {
-        if let Some(word) = frames.first_four()
-            && let Some(report) = fourletter::parse(word)
-        {
-            return Ok(First::Report(word, report));
+        if let Some(word) = frames.first_four() {
+            if let Some(report) = fourletter::parse(word) {
+                return Ok(First::Report(word, report));
+            }
+            let announced = i32::from_be_bytes(word);
+            if usize::try_from(announced).is_ok_and(|length| length > FIRST_FRAME_BYTES) {
+                return Err(Ended::LongFirst(announced));
+            }
         }
         if let Some(frame) = frames.next()? {
             let request = proto::decode_connect(frame).map_err(Ended::Malformed)?;

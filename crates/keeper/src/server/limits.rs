@@ -19,6 +19,9 @@ use std::time::Duration;
 /// because the bytes after such a length cannot be assumed to be a frame.
 pub const FRAME_BYTES: usize = 0xf_ffff;
 
+/// The longest first frame: about a hundred times that of a client. A connection without a session holds little more than this.
+pub const FIRST_FRAME_BYTES: usize = 4 * 1024;
+
 /// Unanswered requests per connection; at this limit the socket is not read. Java's limit for the whole server
 /// (`globalOutstandingLimit`) has the same value; a typical client has tens to hundreds of requests in flight.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;

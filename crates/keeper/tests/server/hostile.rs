@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_keeper::server::limits::FRAME_BYTES;
+use bellwether_keeper::server::limits::{FIRST_FRAME_BYTES, FRAME_BYTES};
 use bellwether_keeper::server::{Keeper, Limits};
 
 use crate::wire::*;
@@ -34,6 +34,19 @@ async fn random_bytes_end_their_connection_only() {
         // Unframed noise is mostly an excessive length; framed noise is an invalid request.
         wire.send_raw(&if random.bool() { framed(&noise) } else { noise }).await;
         drop(wire);
+    }
+    serves(&keeper).await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_session_cannot_make_the_server_keep_a_long_frame() {
+    // Not closed because it is slow.
+    let limits = Limits { handshake: Duration::from_secs(3_600), ..Limits::default() };
+    let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
+    for announced in [FIRST_FRAME_BYTES + 1, FRAME_BYTES] {
+        let mut fresh = Wire::open(keeper.address()).await;
+        fresh.send_raw(&i32::try_from(announced).expect("a length").to_be_bytes()).await;
+        assert!(fresh.closes().await, "first frame of {announced} bytes");
     }
     serves(&keeper).await;
 }
