@@ -85,7 +85,7 @@ pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind,
 pub use kinds::{KindView, Paused};
 pub use lane_list::{LaneCursor, LanePage, LaneView};
 pub use list::{Filter, Listing};
-pub use page::{Cursor, CursorError, MAX_PAGE, Page};
+pub use page::{Cursor, CursorError, MAX_PAGE, Page, PageLimits};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use schedule::{

@@ -7,7 +7,8 @@
 //! listing goes by place.
 //!
 //! A page looks at a bounded number of jobs, so that a filter that matches nothing does not read a million records in
-//! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page.
+//! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page. It also ends
+//! early when its jobs reach a number of bytes, so that a page of the largest payloads does not fill the memory.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,6 +33,47 @@ pub const MAX_PAGE: usize = 1_000;
 /// Maximum number of jobs that one page looks at, even if the filter accepts none: a full bucket, about 50 batched
 /// reads.
 const MAX_LOOKED_AT: usize = 5_000;
+
+/// Bytes of records that one read of a page asks for, as far as the sizes of the records before them predict it.
+const READ_BYTES: usize = 1024 * 1024;
+
+/// Records of the first read of a page, before their sizes are known: at most 3 MiB with payloads and results of 64 KiB.
+const FIRST_READ: usize = 25;
+
+/// Limits of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct PageLimits {
+    jobs: usize,
+    bytes: usize,
+    payloads: bool,
+}
+
+impl PageLimits {
+    /// At most so many jobs (1 to [`MAX_PAGE`]), of any size, with their payloads and results.
+    pub fn jobs(jobs: usize) -> Self {
+        Self { jobs: jobs.clamp(1, MAX_PAGE), bytes: usize::MAX, payloads: true }
+    }
+
+    /// Ends the page before a job with which it would have more bytes, by [`JobView::bytes`]. The first job of a page may
+    /// exceed the limit alone.
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Whether the jobs have their payloads and results.
+    pub fn payloads(mut self, payloads: bool) -> Self {
+        self.payloads = payloads;
+        self
+    }
+}
+
+/// The number of records for the next read, from the bytes of the last one.
+fn next_read(records: usize, bytes: usize) -> usize {
+    let each = bytes.div_ceil(records.max(1)).max(1);
+    (READ_BYTES / each).clamp(1, MAX_READ_BATCH)
+}
 
 /// A page of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,30 +138,70 @@ impl Client {
         from: Option<&Cursor>,
         limit: usize,
     ) -> Result<Page, Error> {
-        let limit = limit.clamp(1, MAX_PAGE);
+        self.list_page_within(filter, from, PageLimits::jobs(limit)).await
+    }
+
+    /// Returns one page of the selected jobs, like [`Client::list_page`], that also ends when it has so many bytes.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
+    ///
+    /// # Consistency
+    /// Each job has the state in which its page finds it.
+    pub async fn list_page_within(
+        &self,
+        filter: &Filter,
+        from: Option<&Cursor>,
+        limits: PageLimits,
+    ) -> Result<Page, Error> {
+        let PageLimits { jobs: limit, bytes: most_bytes, payloads } = limits;
+        let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
         let cluster = self.cluster(self.by()).await?;
         let (mut turns, mut jobs, mut looked_at) = (Turns::default(), Vec::new(), 0);
         let mut parents = self.parents(filter, from).await?;
         while !parents.is_empty() {
             for mut names in self.names(filter, &mut parents, from).await? {
+                let mut before =
+                    from.filter(|from| from.parent == names.parent).and_then(|from| from.after.clone());
                 while !names.ids.is_empty() {
-                    let few = names.ids.len().min(MAX_READ_BATCH);
+                    let few = names.ids.len().min(at_once);
                     let ids = names.ids.drain(..few).collect::<Vec<_>>();
                     let found = locate(&self.0.session, self.by(), &ids).await?;
                     let views = ids.iter().zip(found);
                     let views =
                         views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
-                    let mut views = views.filter(|view| filter.lets(view)).collect::<Vec<_>>();
+                    let (mut kept, mut read_bytes) = (Vec::new(), 0);
+                    for mut view in views {
+                        read_bytes += view.bytes();
+                        if !payloads {
+                            (view.payload, view.result) = (None, None);
+                        }
+                        if filter.lets(&view) {
+                            kept.push(view);
+                        }
+                    }
+                    at_once = next_read(few, read_bytes);
+                    let mut views = kept;
                     let room = limit - jobs.len();
-                    let full = views.len() > room;
-                    views.truncate(room);
+                    let fits = views.iter().take(room).take_while(|view| {
+                        let with = bytes.saturating_add(view.bytes());
+                        let fits = with <= most_bytes || bytes == 0;
+                        bytes = if fits { with } else { bytes };
+                        fits
+                    });
+                    let fits = fits.count();
+                    let full = views.len() > fits;
+                    views.truncate(fits);
                     turns.tell(&self.0.session, self.by(), &mut views).await?;
                     add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
                     looked_at += few;
-                    // If the page is full, it ends after the last job in it, else after the last job that was looked
-                    // at.
-                    let last =
-                        if full { views.last().map(|view| view.id.clone()) } else { ids.last().cloned() };
+                    // If the page is full, it ends after its last job of this read, or before this read; else after the
+                    // last job that was looked at.
+                    let last = match full {
+                        true => views.last().map(|view| view.id.clone()).or_else(|| before.clone()),
+                        false => ids.last().cloned(),
+                    };
+                    before.clone_from(&last);
                     jobs.append(&mut views);
                     if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
                         let next = Some(Cursor { parent: names.parent, after: last });
@@ -211,5 +293,12 @@ mod tests {
     #[test]
     fn the_name_of_a_parent_in_a_cursor_is_the_last_part_of_its_path() {
         assert_eq!([last_component("/jobs/0a"), last_component("inboxes")], ["0a", "inboxes"]);
+    }
+
+    #[test]
+    fn fewer_large_records_than_small_ones_are_read_at_once() {
+        assert_eq!(next_read(25, 25 * 1_000), MAX_READ_BATCH);
+        assert_eq!(next_read(25, 25 * 128 * 1024), 8);
+        assert_eq!([next_read(1, usize::MAX), next_read(0, 0)], [1, MAX_READ_BATCH]);
     }
 }

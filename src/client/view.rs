@@ -12,6 +12,22 @@ use serde::{Deserialize, Serialize};
 use super::attempts::PastAttemptView;
 use super::job::JobOptions;
 
+/// Bytes of a job as JSON without payloads, errors and attempts: about 1,200 with usual names.
+const PLAIN_BYTES: usize = 1_280;
+
+/// Bytes of a closed attempt as JSON without its error.
+const ATTEMPT_BYTES: usize = 256;
+
+/// Bytes of a text in JSON: a control character takes six, and bytes that are not text become base64.
+fn escaped(bytes: &[u8]) -> usize {
+    let as_text = bytes.iter().map(|byte| match byte {
+        0..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    });
+    as_text.sum::<usize>().max(bytes.len().div_ceil(3) * 4)
+}
+
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -273,6 +289,24 @@ impl JobView {
             not_before: None,
             finished_at,
         }
+    }
+
+    /// Returns about how many bytes the job has in memory or as JSON, whichever is more. The texts and bytes of callers and
+    /// handlers are never estimated too low.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let payloads = [&self.payload, &self.result].into_iter().flatten().map(|payload| payload.bytes());
+        let errors = self.attempts.iter().filter_map(|attempt| attempt.error.as_ref()).chain(&self.error);
+        let progress = self.progress.as_ref();
+        let message = progress.map_or(0, |progress| escaped(progress.message().as_bytes()));
+        let checkpoint = progress.map_or(0, |progress| progress.checkpoint().len());
+        PLAIN_BYTES
+            + self.attempts.len() * ATTEMPT_BYTES
+            + payloads.map(escaped).sum::<usize>()
+            + errors.map(|error| escaped(error.as_bytes())).sum::<usize>()
+            + self.sub_jobs.iter().map(|group| group.as_str().len() + 3).sum::<usize>()
+            + message
+            + checkpoint
     }
 
     /// Builds the view of a job whose record cannot be read.

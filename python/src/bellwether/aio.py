@@ -175,9 +175,14 @@ class AsyncBellwether(Application):
         lane: str | None = None,
         group: str | None = None,
         page_size: int = 100,
+        payloads: bool = False,
     ) -> AsyncIterator[JobView]:
-        """Iterates over jobs, in no particular order, and requests pages as needed."""
-        async for job in self._pages(lambda after: calls.list_jobs(state, kind, lane, group, page_size, after)):
+        """Iterates over jobs, in no particular order, and requests pages as needed.
+
+        `payload` and `result` are `None` unless `payloads` is true.
+        """
+        wanted = calls.WantedJobs(state, kind, lane, group, payloads)
+        async for job in self._pages(lambda after: calls.list_jobs(wanted, page_size, after)):
             yield job
 
     async def _pages(self, page: Callable[[str | None], Call[Page[T]]]) -> AsyncIterator[T]:

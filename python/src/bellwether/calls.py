@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from .errors import InvalidInput, Problem
@@ -104,10 +104,19 @@ def retry(job: str) -> Call[Changed]:
     return Call("POST", _path("jobs", job, "retry"), _of(Changed.of))
 
 
-def list_jobs(
-    state: State | None, kind: str | None, lane: str | None, group: str | None, limit: int, after: str | None
-) -> Call[Page[JobView]]:
-    query = _query(state=state, kind=kind, lane=lane, group=group, limit=limit, after=after)
+class WantedJobs(NamedTuple):
+    """Which jobs a list has, and whether they have their payloads and results."""
+
+    state: State | None
+    kind: str | None
+    lane: str | None
+    group: str | None
+    payloads: bool
+
+
+def list_jobs(wanted: WantedJobs, limit: int, after: str | None) -> Call[Page[JobView]]:
+    fields = wanted._asdict() | {"payloads": "true" if wanted.payloads else None}
+    query = _query(**fields, limit=limit, after=after)
 
     def read(document: Mapping[str, Any]) -> Page[JobView]:
         return Page([JobView.of(job) for job in document["jobs"]], document["next"])

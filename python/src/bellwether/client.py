@@ -174,9 +174,14 @@ class Bellwether(Application):
         lane: str | None = None,
         group: str | None = None,
         page_size: int = 100,
+        payloads: bool = False,
     ) -> Iterator[JobView]:
-        """Iterates over jobs, in no particular order, and requests pages as needed."""
-        yield from self._pages(lambda after: calls.list_jobs(state, kind, lane, group, page_size, after))
+        """Iterates over jobs, in no particular order, and requests pages as needed.
+
+        `payload` and `result` are `None` unless `payloads` is true.
+        """
+        wanted = calls.WantedJobs(state, kind, lane, group, payloads)
+        yield from self._pages(lambda after: calls.list_jobs(wanted, page_size, after))
 
     def _pages(self, page: Callable[[str | None], Call[Page[T]]]) -> Iterator[T]:
         after: str | None = None

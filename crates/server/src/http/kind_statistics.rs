@@ -225,7 +225,7 @@ pub(super) fn start(app: &App) {
         let mut ticks = interval(SLOT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let statistics = &app.kind_statistics;
-        let has_followers = || app.streams.available_permits() < app.limits.streams;
+        let has_followers = || !app.streams.is_idle();
         loop {
             tokio::select! {
                 notification = events.next() => match notification {

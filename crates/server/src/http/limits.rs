@@ -20,6 +20,14 @@ pub(super) const MAX_BATCH_BODY: usize = 4 * 1024 * 1024;
 /// Maximum number of jobs in a body: as many as the client's window holds in one round trip.
 pub(super) const MAX_BATCH: usize = 1_000;
 
+/// Bytes of a page of jobs after which no further job is added. One job, with a payload and a result of control characters,
+/// has 768 KiB alone.
+pub(super) const PAGE_BYTES: usize = 1024 * 1024;
+
+/// Pages of jobs that are read at the same time. Their records are in memory several times: as received, as read and as
+/// written.
+pub(super) const MAX_PAGES_AT_ONCE: usize = 8;
+
 /// Bodies with many jobs that are read or submitted concurrently: at most 32 MiB with their copies.
 pub(super) const MAX_BATCHES_AT_ONCE: usize = 4;
 
@@ -59,8 +67,14 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Time limit of a TLS handshake.
 pub(super) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Time after which a connection is closed whose peer reads no byte of an answer.
+/// Time after which a connection is closed whose peer does not read its answer.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(30);
+
+/// Bytes per second that a peer must read of its answer, averaged over [`STALLED_AFTER`].
+pub(super) const LEAST_READ_RATE: u32 = 32 * 1024;
+
+/// Send buffer of a connection in the kernel, which doubles it. More would only hold answers of peers that read slowly.
+pub(super) const SEND_BUFFER: u32 = 128 * 1024;
 
 /// Limits on concurrency and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,14 +14,13 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::exposure::Protection;
 use super::layers::{Guard, guard};
 use super::limits::Limits;
 use super::reload;
-use super::server::{Listening, Phase};
+use super::server::{Listening, Phase, bind};
 
 /// Prometheus, a second one, probes and a person with curl.
 const MAX_CONNECTIONS: usize = 64;
@@ -64,7 +63,7 @@ impl MetricsServer {
             return Err(MetricsServerError::Exposed { address, lacks });
         }
         let listen = |source| MetricsServerError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let listener = bind(address).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let (phase, phases) = watch::channel(Phase::Serving);
         let local_only = protection.tokens.is_none() && address.ip().to_canonical().is_loopback();

@@ -9,8 +9,8 @@ use super::access::Tokens;
 use super::audit_log::AuditLog;
 use super::exposure::Protection;
 use super::kind_statistics::KindStatistics;
-use super::layers::Admission;
-use super::limits::{Limits, MAX_BATCHES_AT_ONCE};
+use super::layers::{Admission, Limited};
+use super::limits::{Limits, MAX_BATCHES_AT_ONCE, MAX_PAGES_AT_ONCE};
 use super::open_jobs::OpenJobs;
 use super::remote::RemoteWorkers;
 use super::samples::Samples;
@@ -31,12 +31,14 @@ pub(super) struct Shared {
     pub(super) tls: bool,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) admission: Admission,
-    pub(super) batches: Semaphore,
+    pub(super) batches: Admission,
+    /// Pages of jobs that are read at the same time. Further ones wait.
+    pub(super) pages: Semaphore,
     pub(super) open_jobs: OpenJobs,
     /// One at a time, because a purge reads all records.
     pub(super) purges: Semaphore,
-    pub(super) waits: Semaphore,
-    pub(super) streams: Arc<Semaphore>,
+    pub(super) waits: Admission,
+    pub(super) streams: Admission,
     pub(super) remote_workers: RemoteWorkers,
     pub(super) samples: Samples,
     pub(super) kind_statistics: KindStatistics,
@@ -68,12 +70,13 @@ impl App {
             tokens: protection.tokens.clone(),
             tls: protection.tls.is_some(),
             metrics,
-            admission: Admission::new(limits.requests, limits.requests_of_one),
-            batches: Semaphore::new(MAX_BATCHES_AT_ONCE),
+            admission: Admission::requests(limits.requests, limits.requests_of_one),
+            batches: Admission::shared(Limited::Batches, MAX_BATCHES_AT_ONCE),
+            pages: Semaphore::new(MAX_PAGES_AT_ONCE),
             open_jobs: OpenJobs::default(),
             purges: Semaphore::new(1),
-            waits: Semaphore::new(limits.waits),
-            streams: Arc::new(Semaphore::new(limits.streams)),
+            waits: Admission::shared(Limited::Waits, limits.waits),
+            streams: Admission::shared(Limited::Streams, limits.streams),
             remote_workers: RemoteWorkers::new(limits.remote_workers),
             samples: Samples::default(),
             kind_statistics: KindStatistics::default(),

@@ -28,9 +28,11 @@ fn raise_descriptors() {
     setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard).unwrap();
 }
 
-struct Gateway {
+/// A gateway in its own process, so that its memory can be measured.
+pub(crate) struct Gateway {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
+    pub(crate) to: String,
 }
 
 impl Drop for Gateway {
@@ -41,13 +43,14 @@ impl Drop for Gateway {
 }
 
 impl Gateway {
-    async fn start() -> Self {
+    pub(crate) async fn start(name: &str) -> Self {
+        let to = namespace(name);
         let address = unused_address().unwrap();
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
-        command.args(["--zookeeper", &namespace("http-crowd"), "-q", "node", "--roles", "gateway"]);
+        command.args(["--zookeeper", &to, "-q", "node", "--roles", "gateway"]);
         command.args(["--http-addr", &address.to_string()]);
         let child = command.stdin(Stdio::null()).spawn().unwrap();
-        let gateway = Self { child, address };
+        let gateway = Self { child, address, to };
         gateway.serves().await;
         gateway
     }
@@ -61,8 +64,17 @@ impl Gateway {
     }
 
     fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that it has had.
+    pub(crate) fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
     }
 }
@@ -70,7 +82,7 @@ impl Gateway {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_idle_connections_are_bounded_in_number_memory_and_time() {
     raise_descriptors();
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start("http-crowd").await;
     let most = Limits::default().connections as u64;
     let before = gateway.resident();
     let mut crowd = Vec::with_capacity(CROWD);

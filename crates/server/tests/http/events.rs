@@ -86,10 +86,10 @@ async fn a_job_is_followed_from_its_submission_to_its_end() {
 async fn streams_are_bounded_and_end_with_the_gateway() {
     let limits = Limits { streams: 1, ..Limits::default() };
     let stage = Stage::with("http-streams", |builder| builder.limits(limits)).await;
+    stage.get("/v1/events?job=a%2Fb").await.problem(400, "invalid", "job id has '/'");
     let mut only = Stream::open(&stage, "/v1/events?job=a").await;
     let second = stage.get("/v1/events").await.problem(503, "saturated", "event streams");
     assert_eq!(second.header("retry-after"), Some("1"));
-    stage.get("/v1/events?job=a%2Fb").await.problem(400, "invalid", "job id has '/'");
     stage.gateway.stop().await;
     let ended = async { while only.line().await.is_some() {} };
     timeout(Duration::from_secs(10), ended).await.expect("the stream ends");

@@ -15,6 +15,7 @@ mod lanes;
 mod metrics_address;
 mod operators;
 mod placement;
+mod readers;
 mod remote_workers;
 mod retention;
 mod schedules;

@@ -27,7 +27,7 @@ use futures::FutureExt;
 use metrics::{counter, histogram};
 use tokio::time::timeout;
 
-pub(super) use admission::Admission;
+pub(super) use admission::{Admission, Limited};
 pub(super) use audit::AuditNote;
 pub(super) use credentials::Caller;
 pub(super) use guard::{Guard, guard};
@@ -36,6 +36,7 @@ pub(super) use operations::Operations;
 use super::problem::{Fault, Problem};
 use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_docs, is_open};
 use super::state::App;
+use admission::held;
 use audit::Line;
 use request_id::RequestId;
 
@@ -48,8 +49,10 @@ pub(super) struct Peer(pub(super) SocketAddr);
 enum Class {
     /// Health checks are not limited: they must be answered especially when the gateway is saturated.
     Health,
-    /// Limited in number and time by its own route.
-    Long,
+    /// A long poll. Its route limits its time.
+    Wait,
+    /// An event stream.
+    Stream,
     Short,
 }
 
@@ -57,7 +60,8 @@ impl Class {
     fn of(route: Option<&MatchedPath>) -> Self {
         match route.map(MatchedPath::as_str) {
             Some("/healthz" | "/readyz") => Self::Health,
-            Some(WAIT | WAIT_GROUP | EVENTS | POLL) => Self::Long,
+            Some(WAIT | WAIT_GROUP | POLL) => Self::Wait,
+            Some(EVENTS) => Self::Stream,
             Some(_) | None => Self::Short,
         }
     }
@@ -123,15 +127,20 @@ async fn admit(
             caller.name, caller.role, operation.role
         )));
     }
-    // Routes of long requests have their own permits.
-    let _permit = if class == Class::Short { Some(app.admission.enter(&caller)?) } else { None };
+    let limited = match class {
+        Class::Wait => &app.waits,
+        Class::Stream => &app.streams,
+        Class::Short | Class::Health => &app.admission,
+    };
+    let permit = limited.enter(&caller)?;
     let mutates = mutates(request.method());
     request.extensions_mut().insert(caller);
-    if class == Class::Long {
-        return Ok(next.run(request).await);
+    if class != Class::Short {
+        return Ok(held(next.run(request).await, permit));
     }
     let within = app.limits.request_time;
-    timeout(within, next.run(request)).await.map_err(|_| match mutates {
+    let answered = timeout(within, next.run(request)).await;
+    answered.map(|answer| held(answer, permit)).map_err(|_| match mutates {
         false => Fault::Late.because(format!("no answer within {within:?}: try again")),
         true => Fault::Unknown.because(format!(
             "no answer within {within:?}: the change may or may not have been applied; repeating it is safe, a \

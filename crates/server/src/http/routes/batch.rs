@@ -4,7 +4,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use serde::{Deserialize, Serialize};
-use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
 use super::submit::NewJob;
@@ -53,14 +52,6 @@ pub(super) enum One {
     },
 }
 
-/// Returns a permit for a large body, of those that may be read and submitted concurrently.
-pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
-    app.batches.try_acquire().map_err(|_| {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "batches").increment(1);
-        Fault::Saturated.because("the limit of concurrent batches is reached")
-    })
-}
-
 /// Submit many jobs.
 ///
 /// All jobs are checked first: one invalid job rejects the batch. Then each job is accepted or refused on its own,
@@ -80,7 +71,7 @@ pub(super) async fn submit_batch(
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     // Taken before the body is read, because the body may be large.
-    let _permit = permit(&app)?;
+    let _permit = app.batches.enter(&caller)?;
     let Traced(trace) = Traced::of(request.headers());
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     if !(1..=MAX_BATCH).contains(&batch.jobs.len()) {

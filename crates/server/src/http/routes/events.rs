@@ -12,9 +12,9 @@ use axum::response::{IntoResponse, Response};
 use bellwether::metrics as metric;
 use bellwether::{JobId, Kind};
 use futures::stream;
-use metrics::{counter, gauge};
+use metrics::gauge;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use utoipa::IntoParams;
 
@@ -76,13 +76,12 @@ impl Filter {
     }
 }
 
-/// An event stream. Dropping it returns its permit and updates the gauge.
+/// An event stream. Dropping it updates the gauge.
 struct Follower {
     events: Events,
     filter: Filter,
     phase: watch::Receiver<Phase>,
     begun: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Follower {
@@ -112,23 +111,13 @@ pub(super) async fn follow_events(
 ) -> Result<Response, Problem> {
     let job = which.job.map(JobId::new).transpose()?;
     let kind = which.kind.map(Kind::new).transpose()?;
-    let permit = app.streams.clone().try_acquire_owned().map_err(|_| {
-        counter!(metric::HTTP_REFUSALS, "reason" => "streams").increment(1);
-        Fault::Saturated.because("the limit of event streams is reached")
-    })?;
     let mut events = app.client.events();
     if !matches!(timeout(WATCHING_WITHIN, events.watching()).await, Ok(true)) {
         return Err(Fault::Unavailable.because("ZooKeeper does not serve this gateway now"));
     }
     gauge!(metric::HTTP_EVENT_STREAMS).increment(1.0);
     kind_statistics::start(&app);
-    let follower = Follower {
-        events,
-        filter: Filter { job, kind },
-        phase: app.phase.clone(),
-        begun: false,
-        _permit: permit,
-    };
+    let follower = Follower { events, filter: Filter { job, kind }, phase: app.phase.clone(), begun: false };
     let body = Body::from_stream(stream::unfold(follower, |mut follower| async move {
         let chunk = follower.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), follower))

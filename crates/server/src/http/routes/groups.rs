@@ -220,7 +220,6 @@ pub(super) async fn wait_for_group(
     QueryParameters(how_long): QueryParameters<HowLong>,
 ) -> Result<Response, Problem> {
     let within: Duration = within(&how_long)?;
-    let _permit = super::wait::permit(&app)?;
     let mut phase = app.phase.clone();
     let waited = tokio::select! {
         waited = app.client.wait_group(&id, within) => waited,
@@ -284,7 +283,7 @@ pub(super) async fn submit_members(
     Extension(caller): Extension<Caller>,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
-    let _permit = super::batch::permit(&app)?;
+    let _permit = app.batches.enter(&caller)?;
     let Traced(trace) = Traced::of(request.headers());
     let Json(new) =
         <Json<NewMembers> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;

@@ -2,15 +2,17 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use bellwether::{GroupId, Kind, Lane};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::{InstantText, JobDocument, StateName};
 use crate::http::extract::QueryParameters;
+use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
-use bellwether::client::{Cursor, Filter, MAX_PAGE};
+use bellwether::client::{Cursor, Filter, MAX_PAGE, PageLimits};
 
 /// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]
@@ -40,6 +42,9 @@ pub(super) struct Which {
     limit: Option<usize>,
     /// The `next` of the previous page, unchanged, with the same filter.
     after: Option<String>,
+    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
+    #[serde(default)]
+    payloads: bool,
 }
 
 /// A page of jobs, and the start of the next page.
@@ -54,8 +59,8 @@ pub(super) struct JobPage {
 
 /// List jobs.
 ///
-/// A page reads at most 5,000 jobs, so with a filter that few jobs match it may be short or empty and still have a next
-/// page: continue until `next` is null. Each job has its state at the time of the read.
+/// A page reads at most 5,000 jobs and has about 1 MiB, so it may be short or empty and still have a next page: continue
+/// until `next` is null. Each job has its state at the time of the read.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", security(("token" = ["read"])),
     params(Which),
@@ -68,7 +73,7 @@ pub(super) struct JobPage {
 pub(super) async fn list_jobs(
     State(app): State<App>,
     QueryParameters(which): QueryParameters<Which>,
-) -> Result<Answer<JobPage>, Problem> {
+) -> Result<Response, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
@@ -87,9 +92,10 @@ pub(super) async fn list_jobs(
         .submitted_before(instant(which.submitted_before))
         .finished_after(instant(which.finished_after))
         .finished_before(instant(which.finished_before));
-    let page = app.client.list_page(&filter, after.as_ref(), limit).await?;
-    Ok(Answer(JobPage {
-        jobs: page.jobs.iter().map(Into::into).collect(),
-        next: page.next.map(|next| next.to_string()),
-    }))
+    let limits = PageLimits::jobs(limit).bytes(PAGE_BYTES).payloads(which.payloads);
+    let _read = app.pages.acquire().await.expect("the semaphore is never closed");
+    let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;
+    let next = page.next.map(|next| next.to_string());
+    let jobs = page.jobs.iter().map(Into::into).collect();
+    Ok(Answer(JobPage { jobs, next }).into_response())
 }

@@ -2,15 +2,20 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::Untyped;
+use axum::response::{IntoResponse, Response};
 use bellwether::client::MAX_PAGE;
+use bellwether::{JobView, Untyped};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::MemberDocument;
 use crate::http::extract::{GroupName, QueryParameters};
+use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
+
+/// Records that one read asks for: at most 3 MiB with payloads and results of 64 KiB.
+const READ_AT_ONCE: usize = 25;
 
 /// Page of members.
 #[derive(Deserialize, IntoParams)]
@@ -23,6 +28,9 @@ pub(super) struct WhichMembers {
     /// Maximum number of members; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
+    #[serde(default)]
+    payloads: bool,
 }
 
 /// A page of members, and the start of the next page.
@@ -36,6 +44,8 @@ pub(super) struct MembersPage {
 }
 
 /// List the members of a group.
+///
+/// A page has about 1 MiB, so it may be short and still have a next page: continue until `next` is null.
 #[utoipa::path(
     get, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The group's id"), WhichMembers),
@@ -49,7 +59,7 @@ pub(super) async fn list_members(
     State(app): State<App>,
     GroupName(id): GroupName,
     QueryParameters(which): QueryParameters<WhichMembers>,
-) -> Result<Answer<MembersPage>, Problem> {
+) -> Result<Response, Problem> {
     let limit = which.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
@@ -64,11 +74,21 @@ pub(super) async fn list_members(
         numbers.push(member.number);
         ids.push(member.id);
     }
-    let jobs = app.client.get_many(&ids).await?;
-    let members = numbers
-        .into_iter()
-        .zip(ids)
-        .zip(jobs)
-        .map(|((number, id), job)| MemberDocument::new(number, &id, job.as_ref()));
-    Ok(Answer(MembersPage { members: members.collect(), next }))
+    let _read = app.pages.acquire().await.expect("the semaphore is never closed");
+    let (mut members, mut bytes) = (Vec::new(), 0);
+    'page: for (numbers, ids) in numbers.chunks(READ_AT_ONCE).zip(ids.chunks(READ_AT_ONCE)) {
+        let jobs = app.client.get_many(ids).await?;
+        for ((number, id), mut job) in numbers.iter().zip(ids).zip(jobs) {
+            if let Some(job) = job.as_mut().filter(|_| !which.payloads) {
+                (job.payload, job.result) = (None, None);
+            }
+            bytes += job.as_ref().map_or(0, JobView::bytes);
+            if bytes > PAGE_BYTES && !members.is_empty() {
+                next = Some(*number);
+                break 'page;
+            }
+            members.push(MemberDocument::new(*number, id, job.as_ref()));
+        }
+    }
+    Ok(Answer(MembersPage { members, next }).into_response())
 }

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use tokio::sync::SemaphorePermit;
 use utoipa::IntoParams;
 
 use crate::document::{DurationSchema, JobDocument};
@@ -43,14 +42,6 @@ pub(super) fn within(how_long: &HowLong) -> Result<Duration, Problem> {
         );
     }
     Ok(within)
-}
-
-/// Returns a permit for a long poll.
-pub(super) fn permit(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
-    app.waits.try_acquire().map_err(|_| {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "waits").increment(1);
-        Fault::Saturated.because("the limit of concurrent waits is reached: read the current state instead")
-    })
 }
 
 /// Which run of the job is waited for.
@@ -88,7 +79,6 @@ pub(super) async fn wait_for_job(
     let WaitQuery { timeout, generation } = query;
     let within = within(&HowLong { timeout })?;
     let generation = generation.map_or(ANY_GENERATION, NonZeroU32::get);
-    let _permit = permit(&app)?;
     let mut phase = app.phase.clone();
     let waited = tokio::select! {
         waited = app.client.wait_for(&id, generation, within) => waited,

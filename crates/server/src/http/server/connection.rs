@@ -26,9 +26,9 @@ use tokio::sync::watch;
 
 use super::Phase;
 use super::event_stream::{self, Exit};
-use super::write_timeout::WriteTimeout;
+use super::write_timeout::{Pace, WriteTimeout};
 use crate::http::layers::Peer;
-use crate::http::limits::{MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
+use crate::http::limits::{LEAST_READ_RATE, MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
 
 /// `header_time` limits the time for headers and the idle time.
 pub(super) async fn serve<S>(
@@ -61,7 +61,7 @@ async fn by_hyper<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stream = WriteTimeout::new(stream, STALLED_AFTER);
+    let stream = WriteTimeout::new(stream, Pace { pause: STALLED_AFTER, rate: LEAST_READ_RATE });
     let exit = Arc::new(Exit::new(stream.waits()));
     let service = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {

@@ -20,11 +20,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::builder::{GatewayBuilder, GatewayError};
+use super::limits::SEND_BUFFER;
 use super::remote::RemoteWorkers;
 use super::state::App;
 use super::tls::Tls;
@@ -35,6 +36,9 @@ pub(super) use event_stream::EventStream;
 
 /// Time for running requests to end when the gateway stops. Long polls and event streams end immediately.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Connections that the kernel has established and the gateway has not accepted yet.
+const BACKLOG: u32 = 1_024;
 
 /// As for the node: a restart does not cure a fault that recurs this often.
 const RESTARTS: usize = 10;
@@ -110,9 +114,9 @@ impl Gateway {
 pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
     let GatewayBuilder { address, any_port, protection, limits, metrics, open_namespace } = builder;
     let listen = |source| GatewayError::Listen { address, source };
-    let listener = match TcpListener::bind(address).await {
+    let listener = match bind(address) {
         Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
-            TcpListener::bind((address.ip(), 0)).await
+            bind(SocketAddr::new(address.ip(), 0))
         }
         bound => bound,
     };
@@ -138,6 +142,16 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     };
     let Started { connections, most, ended } = listening.start();
     Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, remote_workers, ended })
+}
+
+/// Listens. Accepted connections inherit the send buffer.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As `TcpListener::bind`: a restart need not wait for the connections of the former process.
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A socket that listens, and how its connections are served.

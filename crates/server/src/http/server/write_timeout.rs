@@ -1,8 +1,11 @@
 //! A stream that requires its peer to read.
 //!
 //! hyper limits how long a request may take to arrive, but not how long an answer may take to be sent: a peer that
-//! reads nothing would keep its connection and its buffers forever. Here a write that is blocked for too long is an
-//! error, which ends the connection. Any progress restarts the timer. Callers can observe whether a write is blocked.
+//! reads nothing would keep its connection and its buffers forever, and so would one that reads a byte now and then.
+//!
+//! So a peer has an allowance of time. The time in which a write is blocked uses it up, and each byte that is written gives
+//! back the time that the peer may take for it. Without an allowance the write is an error, which ends the connection. Time
+//! in which nothing is to be sent does not count. Callers can observe whether a write is blocked.
 
 use std::io;
 use std::pin::Pin;
@@ -14,17 +17,33 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// How fast a peer must read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// How long it may read nothing.
+    pub(super) pause: Duration,
+    /// Bytes per second, averaged over that time.
+    pub(super) rate: u32,
+}
+
 /// The stream, and the timer of a blocked write.
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    timeout: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
+    allowance: Duration,
+    stalled: Option<Stalled>,
     waits: Arc<AtomicBool>,
 }
 
+/// A blocked write.
+struct Stalled {
+    since: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
 impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout, stalled: None, waits: Arc::default() }
+    pub(super) fn new(stream: S, pace: Pace) -> Self {
+        Self { stream, pace, allowance: pace.pause, stalled: None, waits: Arc::default() }
     }
 
     /// Whether the last write is blocked by the peer. Only the task that polls the stream may rely on it.
@@ -32,17 +51,33 @@ impl<S> WriteTimeout<S> {
         Arc::clone(&self.waits)
     }
 
-    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn wrote(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let bytes = match &written {
+            Poll::Ready(Ok(bytes)) => *bytes,
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
+        };
+        self.watch(cx, written, bytes)
+    }
+
+    fn watch<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+        bytes: usize,
+    ) -> Poll<io::Result<T>> {
         self.waits.store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
-            self.stalled = None;
+            let blocked = self.stalled.take().map_or(Duration::ZERO, |stalled| stalled.since.elapsed());
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let earned = Duration::from_secs(1).mul_f64(f64::from(bytes) / f64::from(self.pace.rate));
+            self.allowance = (self.allowance.saturating_sub(blocked) + earned).min(self.pace.pause);
             return written;
         }
-        let deadline = Instant::now() + self.timeout;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        match stalled.as_mut().poll(cx) {
+        let (since, allowance) = (Instant::now(), self.allowance);
+        let timer = || Stalled { since, timer: Box::pin(sleep_until(since + allowance)) };
+        match self.stalled.get_or_insert_with(timer).timer.as_mut().poll(cx) {
             Poll::Ready(()) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads too slowly")))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -62,7 +97,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, written)
+        self.wrote(cx, written)
     }
 
     fn poll_write_vectored(
@@ -71,7 +106,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.watch(cx, written)
+        self.wrote(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -80,12 +115,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.watch(cx, flushed)
+        self.watch(cx, flushed, 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.watch(cx, shut)
+        self.watch(cx, shut, 0)
     }
 }
 
@@ -100,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_stops_reading_is_disconnected_and_a_slow_peer_is_not() {
         let (near, mut far) = tokio::io::duplex(4);
-        let mut near = WriteTimeout::new(near, TIMEOUT);
+        let mut near = WriteTimeout::new(near, Pace { pause: TIMEOUT, rate: 1 });
         let slow = async {
             let mut read = [0; 4];
             for _ in 0..3 {
@@ -114,5 +149,33 @@ mod tests {
         let error = near.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(far);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_a_byte_now_and_then_is_disconnected_and_one_that_keeps_the_pace_is_not() {
+        let reads = async |every: Duration, bytes: usize| {
+            let (near, mut far) = tokio::io::duplex(4);
+            let pace = Pace { pause: 4 * TIMEOUT, rate: 10 };
+            let mut near = WriteTimeout::new(near, pace);
+            let started = Instant::now();
+            let slow = tokio::spawn(async move {
+                let mut read = vec![0; bytes];
+                loop {
+                    tokio::time::sleep(every).await;
+                    if far.read_exact(&mut read).await.is_err() {
+                        break;
+                    }
+                }
+            });
+            let written = near.write_all(&[0; 300]).await;
+            slow.abort();
+            (written.map_err(|error| error.kind()), started.elapsed())
+        };
+        let (cut, after) = reads(3 * TIMEOUT, 1).await;
+        assert_eq!(cut, Err(io::ErrorKind::TimedOut));
+        assert!(after < 20 * TIMEOUT, "{after:?}");
+        let (complete, after) = reads(TIMEOUT / 10, 4).await;
+        assert_eq!(complete, Ok(()));
+        assert!(after > 5 * TIMEOUT, "{after:?}");
     }
 }

@@ -17,7 +17,6 @@ use crate::http::extract::{Bounded, Json, Key};
 use crate::http::layers::Caller;
 use crate::http::limits::{DEFAULT_POLL, MAX_POLL, MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY, POLL_BYTES};
 use crate::http::problem::{Fault, Problem};
-use crate::http::routes::wait;
 use crate::http::server::Phase;
 use crate::http::state::App;
 
@@ -152,7 +151,6 @@ pub(in crate::http) async fn poll_attempts(
     request: Request,
 ) -> Result<Answer<Polled>, Problem> {
     let worker = app.remote_workers.called(key, &caller.name)?;
-    let _permit = wait::permit(&app)?;
     // A long request has no time limit, so the body gets one.
     let body =
         timeout(app.limits.request_time, <Json<Poll> as FromRequest<App>>::from_request(request, &app));
