@@ -14,6 +14,7 @@
 //! An exporter renders a series only after it was recorded once. [`register`] records each series at zero, so that a dashboard
 //! shows zero instead of no data.
 
+use bellwether_host::kind_label;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 pub use bellwether_core::metric::*;
@@ -29,6 +30,7 @@ pub const SECONDS: [f64; 21] = [
 /// Describes every metric to the installed recorder and creates its series at zero: those with the label `kind` for each of
 /// `kinds`. Call it after the recorder is installed; a series that has a value keeps it.
 pub fn register(kinds: &[Kind]) {
+    kind_label::serve(kinds);
     for metric in ALL {
         describe(metric);
         metric.labels.series(kinds).iter().for_each(|labels| make(metric, labels));

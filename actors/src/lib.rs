@@ -23,6 +23,7 @@ pub mod election;
 pub mod gauge;
 pub mod group;
 mod intensity;
+pub mod kind_label;
 pub mod leader;
 mod mail;
 pub mod node;

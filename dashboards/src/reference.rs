@@ -9,9 +9,9 @@ const HEAD: &str = "\
 
 `bellwether node --metrics-addr ADDR` serves these metrics for Prometheus at `/metrics`. Every series exists from the
 start, with the value zero. Series with the label `kind` exist for each kind that the node has a handler for. On the
-leader, counters also exist for each kind that a worker serves. The leader reports `bellwether_queue_depth` for each kind
-that a worker serves or of which a job waits, up to 100 kinds per process; `other` is the sum of all further kinds. A
-histogram has the series `_bucket`, `_sum` and `_count`. No label contains a job id.
+leader, counters also exist for each kind that a worker serves, and `bellwether_queue_depth` for each kind of which a job
+waits. A process has series of its own for at most 100 kinds, of which at most 50 are kinds that no worker served; `other`
+is the sum of all further kinds. A histogram has the series `_bucket`, `_sum` and `_count`. No label contains a job id.
 
 [operations.md](operations.md#alerts) describes the alerts, and [dashboards/](https://github.com/bellwether-scheduler/bellwether/blob/main/dashboards/README.md) shows all metrics.
 

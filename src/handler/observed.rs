@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use bellwether_core::metric::HANDLER_DURATION_SECONDS;
+use bellwether_host::kind_label;
 use metrics::{Histogram, histogram};
 use tracing::Instrument as _;
 
@@ -28,7 +29,8 @@ pub(super) struct Observed {
 
 impl Middleware for Observed {
     async fn handle(&self, context: JobContext, next: Next) -> HandlerResult {
-        let labelled = || histogram!(HANDLER_DURATION_SECONDS, "kind" => context.kind().to_string());
+        let labelled =
+            || histogram!(HANDLER_DURATION_SECONDS, "kind" => kind_label::of_served(context.kind()));
         let _timer = Timer { duration: self.duration.get_or_init(labelled), since: Instant::now() };
         let span = context.run.span.clone();
         next.run(context).instrument(span).await

@@ -13,7 +13,7 @@
 pub mod clock;
 pub mod election;
 mod feed;
-pub use bellwether_actors::{group, trace};
+pub use bellwether_actors::{group, kind_label, trace};
 mod host;
 pub mod leader;
 pub mod node;

@@ -28,6 +28,7 @@ use metrics::{counter, gauge, histogram};
 
 use super::SWEEP;
 use super::queue_depth::{self, QueueDepth};
+use crate::kind_label;
 use crate::trace::Assigning;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
@@ -136,7 +137,7 @@ impl Concern for Assigner {
         let event = match msg {
             AssignerMsg::Event(event) => {
                 if let Event::Worker(_, info, _) = &event {
-                    QueueDepth::serve(&info.kinds);
+                    kind_label::serve(&info.kinds);
                 }
                 event
             }
@@ -256,7 +257,8 @@ impl Assigner {
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),
                 Effect::Assigned { kind, since } => {
-                    counter!(metric::JOB_ATTEMPTS_ASSIGNED, "kind" => kind.to_string()).increment(1);
+                    counter!(metric::JOB_ATTEMPTS_ASSIGNED, "kind" => kind_label::of_served(&kind))
+                        .increment(1);
                     histogram!(metric::ASSIGNMENT_DURATION_SECONDS).record(cx.now.since(since));
                 }
             }

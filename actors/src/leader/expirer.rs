@@ -13,6 +13,7 @@ use bellwether_core::txn::Batch;
 use metrics::counter;
 
 use super::{FencedOut, SWEEP};
+use crate::kind_label;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context};
 
@@ -106,7 +107,7 @@ impl Expirer {
                 Effect::Commit(batch) => cx.commit_batch(batch, ExpirerMsg::Committed),
                 Effect::Ended(Item { job, kind }) => {
                     tracing::info!(%job, %kind, "the job is dead: it expired before it started");
-                    counter!(metric::JOBS_DEAD, "kind" => kind.to_string()).increment(1);
+                    counter!(metric::JOBS_DEAD, "kind" => kind_label::of(&kind)).increment(1);
                 }
                 Effect::FencedOut => cx.tell(FencedOut),
             }

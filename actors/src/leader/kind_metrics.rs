@@ -10,6 +10,8 @@ use bellwether_core::metric::{self, MetricType};
 use bellwether_core::name::Kind;
 use metrics::counter;
 
+use crate::kind_label;
+
 #[derive(Default)]
 pub(super) struct Kinds(BTreeSet<Kind>);
 
@@ -17,7 +19,8 @@ impl Kinds {
     /// Creates the series of kinds that a worker serves.
     pub(super) fn met(&mut self, kinds: &[Kind]) {
         for kind in kinds {
-            if self.0.insert(kind.clone()) {
+            let label = kind_label::of_served(kind);
+            if label == kind.as_str() && self.0.insert(kind.clone()) {
                 touch(kind);
             }
         }
@@ -35,8 +38,9 @@ fn touch(kind: &Kind) {
 
 /// Counts an attempt that the leader closed in place of its worker.
 pub(super) fn count_closed(kind: &Kind, closed: ClosedAttempt) {
-    counter!(metric::JOB_ATTEMPTS, "kind" => kind.to_string(), "outcome" => closed.how.as_str()).increment(1);
+    let label = kind_label::of_served(kind);
+    counter!(metric::JOB_ATTEMPTS, "kind" => label.clone(), "outcome" => closed.how.as_str()).increment(1);
     if closed.dead {
-        counter!(metric::JOBS_DEAD, "kind" => kind.to_string()).increment(1);
+        counter!(metric::JOBS_DEAD, "kind" => label).increment(1);
     }
 }

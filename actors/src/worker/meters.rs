@@ -8,6 +8,8 @@ use bellwether_core::metric;
 use bellwether_core::name::Kind;
 use metrics::{Counter, Histogram, counter, histogram};
 
+use crate::kind_label;
+
 #[derive(Default)]
 pub(super) struct Meters(HashMap<Kind, OfKind>);
 
@@ -20,7 +22,7 @@ struct OfKind {
 
 impl OfKind {
     fn new(kind: &Kind) -> Self {
-        let label = || kind.as_str().to_owned();
+        let label = || kind_label::of_served(kind);
         Self {
             kind: kind.clone(),
             attempts: HashMap::new(),
@@ -30,8 +32,7 @@ impl OfKind {
     }
 
     fn attempts(&mut self, how: AttemptEndKind) -> &Counter {
-        let labels =
-            || counter!(metric::JOB_ATTEMPTS, "kind" => self.kind.to_string(), "outcome" => how.as_str());
+        let labels = || counter!(metric::JOB_ATTEMPTS, "kind" => kind_label::of_served(&self.kind), "outcome" => how.as_str());
         self.attempts.entry(how).or_insert_with(labels)
     }
 }

@@ -38,10 +38,8 @@ pub enum Unit {
 pub enum Labels {
     /// No label: one series.
     None,
-    /// The label `kind`: one series per kind that this node has seen.
-    Kind,
     /// The label `kind`: one series per kind up to a bound, and [`OTHER_KINDS`] for the sum of all further kinds.
-    KindOrOther,
+    Kind,
     /// A label with a fixed set of values.
     Fixed(&'static str, &'static [&'static str]),
     /// The label `kind`, and a label with a fixed set of values.
@@ -55,7 +53,7 @@ impl Labels {
     /// Whether the series have the label `kind`.
     #[must_use]
     pub fn has_kind(self) -> bool {
-        matches!(self, Self::Kind | Self::KindOrOther | Self::KindAnd(..))
+        matches!(self, Self::Kind | Self::KindAnd(..))
     }
 
     /// Returns the label with a fixed set of values, with these values.
@@ -63,7 +61,7 @@ impl Labels {
     pub fn fixed(self) -> Option<(&'static str, &'static [&'static str])> {
         match self {
             Self::Fixed(name, values) | Self::KindAnd(name, values) => Some((name, values)),
-            Self::None | Self::Kind | Self::KindOrOther => None,
+            Self::None | Self::Kind => None,
         }
     }
 
@@ -72,7 +70,7 @@ impl Labels {
     pub fn series(self, kinds: &[Kind]) -> Vec<Vec<(&'static str, String)>> {
         let of_kinds = || kinds.iter().map(|kind| vec![("kind", kind.to_string())]);
         let mut series: Vec<_> = if self.has_kind() { of_kinds().collect() } else { vec![Vec::new()] };
-        if self == Self::KindOrOther {
+        if self.has_kind() {
             series.push(vec![("kind", OTHER_KINDS.to_owned())]);
         }
         if let Some((name, values)) = self.fixed() {
@@ -140,7 +138,7 @@ metrics! {
     JOB_ATTEMPTS_RUNNING = "bellwether_job_attempts_running", Gauge, Labels::None, "Attempts that run on the workers of this process; a gateway has one worker for each remote worker.";
     STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
-    QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::KindOrOther, "Queued jobs that this leader knows, by kind; `other` counts the kinds beyond the first 100, and beyond the first 50 that no worker served.";
+    QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::Kind, "Queued jobs that this leader knows, by kind; `other` counts the kinds without a series of their own.";
     ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait to be isolated from other jobs.";
     DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
@@ -231,12 +229,13 @@ mod tests {
         let pair = |kind, state| vec![label("kind", kind), label("state", state)];
         assert_eq!(
             Labels::KindAnd("state", &["x", "y"]).series(&kinds),
-            [pair("a", "x"), pair("a", "y"), pair("b", "x"), pair("b", "y")]
+            [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("other", "x"), ("other", "y")]
+                .map(|(kind, state)| pair(kind, state))
         );
         assert_eq!(Labels::None.series(&kinds), [vec![]]);
-        assert_eq!(Labels::Kind.series(&[]), Vec::<Vec<_>>::new());
+        assert_eq!(Labels::Kind.series(&[]), [vec![label("kind", "other")]]);
         assert_eq!(
-            Labels::KindOrOther.series(&kinds),
+            Labels::Kind.series(&kinds),
             [vec![label("kind", "a")], vec![label("kind", "b")], vec![label("kind", "other")]]
         );
     }

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use bellwether_core::job::{JobRecord, Membership};
 use bellwether_core::name::{GroupId, JobId};
-use bellwether_host::trace;
+use bellwether_host::{kind_label, trace};
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
@@ -100,7 +100,7 @@ impl Submission {
 
     fn settle(self, reply: Reply) {
         if reply.as_ref().is_ok_and(|accepted| !accepted.is_duplicate()) {
-            let kind = self.record.kind.to_string();
+            let kind = kind_label::of(&self.record.kind);
             metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
         }
         if self.reply.send(reply).is_err() {

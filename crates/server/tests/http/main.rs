@@ -12,6 +12,7 @@ mod faults;
 mod hostile;
 mod jobs;
 mod lanes;
+mod metric_series;
 mod metrics_address;
 mod operators;
 mod placement;
