@@ -12,6 +12,7 @@ pub(crate) use bellwether::error::chain;
 use bellwether::node::{RunError, StartError};
 
 use super::logging::LogFormat;
+use super::output::printable;
 
 /// The kinds of failure, by priority: the exit code is that of the first kind that occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +74,7 @@ pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
         Err(Failure::Told(lines)) => lines,
     };
     let say = |line: &str| match format {
-        LogFormat::Text => eprintln!("bellwether: {line}"),
+        LogFormat::Text => eprintln!("{}", shown(line)),
         LogFormat::Json => tracing::error!("{line}"),
     };
     lines.iter().take(LINES).for_each(|(_, line)| say(line));
@@ -81,6 +82,11 @@ pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
         say(&format!("and {more} more"));
     }
     ExitCode::from(lines.iter().map(|(kind, _)| *kind).min().map_or(1, Kind::code))
+}
+
+/// A line for a person. Errors contain texts of jobs, files and servers.
+fn shown(line: &str) -> String {
+    format!("bellwether: {}", printable(line))
 }
 
 impl From<ErrorClass> for Kind {
@@ -147,5 +153,18 @@ pub(crate) fn stdout(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Pipe,
         _ => Failure::failed(format!("cannot write to stdout: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_cannot_control_the_terminal() {
+        assert_eq!(
+            shown("a is dead: \u{1b}]0;title\u{7}\u{9b}2J\u{202e}"),
+            "bellwether: a is dead: \\u{1b}]0;title\\u{7}\\u{9b}2J\\u{202e}"
+        );
     }
 }

@@ -41,14 +41,17 @@ impl Output {
     }
 
     pub(crate) fn json<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(document);
-        self.text(&text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?)
+        self.document(serde_json::to_string_pretty(document))
     }
 
     /// Prints one document of a stream, on one line.
     pub(crate) fn json_line<T: Serialize + ?Sized>(self, document: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string(document);
-        self.text(&text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?)
+        self.document(serde_json::to_string(document))
+    }
+
+    fn document(self, text: serde_json::Result<String>) -> Result<(), Failure> {
+        let text = text.map_err(|error| Failure::failed(format!("cannot serialize the output: {error}")))?;
+        self.text(&printable_json(&text))
     }
 
     /// Prints rows below a header. The first column is never wrapped, because users copy it.
@@ -137,6 +140,22 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// Makes a JSON document safe for a terminal. The document stays the same: characters that a terminal could obey are only in
+/// texts, where they have an escape, or a carriage return is white space between values.
+pub(crate) fn printable_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            '\r' => shown.push(' '),
+            // All of these characters have 16 bits.
+            c if c.is_control() || turns_text(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Invisible characters that change the direction of the text after them, even in the next column.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -159,5 +178,16 @@ mod tests {
     fn a_result_cannot_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
         assert_eq!(printable("\u{202e}daed"), "\\u{202e}daed");
+    }
+
+    #[test]
+    fn a_json_document_cannot_control_the_terminal_and_stays_the_same() {
+        let document =
+            serde_json::json!({ "error": "a\u{1b}[2Jb\u{9b}2J\u{7f}\u{85}\u{202e}daed\u{2066}\n\tü" });
+        let raw = serde_json::to_string_pretty(&document).unwrap().replace("{\n", "{\r\n");
+        let shown = printable_json(&raw);
+        assert!(shown.chars().all(|c| c == '\n' || !(c.is_control() || turns_text(c))), "{shown:?}");
+        assert!(shown.contains("\\u009b2J\\u007f\\u0085\\u202edaed\\u2066"), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), document);
     }
 }
