@@ -47,6 +47,10 @@ pub(crate) struct HttpOptions {
     /// descriptor and up to 16 KiB.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = count)]
     http_connections: usize,
+    /// Maximum number of open connections of one address, also of this machine. Raise it for the address of a proxy [default: a
+    /// quarter of --http-connections; no limit for addresses of this machine].
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    http_connections_per_address: Option<usize>,
     /// Maximum number of event streams among these connections.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().streams, value_parser = count)]
     http_streams: usize,
@@ -66,6 +70,7 @@ impl HttpOptions {
     pub(crate) fn builder(&self) -> Result<GatewayBuilder, Failure> {
         let limits = Limits {
             connections: self.http_connections,
+            connections_of_one: self.http_connections_per_address,
             streams: self.http_streams,
             ..Limits::default().with_remote_workers(self.http_remote_workers)
         };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::server::PerAddress;
+
 /// Maximum bytes of a request line with its headers, of which a token is the longest.
 pub(super) const MAX_HEADER_BYTES: usize = 16 * 1024;
 
@@ -81,6 +83,9 @@ pub(super) const SEND_BUFFER: u32 = 128 * 1024;
 pub struct Limits {
     /// Open connections. Each needs a file descriptor. Further connections are answered with 503 and closed.
     pub connections: usize,
+    /// Open connections of one address, or of one IPv6 network of 64 bits. Without a value, a quarter of the connections, and
+    /// addresses of this machine have no limit, because a proxy may connect for many callers.
+    pub connections_of_one: Option<usize>,
     /// Concurrent requests, except long polls and event streams. Further requests get 503.
     pub requests: usize,
     /// Concurrent requests of one caller, identified by token or else by address. Further requests get 429.
@@ -101,6 +106,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            connections_of_one: None,
             // Multiplied by the largest body: 64 MiB.
             requests: 256,
             requests_of_one: 128,
@@ -132,9 +138,18 @@ impl Limits {
         Self { remote_workers, waits: self.waits.max(remote_workers.saturating_mul(2)), ..self }
     }
 
+    /// The limit of the connections of one address.
+    pub(super) fn per_address(&self) -> PerAddress {
+        match self.connections_of_one {
+            Some(most) => PerAddress { most, loopback: true },
+            None => PerAddress { most: self.connections.div_ceil(4), loopback: false },
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), LimitsError> {
         let Self {
             connections,
+            connections_of_one,
             requests,
             requests_of_one,
             waits,
@@ -145,6 +160,7 @@ impl Limits {
         } = *self;
         let counts = [
             ("connections", connections),
+            ("connections_of_one", connections_of_one.unwrap_or(1)),
             ("requests", requests),
             ("requests_of_one", requests_of_one),
             ("waits", waits),

@@ -20,7 +20,7 @@ use super::exposure::Protection;
 use super::layers::{Guard, guard};
 use super::limits::Limits;
 use super::reload;
-use super::server::{Listening, Phase, bind};
+use super::server::{Listening, PerAddress, Phase, bind};
 
 /// Prometheus, a second one, probes and a person with curl.
 const MAX_CONNECTIONS: usize = 64;
@@ -73,6 +73,8 @@ impl MetricsServer {
             listener: Arc::new(listener),
             tls: protection.tls,
             connections: MAX_CONNECTIONS,
+            // One machine may run Prometheus and people with curl.
+            per_address: PerAddress { most: MAX_CONNECTIONS / 2, loopback: false },
             header_time: Limits::default().header_time,
             router: router(metrics, guarded),
             phase: phases,

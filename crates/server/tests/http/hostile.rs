@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bellwether_server::http::Limits;
 use futures::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::ask::{Ask, exchange};
@@ -172,6 +172,35 @@ async fn connections_above_the_limit_get_503_until_idle_ones_are_closed() {
     });
     room.await.expect("idle connections are closed");
     drop(crowd);
+}
+
+/// The addresses of the loopback interface stand for machines.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_cannot_take_the_connections_of_others() {
+    let limits = Limits { connections_of_one: Some(10), ..Limits::default() };
+    let stage = Stage::with("http-greedy", |builder| builder.limits(limits)).await;
+    let from = async |address: &str| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+        socket.connect(stage.address()).await.unwrap()
+    };
+    let ask = Ask::get("/healthz").text();
+    let mut greedy = Vec::new();
+    for _ in 0..10 {
+        greedy.push(from("127.0.0.2").await);
+    }
+    let refused = timeout(SOON, async {
+        loop {
+            // The gateway may not have accepted all earlier connections yet.
+            let answer = exchange(from("127.0.0.2").await, &ask).await.unwrap();
+            if answer.status == 503 {
+                break answer;
+            }
+        }
+    });
+    assert_eq!(refused.await.unwrap().json()["type"], "urn:bellwether:problem:saturated");
+    assert_eq!(exchange(from("127.0.0.3").await, &ask).await.unwrap().status, 200);
+    drop(greedy);
 }
 
 const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::addresses::Addresses;
 use super::{Phase, connection};
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
 
@@ -31,6 +32,7 @@ pub(super) struct Acceptor {
     pub(super) tls: Option<TlsAcceptor>,
     /// One permit for each open connection.
     pub(super) connections: Arc<Semaphore>,
+    pub(super) addresses: Addresses,
     pub(super) refusals: Arc<Semaphore>,
     pub(super) router: Router,
     pub(super) header_time: Duration,
@@ -61,7 +63,8 @@ impl Acceptor {
     }
 
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
-        let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
+        let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
+        let Some(permit) = permit.zip(self.addresses.enter(peer.ip())) else {
             return self.turn_away(stream);
         };
         if let Err(error) = stream.set_nodelay(true) {

@@ -9,6 +9,7 @@
 //! handles no request, the loop is restarted on the same socket; after ten restarts in half a minute the gateway ends.
 
 mod accept;
+mod addresses;
 mod connection;
 mod event_stream;
 mod write_timeout;
@@ -31,6 +32,8 @@ use super::state::App;
 use super::tls::Tls;
 use super::{reload, routes};
 use accept::Acceptor;
+use addresses::Addresses;
+pub(super) use addresses::PerAddress;
 use bellwether::client::Client;
 pub(super) use event_stream::EventStream;
 
@@ -136,6 +139,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
         listener: Arc::new(listener),
         tls: protection.tls,
         connections: limits.connections,
+        per_address: limits.per_address(),
         header_time: limits.header_time,
         router: routes::router(app),
         phase: phases,
@@ -160,6 +164,8 @@ pub(super) struct Listening {
     pub(super) tls: Option<Tls>,
     /// The maximum number of open connections.
     pub(super) connections: usize,
+    /// The limit of each address.
+    pub(super) per_address: PerAddress,
     pub(super) header_time: Duration,
     pub(super) router: Router,
     pub(super) phase: watch::Receiver<Phase>,
@@ -183,6 +189,7 @@ impl Listening {
             listener: self.listener,
             tls: self.tls.map(|tls| tls.config.into()),
             connections: Arc::clone(&connections),
+            addresses: Addresses::new(self.per_address),
             refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
             router: self.router,
             header_time: self.header_time,
