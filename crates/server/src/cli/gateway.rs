@@ -1,11 +1,11 @@
 //! Gateway options of a node, and `bellwether token`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::http::access::{Issued, Role, Tokens};
 use crate::http::tls::Tls;
-use crate::http::{DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
+use crate::http::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -35,6 +35,16 @@ pub(crate) struct HttpOptions {
     /// Private key of the first certificate, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_key: Option<PathBuf>,
+    /// File to which audit lines are appended, one JSON document per line, whatever the level of the log. It is created for
+    /// its owner only.
+    #[arg(long, value_name = "FILE")]
+    http_audit_file: Option<PathBuf>,
+    /// Also write audit lines for reads of payloads and results, and for refused reads.
+    #[arg(long)]
+    http_audit_reads: bool,
+    /// Address of a proxy whose header X-Forwarded-For names the caller, for audit lines and limits. Can be repeated.
+    #[arg(long, value_name = "ADDR")]
+    http_trusted_proxy: Vec<IpAddr>,
     /// Listen on an address that other machines can reach although TLS or tokens are missing, also with --metrics-addr. Use
     /// it only if something else protects the node.
     #[arg(long)]
@@ -79,6 +89,8 @@ impl HttpOptions {
             .any_port(self.any_port)
             .open_namespace(self.open_namespace)
             .protection(self.protection()?)
+            .trusted_proxies(self.http_trusted_proxy.iter().copied())
+            .auditing(self.auditing()?)
             .limits(limits);
         builder.check().map_err(|error| Failure::usage(chain(&error)))?;
         Ok(builder)
@@ -86,6 +98,16 @@ impl HttpOptions {
 }
 
 impl HttpOptions {
+    fn auditing(&self) -> Result<Auditing, Failure> {
+        let open = |path: &PathBuf| {
+            AuditFile::open(path).map_err(|error| {
+                Failure::usage(format!("cannot open the audit file {}: {error}", path.display()))
+            })
+        };
+        let file = self.http_audit_file.as_ref().map(open).transpose()?;
+        Ok(Auditing { file, reads: self.http_audit_reads })
+    }
+
     /// Reads the files that protect the gateway.
     fn protection(&self) -> Result<Protection, Failure> {
         let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));

@@ -45,6 +45,8 @@ pub(super) struct AuditEntry {
     pub(super) what: Option<String>,
     /// Request id of the answer.
     pub(super) request_id: String,
+    /// Lines of requests without a valid token that were left out before this one.
+    pub(super) left_out: u64,
 }
 
 impl AuditEntry {
@@ -68,8 +70,8 @@ struct Rings {
 }
 
 impl AuditLog {
-    /// Adds a line and sets its number.
-    pub(super) fn push(&self, mut entry: AuditEntry) {
+    /// Adds a line and returns it with its number.
+    pub(super) fn push(&self, mut entry: AuditEntry) -> AuditEntry {
         entry.what = entry.what.map(|what| what.chars().take(MAX_TEXT).collect());
         let mut rings = self.rings();
         entry.number = rings.next;
@@ -81,7 +83,8 @@ impl AuditLog {
         if ring.len() == most {
             ring.pop_front();
         }
-        ring.push_back(entry);
+        ring.push_back(entry.clone());
+        entry
     }
 
     /// Returns the lines of both rings, the latest first.
@@ -114,6 +117,7 @@ mod tests {
             status: Some(status),
             what: Some("x".repeat(2 * MAX_TEXT)),
             request_id: String::new(),
+            left_out: 0,
         }
     }
 

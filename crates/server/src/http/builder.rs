@@ -1,13 +1,14 @@
 //! The builder of a gateway. The configuration is checked before the gateway listens.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::Tokens;
+use super::audit_file::AuditFile;
 use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
 use super::server::{self, Gateway};
@@ -16,6 +17,14 @@ use bellwether::client::Client;
 
 /// Default address of a gateway: reachable from this machine only.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
+
+/// What is audited, and where the lines go besides the log.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Auditing {
+    pub(crate) file: Option<AuditFile>,
+    /// Whether reads of payloads and refused reads leave a line.
+    pub(crate) reads: bool,
+}
 
 /// Builds a [`Gateway`].
 #[derive(Clone)]
@@ -27,6 +36,8 @@ pub struct GatewayBuilder {
     pub(super) limits: Limits,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) open_namespace: bool,
+    pub(super) auditing: Auditing,
+    pub(super) trusted_proxies: Vec<IpAddr>,
 }
 
 impl std::fmt::Debug for GatewayBuilder {
@@ -83,6 +94,8 @@ impl GatewayBuilder {
             limits: Limits::default(),
             metrics: None,
             open_namespace: false,
+            auditing: Auditing::default(),
+            trusted_proxies: Vec::new(),
         }
     }
 
@@ -120,6 +133,18 @@ impl GatewayBuilder {
     /// Does not report that the namespace is open: it is one of a server in memory, for development.
     pub(crate) fn open_namespace(mut self, intended: bool) -> Self {
         self.open_namespace = intended;
+        self
+    }
+
+    /// Sets what is audited besides changes, and a file of the lines.
+    pub(crate) fn auditing(mut self, auditing: Auditing) -> Self {
+        self.auditing = auditing;
+        self
+    }
+
+    /// Sets the addresses of proxies whose header `X-Forwarded-For` names the caller.
+    pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = IpAddr>) -> Self {
+        self.trusted_proxies = proxies.into_iter().map(|proxy| proxy.to_canonical()).collect();
         self
     }
 

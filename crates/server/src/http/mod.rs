@@ -19,6 +19,7 @@
 //! | --- | --- |
 //! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
 //! | [`access`], `exposure` | tokens with roles and scopes, and where they are required |
+//! | `audit_log`, `audit_file` | the last audit lines, and a file of all of them |
 //! | `open_jobs` | the limit of a token's open jobs |
 //! | `reload` | reads the files of tokens and certificates again |
 //! | `metrics_server` | metrics on an address of their own |
@@ -45,6 +46,7 @@
 
 pub mod access;
 mod alerts;
+mod audit_file;
 mod audit_log;
 mod builder;
 mod exposure;
@@ -63,6 +65,8 @@ mod server;
 mod state;
 pub mod tls;
 
+pub(crate) use audit_file::AuditFile;
+pub(crate) use builder::Auditing;
 pub use builder::{DEFAULT_ADDRESS, GatewayBuilder, GatewayError};
 pub(crate) use exposure::Protection;
 pub use limits::{Limits, LimitsError};

@@ -1,5 +1,6 @@
 //! State shared by all requests.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -7,9 +8,10 @@ use tokio::sync::{Semaphore, watch};
 
 use super::access::Tokens;
 use super::audit_log::AuditLog;
+use super::builder::Auditing;
 use super::exposure::Protection;
 use super::kind_statistics::KindStatistics;
-use super::layers::{Admission, Limited};
+use super::layers::{Admission, Limited, Sampler};
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE, MAX_PAGES_AT_ONCE};
 use super::open_jobs::OpenJobs;
 use super::remote::RemoteWorkers;
@@ -43,7 +45,21 @@ pub(super) struct Shared {
     pub(super) samples: Samples,
     pub(super) kind_statistics: KindStatistics,
     pub(super) audit: AuditLog,
+    pub(super) auditing: Auditing,
+    /// Limits the audit lines of requests without a valid token.
+    pub(super) unauthenticated: Sampler,
+    /// Proxies whose header names the caller.
+    pub(super) trusted_proxies: Vec<IpAddr>,
     pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// What surrounds the requests.
+pub(super) struct Around<'a> {
+    pub(super) protection: &'a Protection,
+    pub(super) local_only: bool,
+    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) auditing: Auditing,
+    pub(super) trusted_proxies: Vec<IpAddr>,
 }
 
 impl std::ops::Deref for App {
@@ -58,9 +74,7 @@ impl App {
     pub(super) fn new(
         client: Client,
         limits: Limits,
-        protection: &Protection,
-        local_only: bool,
-        metrics: Option<PrometheusHandle>,
+        Around { protection, local_only, metrics, auditing, trusted_proxies }: Around<'_>,
         phase: watch::Receiver<Phase>,
     ) -> Self {
         Self(Arc::new(Shared {
@@ -81,6 +95,9 @@ impl App {
             samples: Samples::default(),
             kind_statistics: KindStatistics::default(),
             audit: AuditLog::default(),
+            auditing,
+            unauthenticated: Sampler::default(),
+            trusted_proxies,
             phase,
         }))
     }

@@ -1,17 +1,20 @@
 //! Audit lines of requests that may change something.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bellwether_server::http::Limits;
 use bellwether_server::http::access::Role;
 use bellwether_testkit::eventually;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::ask::Ask;
+use crate::crowd::Gateway;
 use crate::stage::{SOON, Secrets, Stage};
 
 /// The log of this process. All tests write into it, and each test looks for its own requests.
@@ -164,4 +167,50 @@ async fn a_server_error_is_logged_with_its_request_id() {
         all.lines().find(|line| line.contains("answered with a server error") && line.contains("log-stuck"));
     let line = line.unwrap_or_else(|| panic!("no line in {all}"));
     assert!(line.contains("status=504 problem=\"unknown\"") && line.contains("may or may not"), "{line}");
+}
+
+/// Requests without a valid token also leave lines if they only read, but a flood of them does not fill the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_requests_without_a_token_leaves_sampled_lines() {
+    listen();
+    let secrets = Secrets::new();
+    let stage = Stage::with("http-audit-flood", |builder| builder.tokens(secrets.tokens.clone())).await;
+    let flooded = Instant::now();
+    for n in 0..200 {
+        let ask =
+            if n % 2 == 0 { Ask::get("/v1/jobs/flood") } else { Ask::post("/v1/jobs/flood/cancel", "") };
+        ask.of(stage.address()).await.is(401);
+    }
+    let seconds = usize::try_from(flooded.elapsed().as_secs()).unwrap();
+    let lines = lines_with("path=\"/v1/jobs/flood");
+    assert!(lines.iter().any(|line| line.contains("method=GET")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("method=POST")), "{lines:?}");
+    let most = 20 * (seconds + 2);
+    assert!(lines.len() <= most && most < 200, "{} lines in {seconds} s", lines.len());
+}
+
+/// The gateway logs only errors. Its peer is a proxy that it trusts.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_file_has_changes_and_reads_of_payloads_whatever_the_log_level() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit");
+    let options = ["--http-audit-file", file.to_str().unwrap(), "--http-audit-reads"];
+    let options = [&options[..], &["--http-trusted-proxy", "127.0.0.1"]].concat();
+    let gateway = Gateway::with("http-audit-file", &options).await;
+    let of = async |ask: Ask, status: u16| {
+        ask.header("x-forwarded-for: 127.0.0.9, 198.51.100.9").of(gateway.address).await.is(status)
+    };
+    of(Ask::post("/v1/jobs", r#"{"id": "a", "kind": "nobody", "payload": "hunter2"}"#), 201).await;
+    of(Ask::get("/v1/jobs/a"), 200).await;
+    of(Ask::get("/v1/jobs?%70ayloads=true"), 200).await;
+    of(Ask::get("/v1/jobs"), 200).await;
+    of(Ask::get("/v1/kinds"), 200).await;
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+    let operations = lines.iter().map(|line| line["operation"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(operations, ["submit_job", "show_job", "list_jobs"], "{text}");
+    assert!(lines.iter().all(|line| line["from"] == "198.51.100.9:0"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

@@ -44,11 +44,15 @@ impl Drop for Gateway {
 
 impl Gateway {
     pub(crate) async fn start(name: &str) -> Self {
+        Self::with(name, &[]).await
+    }
+
+    pub(crate) async fn with(name: &str, options: &[&str]) -> Self {
         let to = namespace(name);
         let address = unused_address().unwrap();
         let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
         command.args(["--zookeeper", &to, "-q", "node", "--roles", "gateway"]);
-        command.args(["--http-addr", &address.to_string()]);
+        command.args(["--http-addr", &address.to_string()]).args(options);
         let child = command.stdin(Stdio::null()).spawn().unwrap();
         let gateway = Self { child, address, to };
         gateway.serves().await;

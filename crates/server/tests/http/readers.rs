@@ -19,7 +19,7 @@ const READERS: usize = 128;
 const JOBS: usize = 40;
 
 /// As text each of these bytes has six in JSON.
-const PAYLOAD: [u8; 60_000] = [1; 60_000];
+static PAYLOAD: [u8; 60_000] = [1; 60_000];
 
 /// Limit of the memory that the readers add: a page of 1 MiB for each, one more job where a page is almost full, and what
 /// is needed to read eight pages at a time. Measured: see `docs/security.md`.

@@ -1,4 +1,5 @@
-//! An audit line for each request that may change something: caller, address, operation and outcome. The polls and
+//! An audit line for each request that may change something, and for requests without a valid token, of which only samples
+//! are written: caller, address, operation and outcome. On request also for reads of payloads and for refused reads. The polls and
 //! heartbeats of remote workers change nothing that was submitted, and leave no line.
 //!
 //! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
@@ -14,7 +15,7 @@ use super::credentials::Caller;
 use super::request_id::RequestId;
 use super::{Layers, Peer, mutates};
 use crate::http::audit_log::AuditEntry;
-use crate::http::routes::{HEARTBEAT, POLL};
+use crate::http::routes::{HEARTBEAT, JOB, POLL, WAIT};
 use crate::http::state::App;
 
 /// The target of audit lines, for log filters.
@@ -26,8 +27,45 @@ pub(in crate::http) struct AuditNote(pub(in crate::http) String);
 
 /// An audit line, written when the request ends.
 pub(super) struct Line {
-    /// `None` for a request that only reads.
+    /// `None` for a request that leaves no line.
     line: Option<Begun>,
+    when: When,
+}
+
+/// Which end of a request leaves a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// If it was refused for its credentials, role or number, or if its route has a note.
+    RefusedOrTold,
+    /// If it has no valid token.
+    Unauthenticated,
+}
+
+impl When {
+    fn of(request: &Request, app: &App, route: Option<&str>) -> Self {
+        if mutates(request.method()) {
+            return Self::Always;
+        }
+        if !app.auditing.reads {
+            return Self::Unauthenticated;
+        }
+        if matches!(route, Some(JOB | WAIT)) { Self::Always } else { Self::RefusedOrTold }
+    }
+
+    fn leaves(self, status: StatusCode, told: Option<&AuditNote>) -> bool {
+        match self {
+            Self::Always => true,
+            Self::RefusedOrTold => {
+                told.is_some()
+                    || matches!(
+                        status,
+                        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+                    )
+            }
+            Self::Unauthenticated => status == StatusCode::UNAUTHORIZED,
+        }
+    }
 }
 
 struct Begun {
@@ -45,8 +83,9 @@ impl Line {
     pub(super) fn begin(request: &Request, id: &RequestId, Layers { app, operations }: &Layers) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         let quiet = route.is_some_and(|route| [POLL, HEARTBEAT].contains(&route.as_str()));
-        if quiet || !mutates(request.method()) {
-            return Self { line: None };
+        let when = When::of(request, app, route.map(MatchedPath::as_str));
+        if quiet {
+            return Self { line: None, when };
         }
         let line = Begun {
             app: app.clone(),
@@ -58,7 +97,7 @@ impl Line {
             peer: request.extensions().get::<Peer>().copied(),
             caller: None,
         };
-        Self { line: Some(line) }
+        Self { line: Some(line), when }
     }
 
     pub(super) fn by(&mut self, caller: &Caller) {
@@ -68,7 +107,7 @@ impl Line {
     }
 
     pub(super) fn end(mut self, status: StatusCode, told: Option<&AuditNote>) {
-        if let Some(line) = self.line.take() {
+        if let Some(line) = self.line.take().filter(|_| self.when.leaves(status, told)) {
             line.write(Some(status), told);
         }
     }
@@ -77,7 +116,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         // The connection was lost; the operation may be applied nevertheless.
-        if let Some(line) = self.line.take() {
+        if let Some(line) = self.line.take().filter(|_| self.when == When::Always) {
             line.write(None, None);
         }
     }
@@ -86,7 +125,14 @@ impl Drop for Line {
 impl Begun {
     fn write(self, status: Option<StatusCode>, told: Option<&AuditNote>) {
         let Self { app, started, id, method, path, operation, peer, caller } = self;
-        app.audit.push(AuditEntry {
+        let left_out = match caller {
+            Some(_) => 0,
+            None => match app.unauthenticated.line(Instant::now()) {
+                Some(left_out) => left_out,
+                None => return,
+            },
+        };
+        let entry = AuditEntry {
             number: 0,
             at: rfc3339(SystemTime::now()),
             who: caller.as_ref().map(|caller| caller.name.to_string()),
@@ -97,7 +143,12 @@ impl Begun {
             status: status.map(|status| status.as_u16()),
             what: told.map(|told| told.0.clone()),
             request_id: id.as_str().to_owned(),
-        });
+            left_out,
+        };
+        let entry = app.audit.push(entry);
+        if let Some(file) = &app.auditing.file {
+            file.write(&entry);
+        }
         tracing::info!(
             target: TARGET,
             who = caller.as_ref().map_or("-", |caller| &*caller.name),
@@ -110,6 +161,7 @@ impl Begun {
             what = told.map_or("-", |told| told.0.as_str()),
             millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             request_id = id.as_str(),
+            left_out,
             "{}",
             if status.is_some() { "answered" } else { "the caller disconnected before the answer" },
         );

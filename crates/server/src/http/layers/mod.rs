@@ -12,7 +12,9 @@ mod guard;
 mod headers;
 mod operations;
 mod origin;
+mod proxy;
 mod request_id;
+mod sampler;
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -32,6 +34,7 @@ pub(super) use audit::AuditNote;
 pub(super) use credentials::Caller;
 pub(super) use guard::{Guard, guard};
 pub(super) use operations::Operations;
+pub(super) use sampler::Sampler;
 
 use super::problem::{Fault, Problem};
 use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_docs, is_open};
@@ -74,10 +77,14 @@ pub(super) struct Layers {
     pub(super) operations: Operations,
 }
 
-pub(super) async fn pass(State(layers): State<Layers>, request: Request, next: Next) -> Response {
+pub(super) async fn pass(State(layers): State<Layers>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let class = Class::of(request.extensions().get::<MatchedPath>());
+    if let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() {
+        let caller = proxy::caller(&layers.app.trusted_proxies, peer, request.headers());
+        request.extensions_mut().insert(Peer(caller));
+    }
     let is_docs = is_docs(request.uri().path());
     let mut line = Line::begin(&request, &id, &layers);
     let answer = answered(admit(&layers, class, request, next, &mut line)).await;

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::document::{InstantText, JobDocument, StateName};
 use crate::http::extract::QueryParameters;
+use crate::http::layers::AuditNote;
 use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -96,6 +97,11 @@ pub(super) async fn list_jobs(
     let _read = app.pages.acquire().await.expect("the semaphore is never closed");
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;
     let next = page.next.map(|next| next.to_string());
-    let jobs = page.jobs.iter().map(Into::into).collect();
-    Ok(Answer(JobPage { jobs, next }).into_response())
+    let jobs = page.jobs.iter().map(Into::into).collect::<Vec<_>>();
+    let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", jobs.len())));
+    let mut answer = Answer(JobPage { jobs, next }).into_response();
+    if let Some(told) = told {
+        answer.extensions_mut().insert(told);
+    }
+    Ok(answer)
 }

@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::document::MemberDocument;
 use crate::http::extract::{GroupName, QueryParameters};
+use crate::http::layers::AuditNote;
 use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -90,5 +91,10 @@ pub(super) async fn list_members(
             members.push(MemberDocument::new(*number, id, job.as_ref()));
         }
     }
-    Ok(Answer(MembersPage { members, next }).into_response())
+    let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", members.len())));
+    let mut answer = Answer(MembersPage { members, next }).into_response();
+    if let Some(told) = told {
+        answer.extensions_mut().insert(told);
+    }
+    Ok(answer)
 }

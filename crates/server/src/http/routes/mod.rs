@@ -46,6 +46,9 @@ pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
 /// Limited separately from other requests.
 pub(super) const EVENTS: &str = "/v1/events";
 
+/// Shows payloads and results.
+pub(super) const JOB: &str = "/v1/jobs/{id}";
+
 /// Limited separately from other requests, and not audited.
 pub(super) const POLL: &str = "/v1/remote-workers/{key}/poll";
 /// Not audited.

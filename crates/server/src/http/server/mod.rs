@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use super::builder::{GatewayBuilder, GatewayError};
 use super::limits::SEND_BUFFER;
 use super::remote::RemoteWorkers;
-use super::state::App;
+use super::state::{App, Around};
 use super::tls::Tls;
 use super::{reload, routes};
 use accept::Acceptor;
@@ -115,7 +115,16 @@ impl Gateway {
 }
 
 pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gateway, GatewayError> {
-    let GatewayBuilder { address, any_port, protection, limits, metrics, open_namespace } = builder;
+    let GatewayBuilder {
+        address,
+        any_port,
+        protection,
+        limits,
+        metrics,
+        open_namespace,
+        auditing,
+        trusted_proxies,
+    } = builder;
     let listen = |source| GatewayError::Listen { address, source };
     let listener = match bind(address) {
         Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
@@ -127,7 +136,8 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let address = listener.local_addr().map_err(listen)?;
     let (phase, phases) = watch::channel(Phase::Serving);
     let local_only = address.ip().to_canonical().is_loopback();
-    let app = App::new(client.clone(), limits, &protection, local_only, metrics, phases.clone());
+    let around = Around { protection: &protection, local_only, metrics, auditing, trusted_proxies };
+    let app = App::new(client.clone(), limits, around, phases.clone());
     let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
     tokio::spawn(async move {
