@@ -1,9 +1,9 @@
 //! The values of the label `kind` of all metrics of this process, with a bound on their number.
 //!
 //! An exporter never removes a series, and any client can submit a job of any kind. So this process gives series of their own
-//! to at most [`MAX_SERIES`] kinds until it ends; all further kinds count in the series `other`. A kind that no worker serves,
+//! to at most 100 kinds until it ends; all further kinds count in the series `other`. A kind that no worker serves,
 //! as far as this process knows, may be a mistake of a client, or a kind whose workers are scaled to zero. Such kinds get at
-//! most [`MAX_UNSERVED`] of the series, so that mistakes leave room for the kinds that workers serve.
+//! most 50 of the series, so that mistakes leave room for the kinds that workers serve.
 //!
 //! The set of kinds belongs to the process, because the exporter does: a node that becomes the leader again must not start
 //! to count from zero.

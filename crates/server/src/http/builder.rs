@@ -18,7 +18,7 @@ use bellwether::client::Client;
 /// Default address of a gateway: reachable from this machine only.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
 
-/// What is audited, and where the lines go besides the log.
+/// The audit lines besides those of changes, and a file of all lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Auditing {
     pub(crate) file: Option<AuditFile>,
@@ -136,7 +136,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets what is audited besides changes, and a file of the lines.
+    /// Sets the further audit lines and their file.
     pub(crate) fn auditing(mut self, auditing: Auditing) -> Self {
         self.auditing = auditing;
         self

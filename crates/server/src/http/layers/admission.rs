@@ -21,7 +21,7 @@ use hyper::body::{Frame, SizeHint};
 use super::credentials::Caller;
 use crate::http::problem::{Fault, Problem};
 
-/// What is limited.
+/// A limited resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Limited {
     Requests,

@@ -43,10 +43,8 @@ enum When {
 }
 
 impl When {
-    fn of(request: &Request, app: &App, route: Option<&str>) -> Self {
-        if mutates(request.method()) {
-            return Self::Always;
-        }
+    /// A request that only reads.
+    fn of_read(app: &App, route: Option<&str>) -> Self {
         if !app.auditing.reads {
             return Self::Unauthenticated;
         }
@@ -83,9 +81,12 @@ impl Line {
     pub(super) fn begin(request: &Request, id: &RequestId, Layers { app, operations }: &Layers) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         let quiet = route.is_some_and(|route| [POLL, HEARTBEAT].contains(&route.as_str()));
-        let when = When::of(request, app, route.map(MatchedPath::as_str));
-        if quiet {
-            return Self { line: None, when };
+        let mut when = When::Always;
+        if quiet || !mutates(request.method()) {
+            if quiet {
+                return Self { line: None, when };
+            }
+            when = When::of_read(app, route.map(MatchedPath::as_str));
         }
         let line = Begun {
             app: app.clone(),
