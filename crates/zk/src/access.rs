@@ -29,7 +29,8 @@ const MAX_PASSWORD_BYTES: usize = 1024;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheme {
     /// ZooKeeper's `digest`: needs no set-up at the server. Without TLS the password crosses the network in clear
-    /// text, so it is refused for servers on other machines unless [`Access::insecure`] allows it. The server does not verify it: a wrong password is simply another identity.
+    /// text, so it is refused for servers on other machines unless [`Access::insecure`] allows it. The server does not
+    /// verify it: a wrong password is simply another identity.
     #[default]
     Digest,
     /// SASL with DIGEST-MD5, for an ensemble that stores the passwords and refuses a wrong one at the login. The

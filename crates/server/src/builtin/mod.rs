@@ -30,9 +30,14 @@ use bellwether::handler::{self, HandlerError, Handlers, with_state};
 
 /// Returns all built-in kinds; `exec` only if a program is allowed.
 pub fn handlers(exec: Exec) -> Handlers {
+    samples().and(programs(exec))
+}
+
+/// Returns the kinds to try a cluster with.
+pub fn samples() -> Handlers {
     let sleep =
         handler::job("sleep", |context, sleep: sleep::Sleep| async move { sleep.sleep(&context).await });
-    let handlers = Handlers::new()
+    Handlers::new()
         .job("sum", |_, numbers: sum::Numbers| async move { numbers.sum() })
         .add(handler::raw("echo", |context| async move { Ok(context.payload().clone()) }))
         .add(sleep.renew_automatically())
@@ -41,14 +46,18 @@ pub fn handlers(exec: Exec) -> Handlers {
                 Some(times) if context.attempt() > times => Ok(context.attempt()),
                 Some(_) | None => Err(HandlerError::new(message)),
             }
-        });
+        })
+}
+
+/// Returns the kind `exec`; nothing if no program is allowed.
+pub fn programs(exec: Exec) -> Handlers {
     if exec.is_empty() {
-        return handlers;
+        return Handlers::new();
     }
     let exec = with_state(Arc::new(exec)).job("exec", |exec, context, command: exec::Command| async move {
         exec::run(&context, command, &exec).await
     });
-    handlers.add(exec.renew_automatically())
+    Handlers::new().add(exec.renew_automatically())
 }
 
 #[derive(Deserialize)]

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{Failure, chain};
 use super::{Global, config, gateway, input, process};
-use crate::builtin::{Exec, ExecUser, Program};
+use crate::builtin::{self, Exec, ExecUser, Program};
 use crate::http::{Gateway, MetricsServer, MetricsServerError};
 use crate::metrics;
 use crate::served::{ServeError, Served};
@@ -72,6 +72,10 @@ pub(crate) struct Node {
     /// must be root, or have the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL.
     #[arg(long, value_name = "USER")]
     pub(crate) exec_user: Option<String>,
+    /// Do not run the sample kinds sum, echo, sleep and fail, with which the holder of a token that may submit them can occupy
+    /// the worker. The worker then needs --allow-exec.
+    #[arg(long)]
+    pub(crate) no_sample_kinds: bool,
     /// Tag that this worker offers to jobs that require it. Can be repeated.
     #[arg(long)]
     pub(crate) tag: Vec<Tag>,
@@ -103,7 +107,7 @@ pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
 pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<Served, Failure> {
     process::protect_memory();
     let exec = options.exec().await?;
-    let handlers = options.plays(Role::Worker).then(|| crate::builtin::handlers(exec));
+    let handlers = options.plays(Role::Worker).then(|| options.handlers(exec)).transpose()?;
     let kinds = match &handlers {
         Some(handlers) => {
             handlers.check().map_err(|error| Failure::usage(error.to_string()))?;
@@ -178,6 +182,19 @@ impl Node {
                 Ok(exec)
             }
         }
+    }
+
+    /// The kinds of the worker.
+    fn handlers(&self, exec: Exec) -> Result<Handlers, Failure> {
+        if !self.no_sample_kinds {
+            return Ok(builtin::handlers(exec));
+        }
+        if exec.is_empty() {
+            return Err(Failure::usage(
+                "with no_sample_kinds the worker has no kinds: give allow_exec, or omit the role worker",
+            ));
+        }
+        Ok(builtin::programs(exec))
     }
 
     fn plays(&self, role: Role) -> bool {

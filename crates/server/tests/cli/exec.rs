@@ -92,6 +92,16 @@ async fn programs_of_another_user_get_no_capability_of_their_node() {
     }
 }
 
+#[tokio::test]
+async fn a_node_without_the_sample_kinds_runs_only_its_programs() {
+    let options = ["--no-sample-kinds", "--allow-exec", "/bin/sh"];
+    let node = Service::start(&[&DEV[..], &options].concat());
+    assert_eq!(script(&node, "echo done")["stdout"], json!("done\n"));
+    let workers = run_in(node.zookeeper(), &["worker", "list", "--output", "json"]).exits(0).json();
+    assert_eq!(workers[0]["kinds"], json!(["exec"]), "{workers}");
+    node.end().await;
+}
+
 #[test]
 fn an_exec_option_that_separates_nothing_is_refused() {
     let with = |options: &[&str]| run(&[&DEV[..], options].concat()).exits(2);
@@ -99,6 +109,7 @@ fn an_exec_option_that_separates_nothing_is_refused() {
     with(&["--allow-exec", "x=/bin/sh {a"]).says("has a single brace");
     with(&["--allow-exec", "x=/bin/a", "--allow-exec", "x=/bin/b"]).says("two programs have the name \"x\"");
     with(&["--exec-user", "nobody"]).says("exec_user needs allow_exec");
+    with(&["--no-sample-kinds"]).says("with no_sample_kinds the worker has no kinds: give allow_exec");
     with(&["--allow-exec", "/bin/sh", "--exec-user", "root"])
         .says("programs must not run as root or in its group");
     with(&["--allow-exec", "/bin/sh", "--exec-user", "nouser"]).says("there is no user \"nouser\"");
