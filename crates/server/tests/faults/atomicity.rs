@@ -25,7 +25,8 @@ async fn a_job_is_in_exactly_one_place_at_any_time() {
     stage.workers(2).await;
 
     let jobs = (0..JOBS).map(|n| match n % 3 {
-        0 => Job::new("sleep", &json!({ "millis": 40 })).unwrap(),
+        // Long enough for the reads to see some of them at a worker, also on a busy machine.
+        0 => Job::new("sleep", &json!({ "millis": 400 })).unwrap(),
         1 => Job::new("sum", &[n, n]).unwrap(),
         _ => {
             // Long enough for the reads to see some of the delayed jobs.
