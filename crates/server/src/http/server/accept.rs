@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bellwether::metrics::HttpRefusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -15,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use super::addresses::Addresses;
 use super::{Phase, connection};
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
+use crate::metrics::refused;
 
 /// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
@@ -91,7 +93,7 @@ impl Acceptor {
 
     /// Answers 503 unless TLS is on, because the handshake is the expensive part.
     fn turn_away(&self, mut stream: TcpStream) {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "connections").increment(1);
+        refused(HttpRefusal::Connections);
         if self.tls.is_some() {
             return;
         }
