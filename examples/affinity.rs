@@ -43,7 +43,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     client.set_placement_strategy(BuiltInStrategy::Rendezvous.into()).await?;
     // One job per node, selected by its tag: once they have run, the leader knows all nodes.
     for name in nodes.keys() {
-        client.submit(Job::new("where", &())?.tag(name)).await?.wait(SOON).await?;
+        client.submit(Job::new("where", &()).tag(name)).await?.wait(SOON).await?;
     }
 
     let before = homes(&client).await?;
@@ -80,7 +80,7 @@ async fn homes(client: &Client) -> Result<BTreeMap<String, String>, Box<dyn Erro
     let mut homes = BTreeMap::new();
     for n in 0..CUSTOMERS * JOBS_EACH {
         let customer = format!("customer-{}", n % CUSTOMERS);
-        let job = client.submit(Job::new("where", &())?.affinity(&customer)).await?;
+        let job = client.submit(Job::new("where", &()).affinity(&customer)).await?;
         let home: String = serde_json::from_slice(job.result(SOON).await?.bytes())?;
         let known = homes.entry(customer.clone()).or_insert_with(|| home.clone());
         assert_eq!(*known, home, "{customer} ran in two places");

@@ -49,9 +49,9 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let node = Node::builder(zookeeper).handlers(handlers).slots(1).start().await?;
     let client = Client::connect(zookeeper).await?;
 
-    let first = client.submit(Job::new("endless", &())?).await?;
+    let first = client.submit(Job::new("endless", &())).await?;
     began.notified().await;
-    let second = client.submit(Job::new("endless", &())?).await?;
+    let second = client.submit(Job::new("endless", &())).await?;
     tell("the first runs, the second waits");
 
     assert_eq!(client.cancel(second.id()).await?, Cancelled::Cancelled);
@@ -65,7 +65,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let view = first.wait(SOON).await?;
     tell(&format!("the first is {}: {} attempt", view.state, view.attempt));
 
-    let third = client.submit(Job::new("quick", &3)?).await?;
+    let third = client.submit(Job::new("quick", &3)).await?;
     third.wait(SOON).await?;
     assert_eq!(client.cancel(third.id()).await?, Cancelled::AlreadyTerminal(State::Succeeded));
     tell("the third succeeded: too late to cancel");

@@ -40,7 +40,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut tell = |line: &str| story += &format!("{line}\n");
     let client = Client::connect(zookeeper).await?;
     let kind = Kind::new("import")?;
-    let first = client.submit(Job::new("import", &1)?.id("import-1").max_attempts(1)).await?;
+    let first = client.submit(Job::new("import", &1).id("import-1").max_attempts(1)).await?;
     tell(&format!("import-1: {}", explain(&client, first.id()).await?));
 
     // Paused before a worker can start it. Running jobs would continue, and more jobs may be submitted.
@@ -64,7 +64,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell(&format!("import-1 is queued again, as generation {generation}"));
     tell(&format!("import-1 {}", first.wait(SOON).await?.state));
 
-    let second = Job::new("import", &2)?.id("import-2").delay(Duration::from_secs(3_600));
+    let second = Job::new("import", &2).id("import-2").delay(Duration::from_secs(3_600));
     let second = client.submit(second).await?;
     tell(&format!("import-2: {}", explain(&client, second.id()).await?));
     assert_eq!(client.cancel(second.id()).await?, Cancelled::Cancelled);

@@ -32,7 +32,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
 
     let client = Client::connect(zookeeper).await?;
-    let job = client.submit(Square::job(&7)?).await?;
+    let job = client.submit(Square::job(&7)).await?;
     let square = job.result(Duration::from_secs(30)).await?;
 
     client.close().await;

@@ -54,16 +54,16 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut told = String::new();
 
     submit(&client).await?;
-    let group = client.group(Page::group("november")?).await?;
+    let group = client.group(Page::group("november")).await?;
     let (pages, lines) = group.join_result(SOON).await?;
     writeln!(told, "november: {pages} pages of {PAGES}, {lines} lines")?;
     writeln!(told, "submitted again: {} existed already", submit(&client).await?)?;
 
-    let group = client.group(Page::group("december")?.total(PAGES).fail_fast().without_join()).await?;
+    let group = client.group(Page::group("december").total(PAGES).fail_fast().without_join()).await?;
     for number in 0..PAGES {
         // Page 3 is broken. The submission of a later page may find that the group was stopped.
         let lines = if number == 3 { None } else { Some(number) };
-        if group.submit(number, Page::job(&lines)?.max_attempts(1)).await.is_err() {
+        if group.submit(number, Page::job(&lines).max_attempts(1)).await.is_err() {
             break;
         }
     }
@@ -80,10 +80,10 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
 /// Submits all pages of November and returns how many existed already.
 async fn submit(client: &Client) -> Result<u32, Box<dyn Error>> {
-    let group = client.group(Page::group("november")?.total(PAGES)).await?;
+    let group = client.group(Page::group("november").total(PAGES)).await?;
     let mut duplicates = 0;
     for number in 0..PAGES {
-        let page = group.submit(number, Page::job(&Some(number + 1))?).await?;
+        let page = group.submit(number, Page::job(&Some(number + 1))).await?;
         duplicates += u32::from(page.is_duplicate());
     }
     Ok(duplicates)

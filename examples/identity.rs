@@ -65,7 +65,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
 
     // A name within a kind. Even if a reply is lost, submitting it again creates no second job.
-    let report = |month: u32| Ok::<_, JobError>(Job::new("report", &month)?.named("2026-11"));
+    let report = |month: u32| Ok::<_, JobError>(Job::new("report", &month).named("2026-11"));
     let job = client.submit(report(11)?).await?;
     assert_eq!(job.accepted(), Accepted::New);
     tell(format!("{} is new", job.id()));
@@ -81,7 +81,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
     // At most one runs at a time in the cluster, however many clients submit it.
     let rebuild = || {
-        let job = Job::new("rebuild", &())?;
+        let job = Job::new("rebuild", &());
         Ok::<_, JobError>(job.named("index").if_exists(IfExists::Again))
     };
     let mut clients = Vec::new();

@@ -54,9 +54,8 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let jobs = payments.map(|(account, number)| {
         let payment = Payment { account: account.to_owned(), number };
         let wait = Duration::from_millis(50);
-        Ok(Job::new("pay", &payment)?.lane(account).backoff(wait, wait))
+        Job::new("pay", &payment).lane(account).backoff(wait, wait)
     });
-    let jobs = jobs.collect::<Result<Vec<_>, bellwether::JobError>>()?;
     for job in client.submit_many(jobs, |_| {}).await {
         job?.wait(SOON).await?;
     }

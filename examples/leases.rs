@@ -52,18 +52,15 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let handlers = Handlers::new()
         .add(hung.lease(LEASE))
         .add(asking.lease(LEASE))
-        .add(renewed.lease(LEASE).renew_automatically())
+        .add(renewed.lease(LEASE).auto_renew())
         .job("hopeless", |_, (): ()| pending::<Result<(), HandlerError>>());
     let node = Node::builder(zookeeper).handlers(handlers).start().await?;
     let client = Client::connect(zookeeper).await?;
 
     let kinds = ["hung", "asking", "renewed"];
-    let jobs = kinds
-        .iter()
-        .map(|kind| Ok(Job::new(kind, &())?.id(kind)))
-        .collect::<Result<Vec<_>, Box<dyn Error>>>()?;
+    let jobs = kinds.map(|kind| Job::new(kind, &()).id(kind));
     // A job may have its own lease. Each expired lease counts as a loss.
-    let hopeless = Job::new("hopeless", &())?.id("hopeless").lease(LEASE).max_losses(2);
+    let hopeless = Job::new("hopeless", &()).id("hopeless").lease(LEASE).max_losses(2);
     let mut story = String::new();
     for answer in client.submit_many(jobs.into_iter().chain([hopeless]), |_| {}).await {
         let end = answer?.wait(SOON).await?;

@@ -65,19 +65,19 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let client = Client::connect(zookeeper).await?;
     let mut story = String::new();
 
-    let charge = client.submit(Job::new("charge", &7)?.id("charge-7")).await?.wait(SOON).await?;
+    let charge = client.submit(Job::new("charge", &7).id("charge-7")).await?.wait(SOON).await?;
     for told in told.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         story += &format!("{told}\n");
     }
     story += &format!("{}: {}, on attempt {}\n", charge.id, charge.status(), charge.attempt);
 
-    let patient = client.submit(Job::new("patient", &())?.id("patient").max_attempts(1)).await?;
+    let patient = client.submit(Job::new("patient", &()).id("patient").max_attempts(1)).await?;
     let patient = patient.wait(SOON).await?;
     let (state, attempt, failures) = (patient.state, patient.attempt, patient.failures);
     story += &format!("patient: {state}, on attempt {attempt}, after {failures} failures\n");
 
     let short = Duration::from_millis(50);
-    let import = client.submit(Job::new("import", &())?.id("import").backoff(short, short)).await?;
+    let import = client.submit(Job::new("import", &()).id("import").backoff(short, short)).await?;
     let running = loop {
         let view = client.get(import.id()).await?.ok_or("it was submitted")?;
         if view.progress.is_some() {

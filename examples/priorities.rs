@@ -46,18 +46,14 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let kind = Kind::new("mail")?;
     client.pause_kind(&kind, "the example").await?;
     let node = Node::builder(zookeeper).handlers(handlers).slots(1).start().await?;
-    let jobs = [
-        mail("ordinary")?,
-        mail("some day")?.priority(0),
-        mail("ordinary too")?,
-        mail("urgent")?.priority(9),
-    ];
+    let jobs =
+        [mail("ordinary"), mail("some day").priority(0), mail("ordinary too"), mail("urgent").priority(9)];
     let mut handles = Vec::new();
     for job in jobs {
         handles.push(client.submit(job).await?);
     }
     // The leader learns of jobs in the order of their submission: after the ping it knows of the mails.
-    client.submit(Job::new("ping", &())?).await?.wait(SOON).await?;
+    client.submit(Job::new("ping", &())).await?.wait(SOON).await?;
     client.resume_kind(&kind).await?;
     for handle in &handles {
         handle.wait(SOON).await?;
@@ -66,7 +62,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell(&format!("by priority: {order}"));
 
     let at = SystemTime::now() + Duration::from_secs(1);
-    let later = client.submit(mail("later")?.run_at(at)).await?;
+    let later = client.submit(mail("later").run_at(at)).await?;
     let view = client.get(later.id()).await?.ok_or("it was accepted")?;
     assert_eq!(view.state, State::Delayed);
     later.wait(SOON).await?;
@@ -74,14 +70,14 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     tell("delayed until its start time, and ran only then");
 
     // No worker has this tag, and the job expires after half a second.
-    let offer = mail("offer")?.tag("nobody").expires_in(Duration::from_millis(500));
+    let offer = mail("offer").tag("nobody").expires_in(Duration::from_millis(500));
     let end = client.submit(offer).await?.wait(SOON).await?;
     tell(&format!(
         "the offer expired before a worker could start it: {}, after {} attempts",
         end.state, end.attempt
     ));
 
-    let never = mail("never")?.delay(Duration::from_secs(60)).expires_in(Duration::from_secs(30));
+    let never = mail("never").delay(Duration::from_secs(60)).expires_in(Duration::from_secs(30));
     let refused = client.submit(never).await;
     assert!(matches!(refused, Err(SubmitError::Invalid(JobError::Timing(_)))));
     tell("an expiry before the start is refused");

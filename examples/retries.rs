@@ -49,12 +49,12 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
 
     // The backoff doubles with each failure, up to the second bound, and has jitter.
     let (first, longest) = (Duration::from_millis(50), Duration::from_secs(1));
-    let flaky = Job::new("flaky", &())?.max_attempts(5).backoff(first, longest);
+    let flaky = Job::new("flaky", &()).max_attempts(5).backoff(first, longest);
     let flaky = client.submit(flaky).await?.wait(SOON).await?;
     story +=
         &format!("flaky: {} on attempt {}, after {} failures\n", flaky.state, flaky.attempt, flaky.failures);
 
-    let hopeless = Job::new("hopeless", &())?.max_attempts(2).backoff(first, longest);
+    let hopeless = Job::new("hopeless", &()).max_attempts(2).backoff(first, longest);
     let hopeless = client.submit(hopeless).await?;
     let dead = hopeless.wait(SOON).await?;
     story += &format!("hopeless: {}, after {} failures\n", dead.status(), dead.failures);

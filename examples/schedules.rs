@@ -36,7 +36,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     let mut story = String::new();
 
     // In the night when clocks go forward in Berlin, 02:30 does not exist: the tick is at the end of the gap.
-    let nightly = Schedule::cron("nightly", "30 2 * * *", Job::new("report", &"nightly")?)
+    let nightly = Schedule::cron("nightly", "30 2 * * *", Job::new("report", &"nightly"))
         .zone("Europe/Berlin")
         .overlap(Overlap::Forbid);
     let before = SystemTime::UNIX_EPOCH + Duration::from_secs(1_774_656_000);
@@ -44,7 +44,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         story += &format!("{}\n", instant(tick));
     }
 
-    let beat = Schedule::every("beat", SECOND, Job::new("report", &"beat")?).misfire(Misfire::Once);
+    let beat = Schedule::every("beat", SECOND, Job::new("report", &"beat")).misfire(Misfire::Once);
     let mut nodes = Vec::new();
     for name in ["one", "two"] {
         let handlers = Handlers::new().job("report", |_, what: String| async move { Ok(what.len()) });

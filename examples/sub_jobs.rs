@@ -75,9 +75,9 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers(&told)).start().await?);
     }
     let client = Client::connect(zookeeper).await?;
-    let group = client.group(System::group("november")?.total(2)).await?;
+    let group = client.group(System::group("november").total(2)).await?;
     for (number, system) in (0..).zip(SYSTEMS) {
-        group.submit(number, System::job(&system.to_owned())?).await?;
+        group.submit(number, System::job(&system.to_owned())).await?;
     }
     group.wait(SOON).await?;
     client.close().await;
@@ -100,7 +100,7 @@ fn handlers(told: &Told) -> Handlers {
             // A second attempt finds the group of the first, and the members by their numbers.
             let sets = job.sub_jobs::<RecordSet>().with_finished().open().await?;
             for set in 0..RECORD_SETS {
-                sets.submit(set, RecordSet::job(&set)?).await?;
+                sets.submit(set, RecordSet::job(&set)).await?;
             }
             Ok(system)
         })

@@ -54,17 +54,16 @@ pub(crate) async fn run() -> Result<String, Box<dyn Error>> {
 
     // One handler alone: no cluster, nothing stored.
     let service = handlers(&Ledger::default());
-    let attempt = Attempt::of(Charge::job(&995)?.id("order-7"))?;
+    let attempt = Attempt::of(Charge::job(&995).id("order-7"))?;
     story += &format!("a first attempt: {}\n", attempt.result(&service).await?);
     story += &format!("a second attempt: {}\n", attempt.number(2).result(&service).await?);
-    let refused = Attempt::of(Charge::job(&0)?)?.result(&service).await;
+    let refused = Attempt::of(Charge::job(&0))?.result(&service).await;
     story += &format!("an empty order: {}\n", refused.err().ok_or("it should be refused")?);
 
     // The service in a cluster in this process.
     let ledger = Ledger::default();
     let cluster = Cluster::builder(handlers(&ledger)).nodes(3).start().await?;
-    let orders = (1..=20).map(|n| Ok(Charge::job(&n)?.id(format!("order-{n}"))));
-    let orders = orders.collect::<Result<Vec<_>, bellwether::JobError>>()?;
+    let orders = (1..=20).map(|n| Charge::job(&n).id(format!("order-{n}")));
     let submitted = cluster.client().submit_many(orders, |_| {}).await;
     cluster.leader().await?.kill().await;
     let mut charged = 0;

@@ -10,7 +10,7 @@
 //! use bellwether::{Client, Job, Remedy};
 //!
 //! # async fn run(client: Client) -> Result<(), SubmitError> {
-//! let job = Job::new("sum", &[1, 2, 3])?.id("sum-1");
+//! let job = Job::new("sum", &[1, 2, 3]).id("sum-1");
 //! while let Err(error) = client.submit(job.clone()).await {
 //!     match error.remedy() {
 //!         // The job has an id, so repeating its submission is safe, even after a lost reply.

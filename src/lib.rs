@@ -6,7 +6,7 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("zk1:2181,zk2:2181/bellwether/prod").await?;
-//! let job = client.submit(Job::new("sum", &[1, 2, 3])?.id("sum-1").max_attempts(3)).await?;
+//! let job = client.submit(Job::new("sum", &[1, 2, 3]).id("sum-1").max_attempts(3)).await?;
 //! let end = job.wait(Duration::from_secs(30)).await?;
 //! println!("{}: {:?}", end.state, end.result);
 //! # Ok(()) }

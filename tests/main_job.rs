@@ -58,7 +58,7 @@ async fn submitted_jobs_are_assigned_run_and_seen_by_the_client() {
     let client = Client::connect(&to).await.expect("a client");
     let mut handles = Vec::new();
     for n in 0..200 {
-        handles.push(client.submit(Job::new("echo", &n).expect("a job")).await.expect("accepted"));
+        handles.push(client.submit(Job::new("echo", &n)).await.expect("accepted"));
     }
     for (n, handle) in handles.iter().enumerate() {
         let end = handle.wait(SOON).await.expect("an end");

@@ -42,7 +42,7 @@ fn held(may_end: &watch::Sender<bool>, begun: &Arc<AtomicU32>) -> Handlers {
 
 #[tokio::test]
 async fn an_attempt_is_performed_without_a_cluster() {
-    let attempt = Attempt::of(Square::job(&7).unwrap()).unwrap();
+    let attempt = Attempt::of(Square::job(&7)).unwrap();
     assert_eq!(attempt.result(&squares()).await.unwrap(), 49);
 
     let handlers = Handlers::new()
@@ -51,24 +51,24 @@ async fn an_attempt_is_performed_without_a_cluster() {
             context.cancelled().await;
             Err::<(), _>(HandlerError::new("cancelled"))
         });
-    let attempt = Attempt::of(Job::new("attempt", &()).unwrap()).unwrap().number(3);
+    let attempt = Attempt::of(Job::new("attempt", &())).unwrap().number(3);
     assert_eq!(attempt.perform(&handlers).await.unwrap().bytes(), b"3");
 
-    let told = Attempt::of(Job::new("until-cancelled", &()).unwrap().id("told")).unwrap();
+    let told = Attempt::of(Job::new("until-cancelled", &()).id("told")).unwrap();
     assert_eq!(told.context().job().as_str(), "told");
     told.cancellation().cancel();
     assert_eq!(told.perform(&handlers).await.unwrap_err().to_string(), "the attempt failed: cancelled");
 
-    let unknown = Attempt::of(Job::new("unknown", &()).unwrap()).unwrap().perform(&handlers).await;
+    let unknown = Attempt::of(Job::new("unknown", &())).unwrap().perform(&handlers).await;
     assert!(matches!(unknown, Err(AttemptError::NoHandler(_))), "{unknown:?}");
-    assert!(Attempt::of(Job::new("attempt", &()).unwrap().id("a/b")).is_err(), "the id is malformed");
+    assert!(Attempt::of(Job::new("attempt", &()).id("a/b")).is_err(), "the id is malformed");
 }
 
 #[tokio::test]
 async fn a_killed_nodes_jobs_run_elsewhere_after_its_session_has_timed_out() {
     let (may_end, begun) = (watch::Sender::new(false), Arc::default());
     let mut cluster = Cluster::builder(held(&may_end, &begun)).nodes(2).start().await.unwrap();
-    let job = cluster.client().submit(Job::new("held", &()).unwrap()).await.unwrap();
+    let job = cluster.client().submit(Job::new("held", &())).await.unwrap();
     eventually("the job runs", SOON, async || begun.load(Ordering::SeqCst) == 1).await;
     let name = cluster.client().get(job.id()).await.unwrap().unwrap().node.unwrap();
     let killed = cluster.named(name.as_str()).unwrap();
@@ -96,7 +96,7 @@ async fn a_node_with_an_expired_session_returns_under_another() {
         now.standing && now.epoch > before.epoch && now.session != before.session
     })
     .await;
-    let job = cluster.client().submit(Square::job(&3).unwrap()).await.unwrap();
+    let job = cluster.client().submit(Square::job(&3)).await.unwrap();
     assert_eq!(job.result(SOON).await.unwrap(), 9);
     cluster.stop().await.unwrap();
 }
@@ -113,7 +113,7 @@ async fn a_disconnected_node_is_not_the_leader_until_it_is_mended() {
         }
         // Its leadership lease ends, so it must not act as the leader.
         eventually("the node is not the leader", SOON, async || !node.leads()).await;
-        let job = cluster.client().submit(Square::job(&4).unwrap()).await.unwrap();
+        let job = cluster.client().submit(Square::job(&4)).await.unwrap();
         let queued = cluster.client().get(job.id()).await.unwrap().unwrap();
         assert_eq!(queued.state, State::Queued);
         node.mend();

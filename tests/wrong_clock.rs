@@ -21,7 +21,7 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     let handlers = Handlers::new().job("echo", |_, n: i64| async move { Ok(n) });
     let cluster = Cluster::builder(handlers).start().await.unwrap();
     let node = cluster.leader().await.unwrap();
-    let ended = cluster.client().submit(Job::new("echo", &1).unwrap()).await.unwrap();
+    let ended = cluster.client().submit(Job::new("echo", &1)).await.unwrap();
     assert_eq!(ended.wait(SOON).await.unwrap().state, State::Succeeded);
 
     set_ahead(YEAR_MS);
@@ -34,8 +34,7 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     assert!(!node.leads());
 
     let client = Client::connect(cluster.zookeeper()).await.unwrap();
-    let job =
-        Job::new("echo", &7).unwrap().delay(Duration::from_millis(100)).expires_in(Duration::from_secs(600));
+    let job = Job::new("echo", &7).delay(Duration::from_millis(100)).expires_in(Duration::from_secs(600));
     let job = client.submit(job).await.unwrap();
     let view = client.get(job.id()).await.unwrap().unwrap();
     let near = |at: SystemTime| at < SystemTime::now() + Duration::from_secs(700);

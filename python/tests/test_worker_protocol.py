@@ -142,7 +142,7 @@ def test_exceptions_become_outcomes(gateway: FakeGateway, app: Bellwether) -> No
 def test_lost_answers_are_repaired_and_run_nothing_twice(gateway: FakeGateway, app: Bellwether, call: str) -> None:
     runs = Runs()
 
-    @app.kind("count", renew_lease=True)
+    @app.kind("count", auto_renew=True)
     def count(job: Job) -> None:
         runs.add(job.id)
 
@@ -284,7 +284,7 @@ def test_heartbeats_carry_reports_and_renew_only_with_a_sign_of_life(gateway: Fa
     def silent() -> None:
         release.wait(20)
 
-    @app.kind("renews", renew_lease=True)
+    @app.kind("renews", auto_renew=True)
     def renews() -> None:
         release.wait(20)
 
@@ -333,7 +333,7 @@ def test_a_report_in_a_lost_heartbeat_is_sent_again(gateway: FakeGateway, app: B
 def test_a_short_lease_is_renewed_in_time(gateway: FakeGateway, app: Bellwether) -> None:
     release = threading.Event()
 
-    @app.kind("renews", renew_lease=True)
+    @app.kind("renews", auto_renew=True)
     def renews() -> None:
         release.wait(20)
 

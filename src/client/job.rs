@@ -1,7 +1,7 @@
 //! The job builder.
 //!
-//! Its setters never fail: [`Job::check`] returns the first error, and every submission calls it before anything is
-//! written. So an invalid job costs no round trip, and setters can be chained.
+//! No call on it fails: [`Job::check`] returns the first error, and every submission calls it before anything is
+//! written. So an invalid job costs no round trip, and calls can be chained.
 
 mod error;
 mod kind;
@@ -33,8 +33,8 @@ use self::options::Checked;
 #[derive(Debug)]
 pub struct Job<K = Untyped> {
     id: Option<JobId>,
-    kind: Kind,
-    payload: Payload,
+    /// Or why there is none.
+    content: Result<(Kind, Payload), JobError>,
     options: JobOptions,
     timing: Timing,
     if_exists: IfExists,
@@ -44,55 +44,48 @@ pub struct Job<K = Untyped> {
 }
 
 impl Job {
-    /// Creates a job of `kind` whose payload is serialized as JSON.
-    ///
-    /// # Errors
-    /// Fails if the payload does not serialize or is larger than 64 KiB, or the kind is malformed.
-    pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Result<Self, JobError> {
+    /// Creates a job of `kind` whose payload is serialized as JSON, at most 64 KiB.
+    #[must_use]
+    pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
         Self::build(kind, payload)
     }
 
-    /// Creates a job whose payload is JSON text, stored byte for byte.
-    ///
-    /// # Errors
-    /// Those of [`Job::new`]; malformed JSON is reported with line and column.
-    pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Result<Self, JobError> {
+    /// Creates a job whose payload is JSON text, stored byte for byte. Malformed JSON is reported with line and column.
+    #[must_use]
+    pub fn json(kind: impl AsRef<str>, text: impl Into<String>) -> Self {
         let text = text.into();
-        serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()))?;
-        Self::of(kind, Payload::json(text.into_bytes()).map_err(JobError::Payload)?)
+        let valid =
+            serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()));
+        Self::of(kind, valid.and_then(|_| Payload::json(text.into_bytes()).map_err(JobError::Payload)))
     }
 
-    /// Creates a job whose payload is bytes of any content type.
-    ///
-    /// # Errors
-    /// Fails if the payload is larger than 64 KiB, or the content type or the kind is malformed.
-    pub fn raw(
-        kind: impl AsRef<str>,
-        content_type: &str,
-        bytes: impl Into<Arc<[u8]>>,
-    ) -> Result<Self, JobError> {
-        Self::of(kind, Payload::new(ContentType::new(content_type)?, bytes).map_err(JobError::Payload)?)
+    /// Creates a job whose payload is bytes of any content type, at most 64 KiB.
+    #[must_use]
+    pub fn raw(kind: impl AsRef<str>, content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let content_type = ContentType::new(content_type).map_err(JobError::from);
+        let payload = |content_type| Payload::new(content_type, bytes).map_err(JobError::Payload);
+        Self::of(kind, content_type.and_then(payload))
     }
 }
 
 impl<K> Job<K> {
-    fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Result<Self, JobError> {
-        let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()))?;
-        Self::of(kind, Payload::json(text).map_err(JobError::Payload)?)
+    fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
+        let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()));
+        Self::of(kind, text.and_then(|text| Payload::json(text).map_err(JobError::Payload)))
     }
 
-    fn of(kind: impl AsRef<str>, payload: Payload) -> Result<Self, JobError> {
-        Ok(Self {
+    fn of(kind: impl AsRef<str>, payload: Result<Payload, JobError>) -> Self {
+        let kind = Kind::new(kind).map_err(JobError::Name);
+        Self {
             id: None,
-            kind: Kind::new(kind)?,
-            payload,
+            content: kind.and_then(|kind| Ok((kind, payload?))),
             options: JobOptions::default(),
             timing: Timing::default(),
             if_exists: IfExists::default(),
             trace: None,
             problem: None,
             typed: PhantomData,
-        })
+        }
     }
 
     /// Sets the job's id. Submitting the same id, kind and payload again is the same job, so a job with an id can be
@@ -109,8 +102,10 @@ impl<K> Job<K> {
     /// Sets the id `{kind}:{name}`: the name is unique within the kind.
     #[must_use]
     pub fn named(mut self, name: impl AsRef<str>) -> Self {
-        let id = JobId::named(&self.kind, name);
-        self.id = self.note(id).or(self.id.take());
+        if let Ok((kind, _)) = &self.content {
+            let id = JobId::named(kind, name);
+            self.id = self.note(id).or(self.id.take());
+        }
         self
     }
 
@@ -194,10 +189,10 @@ impl<K> Job<K> {
         self.set(|options| options.lease(lease))
     }
 
-    /// Sets whether the worker renews the lease: see [`JobOptions::renew_lease_automatically`].
+    /// Sets whether the worker renews the lease: see [`JobOptions::auto_renew`].
     #[must_use]
-    pub fn renew_lease_automatically(self, renew: bool) -> Self {
-        self.set(|options| options.renew_lease_automatically(renew))
+    pub fn auto_renew(self, renew: bool) -> Self {
+        self.set(|options| options.auto_renew(renew))
     }
 
     /// Sets whether its death creates a job of kind `KIND.dead`: see [`JobOptions::dead_letter()`].
@@ -248,8 +243,8 @@ impl<K> Job<K> {
         self
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
+    pub(crate) fn kind(&self) -> Result<&Kind, JobError> {
+        self.content.as_ref().map(|(kind, _)| kind).map_err(JobError::clone)
     }
 
     /// Whether an id was set.
@@ -267,12 +262,13 @@ impl<K> Job<K> {
 
     /// Like [`Job::check`], at the given time.
     pub(crate) fn check_at(&self, now: WallMillis) -> Result<(), JobError> {
+        let kind = self.kind()?;
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
         self.options.check()?;
         if self.options.dead_letter == Some(true) {
-            dead_letter_kind(&self.kind)?;
+            dead_letter_kind(kind)?;
         }
         // A delayed entry could be replaced by another one of the same minute unseen, which would then be promoted
         // instead.
@@ -309,6 +305,7 @@ impl<K> Job<K> {
         uuid: impl Fn() -> Uuid,
     ) -> Result<(JobId, JobRecord), JobError> {
         self.check_at(submitted_at)?;
+        let (kind, payload) = self.content?;
         let Checked { policy, placement, priority } = self.options.checked()?;
         let Times { not_before, expires_at } = self.timing.at(submitted_at)?;
         let id = self.id.unwrap_or_else(|| JobId::from_uuid(uuid()));
@@ -319,7 +316,7 @@ impl<K> Job<K> {
             expires_at,
             trace: self.trace,
             state: JobState::Open { not_before },
-            ..JobRecord::new(self.kind, self.payload, uuid(), submitted_at)
+            ..JobRecord::new(kind, payload, uuid(), submitted_at)
         };
         Ok((id, record))
     }
@@ -329,8 +326,7 @@ impl<K> Clone for Job<K> {
     fn clone(&self) -> Self {
         Self {
             id: self.id.clone(),
-            kind: self.kind.clone(),
-            payload: self.payload.clone(),
+            content: self.content.clone(),
             options: self.options.clone(),
             timing: self.timing,
             if_exists: self.if_exists,

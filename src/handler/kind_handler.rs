@@ -44,7 +44,7 @@ impl KindHandler {
 
     /// Renews the lease of the kind's jobs for as long as their handlers run, unless a job says otherwise. A handler
     /// that hangs then keeps its job; a process that hangs as a whole does not.
-    pub fn renew_automatically(mut self) -> Self {
+    pub fn auto_renew(mut self) -> Self {
         self.registered.auto_renew = true;
         self
     }

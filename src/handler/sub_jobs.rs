@@ -11,7 +11,7 @@ use crate::client::{AnyKind, Attempt, ConnectError, Error, Group, GroupHandle, J
 #[derive(Debug)]
 pub struct SubJobs<K = Untyped> {
     context: JobContext,
-    group: Result<Group<K>, GroupError>,
+    group: Group<K>,
     finish: bool,
 }
 
@@ -63,10 +63,10 @@ impl JobContext {
     /// # ) -> Result<(), HandlerError> {
     /// let scans = job.sub_jobs::<Scan>().fail_fast().open().await?;
     /// for n in 0..100 {
-    ///     scans.submit(n, Scan::job(&(n * 10))?).await?;
+    ///     scans.submit(n, Scan::job(&(n * 10))).await?;
     /// }
     /// let reports = job.sub_jobs::<Report>().without_join().with_finished().open().await?;
-    /// reports.submit(0, Report::job(&"daily".to_owned())?).await?;
+    /// reports.submit(0, Report::job(&"daily".to_owned())).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -89,19 +89,19 @@ impl<K: AnyKind> SubJobs<K> {
     /// See [`Group::total`].
     #[must_use]
     pub fn total(self, total: u32) -> Self {
-        Self { group: self.group.map(|group| group.total(total)), ..self }
+        Self { group: self.group.total(total), ..self }
     }
 
     /// See [`Group::fail_fast`].
     #[must_use]
     pub fn fail_fast(self) -> Self {
-        Self { group: self.group.map(Group::fail_fast), ..self }
+        Self { group: self.group.fail_fast(), ..self }
     }
 
     /// See [`Group::without_join`].
     #[must_use]
     pub fn without_join(self) -> Self {
-        Self { group: self.group.map(Group::without_join), ..self }
+        Self { group: self.group.without_join(), ..self }
     }
 
     /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members of all
@@ -124,7 +124,6 @@ impl<K: AnyKind> SubJobs<K> {
     /// A lost reply is resolved by reading back, for up to a minute.
     pub async fn open(self) -> Result<GroupHandle<K>, SubJobsError> {
         let Self { context, group, finish } = self;
-        let mut group = group?;
         let node = context.node().ok_or(SubJobsError::Detached)?;
         let client = node.get().await?;
         let attempt = Attempt {
@@ -136,7 +135,6 @@ impl<K: AnyKind> SubJobs<K> {
             worker: context.worker(),
             finish,
         };
-        group.record.trace = context.trace_context().copied();
-        Ok(client.sub_group(&attempt, group).await?)
+        Ok(client.sub_group(&attempt, group.trace_context(context.trace_context().copied())).await?)
     }
 }

@@ -35,7 +35,7 @@
 //!         _ => Ok(format!("charged {cents}, once, as {}", context.job())),
 //!     }
 //! });
-//! let order = || Job::new("charge", &995).map(|job| job.id("order-7"));
+//! let order = || Job::new("charge", &995).id("order-7");
 //!
 //! let refused = Attempt::of(order()?)?.perform(&handlers).await.unwrap_err();
 //! assert_eq!(refused.to_string(), "the attempt failed: the bank does not answer");
@@ -66,7 +66,7 @@
 //! let cluster = Cluster::builder(handlers).nodes(2).start().await?;
 //!
 //! cluster.leader().await?.kill().await;
-//! let job = cluster.client().submit(Square::job(&7)?).await?;
+//! let job = cluster.client().submit(Square::job(&7)).await?;
 //! assert_eq!(job.result(Duration::from_secs(30)).await?, 49);
 //!
 //! cluster.stop().await?;

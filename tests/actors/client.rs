@@ -48,7 +48,7 @@ async fn a_client_whose_session_actor_dies_reports_immediately_that_it_is_closed
             let name = format!("{kind} {fault:?}");
             match (fault, client) {
                 (Fault::Stall(_), Ok(client)) => {
-                    let job = client.submit(Job::new("quick", &()).unwrap()).await.unwrap();
+                    let job = client.submit(Job::new("quick", &())).await.unwrap();
                     job.wait(SOON).await.unwrap();
                 }
                 (Fault::Panic | Fault::Kill, Ok(client)) => {

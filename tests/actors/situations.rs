@@ -124,11 +124,11 @@ async fn cancels(stage: &Stage) {
 /// A member of a fail-fast group is cancelled, so the other members are cancelled. No worker serves the kind.
 async fn groups(stage: &Stage) {
     let client = stage.cluster.client();
-    let group = Group::new("unserved", "group").unwrap().total(3).fail_fast().without_join();
+    let group = Group::new("unserved", "group").total(3).fail_fast().without_join();
     let group = client.group(group).await.unwrap();
     let mut members = Vec::new();
     for number in 0..3 {
-        members.push(group.submit(number, Job::new("unserved", &number).unwrap()).await.unwrap());
+        members.push(group.submit(number, Job::new("unserved", &number)).await.unwrap());
     }
     client.cancel(members[1].id()).await.unwrap();
     let view = group.wait(SOON).await.unwrap();
@@ -138,7 +138,7 @@ async fn groups(stage: &Stage) {
 
 /// A lease that is renewed, with progress reports, and a lease that is not renewed.
 async fn leases(stage: &Stage) {
-    let telling = job("telling", "telling").lease(LEASE).renew_lease_automatically(true);
+    let telling = job("telling", "telling").lease(LEASE).auto_renew(true);
     stage.submit([telling], &[State::Succeeded]).await;
     stage.submit([job("stubborn", "stubborn").lease(LEASE).max_losses(2)], &[State::Dead]).await;
     stage.met("executor_pool", "Tell.Lapsed").await;
@@ -422,7 +422,7 @@ async fn lost_close(stage: &Stage) {
 /// A lease renewal is applied, its reply is lost, and the request that reads it back is lost, too.
 async fn lost_beat(stage: &Stage) {
     let ids = ["held-0", "held-1", "held-2"];
-    let held = ids.map(|id| job("held", id).lease(3 * LEASE).renew_lease_automatically(true));
+    let held = ids.map(|id| job("held", id).lease(3 * LEASE).auto_renew(true));
     stage.submit(held, &[State::Succeeded]).await;
     let (id, node) = stage.beside_the_leader(&ids).await;
     let job = format!("/{id}");
@@ -476,11 +476,11 @@ async fn members_are_killed(stage: &Stage) {
 async fn removes(stage: &Stage) {
     stage.keep(Some(Duration::ZERO)).await;
     let client = stage.cluster.client();
-    let job = client.submit(Job::new("unserved", &()).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("unserved", &())).await.unwrap();
     client.cancel(job.id()).await.unwrap();
-    let group = Group::new("unserved", "gone").unwrap().total(1).without_join();
+    let group = Group::new("unserved", "gone").total(1).without_join();
     let group = client.group(group).await.unwrap();
-    let member = group.submit(0, Job::new("unserved", &()).unwrap()).await.unwrap();
+    let member = group.submit(0, Job::new("unserved", &())).await.unwrap();
     client.cancel(member.id()).await.unwrap();
     group.wait(SOON).await.unwrap();
     let (zk, note) = (stage.onlooker().await, path::quarantine(&JobId::new("nobody").unwrap()));

@@ -371,7 +371,7 @@ pub(crate) fn job(kind: &str, id: &str) -> Job {
 }
 
 fn plain(kind: &str) -> Job {
-    let job = Job::new(kind, &()).unwrap().backoff(BACKOFF, BACKOFF);
+    let job = Job::new(kind, &()).backoff(BACKOFF, BACKOFF);
     // The injected faults must not exhaust the limits.
     job.max_losses(20).max_attempts(20)
 }

@@ -16,7 +16,7 @@ use crate::hand::{Hand, client, id};
 async fn a_queued_job_is_cancelled_and_can_be_retried() {
     let to = namespace("cancel");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(hand.zk.get(path::queue_entry(job.id())).await.unwrap(), None);
@@ -32,7 +32,7 @@ async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
     let to = namespace("cancel-delayed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
     // The leader or the worker would have created the minute's container.
     let minute = bellwether_host::clock::local().minute();
@@ -53,7 +53,7 @@ async fn a_cancel_of_a_running_job_sets_a_flag_and_its_worker_ends_it() {
     let to = namespace("cancel-running");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
     for _ in 0..2 {
         assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Requested(worker));
@@ -68,7 +68,7 @@ async fn a_dead_job_is_retried_and_a_successful_one_is_not() {
     let to = namespace("retry");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a").max_losses(1)).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a").max_losses(1)).await.unwrap();
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, Ending::Lost).await;
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Dead);
@@ -84,7 +84,7 @@ async fn absent_and_unreadable_jobs_are_left_alone() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     assert_eq!(client.cancel(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
     assert_eq!(client.retry(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     hand.overwrite(path::record(job.id()), b"garbage".to_vec()).await;
     for error in [client.cancel(job.id()).await.unwrap_err(), client.retry(job.id()).await.unwrap_err()] {
         assert!(matches!(error, Error::Unreadable { .. }), "{error}");
@@ -96,9 +96,9 @@ async fn absent_and_unreadable_jobs_are_left_alone() {
 async fn a_member_of_an_unreadable_group_is_refused_with_that_reason() {
     let to = namespace("group-unreadable");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let group = client.group(Group::new("sum", "g").unwrap()).await.unwrap();
+    let group = client.group(Group::new("sum", "g")).await.unwrap();
     hand.overwrite(path::group(group.id()), b"garbage".to_vec()).await;
-    let refused = group.submit(0, Job::new("sum", &1).unwrap()).await.unwrap_err();
+    let refused = group.submit(0, Job::new("sum", &1)).await.unwrap_err();
     assert!(matches!(refused, SubmitError::Client(Error::GroupUnreadable { .. })), "{refused}");
     assert_eq!(refused.remedy(), Remedy::GiveUp);
     let refused = group.seal(1).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     let to = namespace("release");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 2, &[]).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     hand.assign(job.id(), worker).await;
     hand.close(job.id(), worker, Ending::Released).await;
     hand.assign(job.id(), worker).await;
@@ -144,7 +144,7 @@ async fn a_stale_quarantine_note_does_not_move_the_job() {
     let to = namespace("stale-note");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     hand.note(job.id()).await;
     for state in [State::Queued, State::Running] {
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
@@ -162,10 +162,10 @@ async fn a_stale_quarantine_note_does_not_move_the_job() {
 async fn a_waiting_member_is_cancelled_after_an_operator_removed_parts_of_its_group() {
     let to = namespace("cancel-group-by-hand");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let group = client.group(Group::new("sum", "g").unwrap()).await.unwrap();
+    let group = client.group(Group::new("sum", "g")).await.unwrap();
     let gone = |path: String| Op::Delete { path, version: None };
     // Its attempt had sub-jobs, and their group is deleted: the job's own place is deleted with its end.
-    let parent = group.submit(0, Job::new("sum", &1).unwrap()).await.unwrap();
+    let parent = group.submit(0, Job::new("sum", &1)).await.unwrap();
     let (record, _) = hand.record(parent.id()).await;
     hand.overwrite(path::record(parent.id()), encode(&JobRecord { spawned: true, ..record })).await;
     assert_eq!(client.cancel(parent.id()).await.unwrap(), Cancelled::Cancelled);
@@ -173,7 +173,7 @@ async fn a_waiting_member_is_cancelled_after_an_operator_removed_parts_of_its_gr
     let mark = path::mark(group.id(), Mark::Member(0), End::Cancelled);
     hand.read(mark.clone()).await;
     // The place and the group of this member are deleted.
-    let member = group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap();
+    let member = group.submit(1, Job::new("sum", &1)).await.unwrap();
     hand.apply([path::place(group.id(), 1), mark, path::mark_chunk(group.id(), 0)].map(gone).into()).await;
     assert_eq!(client.cancel(member.id()).await.unwrap(), Cancelled::Cancelled);
 }

@@ -17,17 +17,17 @@ fn result() -> Ending {
 }
 
 fn again(payload: i32) -> Job {
-    Job::new("sum", &payload).unwrap().named("nightly").if_exists(IfExists::Again)
+    Job::new("sum", &payload).named("nightly").if_exists(IfExists::Again)
 }
 
 #[tokio::test]
 async fn a_named_job_has_its_kind_in_its_id_and_no_explicit_id_can_collide() {
     let client = client(&namespace("named")).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().named("nightly")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).named("nightly")).await.unwrap();
     assert_eq!(job.id().as_str(), "sum:nightly");
-    let other = client.submit(Job::new("product", &1).unwrap().named("nightly")).await.unwrap();
+    let other = client.submit(Job::new("product", &1).named("nightly")).await.unwrap();
     assert_eq!(other.accepted(), Accepted::New);
-    let refused = client.submit(Job::new("sum", &2).unwrap().id("sum:nightly")).await.unwrap_err();
+    let refused = client.submit(Job::new("sum", &2).id("sum:nightly")).await.unwrap_err();
     assert!(matches!(refused, SubmitError::Invalid(_)), "{refused}");
     assert!(client.get(&id("sum:nightly")).await.unwrap().is_some());
 }
@@ -36,7 +36,7 @@ async fn a_named_job_has_its_kind_in_its_id_and_no_explicit_id_can_collide() {
 #[tokio::test]
 async fn ignore_accepts_any_existing_job_and_reports_it() {
     let client = client(&namespace("ignore")).await;
-    let job = |payload: i32| Job::new("sum", &payload).unwrap().id("a").if_exists(IfExists::Ignore);
+    let job = |payload: i32| Job::new("sum", &payload).id("a").if_exists(IfExists::Ignore);
     let accepted = async |job| client.submit(job).await.map(|job: JobHandle| job.accepted());
     assert_eq!(accepted(job(1)).await, Ok(Accepted::New));
     assert_eq!(accepted(job(1)).await, Ok(Accepted::Same));

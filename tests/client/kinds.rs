@@ -118,7 +118,7 @@ async fn explain_shows_what_a_job_waits_for_in_each_state() {
     let to = namespace("explain");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let explained = Explained { client: client.clone() };
-    let sum = || Job::new("sum", &1).unwrap();
+    let sum = || Job::new("sum", &1);
     let job = client.submit(sum().id("a").tag("eu").tag("gpu").lane("l")).await.unwrap();
     let job = job.id();
     assert_eq!(explained.why(job).await.to_string(), "no live worker has a handler for kind sum");
@@ -186,8 +186,8 @@ async fn explain_shows_that_a_job_with_losses_waits_to_be_isolated() {
     let hand = Hand::new(&to).await;
     hand.lead().await;
     let (busy, lost) = (hand.worker(&["sum"], 4, &[]).await, hand.worker(&["other"], 1, &[]).await);
-    let neighbour = client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
-    let job = client.submit(Job::new("sum", &2).unwrap()).await.unwrap();
+    let neighbour = client.submit(Job::new("sum", &1)).await.unwrap();
+    let job = client.submit(Job::new("sum", &2)).await.unwrap();
     hand.assign(neighbour.id(), busy).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     for (losses, alone) in [(1, false), (2, true)] {
@@ -206,7 +206,7 @@ async fn explain_names_the_shunned_worker_and_the_end_of_the_time() {
     let explained = Explained { client: client.clone() };
     let worker = hand.worker(&["sum"], 2, &[]).await;
     hand.lead().await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     let taken = || hand.apply(vec![txn::shun(worker)]);
     taken().await;

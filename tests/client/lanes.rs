@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::hand::{Hand, SOON, client, id};
 
 fn laned(name: &str) -> Job {
-    Job::new("sum", &1).unwrap().id(name).lane("account-7")
+    Job::new("sum", &1).id(name).lane("account-7")
 }
 
 fn turn(generation: u32, job: &str) -> String {

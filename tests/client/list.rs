@@ -29,9 +29,9 @@ async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
     let jobs = ["queued", "delayed", "running", "succeeded", "cancelled", "dead", "quarantined"];
     for job in jobs {
         let attempts = if job == "dead" { 1 } else { 2 };
-        client.submit(Job::new("sum", &1).unwrap().id(job).max_attempts(attempts)).await.unwrap();
+        client.submit(Job::new("sum", &1).id(job).max_attempts(attempts)).await.unwrap();
     }
-    client.submit(Job::new("product", &1).unwrap().id("other")).await.unwrap();
+    client.submit(Job::new("product", &1).id("other")).await.unwrap();
     let minute = bellwether_host::clock::local().minute();
     for minute in minute..minute + 2 {
         hand.zk.create_container(path::delayed_minute(minute)).await;
@@ -60,7 +60,7 @@ async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
 #[tokio::test]
 async fn a_listing_spans_many_pages() {
     let client = client(&namespace("pages")).await;
-    let jobs = (0..1_234).map(|n| Job::new("sum", &n).unwrap());
+    let jobs = (0..1_234).map(|n| Job::new("sum", &n));
     let ids = client.submit_many(jobs, |_| {}).await.into_iter();
     let ids = ids.map(|job| job.unwrap().id().to_string()).collect::<BTreeSet<_>>();
     assert_eq!(listed(&client, None, None).await, ids);

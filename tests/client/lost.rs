@@ -52,7 +52,7 @@ async fn a_submission_with_a_lost_reply_is_accepted_once() {
             Client::builder(proxy.connect_string()).session_timeout(Duration::from_secs(2)).deadline(SOON);
         let client = client.connect().await.unwrap();
         let fault = proxy.swallow_reply_and_cut(multi_about("lost-reply"), cut);
-        let job = client.submit(Job::new("sum", &1).unwrap().id("lost-reply")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("lost-reply")).await.unwrap();
         fault.fired().await;
         assert!(!job.is_duplicate(), "{name}: the stored record is our own");
         assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (1, 0), "{name}");
@@ -68,7 +68,7 @@ async fn a_submission_with_a_lost_request_is_sent_again() {
         let proxy = Proxy::to(&to);
         let client = client(&proxy.connect_string()).await;
         let fault = proxy.drop_request_and_cut(multi_about("lost-request"), cut);
-        let job = client.submit(Job::new("sum", &1).unwrap().id("lost-request")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("lost-request")).await.unwrap();
         fault.fired().await;
         assert!(!job.is_duplicate());
         assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1), "{name}");
@@ -83,7 +83,7 @@ async fn a_purge_whose_first_write_is_lost_writes_again() {
         let to = namespace(name);
         let proxy = Proxy::to(&to);
         let client = client(&proxy.connect_string()).await;
-        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
         client.cancel(job.id()).await.unwrap();
         let is_clock = |request: &Request<'_>| {
             request.op == op::MULTI && request.mentions("/jobs") && !request.mentions("/jobs/")
@@ -134,7 +134,7 @@ async fn a_first_copy_applied_after_the_read_back_is_the_same_job() {
         hand.apply(txn::submit(&job, &record, 0)).await;
         read_back.release();
     };
-    let submission = client.submit(Job::new("sum", &1).unwrap().id("lingering"));
+    let submission = client.submit(Job::new("sum", &1).id("lingering"));
     let (job, ()) = tokio::join!(submission, late);
     assert!(!job.unwrap().is_duplicate(), "the second copy was rejected, and the record is our own");
     assert_eq!((resolved(&counts, "applied"), resolved(&counts, "not_applied")), (0, 1));
@@ -147,7 +147,7 @@ async fn a_batch_with_a_lost_reply_is_accepted_as_a_whole() {
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
     let fault = proxy.swallow_reply_and_cut(multi_about("job-250"), Cut::Reset);
-    let jobs = (0..500).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    let jobs = (0..500).map(|n| Job::new("sum", &n).id(format!("job-{n}")));
     let answers = client.submit_many(jobs, |_| {}).await;
     fault.fired().await;
     for answer in answers {
@@ -160,9 +160,9 @@ async fn a_client_survives_an_expired_session() {
     let to = namespace("expiry");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
-    client.submit(Job::new("sum", &1).unwrap().id("before")).await.unwrap();
+    client.submit(Job::new("sum", &1).id("before")).await.unwrap();
     proxy.expire_session().await;
-    client.submit(Job::new("sum", &1).unwrap().id("after")).await.unwrap();
+    client.submit(Job::new("sum", &1).id("after")).await.unwrap();
     assert_eq!(client.get(&id("before")).await.unwrap().unwrap().state, State::Queued);
     assert!(proxy.handshakes() >= 2);
 }
@@ -179,13 +179,13 @@ async fn a_submission_not_sent_in_time_is_reported_and_never_sent() {
     proxy.cut(Cut::Reset);
     // Nothing is in flight, so the first failed read shows that the client has noticed.
     while client.workers().await.is_ok() {}
-    let error = client.submit(Job::new("sum", &1).unwrap().id("never")).await.unwrap_err();
+    let error = client.submit(Job::new("sum", &1).id("never")).await.unwrap_err();
     let SubmitError::NotSent { reason: Unavailable::NotInTime { reason, .. }, .. } = &error else {
         panic!("{error:?}")
     };
     assert!(reason.contains("127.0.0.1:"), "{reason}");
     proxy.heal();
-    let later = client.submit(Job::new("sum", &1).unwrap().id("later"));
+    let later = client.submit(Job::new("sum", &1).id("later"));
     bellwether_testkit::eventually("it is connected", SOON, async || client.workers().await.is_ok()).await;
     later.await.unwrap();
     assert_eq!(client.get(&id("never")).await.unwrap(), None);
@@ -195,7 +195,7 @@ async fn a_submission_not_sent_in_time_is_reported_and_never_sent() {
 async fn a_submission_that_might_run_twice_when_repeated_is_to_be_read_back() {
     let to = namespace("unknown-twice");
     client(&to).await.close().await;
-    let plain = || Job::new("sum", &1).unwrap();
+    let plain = || Job::new("sum", &1);
     for job in [plain(), plain().id("again").if_exists(IfExists::Again)] {
         let proxy = Proxy::to(&to);
         let client = Client::builder(proxy.connect_string()).deadline(Duration::from_secs(1));
@@ -218,9 +218,9 @@ async fn a_submission_without_an_answer_in_time_is_unknown_and_can_be_repeated()
     let client = Client::builder(proxy.connect_string()).deadline(Duration::from_secs(1));
     let client = client.connect().await.unwrap();
     // Connected, so that the next request is the write.
-    client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
+    client.submit(Job::new("sum", &1)).await.unwrap();
     proxy.stall(Direction::ToClient);
-    let job = Job::new("sum", &1).unwrap().id("doubtful");
+    let job = Job::new("sum", &1).id("doubtful");
     let error = client.submit(job.clone()).await.unwrap_err();
     assert!(matches!(error, SubmitError::Unknown { .. }), "{error:?}");
     assert!(error.to_string().contains("submit it again with the same id"), "{error}");
@@ -247,7 +247,7 @@ async fn a_cancel_with_a_lost_reply_or_request_takes_effect() {
         let to = namespace("cancel-lost");
         let proxy = Proxy::to(&to);
         let client = client(&proxy.connect_string()).await;
-        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
         let fault = lose(&proxy, reply);
         assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
         fault.fired().await;
@@ -261,7 +261,7 @@ async fn a_retry_with_a_lost_reply_or_request_opens_one_generation() {
         let to = namespace("retry-lost");
         let proxy = Proxy::to(&to);
         let client = client(&proxy.connect_string()).await;
-        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
         client.cancel(job.id()).await.unwrap();
         let fault = lose(&proxy, reply);
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
@@ -277,7 +277,7 @@ async fn a_release_from_quarantine_with_a_lost_reply_or_request_happens_once() {
         let proxy = Proxy::to(&to);
         let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
         let worker = hand.worker(&["sum"], 1, &[]).await;
-        let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
         hand.assign(job.id(), worker).await;
         hand.set_aside(job.id(), worker).await;
         let fault = lose(&proxy, reply);
@@ -296,7 +296,7 @@ async fn a_wait_survives_the_loss_of_connection_and_session() {
     let hand = Hand::new(&to).await;
     let worker = hand.worker(&["sum"], 9, &[]).await;
     for (name, expire) in [("reconnect", false), ("expire", true)] {
-        let job = client.submit(Job::new("sum", &1).unwrap().id(name)).await.unwrap();
+        let job = client.submit(Job::new("sum", &1).id(name)).await.unwrap();
         let waiting = tokio::spawn({
             let job = job.clone();
             async move { job.wait(SOON).await }
@@ -322,7 +322,7 @@ async fn a_thousand_waits_set_few_watches_and_survive_a_reconnection() {
     let client = client.connect().await.unwrap();
     let hand = Hand::new(&to).await;
     let worker = hand.worker(&["sum"], 4_096, &[]).await;
-    let jobs = (0..1_000).map(|n| Job::new("sum", &n).unwrap().id(format!("{n:0>128}")));
+    let jobs = (0..1_000).map(|n| Job::new("sum", &n).id(format!("{n:0>128}")));
     let submitted = client.submit_many(jobs, |_| {}).await;
     let ids = submitted.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
     let waits = ids.iter().map(|id| {

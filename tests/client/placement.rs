@@ -37,7 +37,7 @@ async fn node(to: &str, name: &'static str) -> Node {
 
 /// Submits a job and returns the node that runs it.
 async fn runs_on(client: &Client) -> String {
-    let job = client.submit(Job::new("where", &()).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("where", &())).await.unwrap();
     serde_json::from_slice(job.result(SOON).await.unwrap().bytes()).unwrap()
 }
 
@@ -77,7 +77,7 @@ async fn a_running_leader_follows_the_placement_setting() {
 async fn the_placement_setting_is_written_once_and_a_newer_one_is_kept() {
     let to = namespace("placement-setting");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    drop(client.submit(Job::new("where", &()).unwrap()).await.unwrap());
+    drop(client.submit(Job::new("where", &())).await.unwrap());
     for _ in 0..2 {
         client.set_placement_strategy(BuiltInStrategy::Rendezvous.into()).await.unwrap();
     }

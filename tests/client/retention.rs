@@ -66,7 +66,7 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
     let to = namespace("purge");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum", "product"], 9, &[]).await;
-    let job = |kind: &str, name: &str| Job::new(kind, &1).unwrap().id(name).max_attempts(1);
+    let job = |kind: &str, name: &str| Job::new(kind, &1).id(name).max_attempts(1);
     for name in ["dead", "succeeded", "cancelled", "queued", "garbage"] {
         client.submit(job("sum", name)).await.unwrap();
     }

@@ -15,7 +15,7 @@ use crate::hand::{Hand, client, id};
 async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
     let to = namespace("submit");
     let client = client(&to).await;
-    let job = client.submit(Job::new("sum", &[1, 2]).unwrap().id("one").tag("gpu")).await.unwrap();
+    let job = client.submit(Job::new("sum", &[1, 2]).id("one").tag("gpu")).await.unwrap();
     assert_eq!((job.id().as_str(), job.is_duplicate()), ("one", false));
     let waiting = async || {
         let view = client.get(job.id()).await.unwrap().unwrap();
@@ -32,7 +32,7 @@ async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
     hand.lead().await;
     assert!(client.leader().await.unwrap().unwrap().standing);
     assert_eq!(waiting().await, WaitReason::Assignment);
-    let other = client.submit(Job::new("sum", &3).unwrap()).await.unwrap();
+    let other = client.submit(Job::new("sum", &3)).await.unwrap();
     hand.assign(other.id(), able).await;
     assert_eq!(waiting().await, WaitReason::Busy);
     let running = client.get(other.id()).await.unwrap().unwrap();
@@ -51,7 +51,7 @@ async fn a_job_that_was_never_submitted_is_absent() {
 async fn one_id_is_one_job_for_all_clients_and_another_payload_is_a_conflict() {
     let to = namespace("same-id");
     let (one, two) = (client(&to).await, client(&to).await);
-    let job = |payload: i32| Job::new("sum", &payload).unwrap().id("a");
+    let job = |payload: i32| Job::new("sum", &payload).id("a");
     assert!(!one.submit(job(1)).await.unwrap().is_duplicate());
     assert!(one.submit(job(1)).await.unwrap().is_duplicate());
     assert!(two.submit(job(1)).await.unwrap().is_duplicate());
@@ -60,7 +60,7 @@ async fn one_id_is_one_job_for_all_clients_and_another_payload_is_a_conflict() {
         conflict.to_string(),
         "job id a belongs to another job, of kind sum and another payload: choose another id"
     );
-    let conflict = two.submit(Job::new("product", &1).unwrap().id("a")).await.unwrap_err();
+    let conflict = two.submit(Job::new("product", &1).id("a")).await.unwrap_err();
     assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
 }
 
@@ -68,7 +68,7 @@ async fn one_id_is_one_job_for_all_clients_and_another_payload_is_a_conflict() {
 #[tokio::test]
 async fn the_same_id_many_times_concurrently_is_one_job() {
     let client = client(&namespace("at-once")).await;
-    let jobs = (0..300).map(|_| Job::new("sum", &1).unwrap().id("a"));
+    let jobs = (0..300).map(|_| Job::new("sum", &1).id("a"));
     let answers = client.submit_many(jobs, |_| {}).await;
     let duplicates = answers.into_iter().filter(|answer| answer.as_ref().unwrap().is_duplicate()).count();
     assert_eq!(duplicates, 299);
@@ -78,8 +78,8 @@ async fn the_same_id_many_times_concurrently_is_one_job() {
 async fn a_thousand_jobs_are_accepted_despite_one_id_in_use() {
     let to = namespace("thousand");
     let client = client(&to).await;
-    client.submit(Job::new("sum", &"other").unwrap().id("job-500")).await.unwrap();
-    let jobs = (0..1_000).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    client.submit(Job::new("sum", &"other").id("job-500")).await.unwrap();
+    let jobs = (0..1_000).map(|n| Job::new("sum", &n).id(format!("job-{n}")));
     let mut told = Vec::new();
     let answers = client.submit_many(jobs, |done| told.push(done)).await;
     assert_eq!(told, (1..=1_000).collect::<Vec<_>>());
@@ -101,7 +101,7 @@ async fn a_thousand_jobs_are_accepted_despite_one_id_in_use() {
 async fn the_largest_payloads_are_accepted_in_several_batches() {
     let to = namespace("large");
     let client = client(&to).await;
-    let jobs = (0..20).map(|n| Job::raw("blob", "application/octet-stream", vec![n; 65_536]).unwrap());
+    let jobs = (0..20).map(|n| Job::raw("blob", "application/octet-stream", vec![n; 65_536]));
     for answer in client.submit_many(jobs, |_| {}).await {
         answer.unwrap();
     }
@@ -111,7 +111,7 @@ async fn the_largest_payloads_are_accepted_in_several_batches() {
 async fn an_invalid_job_is_refused_before_anything_is_written() {
     let to = namespace("bad");
     let client = client(&to).await;
-    let error = client.submit(Job::new("sum", &1).unwrap().id("a/b")).await.unwrap_err();
+    let error = client.submit(Job::new("sum", &1).id("a/b")).await.unwrap_err();
     assert_eq!(error.to_string(), "job id has '/' at byte 1: only [A-Za-z0-9._-] are allowed");
     assert!(matches!(error, SubmitError::Invalid(_)));
 }
@@ -121,7 +121,7 @@ async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     let to = namespace("overloaded");
     let client = client(&to).await;
     let hand = Hand::new(&to).await;
-    let job = Job::new("sum", &1).unwrap().id("a");
+    let job = Job::new("sum", &1).id("a");
     let bucket = Bucket::of(&id("a"));
     for from in (0..MAX_BUCKET_ENTRIES).step_by(500) {
         let create = |n| Op::Create {
@@ -135,7 +135,7 @@ async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     assert!(matches!(error, SubmitError::Overloaded { entries: MAX_BUCKET_ENTRIES, .. }), "{error}");
     assert_eq!(hand.zk.get(path::record(&id("a"))).await.unwrap(), None);
     assert_ne!(Bucket::of(&id("b")), bucket);
-    client.submit(Job::new("sum", &1).unwrap().id("b")).await.unwrap();
+    client.submit(Job::new("sum", &1).id("b")).await.unwrap();
 }
 
 /// No transaction of Bellwether leaves such an entry, but an operator may.
@@ -149,7 +149,7 @@ async fn a_job_with_a_stray_queue_entry_is_refused_and_others_are_accepted() {
         lifetime: Lifetime::Persistent,
     };
     Hand::new(&to).await.apply(vec![stray]).await;
-    let jobs = ["fine", "stray", "fine-too"].map(|name| Job::new("sum", &1).unwrap().id(name));
+    let jobs = ["fine", "stray", "fine-too"].map(|name| Job::new("sum", &1).id(name));
     let [fine, stray, too] = &client.submit_many(jobs, |_| {}).await[..] else { panic!("three answers") };
     assert!(fine.is_ok() && too.is_ok(), "{fine:?} {too:?}");
     assert!(matches!(stray, Err(SubmitError::Refused { .. })), "{stray:?}");

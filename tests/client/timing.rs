@@ -16,7 +16,7 @@ use crate::hand::{Hand, client};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn sum() -> Job {
-    Job::new("sum", &1).unwrap()
+    Job::new("sum", &1)
 }
 
 #[tokio::test]

@@ -23,16 +23,16 @@ async fn a_typed_job_returns_its_typed_result() {
     let to = namespace("typed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 1, &[]).await;
-    let job = client.submit(Sum::job(&vec![1, 2]).unwrap()).await.unwrap();
+    let job = client.submit(Sum::job(&vec![1, 2])).await.unwrap();
     let (three, ()) = tokio::join!(job.result(SOON), hand.succeed(job.id(), worker, "3"));
     assert_eq!(three.unwrap(), 3);
 
-    let odd = client.submit(Sum::job(&vec![]).unwrap()).await.unwrap();
+    let odd = client.submit(Sum::job(&vec![])).await.unwrap();
     hand.succeed(odd.id(), worker, "\"three\"").await;
     let error = odd.result(SOON).await.unwrap_err();
     assert!(matches!(error, ResultError::Type { .. }), "{error}");
 
-    let dead = client.submit(Sum::job(&vec![0]).unwrap().max_attempts(1)).await.unwrap();
+    let dead = client.submit(Sum::job(&vec![0]).max_attempts(1)).await.unwrap();
     hand.assign(dead.id(), worker).await;
     hand.close(dead.id(), worker, Ending::Failed("boom".into())).await;
     let error = dead.result(SOON).await.unwrap_err().to_string();
@@ -45,7 +45,7 @@ async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 4_096, &[]).await;
     for count in [MAX_WATCHED, 3 * MAX_WATCHED] {
-        let jobs = (0..count).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{count}-{n}")));
+        let jobs = (0..count).map(|n| Job::new("sum", &n).id(format!("job-{count}-{n}")));
         let ids = client.submit_many(jobs, |_| {}).await;
         let ids = ids.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
         let work = async {
@@ -69,7 +69,7 @@ async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 4_096, &[]).await;
     for count in [1, MAX_WATCHED + 1] {
-        let job = |n| Job::new("sum", &n).unwrap().id(format!("{count}-{n}")).if_exists(IfExists::Again);
+        let job = |n| Job::new("sum", &n).id(format!("{count}-{n}")).if_exists(IfExists::Again);
         let submit = async || {
             let handles = client.submit_many((0..count).map(job), |_| {}).await;
             handles.into_iter().map(Result::unwrap).collect::<Vec<_>>()
@@ -91,7 +91,7 @@ async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
 #[tokio::test]
 async fn a_timed_out_wait_shows_what_the_job_waits_for() {
     let client = client(&namespace("run-out")).await;
-    let job = client.submit(Job::new("sum", &1).unwrap().id("a")).await.unwrap();
+    let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error.to_string(), "job a has not ended after 50ms: queued: no live worker handles this kind");
     let WaitError::TimedOut { last: Some(last), .. } = error else { panic!("{error:?}") };
@@ -103,7 +103,7 @@ async fn a_wait_for_many_reports_unfinished_absent_and_corrupt_jobs() {
     let to = namespace("mixed");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 9, &[]).await;
-    let jobs = (0..MAX_WATCHED + 2).map(|n| Job::new("sum", &n).unwrap().id(format!("job-{n}")));
+    let jobs = (0..MAX_WATCHED + 2).map(|n| Job::new("sum", &n).id(format!("job-{n}")));
     let mut ids = Vec::new();
     for job in client.submit_many(jobs, |_| {}).await {
         ids.push(job.unwrap().id().clone());

@@ -76,7 +76,7 @@ async fn a_job_explains_that_its_kind_is_paused_on_each_worker() {
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let worker = hand.worker(&["sum"], 4, &[]).await;
     hand.lead().await;
-    let job = client.submit(Job::new("sum", &1).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("sum", &1)).await.unwrap();
     client.update_worker(worker, |_| paused("sum")).await.unwrap();
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().waiting, Some(WaitReason::PausedOnWorkers));
     let cause = client.explain(job.id()).await.unwrap().cause;
@@ -128,7 +128,7 @@ async fn worker_of(client: &Client, node: &str) -> WorkerId {
 }
 
 async fn runs_on(client: &Client) -> String {
-    let job = client.submit(Job::new("where", &()).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("where", &())).await.unwrap();
     serde_json::from_slice(job.result(SOON).await.unwrap().bytes()).unwrap()
 }
 
@@ -167,7 +167,7 @@ async fn slots_change_at_run_time_and_running_jobs_continue() {
     };
     let mut jobs = Vec::new();
     for _ in 0..6 {
-        jobs.push(client.submit(Job::new("waits", &()).unwrap()).await.unwrap());
+        jobs.push(client.submit(Job::new("waits", &())).await.unwrap());
     }
     gate.runs(1).await;
     slots(3).await;

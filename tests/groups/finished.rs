@@ -13,7 +13,7 @@ fn parent() -> Handlers {
         .job("parent", |context, finish: bool| async move {
             let group = context.sub_jobs_of("place").without_join();
             let group = if finish { group.with_finished() } else { group };
-            let member = Job::new("place", &())?.priority(context.priority());
+            let member = Job::new("place", &()).priority(context.priority());
             group.open().await?.submit(0, member).await?;
             Ok(context.number())
         })
@@ -27,7 +27,7 @@ fn parent() -> Handlers {
 async fn the_parent_determines_whether_its_finished_handler_runs() {
     let cluster = cluster(parent(), 1).await;
     let client = cluster.client();
-    client.submit(Job::new("parent", &true).unwrap().id("p")).await.unwrap();
+    client.submit(Job::new("parent", &true).id("p")).await.unwrap();
     let group = sub_jobs(client, "p").await;
     let finish = JobId::new(format!("parent.finished:@{group}")).unwrap();
     let waits = eventually_some("the finished job exists", SOON, async || client.get(&finish).await.unwrap());
@@ -40,7 +40,7 @@ async fn no_finished_handler_runs_unless_the_parent_requests_it() {
     let handlers = parent().finished_job("parent", |_, _| async move { Ok(()) });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    client.submit(Job::new("parent", &false).unwrap().id("p")).await.unwrap();
+    client.submit(Job::new("parent", &false).id("p")).await.unwrap();
     let group = sub_jobs(client, "p").await;
     done(client, &group).await;
     let finish = JobId::new(format!("parent.finished:@{group}")).unwrap();
@@ -52,7 +52,7 @@ async fn no_finished_handler_runs_unless_the_parent_requests_it() {
 async fn a_handler_sees_its_priority_its_group_and_its_number() {
     let cluster = cluster(parent(), 1).await;
     let client = cluster.client();
-    client.submit(Job::new("parent", &false).unwrap().id("p").priority(7)).await.unwrap();
+    client.submit(Job::new("parent", &false).id("p").priority(7)).await.unwrap();
     assert_eq!(result(client, "p").await, json!(null), "the parent is in no group");
     let group = sub_jobs(client, "p").await;
     assert_eq!(result(client, &format!("place:{group}:0")).await, json!([7, group, 0]));

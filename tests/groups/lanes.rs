@@ -12,7 +12,7 @@ fn parent(runs: &Runs) -> Handlers {
     doubling(runs)
         .job("parent", |context, lane: Option<String>| async move {
             let group = context.sub_jobs::<Double>().open().await?;
-            let job = Double::job(&1)?;
+            let job = Double::job(&1);
             group.submit(0, if let Some(lane) = &lane { job.lane(lane) } else { job }).await?;
             Ok(())
         })
@@ -30,9 +30,9 @@ async fn the_next_job_of_a_lane_waits_for_the_sub_jobs_of_the_first() {
     let client = cluster.client();
     let double = Kind::new(Double::NAME).unwrap();
     client.pause_kind(&double, "test").await.unwrap();
-    let first = Job::new("parent", &None::<String>).unwrap().id("p").lane("x");
+    let first = Job::new("parent", &None::<String>).id("p").lane("x");
     client.submit(first).await.unwrap().wait(SOON).await.unwrap();
-    let next = client.submit(Job::new("next", &()).unwrap().lane("x")).await.unwrap();
+    let next = client.submit(Job::new("next", &()).lane("x")).await.unwrap();
     let status = eventually_some("the next job waits for the first", SOON, async || {
         match client.explain(next.id()).await.unwrap().cause {
             Cause::Behind { job, status, .. } if job.as_str() == "p" => Some(status),
@@ -53,11 +53,11 @@ async fn the_next_job_of_a_lane_waits_for_the_sub_jobs_of_the_first() {
 async fn a_sub_job_in_the_lane_of_its_parent_is_refused() {
     let cluster = cluster(parent(&Runs::default()), 1).await;
     let client = cluster.client();
-    let own = Job::new("parent", &Some("x")).unwrap().lane("x").max_attempts(1);
+    let own = Job::new("parent", &Some("x")).lane("x").max_attempts(1);
     let refused = client.submit(own).await.unwrap().wait(SOON).await.unwrap();
     let error = refused.error.unwrap_or_default();
     assert!(error.contains("cannot be in lane x"), "{error}");
-    let other = Job::new("parent", &Some("y")).unwrap().lane("x").max_attempts(1).id("other");
+    let other = Job::new("parent", &Some("y")).lane("x").max_attempts(1).id("other");
     client.submit(other).await.unwrap().wait(SOON).await.unwrap();
     done(client, &sub_jobs(client, "other").await).await;
     cluster.stop().await.unwrap();

@@ -27,8 +27,8 @@ async fn a_group_of_ten_thousand_is_joined_and_read_a_page_at_a_time() {
         .join::<One>(|_, members| async move { sum(members).await });
     let cluster = cluster(handlers, 2).await;
     let client = cluster.client();
-    let group = client.group(One::group("many").unwrap().total(MEMBERS)).await.unwrap();
-    let jobs = (0..MEMBERS).map(|n| One::job(&n).unwrap());
+    let group = client.group(One::group("many").total(MEMBERS)).await.unwrap();
+    let jobs = (0..MEMBERS).map(|n| One::job(&n));
     assert_eq!(group.submit_all(jobs).await.unwrap(), MEMBERS);
     let view = group.wait(5 * SOON).await.unwrap();
     assert_eq!((view.succeeded, view.open), (MEMBERS, 0));

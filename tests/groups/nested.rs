@@ -33,7 +33,7 @@ fn tree(runs: &Runs) -> Handlers {
             if level > 0 {
                 let group = context.sub_jobs::<Tree>().with_finished().open().await?;
                 for number in 0..CHILDREN {
-                    group.submit(number, Tree::job(&(level - 1))?).await?;
+                    group.submit(number, Tree::job(&(level - 1))).await?;
                 }
             }
             runs.note(format!("node {level}"));
@@ -61,7 +61,7 @@ async fn finished_handlers_run_from_the_leaves_to_the_root_three_deep() {
     let runs = Runs::default();
     let cluster = cluster(tree(&runs), 2).await;
     let client = cluster.client();
-    let root = client.submit(Tree::job(&LEVELS).unwrap().id("root")).await.unwrap();
+    let root = client.submit(Tree::job(&LEVELS).id("root")).await.unwrap();
     let group = sub_jobs(client, "root").await;
     let view = done(client, &group).await;
     assert_eq!((view.succeeded, view.total), (CHILDREN, Some(CHILDREN)), "sealed when the handler ended");
@@ -82,9 +82,9 @@ async fn a_member_with_sub_jobs_ends_after_them() {
     let runs = Runs::default();
     let cluster = cluster(tree(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Tree::group("forest").unwrap().total(2)).await.unwrap();
+    let group = client.group(Tree::group("forest").total(2)).await.unwrap();
     for number in 0..2 {
-        group.submit(number, Tree::job(&1).unwrap()).await.unwrap();
+        group.submit(number, Tree::job(&1)).await.unwrap();
     }
     done(client, "forest").await;
     assert_eq!(runs.count("finished 1"), 2);

@@ -63,7 +63,7 @@ fn recon(runs: &Runs) -> Handlers {
 }
 
 fn set_of(set: u64) -> Job<RecordSet> {
-    RecordSet::job(&set).unwrap().max_losses(100)
+    RecordSet::job(&set).max_losses(100)
 }
 
 /// S7, L3
@@ -71,7 +71,7 @@ fn set_of(set: u64) -> Job<RecordSet> {
 async fn the_join_and_then_the_finished_handler_run_after_a_hundred_sub_jobs_despite_crashes() {
     let runs = Runs::default();
     let mut cluster = cluster(recon(&runs), 3).await;
-    let parent = Parent::job(&()).unwrap().id("recon-system-x").max_losses(100);
+    let parent = Parent::job(&()).id("recon-system-x").max_losses(100);
     let parent = cluster.client().submit(parent).await.unwrap();
     let id = sub_jobs(cluster.client(), "recon-system-x").await;
     // Alternately the leader and a worker; each time another node replaces it.
@@ -108,7 +108,7 @@ async fn all_stages_complete_when_the_leader_dies_between_them() {
     let mut cluster = cluster(recon(&runs), 2).await;
     for round in 0..3 {
         let name = format!("system-{round}");
-        let parent = Parent::job(&()).unwrap().id(&name).max_losses(100);
+        let parent = Parent::job(&()).id(&name).max_losses(100);
         cluster.client().submit(parent).await.unwrap();
         let id = sub_jobs(cluster.client(), &name).await;
         eventually("nearly all members have ended", SOON, async || {

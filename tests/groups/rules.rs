@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::stage::{Runs, SOON, cluster, done, doubling, result, sum};
 
 fn member(n: u64) -> Job {
-    Job::new("double", &n).unwrap()
+    Job::new("double", &n)
 }
 
 /// S7
@@ -19,7 +19,7 @@ async fn the_join_runs_once_when_all_members_have_ended_and_reads_their_results(
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 2).await;
     let client = cluster.client();
-    let group = client.group(Group::new("double", "ten").unwrap().total(10)).await.unwrap();
+    let group = client.group(Group::new("double", "ten").total(10)).await.unwrap();
     assert_eq!(group.submit_all((0..9).map(member)).await.unwrap(), 9);
     eventually("nine members have ended", SOON, async || group.view().await.unwrap().succeeded == 9).await;
     let view = group.view().await.unwrap();
@@ -40,7 +40,7 @@ async fn a_group_without_a_total_waits_for_its_last_member() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("double", "open").unwrap()).await.unwrap();
+    let group = client.group(Group::new("double", "open")).await.unwrap();
     for n in 0..3 {
         group.submit(n, member(n.into())).await.unwrap();
     }
@@ -59,14 +59,14 @@ async fn submitting_a_whole_group_again_changes_nothing() {
     let cluster = cluster(doubling(&runs), 2).await;
     let client = cluster.client();
     for round in 0..3 {
-        let group = client.group(Group::new("double", "again").unwrap().total(5)).await.unwrap();
+        let group = client.group(Group::new("double", "again").total(5)).await.unwrap();
         for n in 0..5 {
             let job = group.submit(n, member(n.into())).await.unwrap();
             assert_eq!(job.is_duplicate(), round > 0, "round {round}, member {n}");
         }
         done(client, "again").await;
     }
-    let other = client.group(Group::new("double", "again").unwrap()).await.unwrap();
+    let other = client.group(Group::new("double", "again")).await.unwrap();
     let conflict = other.submit(0, member(99)).await.unwrap_err();
     assert!(matches!(conflict, SubmitError::Conflict { .. }), "{conflict}");
     assert_eq!(runs.count("double.join:@again"), 1);
@@ -76,11 +76,11 @@ async fn submitting_a_whole_group_again_changes_nothing() {
 #[tokio::test]
 async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
     let client = Client::connect(&namespace("group-rules")).await.unwrap();
-    let group = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    let group = client.group(Group::new("double", "g")).await.unwrap();
     group.submit(0, member(0)).await.unwrap();
     let told = |error: SubmitError| error.to_string();
     assert_eq!(
-        told(group.submit(1, Job::new("sum", &1).unwrap()).await.unwrap_err()),
+        told(group.submit(1, Job::new("sum", &1)).await.unwrap_err()),
         "group g has members of kind double, not sum: a group has one kind"
     );
     assert_eq!(
@@ -106,26 +106,26 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
         SubmitError::Group(GroupError::Sealed { .. })
     ));
     // With a handle that does not know of the seal yet.
-    let late = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    let late = client.group(Group::new("double", "g")).await.unwrap();
     assert_eq!(
         told(late.submit(2, member(2)).await.unwrap_err()),
         "member 2 of group g is not below its total of 2: members are numbered from 0"
     );
-    let other = client.group(Group::new("sum", "g").unwrap()).await.unwrap_err();
+    let other = client.group(Group::new("sum", "g")).await.unwrap_err();
     assert_eq!(
         other.to_string(),
         "group g was created with kind double, not sum: choose another name for another group"
     );
-    let rules = client.group(Group::new("double", "g").unwrap().fail_fast()).await.unwrap_err();
+    let rules = client.group(Group::new("double", "g").fail_fast()).await.unwrap_err();
     assert!(matches!(rules, Error::Group(GroupError::Other { field: "failing fast", .. })), "{rules}");
-    let total = client.group(Group::new("double", "h").unwrap().total(1_000_001)).await.unwrap_err();
+    let total = client.group(Group::new("double", "h").total(1_000_001)).await.unwrap_err();
     assert_eq!(
         total.to_string(),
         "total of group h is 1000001: at most 1000000 are allowed; nest groups for more"
     );
-    let long = client.group(Group::new("double", "x".repeat(120)).unwrap()).await.unwrap_err();
+    let long = client.group(Group::new("double", "x".repeat(120))).await.unwrap_err();
     assert!(matches!(long, Error::Group(GroupError::Name { .. })), "{long}");
-    assert!(Group::new("double", "a:b").is_err());
+    assert!(Group::new("double", "a:b").check().is_err());
     assert!(client.get_group(&crate::stage::group("h")).await.unwrap().is_none());
     let view = group.view().await.unwrap();
     assert_eq!((view.open, view.total, view.missing()), (1, Some(2), Some(1)));
@@ -135,8 +135,8 @@ async fn a_violated_group_rule_is_an_error_and_nothing_is_written() {
 #[tokio::test]
 async fn an_outdated_handle_reads_the_group_again() {
     let client = Client::connect(&namespace("group-behind")).await.unwrap();
-    let one = client.group(Group::new("double", "g").unwrap()).await.unwrap();
-    let two = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    let one = client.group(Group::new("double", "g")).await.unwrap();
+    let two = client.group(Group::new("double", "g")).await.unwrap();
     one.seal(3).await.unwrap();
     two.submit(2, member(2)).await.unwrap();
     assert!(matches!(
@@ -150,8 +150,8 @@ async fn an_outdated_handle_reads_the_group_again() {
 #[tokio::test]
 async fn outdated_and_current_handles_of_one_group_submit_together() {
     let client = Client::connect(&namespace("group-apart")).await.unwrap();
-    let behind = client.group(Group::new("double", "g").unwrap()).await.unwrap();
-    let ahead = client.group(Group::new("double", "g").unwrap()).await.unwrap();
+    let behind = client.group(Group::new("double", "g")).await.unwrap();
+    let ahead = client.group(Group::new("double", "g")).await.unwrap();
     ahead.seal(40).await.unwrap();
     let submitted = (0..40).map(|n| if n % 2 == 0 { &behind } else { &ahead }.submit(n, member(n.into())));
     timeout(SOON, try_join_all(submitted)).await.expect("the outdated handle is refreshed").unwrap();
@@ -182,8 +182,8 @@ async fn an_open_group_waits_again_for_a_retried_dead_member() {
         .join::<Fragile>(|_, members| async move { sum(members).await });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Fragile::group("g").unwrap().total(2)).await.unwrap();
-    let fragile = |n: u64| Fragile::job(&n).unwrap().max_attempts(1);
+    let group = client.group(Fragile::group("g").total(2)).await.unwrap();
+    let fragile = |n: u64| Fragile::job(&n).max_attempts(1);
     let dead = group.submit(0, fragile(0)).await.unwrap();
     dead.wait(SOON).await.unwrap();
     assert_eq!(group.view().await.unwrap().dead, 1);
@@ -208,8 +208,8 @@ async fn a_member_retried_after_the_join_does_not_affect_the_group() {
         });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("fragile", "g").unwrap().total(1)).await.unwrap();
-    let job = group.submit(0, Job::new("fragile", &()).unwrap().max_attempts(1)).await.unwrap();
+    let group = client.group(Group::new("fragile", "g").total(1)).await.unwrap();
+    let job = group.submit(0, Job::new("fragile", &()).max_attempts(1)).await.unwrap();
     assert_eq!(result(client, "fragile.join:@g").await, json!("true"));
     group.wait(SOON).await.unwrap();
     client.retry(job.id()).await.unwrap();
@@ -223,11 +223,11 @@ async fn a_group_without_a_join_is_done_with_its_last_member_and_an_empty_one_im
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("double", "plain").unwrap().without_join().total(1)).await.unwrap();
+    let group = client.group(Group::new("double", "plain").without_join().total(1)).await.unwrap();
     group.submit(0, member(0)).await.unwrap();
     assert!(group.wait(SOON).await.unwrap().join.is_none());
     assert!(client.get(&JobId::new("double.join:@plain").unwrap()).await.unwrap().is_none());
-    client.group(Group::new("double", "empty").unwrap().total(0)).await.unwrap();
+    client.group(Group::new("double", "empty").total(0)).await.unwrap();
     assert_eq!(result(client, "double.join:@empty").await, json!([0, 0]));
     cluster.stop().await.unwrap();
 }

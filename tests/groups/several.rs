@@ -52,8 +52,8 @@ fn both(runs: &Runs) -> Handlers {
             let triples = context.sub_jobs::<Triple>().without_join().with_finished().open().await?;
             let doubles = context.sub_jobs::<Double>().open().await?;
             for n in 0..4 {
-                triples.submit(n, Triple::job(&u64::from(n))?).await?;
-                doubles.submit(n, Double::job(&u64::from(n))?).await?;
+                triples.submit(n, Triple::job(&u64::from(n))).await?;
+                doubles.submit(n, Double::job(&u64::from(n))).await?;
             }
             Ok(())
         })
@@ -66,7 +66,7 @@ fn both(runs: &Runs) -> Handlers {
 }
 
 fn quick() -> Job<Both> {
-    Both::job(&()).unwrap().id("p").backoff(Duration::from_millis(10), Duration::from_millis(20))
+    Both::job(&()).id("p").backoff(Duration::from_millis(10), Duration::from_millis(20))
 }
 
 /// S7
@@ -109,9 +109,9 @@ async fn a_lane_waits_for_all_groups_and_a_cancelled_parent_stops_all_of_them() 
         .kind::<Triple>(|_, n| async move { Ok(3 * n) })
         .job("parent", |context, (): ()| async move {
             for n in 0..2 {
-                context.sub_jobs::<Double>().open().await?.submit(n, Double::job(&1)?).await?;
+                context.sub_jobs::<Double>().open().await?.submit(n, Double::job(&1)).await?;
                 let triples = context.sub_jobs::<Triple>().without_join().open().await?;
-                triples.submit(n, Triple::job(&1)?).await?;
+                triples.submit(n, Triple::job(&1)).await?;
             }
             context.cancelled().await;
             Err::<(), _>(HandlerError::new("it was asked to stop"))
@@ -122,7 +122,7 @@ async fn a_lane_waits_for_all_groups_and_a_cancelled_parent_stops_all_of_them() 
     for kind in [Double::NAME, Triple::NAME] {
         client.pause_kind(&Kind::new(kind).unwrap(), "test").await.unwrap();
     }
-    let parent = client.submit(Job::new("parent", &()).unwrap().id("p").lane("x")).await.unwrap();
+    let parent = client.submit(Job::new("parent", &()).id("p").lane("x")).await.unwrap();
     let first = sub_jobs(client, "p").await;
     let further = format!("{first}.0");
     eventually_some("all sub-jobs are submitted", SOON, async || {
@@ -130,7 +130,7 @@ async fn a_lane_waits_for_all_groups_and_a_cancelled_parent_stops_all_of_them() 
         (view.open == 2).then_some(())
     })
     .await;
-    let next = client.submit(Job::new("next", &()).unwrap().lane("x")).await.unwrap();
+    let next = client.submit(Job::new("next", &()).lane("x")).await.unwrap();
     let cause = client.explain(next.id()).await.unwrap().cause;
     assert!(matches!(cause, Cause::Behind { .. }), "{cause}");
     client.cancel(parent.id()).await.unwrap();

@@ -34,7 +34,7 @@ fn moody(runs: &Runs) -> Handlers {
 }
 
 fn mood(mood: &str) -> Job {
-    Job::new("moody", &mood).unwrap().max_attempts(1)
+    Job::new("moody", &mood).max_attempts(1)
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members(
     let runs = Runs::default();
     let cluster = cluster(moody(&runs), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("moody", "g").unwrap().total(40).fail_fast()).await.unwrap();
+    let group = client.group(Group::new("moody", "g").total(40).fail_fast()).await.unwrap();
     group.submit(0, mood("well")).await.unwrap();
     group.submit(1, mood("stays")).await.unwrap();
     let running = JobId::new("moody:g:1").unwrap();
@@ -54,8 +54,7 @@ async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members(
     for (number, how) in [(2, "stays"), (3, "stays")] {
         group.submit(number, mood(how)).await.unwrap();
     }
-    let delayed =
-        Job::new("moody", &"fails").unwrap().backoff(Duration::from_secs(300), Duration::from_secs(300));
+    let delayed = Job::new("moody", &"fails").backoff(Duration::from_secs(300), Duration::from_secs(300));
     group.submit(4, delayed).await.unwrap();
     eventually("a member is delayed", SOON, async || {
         client.get(&JobId::new("moody:g:4").unwrap()).await.unwrap().unwrap().state == State::Delayed
@@ -81,9 +80,9 @@ async fn the_first_failure_runs_the_join_immediately_and_ends_the_other_members(
 async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failure() {
     let cluster = cluster(moody(&Runs::default()), 1).await;
     let client = cluster.client();
-    let plain = Group::new("unserved", "plain").unwrap().fail_fast().without_join();
+    let plain = Group::new("unserved", "plain").fail_fast().without_join();
     let group = client.group(plain).await.unwrap();
-    let job = || Job::new("unserved", &()).unwrap();
+    let job = || Job::new("unserved", &());
     for number in 0..3 {
         group.submit(number, job()).await.unwrap();
     }
@@ -100,8 +99,8 @@ async fn a_fail_fast_group_without_a_join_refuses_members_after_the_first_failur
 async fn an_abandoned_group_keeps_its_members_and_is_done_without_a_join_when_they_have_ended() {
     let cluster = cluster(moody(&Runs::default()), 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("unserved", "left").unwrap()).await.unwrap();
-    let job = || Job::new("unserved", &()).unwrap();
+    let group = client.group(Group::new("unserved", "left")).await.unwrap();
+    let job = || Job::new("unserved", &());
     for number in 0..2 {
         group.submit(number, job()).await.unwrap();
     }
@@ -141,7 +140,7 @@ async fn a_dead_parent_stops_its_sub_jobs_and_its_finished_handler_runs() {
         }));
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
+    let parent = client.submit(Job::new("parent", &()).id("p").max_attempts(1)).await.unwrap();
     assert_eq!(parent.wait(SOON).await.unwrap().state, State::Dead);
     let group = sub_jobs(client, "p").await;
     let view = done(client, &group).await;
@@ -166,8 +165,8 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
         .join_job("parent", |_, _| async { Ok(()) });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Group::new("parent", "outer").unwrap().total(2).fail_fast()).await.unwrap();
-    group.submit(0, Job::new("parent", &true).unwrap()).await.unwrap();
+    let group = client.group(Group::new("parent", "outer").total(2).fail_fast()).await.unwrap();
+    group.submit(0, Job::new("parent", &true)).await.unwrap();
     let inner = sub_jobs(client, "parent:outer:0").await;
     let inner = JobId::new(format!("moody:{inner}:0")).unwrap();
     eventually("the sub-job runs", SOON, async || {
@@ -179,7 +178,7 @@ async fn a_stopped_group_stops_the_sub_jobs_of_its_members() {
     })
     .await;
     assert_eq!(group.view().await.unwrap().open, 1, "the member ends after its sub-jobs");
-    group.submit(1, Job::new("parent", &false).unwrap().max_attempts(1)).await.unwrap();
+    group.submit(1, Job::new("parent", &false).max_attempts(1)).await.unwrap();
     let view = done(client, "outer").await;
     assert_eq!((view.succeeded, view.dead, view.open), (1, 1, 0), "{view:?}");
     assert_eq!(client.get(&inner).await.unwrap().unwrap().state, State::Cancelled);
@@ -197,7 +196,7 @@ async fn a_parent_is_not_opened_again_before_its_sub_jobs_are_done() {
     });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let again = || Job::new("parent", &()).unwrap().id("p").if_exists(IfExists::Again);
+    let again = || Job::new("parent", &()).id("p").if_exists(IfExists::Again);
     client.submit(again()).await.unwrap().wait(SOON).await.unwrap();
     assert_eq!(client.submit(again()).await.unwrap().accepted(), Accepted::Same);
     let group = sub_jobs(client, "p").await;
@@ -217,7 +216,7 @@ async fn each_generation_of_a_parent_has_its_own_sub_jobs() {
     });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let parent = client.submit(Job::new("parent", &()).unwrap().id("p").max_attempts(1)).await.unwrap();
+    let parent = client.submit(Job::new("parent", &()).id("p").max_attempts(1)).await.unwrap();
     parent.wait(SOON).await.unwrap();
     let first = sub_jobs(client, "p").await;
     done(client, &first).await;
@@ -240,8 +239,8 @@ async fn a_member_with_sub_jobs_is_not_retried_before_they_are_done() {
     });
     let cluster = cluster(handlers, 2).await;
     let client = cluster.client();
-    let group = client.group(Group::new("parent", "outer").unwrap().without_join().total(1)).await.unwrap();
-    let parent = group.submit(0, Job::new("parent", &()).unwrap().max_attempts(1)).await.unwrap();
+    let group = client.group(Group::new("parent", "outer").without_join().total(1)).await.unwrap();
+    let parent = group.submit(0, Job::new("parent", &()).max_attempts(1)).await.unwrap();
     let ended = parent.wait(SOON).await.unwrap();
     assert_eq!(ended.state, State::Dead);
     // Right after its end, or once its sub-jobs have ended: the retry is refused, or done.

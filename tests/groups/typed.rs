@@ -30,10 +30,10 @@ impl ParentKind for Other {
 async fn a_client_waits_for_the_typed_result_of_the_join() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
-    let group = cluster.client().group(Double::group("four").unwrap().total(4)).await.unwrap();
+    let group = cluster.client().group(Double::group("four").total(4)).await.unwrap();
     let early = group.join_result(Duration::from_millis(1)).await.unwrap_err();
     assert!(matches!(early, ResultError::Group(_)), "{early}");
-    assert_eq!(group.submit_all((0..4).map(|n| Double::job(&n).unwrap())).await.unwrap(), 4);
+    assert_eq!(group.submit_all((0..4).map(|n| Double::job(&n))).await.unwrap(), 4);
     assert_eq!(group.join_result(SOON).await.unwrap(), (4, 12));
     let mut members = group.members();
     let mut results = Vec::new();
@@ -57,8 +57,8 @@ async fn a_result_of_another_type_is_visible_and_fails_the_join() {
         });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let group = client.group(Other::group("odd").unwrap().total(1)).await.unwrap();
-    group.submit(0, Other::job(&1).unwrap()).await.unwrap();
+    let group = client.group(Other::group("odd").total(1)).await.unwrap();
+    group.submit(0, Other::job(&1)).await.unwrap();
     group.wait(Duration::from_millis(1)).await.unwrap_err();
     let member = bellwether_testkit::eventually_some("the member has ended", SOON, async || {
         let member = group.members().next().await.unwrap()?;
@@ -84,7 +84,7 @@ async fn a_result_of_another_type_is_visible_and_fails_the_join() {
 #[tokio::test]
 async fn a_typed_view_of_a_group_of_another_kind_is_refused() {
     let client = Client::connect(&namespace("group-kinds")).await.unwrap();
-    let group = client.group(Group::new("double", "g").unwrap().without_join().total(0)).await.unwrap();
+    let group = client.group(Group::new("double", "g").without_join().total(0)).await.unwrap();
     let refused = "group g has members of kind double, not other: a group has one kind";
     assert_eq!(client.existing_group::<Other>(group.id()).await.unwrap_err().to_string(), refused);
     let mut members = client.group_members::<Other>(group.id());
@@ -106,13 +106,13 @@ async fn there_is_no_result_of_a_join_or_a_finished_handler_that_does_not_exist(
         });
     let cluster = cluster(handlers, 1).await;
     let client = cluster.client();
-    let plain = client.group(Double::group("plain").unwrap().without_join().total(0)).await.unwrap();
+    let plain = client.group(Double::group("plain").without_join().total(0)).await.unwrap();
     let error = plain.join_result(SOON).await.unwrap_err();
     assert_eq!(error.to_string(), "group plain has no join, so there is no result to wait for");
-    let alone = client.submit(Other::job(&0).unwrap().id("alone")).await.unwrap();
+    let alone = client.submit(Other::job(&0).id("alone")).await.unwrap();
     let error = alone.finished_result(SOON).await.unwrap_err();
     assert_eq!(error.to_string(), "job alone has no sub-jobs, so no finished handler runs after it");
-    let parent = client.submit(Other::job(&1).unwrap().id("parent")).await.unwrap();
+    let parent = client.submit(Other::job(&1).id("parent")).await.unwrap();
     let error = parent.finished_result(SOON).await.unwrap_err().to_string();
     assert!(error.ends_with("has no finished handler, so there is no result to wait for"), "{error}");
     cluster.stop().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_view_of_a_job_returns_the_result_of_its_kind_only() {
     let runs = Runs::default();
     let cluster = cluster(doubling(&runs), 1).await;
     let client = cluster.client();
-    let job = client.submit(Job::new("double", &4_u64).unwrap().id("four")).await.unwrap();
+    let job = client.submit(Job::new("double", &4_u64).id("four")).await.unwrap();
     assert_eq!(
         job.result(SOON).await.unwrap().bytes(),
         b"8",

@@ -64,7 +64,7 @@ async fn each_death_has_one_dead_letter_job_whoever_ends_the_job() {
     let (gate, letters) = (Gate::new(), Letters::default());
     let cluster = Cluster::builder(handlers(&gate, &letters)).start().await.unwrap();
     let client = cluster.client();
-    client.submit(Bill::job(&7).unwrap().id("by-the-worker")).await.unwrap();
+    client.submit(Bill::job(&7).id("by-the-worker")).await.unwrap();
     for (kind, id) in [("hangs", "by-its-lease"), ("blocks", "by-the-leader")] {
         client.submit(job(kind, id).max_losses(1).dead_letter(true)).await.unwrap();
     }

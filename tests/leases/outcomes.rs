@@ -21,8 +21,8 @@ async fn an_invalid_job_is_dead_immediately_after_on_invalid_ran() {
     });
     let cluster = Cluster::builder(Handlers::new().add(charge)).start().await.unwrap();
     let client = cluster.client();
-    client.submit(Job::new("charge", "7").unwrap().id("no-account")).await.unwrap();
-    client.submit(Job::new("charge", &7).unwrap().id("no-text")).await.unwrap();
+    client.submit(Job::new("charge", "7").id("no-account")).await.unwrap();
+    client.submit(Job::new("charge", &7).id("no-text")).await.unwrap();
     let view = over(&cluster, "no-account").await;
     assert_eq!((view.state, view.attempt, view.failures), (State::Dead, 1, 0), "{view:?}");
     assert_eq!(view.error.as_deref(), Some("there is no account 7"));

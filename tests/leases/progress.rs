@@ -19,7 +19,7 @@ fn counts(gate: &Gate) -> Handlers {
         }
         Ok(from)
     });
-    Handlers::new().add(counts.renew_automatically())
+    Handlers::new().add(counts.auto_renew())
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn held(gate: &Gate) -> Handlers {
         gate.wait().await;
         Ok(context.lease_until() > before)
     });
-    Handlers::new().add(auto.renew_automatically()).add(asking.lease(LEASE))
+    Handlers::new().add(auto.auto_renew()).add(asking.lease(LEASE))
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_lease_that_is_renewed_automatically_keeps_its_job() {
 async fn a_job_may_disable_the_automatic_renewal_of_its_kind() {
     let gate = Gate::new();
     let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
-    let refuses = job("auto", "lost").lease(LEASE).renew_lease_automatically(false).max_losses(1);
+    let refuses = job("auto", "lost").lease(LEASE).auto_renew(false).max_losses(1);
     cluster.client().submit(refuses).await.unwrap();
     let view = over(&cluster, "lost").await;
     assert_eq!((view.state, view.losses), (State::Dead, 1), "{view:?}");
@@ -62,7 +62,7 @@ async fn a_requested_renewal_is_written_once_and_extends_the_lease() {
     let gate = Gate::new();
     let cluster = Cluster::builder(held(&gate)).start().await.unwrap();
     let zk = look(&cluster).await;
-    let asks = bellwether::Job::new("asking", &Duration::from_secs(600)).unwrap().id("asks");
+    let asks = bellwether::Job::new("asking", &Duration::from_secs(600)).id("asks");
     cluster.client().submit(asks).await.unwrap();
     gate.has_come("asks", 1).await;
     eventually("the lease is renewed", SOON, async || assignment(&cluster, &zk, "asks").await.1 == 1).await;
@@ -87,7 +87,7 @@ async fn an_awaited_renewal_is_stored_when_the_call_returns() {
     let handlers = Handlers::new().add(awaits.lease(60 * LEASE));
     let cluster = Cluster::builder(handlers).start().await.unwrap();
     let zk = look(&cluster).await;
-    let awaits = bellwether::Job::new("awaits", &Duration::from_secs(600)).unwrap().id("awaits");
+    let awaits = bellwether::Job::new("awaits", &Duration::from_secs(600)).id("awaits");
     cluster.client().submit(awaits).await.unwrap();
     gate.has_come("awaits", 1).await;
     let (stored, version) = assignment(&cluster, &zk, "awaits").await;
@@ -105,13 +105,13 @@ async fn a_lease_out_of_bounds_is_an_error_that_names_the_field() {
         context.renew_lease(lease)?;
         Ok(())
     });
-    let attempt = bellwether::testing::Attempt::of(bellwether::Job::new("asking", &Duration::MAX).unwrap());
+    let attempt = bellwether::testing::Attempt::of(bellwether::Job::new("asking", &Duration::MAX));
     let error = attempt.unwrap().perform(&handlers).await.unwrap_err().to_string();
     assert!(error.starts_with("the attempt failed: lease must be 1s to 7d, not "), "{error}");
     let long = handler::job("asking", |_, (): ()| async { Ok(()) }).lease(Duration::MAX);
     let error = Handlers::new().add(long).check().unwrap_err().to_string();
     assert!(error.starts_with("kind asking: lease must be 1s to 7d, not "), "{error}");
-    let short = bellwether::Job::new("x", &()).unwrap().lease(Duration::from_millis(999)).check();
+    let short = bellwether::Job::new("x", &()).lease(Duration::from_millis(999)).check();
     assert!(short.unwrap_err().to_string().starts_with("lease must be 1s to"));
 }
 

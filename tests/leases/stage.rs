@@ -70,7 +70,7 @@ impl Gate {
 }
 
 pub(crate) fn job(kind: &str, id: &str) -> Job {
-    Job::new(kind, &()).unwrap().id(id)
+    Job::new(kind, &()).id(id)
 }
 
 pub(crate) async fn over(cluster: &Cluster, id: &str) -> JobView {

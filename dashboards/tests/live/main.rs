@@ -102,7 +102,7 @@ async fn every_panel_of_every_dashboard_shows_data_of_nodes_under_faults() {
         "max(bellwether_job_attempts_total{outcome=\"lease_expired\"}) > 0",
     )
     .await;
-    let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 })).unwrap()).await;
+    let cancelled = load.submit(Job::new("sleep", &json!({ "millis": 600_000 }))).await;
     eventually("the job runs", SOON, async || load.state(&cancelled).await == State::Running).await;
     client.cancel(&cancelled).await.unwrap();
 
@@ -247,12 +247,11 @@ impl Load {
     async fn more(&mut self, of_each: usize) {
         for n in 0..of_each {
             let types = [
-                Job::new("sum", &json!([n, 1])).unwrap(),
-                Job::new("sleep", &json!({ "millis": 200 })).unwrap().max_losses(100),
+                Job::new("sum", &json!([n, 1])),
+                Job::new("sleep", &json!({ "millis": 200 })).max_losses(100),
                 Job::new("fail", &json!({ "message": "once", "times": 1 }))
-                    .unwrap()
                     .backoff(Duration::from_millis(500), Duration::from_secs(1)),
-                Job::new("fail", &json!({ "message": "always" })).unwrap().max_attempts(1),
+                Job::new("fail", &json!({ "message": "always" })).max_attempts(1),
             ];
             for job in types {
                 let id = self.submit(job).await;
@@ -264,10 +263,10 @@ impl Load {
     /// Submits a job that exceeds its lease, creates a group that is never sealed, and adds a schedule whose jobs run
     /// longer than its interval.
     async fn unusual(&mut self) {
-        let sleep = |millis: u32| Job::new("sleep", &json!({ "millis": millis })).unwrap();
-        let overdue = sleep(60_000).lease(Duration::from_secs(1)).renew_lease_automatically(false);
+        let sleep = |millis: u32| Job::new("sleep", &json!({ "millis": millis }));
+        let overdue = sleep(60_000).lease(Duration::from_secs(1)).auto_renew(false);
         self.jobs.push(self.submit(overdue).await);
-        let group = self.client.group(Group::new("sleep", "open").unwrap()).await.unwrap();
+        let group = self.client.group(Group::new("sleep", "open")).await.unwrap();
         self.jobs.push(group.submit(0, sleep(10)).await.unwrap().id().clone());
         let beat = Schedule::every("beat", Duration::from_secs(1), sleep(2_500)).overlap(Overlap::Forbid);
         self.client.schedules().add(&beat).await.unwrap();

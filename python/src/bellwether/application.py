@@ -58,7 +58,7 @@ class Application:
         retries: int | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
-        renew_lease: bool = False,
+        auto_renew: bool = False,
         concurrency: int | None = None,
         process: bool = False,
         whole: bool = False,
@@ -66,7 +66,7 @@ class Application:
     ) -> Callable[[F], F]:
         """Declares the handler of a kind. The function itself is returned unchanged.
 
-        `retries`, `timeout` and `options` are defaults for jobs that this application submits. `lease`, `renew_lease`
+        `retries`, `timeout` and `options` are defaults for jobs that this application submits. `lease`, `auto_renew`
         (renew while the handler runs) and `concurrency` (at most this many at a time per worker) belong to the worker.
         `process` runs the handler in a process of the worker's pool. `whole` passes the payload as one argument, instead of
         the fields of an object as keyword arguments.
@@ -74,7 +74,7 @@ class Application:
 
         def declare(handler: F) -> F:
             given = Options(retries=retries, timeout=timeout).over(options)
-            self.kinds.add(Kind(name, handler, given, lease, renew_lease, concurrency, process, whole))
+            self.kinds.add(Kind(name, handler, given, lease, auto_renew, concurrency, process, whole))
             return handler
 
         return declare

@@ -27,7 +27,7 @@ class Kind:
     handler: Callable[..., Any]
     options: Options
     lease: Duration | None
-    renew_lease: bool
+    auto_renew: bool
     concurrency: int | None
     process: bool
     whole: bool

@@ -30,7 +30,7 @@ class Options:
     """Time limit of an attempt."""
     lease: Duration | None = None
     """Time without a renewal after which another worker gets the job."""
-    renew_lease: bool | None = None
+    auto_renew: bool | None = None
     """Whether the worker renews the lease while the handler runs."""
     priority: int | None = None
     """0 to 9; 9 runs first."""
@@ -59,7 +59,7 @@ class Options:
             else {"initial": duration_text(self.backoff[0]), "max": duration_text(self.backoff[1])},
             "timeout": None if self.timeout is None else duration_text(self.timeout),
             "lease": None if self.lease is None else duration_text(self.lease),
-            "renew_lease": self.renew_lease,
+            "auto_renew": self.auto_renew,
             "priority": self.priority,
             "tags": None if self.tags is None else list(self.tags),
             "affinity": self.affinity,

@@ -175,23 +175,24 @@ impl<K: AnyKind> GroupHandle<K> {
     }
 
     /// Returns the member's id and membership, if the job can be a member.
-    fn admit(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), GroupError> {
+    fn admit(&self, number: u32, job: &Job<K>) -> Result<(JobId, Membership), SubmitError> {
         let group = self.known.id.clone();
         let (record, _) = self.known.look();
-        if *job.kind() != record.kind {
-            return Err(GroupError::Kind { group, there: record.kind, given: job.kind().clone() });
+        let kind = job.kind()?;
+        if *kind != record.kind {
+            return Err(GroupError::Kind { group, there: record.kind, given: kind.clone() }.into());
         }
         if job.has_id() {
-            return Err(GroupError::OwnId { group });
+            return Err(GroupError::OwnId { group }.into());
         }
         if job.mode() == IfExists::Again {
-            return Err(GroupError::Again { group });
+            return Err(GroupError::Again { group }.into());
         }
         let total = bellwether_core::budget::MAX_MEMBERS;
         if number >= total {
-            return Err(GroupError::Number { group, number, total });
+            return Err(GroupError::Number { group, number, total }.into());
         }
-        let id = JobId::member(&record.kind, &group, number)?;
+        let id = JobId::member(&record.kind, &group, number).map_err(GroupError::Word)?;
         Ok((id, Membership { group, role: Role::Member(number), counted: true }))
     }
 }

@@ -49,71 +49,74 @@ const TRIES: u32 = 16;
 /// [`JobKind::group`](super::JobKind::group) returns a typed one.
 #[derive(Debug)]
 pub struct Group<K = Untyped> {
-    pub(crate) id: GroupId,
-    pub(crate) record: GroupRecord,
+    /// The id and the record to store, or why there are none.
+    given: Result<(GroupId, GroupRecord), GroupError>,
     typed: PhantomData<fn() -> K>,
 }
 
 impl<K> Clone for Group<K> {
     fn clone(&self) -> Self {
-        Self { id: self.id.clone(), record: self.record.clone(), typed: PhantomData }
+        Self { given: self.given.clone(), typed: PhantomData }
     }
 }
 
 impl Group {
     /// Returns a group of jobs of `kind`. Its name is unique in the namespace, independent of the kind. The ids of
-    /// its members consist of kind, name and number.
-    ///
-    /// # Errors
-    /// Fails if one of them is malformed. If both together are too long, the error is reported when the group is
-    /// created.
-    pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
+    /// its members consist of kind, name and number. A malformed name is reported when the group is created.
+    #[must_use]
+    pub fn new(kind: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         Self::of(kind, name)
     }
 }
 
 impl<K> Group<K> {
-    pub(super) fn of(kind: impl AsRef<str>, name: impl AsRef<str>) -> Result<Self, GroupError> {
+    pub(super) fn of(kind: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         // Token and time are set when the group is created.
-        let record = GroupRecord::new(Kind::new(kind)?, Uuid::nil(), WallMillis(0));
-        Ok(Self { id: GroupId::plain(name)?, record, typed: PhantomData })
+        let record = Kind::new(kind).map(|kind| GroupRecord::new(kind, Uuid::nil(), WallMillis(0)));
+        let given = record.and_then(|record| Ok((GroupId::plain(name)?, record))).map_err(GroupError::Word);
+        Self { given, typed: PhantomData }
+    }
+
+    /// Checks the names of the group and of its kind, without sending anything.
+    ///
+    /// # Errors
+    /// [`GroupError::Word`].
+    pub fn check(&self) -> Result<(), GroupError> {
+        self.given.as_ref().map(drop).map_err(GroupError::clone)
+    }
+
+    fn set(mut self, set: impl FnOnce(&mut GroupRecord)) -> Self {
+        if let Ok((_, record)) = &mut self.given {
+            set(record);
+        }
+        self
     }
 
     /// Sets how many members the group has. Without it the group waits until it is [sealed](GroupHandle::seal).
     #[must_use]
-    pub fn total(mut self, total: u32) -> Self {
-        self.record.total = Some(total);
-        self
+    pub fn total(self, total: u32) -> Self {
+        self.set(|record| record.total = Some(total))
     }
 
     /// Lets the first member that ends without success stop the group: the join runs immediately, waiting members are
     /// cancelled, and running members are asked to stop.
     #[must_use]
-    pub fn fail_fast(mut self) -> Self {
-        self.record.fail_fast = true;
-        self
+    pub fn fail_fast(self) -> Self {
+        self.set(|record| record.fail_fast = true)
     }
 
     /// Creates the group without a join. By default the group has a join of kind `KIND.join`, which waits for a
     /// worker with a handler for it.
     #[must_use]
-    pub fn without_join(mut self) -> Self {
-        self.record.join = false;
-        self
+    pub fn without_join(self) -> Self {
+        self.set(|record| record.join = false)
     }
 
     /// Makes the group part of this trace. It applies to the join, and to members without a trace. Default: the span in
     /// which the group is created, in a process with OpenTelemetry; otherwise none. An existing group keeps its trace.
     #[must_use]
-    pub fn trace_context(mut self, context: impl Into<Option<TraceContext>>) -> Self {
-        self.record.trace = context.into();
-        self
-    }
-
-    /// Returns its id.
-    #[must_use]
-    pub fn id(&self) -> &GroupId {
-        &self.id
+    pub fn trace_context(self, context: impl Into<Option<TraceContext>>) -> Self {
+        self.set(|record| record.trace = context.into())
     }
 }
 
@@ -127,7 +130,7 @@ impl Client {
     /// # Connection loss
     /// A lost reply is resolved by reading back.
     pub async fn group<K: AnyKind>(&self, group: Group<K>) -> Result<GroupHandle<K>, Error> {
-        let Group { id, mut record, typed: _ } = group;
+        let (id, mut record) = group.given?;
         record.trace = record.trace.or_else(|| trace::context(&tracing::Span::current()));
         self.open_group(id, record).await
     }

@@ -53,8 +53,9 @@ impl Client {
         attempt: &Attempt,
         group: Group<K>,
     ) -> Result<GroupHandle<K>, Error> {
+        let (_, given) = group.given?;
         let (first, parent) = self.parent(attempt).await?;
-        let record = self.stamped(GroupRecord { parent: Some(parent), ..group.record });
+        let record = self.stamped(GroupRecord { parent: Some(parent), ..given });
         record.check(&first)?;
         let by = self.by();
         for _ in 0..TRIES {

@@ -1,11 +1,10 @@
 //! Job kinds as Rust types.
 
-use bellwether_core::group::GroupError;
 use bellwether_core::job::Payload;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Job, JobError, JobOptions};
+use super::{Job, JobOptions};
 use crate::client::group::Group;
 
 /// A job kind with the types of its payload and result, checked by the compiler.
@@ -22,7 +21,7 @@ use crate::client::group::Group;
 /// }
 ///
 /// # fn main() -> Result<(), bellwether::JobError> {
-/// let job = Sum::job(&vec![1, 2, 3])?.id("sum-of-three").max_attempts(2);
+/// let job = Sum::job(&vec![1, 2, 3]).id("sum-of-three").max_attempts(2);
 /// # job.check() }
 /// ```
 pub trait JobKind: Sized + 'static {
@@ -56,7 +55,7 @@ pub trait JobKind: Sized + 'static {
     /// }
     ///
     /// # fn main() -> Result<(), bellwether::JobError> {
-    /// let patient = Report::job(&2026)?.timeout(Duration::from_secs(3_600));
+    /// let patient = Report::job(&2026).timeout(Duration::from_secs(3_600));
     /// # patient.check() }
     /// ```
     fn defaults() -> JobOptions {
@@ -64,11 +63,9 @@ pub trait JobKind: Sized + 'static {
     }
 
     /// Creates a job of this kind, with the options of the kind.
-    ///
-    /// # Errors
-    /// Fails if the payload does not serialize or is larger than 64 KiB, or [`JobKind::NAME`] is malformed.
-    fn job(payload: &Self::Payload) -> Result<Job<Self>, JobError> {
-        Ok(Job::build(Self::NAME, payload)?.options(Self::defaults()))
+    #[must_use]
+    fn job(payload: &Self::Payload) -> Job<Self> {
+        Job::build(Self::NAME, payload).options(Self::defaults())
     }
 
     /// Returns a group of jobs of this kind. Its members, and the argument of its join, have the types of the kind:
@@ -85,8 +82,8 @@ pub trait JobKind: Sized + 'static {
     /// }
     ///
     /// async fn sums(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
-    ///     let group = client.group(Sum::group("november")?.total(1)).await?;
-    ///     group.submit(0, Sum::job(&vec![1, 2, 3])?).await?;
+    ///     let group = client.group(Sum::group("november").total(1)).await?;
+    ///     group.submit(0, Sum::job(&vec![1, 2, 3])).await?;
     ///     Ok(())
     /// }
     /// ```
@@ -110,15 +107,13 @@ pub trait JobKind: Sized + 'static {
     /// }
     ///
     /// async fn sums(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
-    ///     let group = client.group(Sum::group("november")?.total(1)).await?;
-    ///     group.submit(0, Other::job(&vec![1, 2, 3])?).await?;
+    ///     let group = client.group(Sum::group("november").total(1)).await?;
+    ///     group.submit(0, Other::job(&vec![1, 2, 3])).await?;
     ///     Ok(())
     /// }
     /// ```
-    ///
-    /// # Errors
-    /// Those of [`Group::new`].
-    fn group(name: impl AsRef<str>) -> Result<Group<Self>, GroupError> {
+    #[must_use]
+    fn group(name: impl AsRef<str>) -> Group<Self> {
         Group::of(Self::NAME, name)
     }
 }

@@ -50,9 +50,9 @@ pub struct JobOptions {
     /// How long an attempt may go without a renewal: [`JobOptions::lease()`].
     #[serde(with = "duration::optional_text", skip_serializing_if = "Option::is_none")]
     pub lease: Option<Duration>,
-    /// Whether the worker renews the lease: [`JobOptions::renew_lease_automatically()`].
+    /// Whether the worker renews the lease: [`JobOptions::auto_renew()`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub renew_lease: Option<bool>,
+    pub auto_renew: Option<bool>,
     /// Whether its death creates another job: [`JobOptions::dead_letter()`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter: Option<bool>,
@@ -98,7 +98,7 @@ impl JobOptions {
             backoff: Some(backoff),
             timeout,
             lease,
-            renew_lease: auto_renew,
+            auto_renew,
             dead_letter: Some(dead_letter),
             priority: Some(priority.get()),
             tags: tags.iter().map(ToString::to_string).collect(),
@@ -137,8 +137,8 @@ impl JobOptions {
 
     /// Sets whether the worker renews the lease for as long as the handler runs. Default: the setting of the kind's
     /// handler, else no.
-    pub fn renew_lease_automatically(self, renew: bool) -> Self {
-        Self { renew_lease: Some(renew), ..self }
+    pub fn auto_renew(self, renew: bool) -> Self {
+        Self { auto_renew: Some(renew), ..self }
     }
 
     /// Sets whether the transaction that ends the job as dead, whoever ends it, creates a job of kind `KIND.dead`. See
@@ -176,7 +176,7 @@ impl JobOptions {
             backoff: self.backoff.or(defaults.backoff),
             timeout: self.timeout.or(defaults.timeout),
             lease: self.lease.or(defaults.lease),
-            renew_lease: self.renew_lease.or(defaults.renew_lease),
+            auto_renew: self.auto_renew.or(defaults.auto_renew),
             dead_letter: self.dead_letter.or(defaults.dead_letter),
             priority: self.priority.or(defaults.priority),
             tags: [defaults.tags, self.tags].concat(),
@@ -216,7 +216,7 @@ impl JobOptions {
             backoff: self.backoff.unwrap_or(default.backoff),
             timeout: self.timeout,
             lease: self.lease,
-            auto_renew: self.renew_lease,
+            auto_renew: self.auto_renew,
             dead_letter: self.dead_letter.unwrap_or(default.dead_letter),
         };
         policy.check()?;

@@ -25,7 +25,7 @@ use crate::schedule::stored;
 /// use bellwether::{Job, Schedule};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let report = Job::new("report", &"sales")?.max_attempts(3);
+/// let report = Job::new("report", &"sales").max_attempts(3);
 /// let nightly = Schedule::cron("nightly", "30 2 * * *", report)
 ///     .zone("Europe/Berlin")
 ///     .misfire(Misfire::Once)

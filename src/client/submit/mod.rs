@@ -114,7 +114,7 @@ impl Submission {
     /// Returns a typical submission and the receiver of its reply.
     fn sample() -> (Self, oneshot::Receiver<Reply>) {
         let now = bellwether_core::time::WallMillis(1);
-        let (id, record) = Job::new("sum", &1).unwrap().into_record(now, uuid::Uuid::now_v7).unwrap();
+        let (id, record) = Job::new("sum", &1).into_record(now, uuid::Uuid::now_v7).unwrap();
         let (reply, accepted) = oneshot::channel();
         (Self::new(id, record, IfExists::Same, Arc::default(), reply), accepted)
     }

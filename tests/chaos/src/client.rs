@@ -288,7 +288,7 @@ impl Caller {
     pub(crate) async fn submit(&self, wish: Wish) -> bool {
         let lane = wish.lane.map(|lane| Lane::new(format!("lane-{lane}")).expect("letters and digits"));
         let kind = Kind::new(wish.kind).expect("letters only");
-        let job = Job::json(wish.kind, wish.payload.clone()).expect("it was written as JSON");
+        let job = Job::json(wish.kind, wish.payload.clone());
         let job =
             job.id(wish.id.as_str()).max_attempts(wish.attempts).backoff(wish.backoff, wish.backoff * 4);
         let job = lane.iter().fold(job, |job, lane| job.lane(lane.as_str()));

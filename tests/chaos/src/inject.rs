@@ -284,7 +284,7 @@ pub(crate) async fn begin(
         Fault::Overwritten(garbage) => return overwritten(fault, garbage, stage, rng).await,
         Fault::Oversize => {
             let injected = Injected::new(fault, Undo::Nothing);
-            if Job::raw(WORK, "text/plain", vec![b'x'; MAX_PAYLOAD_BYTES + 1]).is_ok() {
+            if Job::raw(WORK, "text/plain", vec![b'x'; MAX_PAYLOAD_BYTES + 1]).check().is_ok() {
                 return Err(Failure::new("a payload above its limit was accepted"));
             }
             injected

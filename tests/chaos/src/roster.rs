@@ -68,7 +68,7 @@ impl Roster {
     }
 
     pub(crate) fn group(&self) -> Result<Group, GroupError> {
-        let group = Group::new(self.kind, self.id.as_str())?;
+        let group = Group::new(self.kind, self.id.as_str());
         let group = if self.sealed == Sealed::First { group.total(self.total()) } else { group };
         let group = if self.fail_fast { group.fail_fast() } else { group };
         Ok(if self.join { group } else { group.without_join() })
@@ -99,7 +99,7 @@ impl Roster {
 
 /// Creates the job of a member.
 pub(crate) fn member(kind: &str, payload: String) -> Job {
-    let job = Job::json(kind, payload).expect("it was written as JSON");
+    let job = Job::json(kind, payload);
     let backoff = std::time::Duration::from_millis(50);
     job.max_attempts(ATTEMPTS).backoff(backoff, backoff * 4)
 }

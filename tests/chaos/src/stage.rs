@@ -159,8 +159,8 @@ impl Operator {
     /// Adds one schedule that ticks each second, and one that ticks only when its last job is terminal.
     async fn add_schedules(&self) -> Result<(), Failure> {
         let job = |ms| Job::new(WORK, &Task::new(ms, 0));
-        let beat = Schedule::every(SCHEDULES[0], Duration::from_secs(1), job(5)?);
-        let alone = Schedule::cron(SCHEDULES[1], "*/3 * * * * *", job(1_500)?).overlap(Overlap::Forbid);
+        let beat = Schedule::every(SCHEDULES[0], Duration::from_secs(1), job(5));
+        let alone = Schedule::cron(SCHEDULES[1], "*/3 * * * * *", job(1_500)).overlap(Overlap::Forbid);
         for schedule in [beat, alone] {
             self.caller.client.schedules().add(&schedule).await?;
         }

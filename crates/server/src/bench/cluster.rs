@@ -32,7 +32,7 @@ impl Cluster {
         }
         let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
         // A warm-up job: it shows that all parts are connected, elected and registered.
-        let warm = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
+        let warm = client.submit(job(0)).await.map_err(|error| error.to_string())?;
         warm.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
         Ok(Self { nodes, client, namespace })
     }
@@ -57,13 +57,13 @@ pub(super) fn named(zookeeper: &ConnectString, run: Uuid, part: &str) -> Result<
 }
 
 /// As [`job`], with all priorities in turn.
-pub(super) fn ranked(n: usize) -> Result<Job, String> {
-    let priority = u8::try_from(n % 10).map_err(|error| error.to_string())?;
-    Ok(job(n)?.priority(priority))
+pub(super) fn ranked(n: usize) -> Job {
+    let priority = u8::try_from(n % 10).expect("one digit");
+    job(n).priority(priority)
 }
 
-pub(super) fn job(n: usize) -> Result<Job, String> {
-    Job::new(KIND, &n).map_err(|error| error.to_string())
+pub(super) fn job(n: usize) -> Job {
+    Job::new(KIND, &n)
 }
 
 /// Starts a node that leads and runs no jobs.

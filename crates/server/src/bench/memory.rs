@@ -28,8 +28,7 @@ pub(super) async fn measure(config: &BenchConfig, run: Uuid) -> Result<PendingMe
     let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
     let node = NodeProcess::lead(&namespace, "candidate,worker", &client).await?;
     let before = node.bytes()?;
-    let jobs = (0..config.pending).map(|n| bellwether::Job::new(KIND, &n).map_err(|error| error.to_string()));
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+    let jobs = (0..config.pending).map(|n| bellwether::Job::new(KIND, &n));
     for accepted in client.submit_many(jobs, |_| {}).await {
         accepted.map_err(|error| error.to_string())?;
     }

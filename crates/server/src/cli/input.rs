@@ -27,7 +27,8 @@ pub(crate) fn job(kind: &str, payload: &str, content_type: &str) -> Result<Job, 
     } else {
         Job::raw(kind, content_type, bytes)
     };
-    job.map_err(|error| Failure::usage(error.to_string()))
+    job.check().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(job)
 }
 
 fn read(name: &str, from: impl Read) -> Result<Vec<u8>, Failure> {

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn an_option_without_a_flag_is_not_set() {
         assert_eq!(parse(&[]), Ok(JobOptions::new()));
-        assert_eq!(parse(&["--renew-lease"]), Ok(JobOptions::new().renew_lease_automatically(true)));
+        assert_eq!(parse(&["--auto-renew"]), Ok(JobOptions::new().auto_renew(true)));
         assert_eq!(parse(&["--tag", "a", "--tag", "b"]), Ok(JobOptions::new().tag("a").tag("b")));
     }
 
@@ -147,7 +147,7 @@ mod tests {
             (["--lease", "5"], "\"5\" is not a duration: give a whole number and a unit"),
             (["--max-attempts", "-1"], "unexpected argument"),
             (["--priority", "256"], "expected u8"),
-            (["--renew-lease", "yes"], "give true or false"),
+            (["--auto-renew", "yes"], "give true or false"),
         ] {
             let error = parse(&flags).unwrap_err();
             assert!(error.contains(said), "{flags:?}: {error}");

@@ -74,8 +74,8 @@ pub(crate) const JOB_OPTIONS: [JobOption; 11] = [
                Default: that of its kind, else 5m.",
     },
     JobOption {
-        name: "renew_lease",
-        flag: "renew-lease",
+        name: "auto_renew",
+        flag: "auto-renew",
         form: Form::Truth,
         text: "Whether the worker renews the lease while the handler runs. Default: the setting of its kind, else \
                false.",
@@ -192,7 +192,7 @@ pub(crate) fn example() -> Value {
         "backoff": { "initial": "500ms", "max": "10m" },
         "timeout": "1h",
         "lease": "90s",
-        "renew_lease": true,
+        "auto_renew": true,
         "dead_letter": true,
         "priority": 7,
         "tags": ["gpu"],

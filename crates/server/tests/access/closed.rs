@@ -15,21 +15,21 @@ async fn other_users_can_access_no_znode_of_a_namespace_with_all_features_in_use
     let _two = node(&to, login()).await;
     let client = client(&to, login()).await;
 
-    let beat = Schedule::every("beat", Duration::from_secs(1), Job::new("double", &1).unwrap());
+    let beat = Schedule::every("beat", Duration::from_secs(1), Job::new("double", &1));
     client.schedules().add(&beat).await.unwrap();
     client.pause_kind(&Kind::new("paused").unwrap(), "an operator").await.unwrap();
-    let group = client.group(Group::new("double", "summer").unwrap().total(20)).await.unwrap();
-    group.submit_all((0..20).map(|n| Job::new("double", &n).unwrap())).await.unwrap();
-    let jobs = (0..20).map(|n| Job::new("double", &n).unwrap().id(format!("lane-{n}")).lane("account-7"));
+    let group = client.group(Group::new("double", "summer").total(20)).await.unwrap();
+    group.submit_all((0..20).map(|n| Job::new("double", &n))).await.unwrap();
+    let jobs = (0..20).map(|n| Job::new("double", &n).id(format!("lane-{n}")).lane("account-7"));
     for submitted in client.submit_many(jobs, |_| {}).await {
         submitted.unwrap();
     }
-    let flaky = Job::new("flaky", &()).unwrap().backoff(Duration::from_secs(1), Duration::from_secs(1));
+    let flaky = Job::new("flaky", &()).backoff(Duration::from_secs(1), Duration::from_secs(1));
     let flaky = client.submit(flaky).await.unwrap();
     // One job waits in the queue, one for its start time, and one runs on a worker.
-    client.submit(Job::new("paused", &()).unwrap()).await.unwrap();
-    client.submit(Job::new("double", &1).unwrap().delay(Duration::from_secs(3600))).await.unwrap();
-    let sleep = client.submit(Job::new("sleep", &()).unwrap()).await.unwrap();
+    client.submit(Job::new("paused", &())).await.unwrap();
+    client.submit(Job::new("double", &1).delay(Duration::from_secs(3600))).await.unwrap();
+    let sleep = client.submit(Job::new("sleep", &())).await.unwrap();
 
     group.wait(SOON).await.unwrap();
     let flaky = flaky.wait(SOON).await.unwrap();
@@ -44,7 +44,7 @@ async fn other_users_can_access_no_znode_of_a_namespace_with_all_features_in_use
     .await;
     // A second leader also creates znodes.
     one.stop().await;
-    let job = client.submit(Job::new("double", &1).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("double", &1)).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
 
     let insider = bare(&to, Some((USER, PASSWORD))).await;
@@ -79,7 +79,7 @@ async fn a_new_connection_and_a_new_session_use_the_same_login() {
     let node = node(&proxy.connect_string(), login()).await;
     let client = client(&to, login()).await;
     let run = async |id: &str| {
-        let job = client.submit(Job::new("double", &21).unwrap().id(id)).await.unwrap();
+        let job = client.submit(Job::new("double", &21).id(id)).await.unwrap();
         let end = job.wait(SOON).await.unwrap();
         assert_eq!(end.state, State::Succeeded, "{end:?}");
     };
@@ -107,7 +107,7 @@ async fn two_users_below_one_chroot_cannot_access_each_others_namespaces() {
     let _nodes = (node(&mine, login()).await, node(&theirs, other.clone()).await);
     for (to, access) in [(&mine, login()), (&theirs, other)] {
         let client = client(to, access).await;
-        let job = client.submit(Job::new("double", &1).unwrap()).await.unwrap();
+        let job = client.submit(Job::new("double", &1)).await.unwrap();
         assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     }
     let outsider = bare(&mine, Some(("other", "other-password"))).await;

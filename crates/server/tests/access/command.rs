@@ -72,7 +72,7 @@ async fn the_password_is_in_no_log_error_or_listing_of_options() {
     let node = Node::start(words.env("RUST_LOG", "trace"), dir.path().join("log"));
     let client = client(&to, login()).await;
     let run = async |id: &str| {
-        let job = client.submit(Job::new("sum", &[1, 2]).unwrap().id(id)).await.unwrap();
+        let job = client.submit(Job::new("sum", &[1, 2]).id(id)).await.unwrap();
         assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     };
     run("first").await;
@@ -138,7 +138,7 @@ async fn a_node_with_a_login_refuses_an_open_namespace_until_an_operator_closes_
     let file = password_file(dir.path());
     let to = place("was-open");
     let before = client(&to, Access::default()).await;
-    let job = before.submit(Job::new("sum", &[1, 2]).unwrap()).await.unwrap();
+    let job = before.submit(Job::new("sum", &[1, 2])).await.unwrap();
     before.close().await;
 
     let options = ["--zookeeper", &to, "--zookeeper-user", USER, "--zookeeper-password-file", &file];

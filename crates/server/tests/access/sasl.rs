@@ -37,7 +37,7 @@ async fn a_sasl_login_closes_its_namespace_and_survives_a_cut_and_an_expiry() {
     let node = node(&proxy.connect_string(), login(PASSWORD)).await;
     let client = client(&to, login(PASSWORD)).await;
     let run = async |id: &str| {
-        let job = client.submit(Job::new("double", &21).unwrap().id(id)).await.unwrap();
+        let job = client.submit(Job::new("double", &21).id(id)).await.unwrap();
         assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     };
     run("first").await;

@@ -45,7 +45,7 @@ pub(crate) fn handlers() -> Handlers {
         })
         .job("parent", async |context, (): ()| {
             let group = context.sub_jobs_of("double").open().await?;
-            group.submit(0, Job::new("double", &1)?).await?;
+            group.submit(0, Job::new("double", &1)).await?;
             Ok(())
         })
         .join_job("double", async |_context, _members| Ok(()))

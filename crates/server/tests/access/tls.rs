@@ -100,7 +100,7 @@ async fn only_a_server_of_a_trusted_authority_is_accepted_and_jobs_run_over_tls(
     let access = login().tls(papers.tls("authority.pem", None));
     let node = node(&to, access.clone()).await;
     let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
-    let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("double", &21)).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
 
     // The shipped command has TLS without further features.
@@ -142,7 +142,7 @@ async fn a_server_that_requires_a_client_certificate_gets_it_and_refuses_others(
     let access = login().tls(papers.tls("authority.pem", Some("client")));
     let client = Client::builder(&to).access(access.clone()).connect().await.unwrap();
     let node = node(&to, access).await;
-    let job = client.submit(Job::new("double", &21).unwrap()).await.unwrap();
+    let job = client.submit(Job::new("double", &21)).await.unwrap();
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
     for identity in [None, Some("other")] {
         refused(&to, login().tls(papers.tls("authority.pem", identity))).await;

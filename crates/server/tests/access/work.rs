@@ -95,7 +95,7 @@ async fn a_handler_submits_sub_jobs_with_the_login_of_its_node() {
     let to = place("sub-jobs");
     let node = node(&to, login()).await;
     let client = client(&to, login()).await;
-    let parent = client.submit(Job::new("parent", &()).unwrap().max_attempts(1)).await.unwrap();
+    let parent = client.submit(Job::new("parent", &()).max_attempts(1)).await.unwrap();
     let over = parent.wait(SOON).await.unwrap();
     assert_eq!(over.state, State::Succeeded, "{over:?}");
     let (insider, outsider) = (bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await);

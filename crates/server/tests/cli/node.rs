@@ -22,7 +22,7 @@ async fn ended(node: &mut Process) -> (Option<i32>, String) {
 
 /// Waits until a job that sleeps for an hour runs.
 async fn running(client: &Client) {
-    let job = Job::new("sleep", &serde_json::json!({ "millis": 3_600_000 })).unwrap();
+    let job = Job::new("sleep", &serde_json::json!({ "millis": 3_600_000 }));
     let job = client.submit(job.id("a")).await.unwrap();
     eventually("the job runs", SOON, async || {
         client.get(job.id()).await.unwrap().unwrap().state == State::Running
@@ -97,7 +97,7 @@ async fn a_drained_worker_finishes_its_running_jobs_and_leaves() {
     let to = namespace("told-to-drain");
     let client = Client::connect(&to).await.unwrap();
     let mut node = start(&to, &["--node-id", "tired", "--slots", "1"]);
-    let sleep = |id: &str| Job::new("sleep", &serde_json::json!({ "millis": 1_500 })).unwrap().id(id);
+    let sleep = |id: &str| Job::new("sleep", &serde_json::json!({ "millis": 1_500 })).id(id);
     let job = client.submit(sleep("a")).await.unwrap();
     eventually("the job runs", SOON, async || {
         client.get(job.id()).await.unwrap().unwrap().state == State::Running

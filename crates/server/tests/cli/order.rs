@@ -12,7 +12,7 @@ fn name_priority_and_times_are_set_and_shown() {
         let arguments = [arguments, &["--output", "json"]].concat();
         run_in(&to, &arguments).exits(0).json()
     };
-    let nightly = ["job", "submit", "report", "11", "--name", "nightly", "--priority", "9", "--in", "1h"];
+    let nightly = ["job", "submit", "report", "11", "--named", "nightly", "--priority", "9", "--delay", "1h"];
     let job = json(&nightly);
     assert_eq!(
         [&job["id"], &job["accepted"], &job["state"], &job["waiting"], &job["options"]["priority"]],
@@ -20,11 +20,11 @@ fn name_priority_and_times_are_set_and_shown() {
     );
     assert!(job["not_before"].is_string(), "{job}");
     assert_eq!(json(&nightly)["accepted"], json!("same"));
-    let other = ["job", "submit", "report", "12", "--name", "nightly"];
+    let other = ["job", "submit", "report", "12", "--named", "nightly"];
     run_in(&to, &other).exits(1).says("belongs to another job");
     assert_eq!(json(&[&other[..], &["--if-exists", "ignore"]].concat())["accepted"], json!("other"));
     run_in(&to, &["job", "cancel", "report:nightly"]).exits(0);
-    let again = ["job", "submit", "report", "11", "--name", "nightly", "--if-exists", "again"];
+    let again = ["job", "submit", "report", "11", "--named", "nightly", "--if-exists", "again"];
     let opened = json(&again);
     assert_eq!([&opened["accepted"], &opened["generation"]], [&json!("again"), &json!(2)]);
 
@@ -32,7 +32,7 @@ fn name_priority_and_times_are_set_and_shown() {
         "job",
         "submit",
         "report",
-        "--at",
+        "--run-at",
         "2029-11-21T12:33:00+01:00",
         "--expires-at",
         "2030-01-01T00:00:00Z",
@@ -42,7 +42,7 @@ fn name_priority_and_times_are_set_and_shown() {
         [&job["not_before"], &job["expires_at"]],
         [&json!("2029-11-21T11:33:00.000Z"), &json!("2030-01-01T00:00:00.000Z")]
     );
-    let many = json(&["job", "submit", "report", "1", "--name", "n", "--count", "2"]);
+    let many = json(&["job", "submit", "report", "1", "--named", "n", "--count", "2"]);
     assert_eq!([&many[0]["id"], &many[1]["id"]], [&json!("report:n-1"), &json!("report:n-2")]);
 }
 
@@ -51,15 +51,15 @@ fn invalid_options_of_a_job_are_usage_errors() {
     let to = namespace("cli-order-refusals");
     for (arguments, said) in [
         (&["--priority", "10"][..], "priority must be 0 to 9"),
-        (&["--in", "20000d"], "run_at must be at most 3653 days ahead"),
-        (&["--at", "tomorrow"], "is not an instant"),
-        (&["--at", "2029-11-21T12:33:00Z", "--in", "1h"], "cannot be used with"),
+        (&["--delay", "20000d"], "run_at must be at most 3653 days ahead"),
+        (&["--run-at", "tomorrow"], "is not an instant"),
+        (&["--run-at", "2029-11-21T12:33:00Z", "--delay", "1h"], "cannot be used with"),
         (&["--expires-in", "0s"], "expiry must be in the future"),
-        (&["--in", "2h", "--expires-in", "1h"], "expiry must be after run_at"),
-        (&["--in", "2h", "--if-exists", "again", "--name", "n"], "reopened immediately"),
-        (&["--name", "a:b"], "name has ':'"),
+        (&["--delay", "2h", "--expires-in", "1h"], "expiry must be after run_at"),
+        (&["--delay", "2h", "--if-exists", "again", "--named", "n"], "reopened immediately"),
+        (&["--named", "a:b"], "name has ':'"),
         (&["--id", "a@b"], "job id has '@'"),
-        (&["--id", "a", "--name", "b"], "cannot be used with"),
+        (&["--id", "a", "--named", "b"], "cannot be used with"),
     ] {
         let arguments = [&["job", "submit", "report", "1"], arguments].concat();
         run_in(&to, &arguments).exits(2).says(said);

@@ -13,7 +13,7 @@ fn handlers() -> Handlers {
         |context, children: u32| async move {
             let group = context.sub_jobs_of("sum").without_join().open().await?;
             for number in 0..children {
-                group.submit(number, Job::new("sum", &number)?).await?;
+                group.submit(number, Job::new("sum", &number)).await?;
             }
             Ok(())
         },
@@ -25,8 +25,8 @@ async fn members_and_their_sub_jobs_are_shown_as_a_tree() {
     let stage = Stage::new("console-tree").await;
     let node = Node::builder(&stage.to).handlers(handlers()).slots(4).start().await.unwrap();
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
-    let group = client.group(Group::new("parent", "night").unwrap().total(2).without_join()).await.unwrap();
-    group.submit_all([2_u32, 120].map(|children| Job::new("parent", &children).unwrap())).await.unwrap();
+    let group = client.group(Group::new("parent", "night").total(2).without_join()).await.unwrap();
+    group.submit_all([2_u32, 120].map(|children| Job::new("parent", &children))).await.unwrap();
     group.wait(SOON).await.unwrap();
     let inner = client.get(&"parent:night:1".parse().unwrap()).await.unwrap().unwrap().sub_jobs[0].clone();
     client.wait_group(&inner, SOON).await.unwrap();

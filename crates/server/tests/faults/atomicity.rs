@@ -26,12 +26,12 @@ async fn a_job_is_in_exactly_one_place_at_any_time() {
 
     let jobs = (0..JOBS).map(|n| match n % 3 {
         // Long enough for the reads to see some of them at a worker, also on a busy machine.
-        0 => Job::new("sleep", &json!({ "millis": 400 })).unwrap(),
-        1 => Job::new("sum", &[n, n]).unwrap(),
+        0 => Job::new("sleep", &json!({ "millis": 400 })),
+        1 => Job::new("sum", &[n, n]),
         _ => {
             // Long enough for the reads to see some of the delayed jobs.
             let backoff = Duration::from_millis(1_500);
-            let job = Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap();
+            let job = Job::new("fail", &json!({ "message": "once", "times": 1 }));
             job.backoff(backoff, backoff)
         }
     });

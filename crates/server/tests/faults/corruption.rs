@@ -135,8 +135,7 @@ async fn an_unreadable_queue_entry_is_left_unchanged_until_it_is_repaired() {
 async fn an_unreadable_delayed_entry_is_left_unchanged_until_it_is_repaired() {
     let stage = Stage::set("bad-delayed").await;
     let backoff = Duration::from_secs(3);
-    let failing =
-        Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap().backoff(backoff, backoff);
+    let failing = Job::new("fail", &json!({ "message": "once", "times": 1 })).backoff(backoff, backoff);
     let ids = stage.submit(DAMAGES.map(|(name, _)| failing.clone().id(name))).await;
     let mut first = stage.node("first").start();
     let mut at = Vec::new();

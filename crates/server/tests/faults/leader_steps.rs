@@ -39,7 +39,7 @@ async fn story(name: &str, is_claim: bool, fault: impl FnOnce(&Proxy) -> Fault) 
     let epoch = if is_claim { 0 } else { stage.led_by(&first).await.epoch };
 
     stage.runs.hold();
-    let failing = Job::new("fail", &json!({ "message": "once", "times": 1 })).unwrap();
+    let failing = Job::new("fail", &json!({ "message": "once", "times": 1 }));
     let failing = failing.backoff(Duration::from_millis(100), Duration::from_millis(100));
     let jobs = (0..HELD).map(|n| stage.runs.held(&format!("held-{n}")));
     let jobs = jobs.chain((0..FAILING).map(|n| failing.clone().id(format!("failing-{n}"))));

@@ -14,7 +14,7 @@ async fn a_checkpoint_survives_the_kill_of_its_worker_and_of_the_leader() {
     let _next = stage.node("next").candidate().start();
     let mut killed = stage.node("killed").worker().start();
     stage.worker(&killed, None).await;
-    let sleep = Job::new("sleep", &json!({ "millis": 5_000 })).unwrap().id("sleep");
+    let sleep = Job::new("sleep", &json!({ "millis": 5_000 })).id("sleep");
     let ids = stage.submit([sleep]).await;
     eventually("half of the job is done and recorded", SOON, async || {
         let progress = stage.job("sleep").await.progress;

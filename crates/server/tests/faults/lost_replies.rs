@@ -77,7 +77,7 @@ async fn a_batch_of_assignments_whose_reply_is_lost_runs_each_job_once() {
     stage.led_by(&leader).await;
     let fault = proxy.swallow_reply_and_cut(step::assign, Cut::Reset);
     let jobs = (0..100).map(|n| stage.runs.job(&format!("job-{n}")));
-    let ids = stage.submit(jobs.chain([Job::new("sum", &[1, 2]).unwrap()])).await;
+    let ids = stage.submit(jobs.chain([Job::new("sum", &[1, 2])])).await;
     let _worker = stage.node("worker").worker().slots(64).start();
     fault.fired().await;
     let jobs = stage.over(&ids).await;

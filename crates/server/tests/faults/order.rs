@@ -128,7 +128,7 @@ async fn a_paused_kind_does_not_start_until_it_is_resumed_when_the_leader_is_kil
     let mut candidates = Candidates::start(&stage);
     let _worker = stage.node("w").worker().slots(4).start();
     stage.workers(1).await;
-    let (exec, sum) = (Kind::new("exec").unwrap(), |n: u32| Job::new("sum", &[n, 1]).unwrap());
+    let (exec, sum) = (Kind::new("exec").unwrap(), |n: u32| Job::new("sum", &[n, 1]));
     stage.client.pause_kind(&exec, "a test").await.unwrap();
     // A job of another kind runs, so the leader knows the pause, or will know it before its next assignment.
     stage.over(&stage.submit([sum(0)]).await).await;
@@ -203,12 +203,12 @@ async fn the_leader_does_not_read_jobs_of_the_far_future() {
     let tomorrow = SystemTime::now() + Duration::from_secs(24 * 3_600);
     let job = |n: usize| {
         let at = tomorrow + Duration::from_secs(60 * (n as u64 % 100));
-        Job::new("sum", &[n, 1]).unwrap().run_at(at)
+        Job::new("sum", &[n, 1]).run_at(at)
     };
     stage.submit((0..JOBS).map(job)).await;
     candidates.kill_leader(&stage).await;
     // The leader has listed the minutes and promotes due jobs.
-    let now = stage.submit([Job::new("sum", &[1, 1]).unwrap().delay(Duration::from_millis(300))]).await;
+    let now = stage.submit([Job::new("sum", &[1, 1]).delay(Duration::from_millis(300))]).await;
     candidates.knows(1.0).await;
     let leader = &candidates.0[0];
     assert_eq!(leader.metric(metric::DELAYED_JOBS), Some(0.0), "the leader knows none of the jobs");

@@ -67,10 +67,9 @@ impl Stage {
 /// Jobs of many types: jobs that succeed, fail once, become dead, use lanes, or start later.
 fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     let wait = Duration::from_millis(100);
-    let failing = |times: u32| {
-        Job::new("fail", &json!({ "message": "boom", "times": times })).unwrap().backoff(wait, wait)
-    };
-    let plain = (0..150).map(|n| Job::new("sum", &[n, 1]).unwrap().id(format!("plain-{round}-{n}")));
+    let failing =
+        |times: u32| Job::new("fail", &json!({ "message": "boom", "times": times })).backoff(wait, wait);
+    let plain = (0..150).map(|n| Job::new("sum", &[n, 1]).id(format!("plain-{round}-{n}")));
     let lanes = (0..40).map(|n| {
         let id = format!("lane-{round}-{n}");
         stage.runs.job(&id).lane(format!("lane-{}", n % 8))
@@ -78,7 +77,7 @@ fn jobs(stage: &Stage, round: u32) -> Vec<Job> {
     let failing_once = (0..20).map(|n| failing(1).id(format!("fails-{round}-{n}")));
     let dying = (0..20).map(|n| failing(9).max_attempts(2).id(format!("dies-{round}-{n}")));
     let later = (0..20).map(|n| {
-        let job = Job::new("sum", &[n, 1]).unwrap().id(format!("later-{round}-{n}"));
+        let job = Job::new("sum", &[n, 1]).id(format!("later-{round}-{n}"));
         job.delay(Duration::from_secs(2))
     });
     let jobs = plain.chain(lanes).collect::<Vec<_>>().into_iter();
@@ -91,7 +90,7 @@ fn parents() -> Handlers {
         .job("parent", |context, (): ()| async move {
             let group = context.sub_jobs_of("sum").without_join().with_finished().open().await?;
             for number in 0..5 {
-                group.submit(number, Job::new("sum", &[number, 1])?).await?;
+                group.submit(number, Job::new("sum", &[number, 1])).await?;
             }
             Ok(())
         })
@@ -133,14 +132,14 @@ async fn after_all_jobs_and_the_leaders_death_a_namespace_is_in_its_initial_stat
         let held = stage.submit([stage.runs.held(&format!("held-{round}"))]).await;
         stage.begun(40 * round + round + 1).await;
         ids.extend(stage.submit(jobs(&stage, u32::try_from(round).unwrap())).await);
-        let group = Group::new("sum", format!("group-{round}")).unwrap().total(20).without_join();
+        let group = Group::new("sum", format!("group-{round}")).total(20).without_join();
         let group = stage.client.group(group).await.unwrap();
-        group.submit_all((0..20).map(|n| Job::new("sum", &[n, 1]).unwrap())).await.unwrap();
-        let schedule = Schedule::every(format!("every-{round}"), EVERY, Job::new("sum", &[1]).unwrap());
+        group.submit_all((0..20).map(|n| Job::new("sum", &[n, 1]))).await.unwrap();
+        let schedule = Schedule::every(format!("every-{round}"), EVERY, Job::new("sum", &[1]));
         stage.client.schedules().add(&schedule).await.unwrap();
-        let parent = Job::new("parent", &()).unwrap().id(format!("parent-{round}"));
+        let parent = Job::new("parent", &()).id(format!("parent-{round}"));
         parents.extend(stage.submit([parent]).await);
-        let unserved = || Job::new("unserved", &1).unwrap();
+        let unserved = || Job::new("unserved", &1);
         let expiring = (0..10).map(|n| unserved().id(format!("expires-{round}-{n}")));
         ids.extend(stage.submit(expiring.map(|job| job.expires_in(Duration::from_secs(1)))).await);
         let unserved = stage.submit([unserved()]).await;
@@ -205,7 +204,7 @@ async fn a_leader_killed_while_it_removes_records_leaves_them_to_the_next() {
         let mut first = stage.node("first").candidate().behind(&proxy).start();
         stage.led_by(&first).await;
         let _worker = stage.node("worker").worker().slots(32).start();
-        let jobs = (0..300).map(|n| Job::new("sum", &[n, 1]).unwrap().id(format!("job-{n}")));
+        let jobs = (0..300).map(|n| Job::new("sum", &[n, 1]).id(format!("job-{n}")));
         let ids = stage.submit(jobs).await;
         stage.over(&ids).await;
         stage.keep_nothing().await;
@@ -216,7 +215,7 @@ async fn a_leader_killed_while_it_removes_records_leaves_them_to_the_next() {
         stage.led_by(&second).await;
         eventually("every record is gone", SOON, async || stage.records().await == 0).await;
         // The id is free again, so this is a new job.
-        let again = stage.submit([Job::new("sum", &[1, 2, 3]).unwrap().id("job-1")]).await;
+        let again = stage.submit([Job::new("sum", &[1, 2, 3]).id("job-1")]).await;
         assert_eq!(stage.over(&again).await[0].result.as_ref().unwrap().bytes(), b"6");
     }))
     .await;

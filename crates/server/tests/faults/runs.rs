@@ -114,7 +114,7 @@ impl Runs {
 
     fn command(&self, script: &str) -> Job {
         let argv = ["/bin/sh", "-c", script, "run", self.dir().to_str().unwrap()];
-        Job::new("exec", &json!({ "argv": argv })).unwrap()
+        Job::new("exec", &json!({ "argv": argv }))
     }
 
     pub(crate) fn hold(&self) {

@@ -23,7 +23,7 @@ async fn five_thousand_jobs_succeed_while_the_leader_and_a_worker_are_killed() {
     let began = Instant::now();
     let jobs = (0..JOBS).map(|n| match n % RECORDED {
         0 => stage.runs.job(&format!("job-{n}")),
-        _ => Job::new("sum", &[n, 1]).unwrap().id(format!("job-{n}")),
+        _ => Job::new("sum", &[n, 1]).id(format!("job-{n}")),
     });
     let ids = stage.submit(jobs).await;
     println!("submitted after {:?}", began.elapsed());

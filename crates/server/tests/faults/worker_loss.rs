@@ -88,7 +88,7 @@ async fn the_programs_of_a_killed_node_die_with_it() {
     // The program and its child use no pipe of the node. A signal to the whole process group, as scripts send it to end
     // their children, ends neither them nor their supervisor.
     let script = format!("trap '' TERM; sleep 600 & kill -TERM 0; echo $$ $! > {}; wait", pids.display());
-    stage.submit([Job::new("exec", &json!({ "argv": ["/bin/sh", "-c", script] })).unwrap()]).await;
+    stage.submit([Job::new("exec", &json!({ "argv": ["/bin/sh", "-c", script] }))]).await;
     let pids = eventually_some("the program writes its process ids", SOON, async || {
         let text = std::fs::read_to_string(&pids).ok()?;
         let numbers = text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

@@ -65,7 +65,7 @@ async fn a_job_is_shown_with_the_options_that_it_was_submitted_with_and_the_defa
         "backoff": { "initial": "500ms", "max": "10m" },
         "timeout": "1h",
         "lease": "90s",
-        "renew_lease": true,
+        "auto_renew": true,
         "dead_letter": true,
         "priority": 7,
         "tags": ["gpu"],

@@ -40,7 +40,7 @@ async fn readers_of_large_pages_that_do_not_read_use_bounded_memory() {
     let gateway = Gateway::start("http-readers").await;
     let client = Client::connect(&gateway.to).await.unwrap();
     for n in 0..JOBS {
-        let job = Job::raw("nobody", "text/plain", PAYLOAD).unwrap().id(format!("large-{n}"));
+        let job = Job::raw("nobody", "text/plain", PAYLOAD).id(format!("large-{n}"));
         client.submit(job).await.unwrap();
     }
     let before = gateway.peak();
@@ -66,7 +66,7 @@ async fn a_list_has_payloads_only_on_request_and_then_ends_at_a_number_of_bytes(
     let client = Client::connect(&stage.to).await.unwrap();
     let mut ids = Vec::new();
     for n in 0..9 {
-        let job = Job::raw("nobody", "text/plain", PAYLOAD).unwrap().id(format!("large-{n}"));
+        let job = Job::raw("nobody", "text/plain", PAYLOAD).id(format!("large-{n}"));
         client.submit(job).await.unwrap();
         ids.push(format!("large-{n}"));
     }

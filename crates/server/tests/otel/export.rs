@@ -115,7 +115,7 @@ async fn each_tick_of_a_schedule_begins_a_trace_in_the_leader_also_with_a_lost_r
     let proxy = Proxy::to(to);
     let leader = node(&proxy.connect_string(), endpoint, "leader", "candidate");
     let worker = node(to, endpoint, "worker", "worker");
-    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2})).unwrap();
+    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2}));
     let beat = Schedule::every("beat", Duration::from_secs(1), sum);
     client.schedules().add(&beat).await.unwrap();
     let first = eventually_some("a tick", SOON, async || collector.of_schedule("beat").into_iter().next());
@@ -167,7 +167,7 @@ async fn a_tick_has_no_trace_if_the_leader_has_no_collector() {
     let to = &namespace("otel-tick-none");
     let client = Client::connect(to).await.unwrap();
     let node = node(to, "", "all", "candidate,worker");
-    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2})).unwrap();
+    let sum = Job::new("sum", &serde_json::json!({"first": 1, "second": 2}));
     client.schedules().add(&Schedule::every("beat", Duration::from_secs(1), sum)).await.unwrap();
     let beat = ScheduleId::new("beat").unwrap();
     let last = eventually_some("the schedule ticks", SOON, async || {

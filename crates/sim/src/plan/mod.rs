@@ -461,7 +461,7 @@ impl GroupPlan {
     ) -> Generation {
         let seal = if seal || self.seal == Seal::First { self.seal } else { Seal::Never };
         let all = &jobs[self.members.clone()];
-        let mut group = Group::new(self.kind.as_str(), self.id.as_str()).expect("short names");
+        let mut group = Group::new(self.kind.as_str(), self.id.as_str());
         if seal == Seal::First {
             group = group.total(u32::try_from(all.len()).expect("few members"));
         }
@@ -492,13 +492,12 @@ impl JobPlan {
         let text = if other { format!("{} of another", self.id) } else { self.text() };
         let initial = Duration::from_millis(self.backoff_ms);
         let mut job = Job::new(self.kind.as_str(), &text)
-            .expect("a short text")
             .if_exists(if_exists)
             .priority(self.priority)
             .max_attempts(self.max_attempts)
             .max_losses(self.max_losses)
             .backoff(initial, initial * 4)
-            .renew_lease_automatically(self.renews)
+            .auto_renew(self.renews)
             .dead_letter(self.dead_letter);
         // The client rejects a delay with [`IfExists::Again`].
         let delay = self.delay_ms.filter(|_| if_exists != IfExists::Again);

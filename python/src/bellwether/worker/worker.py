@@ -83,7 +83,7 @@ class Worker:
         name = name or f"{socket.gethostname()}-{os.getpid()}"
         declared = [_declared(kind.name, kind.lease, kind.concurrency) for kind in kinds]
         self._settings = Settings(name, declared, slots, tuple(tags), timeout)
-        self._renewing = {kind.name for kind in kinds if kind.renew_lease}
+        self._renewing = {kind.name for kind in kinds if kind.auto_renew}
         self._table = Table()
         self._tasks: dict[asyncio.Task[None], Entry] = {}
         self.registered = threading.Event()

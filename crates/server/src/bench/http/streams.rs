@@ -59,7 +59,7 @@ pub(super) async fn measure(
     let bytes = gateway.bytes()?;
 
     let started = Instant::now();
-    let job = client.submit(job(0)?).await.map_err(|error| error.to_string())?;
+    let job = client.submit(job(0)).await.map_err(|error| error.to_string())?;
     let heard = open.iter_mut().map(|stream| hear(stream, job.id().as_str()));
     let heard = timeout(PATIENCE, try_join_all(heard)).await;
     heard.map_err(|_| "a stream did not get the event in time".to_owned())??;

@@ -87,7 +87,7 @@ async fn native(client: &Client, callers: usize, each: usize) -> Result<Taken, S
     let caller = async |caller: usize| {
         let mut took = Vec::with_capacity(each);
         for n in 0..each {
-            let job = job(caller * each + n)?;
+            let job = job(caller * each + n);
             let started = Instant::now();
             client.submit(job).await.map_err(|error| error.to_string())?;
             took.push(started.elapsed());

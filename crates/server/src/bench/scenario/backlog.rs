@@ -74,7 +74,7 @@ async fn part(
             None | Some(_) => {}
         }
         while submitted < runs + waiting + slots && under_way.len() < AT_ONCE {
-            let jobs = (submitted..submitted + STEP).map(ranked).collect::<Result<_, _>>()?;
+            let jobs = (submitted..submitted + STEP).map(ranked).collect();
             under_way.push(rig.submit(jobs));
             submitted += STEP;
         }

@@ -17,11 +17,11 @@ pub(super) async fn measure(
     let mut rig = Rig::set(config, run, "group", counts).await?;
     rig.work(config).await?;
     let total = u32::try_from(config.size).map_err(|error| error.to_string())?;
-    let group = Group::new(KIND, "bench").map_err(|error| error.to_string())?.total(total);
+    let group = Group::new(KIND, "bench").total(total);
     let group = rig.client.group(group).await.map_err(|error| error.to_string())?;
     let clock = rig.start().await?;
-    let jobs = (0..config.size).map(job).collect::<Result<Vec<_>, _>>()?;
-    let submitted = async { group.submit_all(jobs).await.map_err(|error| error.to_string()) };
+    let submitted =
+        async { group.submit_all((0..config.size).map(job)).await.map_err(|error| error.to_string()) };
     // The members, and then the join.
     let ran = async {
         while rig.runs() <= config.size {

@@ -18,7 +18,7 @@ pub(super) async fn measure(
 ) -> Result<(Vec<Part>, Option<f64>), String> {
     let mut rig = Rig::set(config, run, "lanes", counts).await?;
     let jobs = EACH * config.size;
-    let laned = |n: usize| Ok(job(n)?.lane(format!("lane-{}", n % config.size)));
+    let laned = |n: usize| job(n).lane(format!("lane-{}", n % config.size));
     rig.fill(jobs, laned, progress).await?;
     // The leader knows only the first job of each lane.
     rig.known(config.size).await?;

@@ -94,13 +94,13 @@ impl<'a> Rig<'a> {
     pub(super) async fn fill(
         &self,
         jobs: usize,
-        job: impl Fn(usize) -> Result<Job, String>,
+        job: impl Fn(usize) -> Job,
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), String> {
         let mut done = 0;
         while done < jobs {
             let next = (done + CHUNK).min(jobs);
-            self.submit((done..next).map(&job).collect::<Result<_, _>>()?).await?;
+            self.submit((done..next).map(&job).collect()).await?;
             done = next;
             progress(Progress { what: "submitting".into(), of: jobs, done });
         }

@@ -28,7 +28,7 @@ pub(super) fn schedule(section: Section) -> Result<Schedule, String> {
 
 impl JobSection {
     fn job(self) -> Result<Job, String> {
-        let job = Job::new(self.kind, &self.payload.0).map(|job| job.options(self.options));
-        job.and_then(|job| job.check().map(|()| job)).map_err(|error| chain(&error))
+        let job = Job::new(self.kind, &self.payload.0).options(self.options);
+        job.check().map(|()| job).map_err(|error| chain(&error))
     }
 }

@@ -78,7 +78,7 @@ async fn play(global: &Global, output: Output, demo: &Demo) -> Result<(), Failur
     let bar = bar(global, demo.jobs);
     bar.set_message("submitting");
     let submitted =
-        client.submit_many(jobs(total)?, |acknowledged| bar.set_position(acknowledged as u64)).await;
+        client.submit_many(jobs(total), |acknowledged| bar.set_position(acknowledged as u64)).await;
     let submitted = submitted.into_iter().map(|answer| answer.map(|job| job.id().clone()));
     let ids = submitted.collect::<Result<Vec<_>, _>>()?;
     let submitting = began.elapsed();
@@ -150,13 +150,12 @@ impl Stories {
 }
 
 /// Half of the jobs add numbers, the other half run a program.
-fn jobs(total: usize) -> Result<Vec<Job>, Failure> {
-    let job = |n: usize| match n % 2 {
+fn jobs(total: usize) -> impl Iterator<Item = Job> {
+    let job = move |n: usize| match n % 2 {
         0 => Job::new("sum", &json!({ "first": n, "second": 1 })),
         _ => Job::new("exec", &json!({ "argv": [node::PROGRAM, n.to_string(), "+", "1"] })),
     };
-    let named = (0..total).map(|n| job(n).map(|job| job.id(format!("demo-{n}"))));
-    named.collect::<Result<_, _>>().map_err(|error| failed("cannot create a job", &error))
+    (0..total).map(move |n| job(n).id(format!("demo-{n}")))
 }
 
 /// Returns the last known view of each job, also of jobs that have not ended.

@@ -41,10 +41,10 @@ pub(crate) struct Submit {
     #[command(flatten)]
     options: JobFlags,
     /// Name of the job within its kind: the id is KIND:NAME, or with --count KIND:NAME-1, KIND:NAME-2, …
-    #[arg(long, conflicts_with = "id")]
-    name: Option<String>,
+    #[arg(long, value_name = "NAME", conflicts_with = "id")]
+    named: Option<String>,
     /// Add the job to this group, which is created if it does not exist: the id is KIND:GROUP:NUMBER.
-    #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "name"])]
+    #[arg(long, value_name = "GROUP", requires = "number", conflicts_with_all = ["id", "named"])]
     group: Option<String>,
     /// Number of the member in the group, from 0; with --count the number of the first.
     #[arg(long, requires = "group", value_name = "N")]
@@ -56,11 +56,11 @@ pub(crate) struct Submit {
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     if_exists: IfExists,
     /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
-    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "in")]
-    at: Option<SystemTime>,
+    #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "delay")]
+    run_at: Option<SystemTime>,
     /// Do not start the job before this time has passed.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
-    r#in: Option<Duration>,
+    delay: Option<Duration>,
     /// Do not start the job after this instant: it is dead then.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "expires_in")]
     expires_at: Option<SystemTime>,
@@ -161,7 +161,8 @@ fn trace(submit: &Submit) -> Option<TraceContext> {
 
 /// Returns the group of a member, with its total and trace.
 fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
-    let group = Group::new(&submit.kind, name).map_err(|error| Failure::usage(error.to_string()))?;
+    let group = Group::new(&submit.kind, name);
+    group.check().map_err(|error| Failure::usage(error.to_string()))?;
     let group = match submit.total {
         Some(total) => group.total(total),
         None => group,
@@ -172,10 +173,10 @@ fn group(submit: &Submit, name: &str) -> Result<Group, Failure> {
 fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     let mut job =
         input::job(&submit.kind, &submit.payload, &submit.content_type)?.options(submit.options.0.clone());
-    if let Some(at) = submit.at {
+    if let Some(at) = submit.run_at {
         job = job.run_at(at);
     }
-    if let Some(delay) = submit.r#in {
+    if let Some(delay) = submit.delay {
         job = job.delay(delay);
     }
     if let Some(at) = submit.expires_at {
@@ -191,7 +192,7 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     });
     job = job.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
-    let named = match (&submit.id, &submit.name) {
+    let named = match (&submit.id, &submit.named) {
         (Some(id), _) => Some((id, (|job, id| job.id(id)) as Name)),
         (None, Some(name)) => Some((name, (|job, name| job.named(name)) as Name)),
         (None, None) => None,

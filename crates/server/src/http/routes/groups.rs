@@ -82,7 +82,7 @@ pub(super) async fn make_group(
     Traced(trace): Traced,
     Json(new): Json<NewGroup>,
 ) -> Result<Response, Problem> {
-    let mut group = Group::new(&new.kind, &new.name)?.trace_context(trace);
+    let mut group = Group::new(&new.kind, &new.name).trace_context(trace);
     if let Some(total) = new.total {
         group = group.total(total);
     }

@@ -140,14 +140,14 @@ fn with_payload(
     match content_type {
         None | Some("application/json") => {
             shallow("payload", text)?;
-            Ok(Job::json(kind, text)?)
+            Ok(Job::json(kind, text))
         }
         Some(other) => {
             let text = serde_json::from_str::<String>(text).map_err(|_| {
                 Fault::Invalid
                     .because(format!("payload must be a string, because its content_type is {other:?}"))
             })?;
-            Ok(Job::raw(kind, other, text.into_bytes())?)
+            Ok(Job::raw(kind, other, text.into_bytes()))
         }
     }
 }

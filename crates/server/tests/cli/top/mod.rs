@@ -64,7 +64,7 @@ async fn top_survives_a_new_leader_a_lost_connection_and_a_resize() {
     terminal.shows("first leads, epoch").await;
     terminal.shows("of 16 busy").await;
     for n in 0..20 {
-        let job = Job::new("sleep", &json!({ "millis": 60_000 })).unwrap().id(format!("job-{n}"));
+        let job = Job::new("sleep", &json!({ "millis": 60_000 })).id(format!("job-{n}"));
         client.submit(job).await.unwrap();
     }
     terminal.shows("16 of 16 busy").await;
@@ -129,7 +129,7 @@ async fn without_a_terminal_top_prints_one_page_and_json_has_one_object_per_line
     let _node = Node::start(&to, "only", &["--slots", "3"]);
     led_by(&client, "only").await;
     workers(&client, 1).await;
-    let job = Job::new("nobody-serves-this", &json!(1)).unwrap();
+    let job = Job::new("nobody-serves-this", &json!(1));
     client.submit(job).await.unwrap();
 
     let page = run_in(&to, &["top", "--interval", "250ms"]).exits(0).stdout;
@@ -153,7 +153,7 @@ async fn without_a_terminal_top_prints_one_page_and_json_has_one_object_per_line
     let mut lines = BufReader::new(stream.stdout.take().unwrap()).lines();
     let (mut seen, mut submitted) = (0, 0);
     while seen == 0 && submitted < 200 {
-        client.submit(Job::new("sum", &json!([submitted, 1])).unwrap()).await.unwrap();
+        client.submit(Job::new("sum", &json!([submitted, 1]))).await.unwrap();
         submitted += 1;
         let told = serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
         seen += usize::from(told["per_second"]["submitted"].as_f64().unwrap() > 0.0);
@@ -175,7 +175,7 @@ async fn the_requests_of_a_snapshot_do_not_grow_with_the_number_of_jobs() {
     let direct = Client::connect(&to).await.unwrap();
     let jobs = (0..800).map(|n| {
         let kind = if n % 4 == 0 { "rare" } else { "usual" };
-        Job::new(kind, &json!(n)).unwrap().id(format!("job-{n}"))
+        Job::new(kind, &json!(n)).id(format!("job-{n}"))
     });
     for accepted in direct.submit_many(jobs, |_| {}).await {
         accepted.unwrap();

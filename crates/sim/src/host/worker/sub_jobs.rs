@@ -54,7 +54,7 @@ fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
     // Sometimes the total is higher than the number of sub-jobs; then the number submitted by the end counts.
     let total = (bit(12) && bit(13)).then(|| u32::try_from(count).unwrap_or(0) + u32::from(bit(14)));
     // The group's id is derived from the job's id.
-    let mut group = Group::new(kind.as_str(), "sub-jobs").expect("short names");
+    let mut group = Group::new(kind.as_str(), "sub-jobs");
     if let Some(total) = total {
         group = group.total(total);
     }
@@ -80,7 +80,6 @@ fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
 fn member(kind: &Kind, start: &Start, number: u64) -> Wish {
     let text = format!("{number} of {}", start.job);
     let job = Job::new(kind.as_str(), &text)
-        .expect("a short text")
         .max_attempts(3)
         .backoff(Duration::from_millis(200), Duration::from_secs(2))
         .priority(start.record.priority.get());

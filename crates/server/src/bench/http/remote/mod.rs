@@ -204,10 +204,9 @@ async fn round(
 
 /// Submits jobs with the native client, waits for them, and checks each result.
 async fn run_jobs(rig: &Rig, jobs: usize, progress: &mut impl FnMut(usize)) -> Result<Taken, String> {
-    let list = (0..jobs).map(job).collect::<Result<Vec<_>, _>>()?;
     let (here, gateway) = (cpu_of_this_process()?, rig.gateway.cpu()?);
     let started = Instant::now();
-    let submitted = rig.client.submit_many(list, |_| {}).await;
+    let submitted = rig.client.submit_many((0..jobs).map(job), |_| {}).await;
     let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     let ids = handles.iter().map(|handle| handle.id().clone()).collect::<Vec<_>>();
     let ends = rig.client.wait_many(&ids, PATIENCE, progress).await;
