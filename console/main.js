@@ -1,6 +1,6 @@
 // The shell: navigation, pages by address, login, and whether the page is up to date.
 
-import { get, hasToken, session, setToken } from './api.js';
+import { ApiError, get, hasToken, session, setToken } from './api.js';
 import { ask, h, notify, update } from './dom.js';
 import { instant } from './format.js';
 import { liveness, start, stop } from './live.js';
@@ -31,26 +31,37 @@ const PAGES = [
 
 let leave = null;
 
-/** The page, its parameter and its query: `#/jobs/ID?state=dead`. */
+/** The title of the page, the function that draws it, its parameter and its query: `#/jobs/ID?state=dead`. */
 function address() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const [name, ...rest] = path.split('/');
-  return { name, parameter: rest.length ? decodeURIComponent(rest.join('/')) : null, query: new URLSearchParams(query) };
+  const [, title, list, detail] = PAGES.find(([known]) => known === name) ?? [];
+  const given = rest.join('/');
+  let page = given ? detail : list;
+  let parameter = null;
+  try {
+    parameter = given ? decodeURIComponent(given) : null;
+  } catch { // A "%" that no two digits follow.
+    page = undefined;
+  }
+  return { title, page: page ?? unknown, parameter, query: new URLSearchParams(query) };
+}
+
+async function unknown() {
+  throw new ApiError(404, { detail: `There is no page at ${location.hash}.` });
 }
 
 async function show() {
   leave?.abort();
   leave = new AbortController();
-  const { name, parameter, query } = address();
-  const [, title, list, detail] = PAGES.find(([path]) => path === name) ?? PAGES[0];
+  const { title, page, parameter, query } = address();
   update(document.getElementById('nav'), PAGES.map(([path, text]) =>
     h('a', { href: `#/${path}`, 'aria-current': text === title ? 'page' : null }, text)));
-  document.title = `${parameter ?? title} · Bellwether`;
+  document.title = `${parameter ?? title ?? 'Not found'} · Bellwether`;
   const main = document.getElementById('main');
   const root = h('div', { class: 'page', 'data-owned': true });
   main.replaceChildren(root);
   scrollTo(0, 0);
-  const page = parameter && detail ? detail : list;
   try {
     await page({ root, parameter, query, left: leave.signal });
   } catch (error) {
@@ -112,6 +123,11 @@ async function begin() {
   showLiveness();
 }
 
+// The address is that of the page, so the link must not change it.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  document.getElementById('main').focus();
+});
 window.addEventListener('hashchange', show);
 window.addEventListener('liveness', showLiveness);
 window.addEventListener('unauthenticated', login);

@@ -25,6 +25,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("settings", "#/settings", "Records at most"),
     ("audit", "#/audit", "submit_job"),
     ("not-found", "#/jobs/unknown", "Not found"),
+    ("no-page", "#/typo", "There is no page"),
 ];
 
 async fn fill(stage: &Stage) {
@@ -191,6 +192,43 @@ async fn keys_and_the_search_field_lead_to_pages() {
         press("/").await;
         press("far-away\n").await;
         page.shows("no live worker has a handler").await;
+        // The search field has gone with its page.
+        press("?").await;
+        page.shows("go to the search field").await;
+        assert_eq!(violations(&page).await, Vec::<String>::new(), "the help");
+        page.click("Close").await;
+        page.hides("go to the search field").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_skip_link_leads_to_the_content_of_the_same_page() {
+    let stage = Stage::new("console-skip").await;
+    browse(stage.address(), async |page| {
+        page.open("#/jobs?kind=nobody").await;
+        page.shows("No job matches the filter").await;
+        page.run("document.querySelector('.skip').focus()").await;
+        page.client.active_element().await.unwrap().send_keys("\n").await.unwrap();
+        let focused = async |page: &Page| page.run("return document.activeElement.id").await == "main";
+        page.until("the content has the focus", focused).await;
+        assert_eq!(page.run("return location.hash").await, "#/jobs?kind=nobody");
+        page.shows("No job matches the filter").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_without_a_page_is_not_found() {
+    let stage = Stage::new("console-typo").await;
+    browse(stage.address(), async |page| {
+        for address in ["#/typo", "#/settings/retention", "#/jobs/%", "#main"] {
+            page.open(address).await;
+            page.shows("Not found").await;
+            page.shows("There is no page").await;
+        }
+        page.click("Overview").await;
+        page.shows("Per second").await;
     })
     .await;
 }
