@@ -32,6 +32,7 @@ export async function jobs({ root, query, left }) {
   let complete = false;
   let loading = false;
   let changed = false;
+  let waiting = false;
 
   const apply = () => {
     location.hash = `#${url('/jobs', filter)}`;
@@ -104,6 +105,16 @@ export async function jobs({ root, query, left }) {
     list.show([...rows.values()]);
   }
 
+  /** Draws once for all events of a frame: a busy cluster has thousands per second. */
+  function drawSoon() {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      if (!left.aborted) draw();
+    });
+  }
+
   async function more() {
     if (loading || complete || left.aborted) return;
     loading = true;
@@ -151,7 +162,7 @@ export async function jobs({ root, query, left }) {
     const row = event && rows.get(event.job);
     if (!row) changed = event === null ? changed : true;
     else if (row.generation <= event.generation) Object.assign(row, { state: event.state, attempt: event.attempt, error: event.error, generation: event.generation });
-    draw();
+    drawSoon();
   });
   left.addEventListener('abort', end);
 }

@@ -160,6 +160,7 @@ async fn a_list_of_ten_thousand_jobs_draws_only_the_rows_in_view() {
         .await;
         let rows = page.run("return document.querySelectorAll('tbody tr').length").await;
         assert!(rows.as_u64().unwrap() < 100, "{rows} rows");
+        draws_are_bounded_by_frames(&stage, &page).await;
         // A larger window shows more rows without a scroll.
         page.looks(1280, 400).await;
         page.run("const box = document.querySelector('.scroll'); box.scrollTop = 0").await;
@@ -173,6 +174,37 @@ async fn a_list_of_ten_thousand_jobs_draws_only_the_rows_in_view() {
         .await;
     })
     .await;
+}
+
+/// A busy cluster has thousands of events per second.
+async fn draws_are_bounded_by_frames(stage: &Stage, page: &Page) {
+    const EVENTS: usize = 2_000;
+    page.shows("Live").await;
+    page.run(
+        "window.draws = 0; window.frames = 0; const set = Element.prototype.setAttribute; \
+         Element.prototype.setAttribute = function (name, value) { \
+           window.draws += name === 'aria-rowcount'; set.call(this, name, value); }; \
+         const frame = () => { window.frames += 1; requestAnimationFrame(frame); }; frame()",
+    )
+    .await;
+    for thousand in 0..EVENTS / 1_000 {
+        let jobs = (0..1_000).map(|n| format!(r#"{{"id": "more-{thousand}-{n}", "kind": "nobody"}}"#));
+        let body = format!(r#"{{"jobs": [{}]}}"#, jobs.collect::<Vec<_>>().join(","));
+        stage.post("/v1/batch", &body).await.is(200);
+    }
+    page.shows("Jobs have changed").await;
+    // The events before that of the first row have arrived when the page shows it.
+    page.run("document.querySelector('.scroll').scrollTop = 0").await;
+    let first = "return document.querySelector('tr[aria-rowindex=\"2\"]')?.dataset.key";
+    page.until("the first row is drawn", async |page| page.run(first).await.is_string()).await;
+    let first = page.run(first).await;
+    stage.post(&format!("/v1/jobs/{}/cancel", first.as_str().unwrap()), "").await.is(200);
+    let state = "return document.querySelector('tr[aria-rowindex=\"2\"] .badge').textContent";
+    page.until("the last event has arrived", async |page| page.run(state).await == "cancelled").await;
+    let counted = page.run("return [window.draws, window.frames]").await;
+    let [draws, frames] = [0, 1].map(|at| counted[at].as_u64().unwrap());
+    // A scroll draws for itself.
+    assert!((1..=frames + 2).contains(&draws), "{draws} draws in {frames} frames");
 }
 
 #[tokio::test(flavor = "multi_thread")]
