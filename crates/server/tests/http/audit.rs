@@ -202,13 +202,17 @@ async fn the_audit_file_has_changes_and_reads_of_payloads_whatever_the_log_level
     };
     of(Ask::post("/v1/jobs", r#"{"id": "a", "kind": "nobody", "payload": "hunter2"}"#), 201).await;
     of(Ask::get("/v1/jobs/a"), 200).await;
+    of(Ask::get("/v1/jobs/a/payload"), 200).await;
+    of(Ask::get("/v1/jobs/a/result"), 404).await;
+    of(Ask::get("/v1/jobs/a/checkpoint"), 404).await;
     of(Ask::get("/v1/jobs?%70ayloads=true"), 200).await;
     of(Ask::get("/v1/jobs"), 200).await;
     of(Ask::get("/v1/kinds"), 200).await;
     let text = std::fs::read_to_string(&file).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
     let operations = lines.iter().map(|line| line["operation"].as_str().unwrap()).collect::<Vec<_>>();
-    assert_eq!(operations, ["submit_job", "show_job", "list_jobs"], "{text}");
+    let shown = ["show_job", "show_payload", "show_result", "show_checkpoint"];
+    assert_eq!(operations, [&["submit_job"], &shown[..], &["list_jobs"]].concat(), "{text}");
     assert!(lines.iter().all(|line| line["from"] == "198.51.100.9:0"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();

@@ -22,3 +22,4 @@ mod retention;
 mod schedules;
 mod scopes;
 mod stage;
+mod stored;

@@ -15,7 +15,7 @@ use super::credentials::Caller;
 use super::request_id::RequestId;
 use super::{Layers, Peer, mutates};
 use crate::http::audit_log::AuditEntry;
-use crate::http::routes::{HEARTBEAT, JOB, POLL, WAIT};
+use crate::http::routes::{DATA, HEARTBEAT, POLL, WAIT};
 use crate::http::state::App;
 
 /// The target of audit lines, for log filters.
@@ -48,7 +48,8 @@ impl When {
         if !app.auditing.reads {
             return Self::Unauthenticated;
         }
-        if matches!(route, Some(JOB | WAIT)) { Self::Always } else { Self::RefusedOrTold }
+        let shows_data = route.is_some_and(|route| route == WAIT || DATA.contains(&route));
+        if shows_data { Self::Always } else { Self::RefusedOrTold }
     }
 
     fn leaves(self, status: StatusCode, told: Option<&AuditNote>) -> bool {

@@ -22,6 +22,7 @@ mod retention;
 mod samples;
 mod schedules;
 mod show;
+mod stored;
 mod submit;
 mod submitted;
 mod ticks;
@@ -46,8 +47,9 @@ pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
 /// Limited separately from other requests.
 pub(super) const EVENTS: &str = "/v1/events";
 
-/// Shows payloads and results.
-pub(super) const JOB: &str = "/v1/jobs/{id}";
+/// Routes that show payloads, results or checkpoints, besides the long poll.
+pub(super) const DATA: [&str; 4] =
+    ["/v1/jobs/{id}", "/v1/jobs/{id}/payload", "/v1/jobs/{id}/result", "/v1/jobs/{id}/checkpoint"];
 
 /// Limited separately from other requests, and not audited.
 pub(super) const POLL: &str = "/v1/remote-workers/{key}/poll";
@@ -92,6 +94,9 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(batch::submit_batch))
         .routes(routes!(show::show_job))
         .routes(routes!(show::explain_job))
+        .routes(routes!(stored::show_payload))
+        .routes(routes!(stored::show_result))
+        .routes(routes!(stored::show_checkpoint))
         .routes(routes!(wait::wait_for_job))
         .routes(routes!(change::cancel_job))
         .routes(routes!(change::retry_job))
