@@ -63,6 +63,4 @@ export function badge(state) {
   return h('span', { class: `badge ${state}` }, state);
 }
 
-export const bytes = (text) => new TextEncoder().encode(text).length;
-
 export const short = (id) => (id && id.length > 13 ? `${id.slice(0, 8)}…` : id ?? '–');

@@ -2,7 +2,8 @@
 
 import { get, jobPath, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, bytes, count, instant, span, term } from '../format.js';
+import { ago, badge, count, instant, span, term } from '../format.js';
+import { stored, view } from '../payload.js';
 import { refresh } from '../refresh.js';
 
 const OPEN = ['queued', 'delayed', 'running'];
@@ -47,18 +48,32 @@ function timeline(job) {
   return h('ol', { class: 'timeline' }, steps);
 }
 
-/** A value as JSON, as text or as bytes in hex. */
-function data(title, value, form, choose) {
-  if (value === null || value === undefined) return null;
-  const json = JSON.stringify(value, null, 2);
-  const plain = typeof value === 'string' ? value : JSON.stringify(value);
-  const hex = () => [...new TextEncoder().encode(plain)].map((byte, at) => byte.toString(16).padStart(2, '0') + (at % 16 === 15 ? '\n' : ' ')).join('');
-  const text = { json: () => json, text: () => plain, hex }[form]();
-  return h('section', {},
-    h('div', { class: 'row' }, h('h2', { class: 'grow' }, title), h('span', { class: 'quiet' }, bytes(plain) === 1 ? '1 byte' : `${count(bytes(plain))} bytes`),
-      ['json', 'text', 'hex'].map((name) => h('button', { type: 'button', 'aria-pressed': String(name === form), onclick: () => choose(name) }, name)),
-      h('button', { type: 'button', onclick: () => navigator.clipboard.writeText(plain).then(() => notify(`${title} copied.`)) }, 'Copy')),
-    h('pre', { tabindex: 0, 'aria-label': title }, text));
+/**
+ * Reads payload, result and checkpoint, and those that cannot have changed only once. The payload changes with the run of the id, the
+ * result with the end of a run, and the checkpoint while the job is open.
+ */
+function dataOf(id, left) {
+  const kept = new Map();
+  return async (job) => {
+    const wanted = [
+      ['Payload', 'payload', job.kind !== null, `${job.generation}`],
+      ['Result', 'result', job.state === 'succeeded', `${job.generation} ${job.finished_at}`],
+      ['Checkpoint', 'checkpoint', job.checkpoint_bytes !== null, OPEN.includes(job.state) ? null : job.finished_at],
+    ];
+    for (const [title, name, exists, version] of wanted) {
+      if (!exists) kept.delete(title);
+      else if (version === null || kept.get(title)?.version !== version) {
+        try {
+          kept.set(title, { version, found: await stored(jobPath(id, `/${name}`), left) });
+        } catch (error) {
+          // The job has changed since it was read.
+          if (error.status !== 404) throw error;
+          kept.delete(title);
+        }
+      }
+    }
+    return new Map([...kept].map(([title, { found }]) => [title, found]));
+  };
 }
 
 const link = (page, id) => h('a', { href: `#/${page}/${encodeURIComponent(id)}` }, id);
@@ -73,7 +88,6 @@ function facts(job) {
     ['Lane', options?.lane && h('a', { href: `#/jobs?lane=${encodeURIComponent(options.lane)}` }, options.lane)],
     ['Waits behind', job.behind && link('jobs', job.behind)],
     ['Lease', job.lease && term(job.lease)],
-    ['Checkpoint', job.checkpoint_bytes !== null && `${count(job.checkpoint_bytes)} bytes`],
     ['Expires', job.expires_at && instant(job.expires_at)],
     ['Trace', job.trace_id && h('span', { class: 'mono' }, job.trace_id)],
     ['Priority', options?.priority],
@@ -102,12 +116,13 @@ async function change(id, action) {
 }
 
 export async function job({ root, parameter: id, left }) {
-  const forms = { Payload: 'json', Result: 'json' };
+  const forms = new Map();
+  const read = dataOf(id, left);
   let shown;
   const draw = () => {
-    const [found, explanation] = shown;
-    const form = (title, value) => data(title, value, forms[title], (name) => {
-      forms[title] = name;
+    const [found, explanation, data] = shown;
+    const section = (title) => data.has(title) && view(title, data.get(title), forms.get(title), (form) => {
+      forms.set(title, form);
       draw();
     });
     const button = (action, text, states) => h('button', {
@@ -125,12 +140,12 @@ export async function job({ root, parameter: id, left }) {
       h('div', { class: 'columns' },
         h('section', {}, h('h2', {}, 'What happened'), timeline(found)),
         h('section', {}, h('h2', {}, 'Details'), facts(found))),
-      form('Payload', found.payload), form('Result', found.result));
+      ['Payload', 'Result', 'Checkpoint'].map(section));
   };
   const load = async () => {
     const found = await get(jobPath(id), {}, left);
     const waits = ['queued', 'delayed', 'quarantined'].includes(found.state);
-    shown = [found, waits ? await get(jobPath(id, '/explain'), {}, left) : null];
+    shown = [found, waits ? await get(jobPath(id, '/explain'), {}, left) : null, await read(found)];
     draw();
   };
   await refresh({ left, load, concerns: (event) => event.job === id, failed: (error) => notify(error.message, { error: true }) });

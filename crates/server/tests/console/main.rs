@@ -6,6 +6,7 @@
 mod ask;
 mod browser;
 mod changes;
+mod details;
 mod first_view;
 mod groups;
 mod insight;

@@ -38,7 +38,7 @@ macro_rules! files {
 }
 
 const FILES: &[(&str, &[u8])] = files![
-    "api.js" "chart.js" "dom.js" "format.js" "icon.svg" "index.html" "live.js" "main.js" "many.js" "refresh.js" "style.css" "table.js"
+    "api.js" "chart.js" "dom.js" "format.js" "icon.svg" "index.html" "live.js" "main.js" "many.js" "payload.js" "refresh.js" "style.css" "table.js"
     "pages/audit.js" "pages/group.js" "pages/groups.js" "pages/job.js" "pages/jobs.js" "pages/kinds.js" "pages/lanes.js" "pages/overview.js" "pages/schedule.js" "pages/schedules.js"
     "pages/settings.js" "pages/workers.js"
 ];

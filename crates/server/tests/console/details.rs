@@ -1,0 +1,60 @@
+//! What pages show of a job, a worker and a list, in detail.
+
+use bellwether::{Client, Job};
+use serde_json::json;
+
+use crate::browser::{Page, browse};
+use crate::stage::Stage;
+
+/// Returns the text of the data with this title.
+async fn data(page: &Page, title: &str) -> String {
+    let text = page
+        .run(&format!("return document.querySelector('pre[aria-label={title}]')?.textContent ?? ''"))
+        .await;
+    text.as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payload_and_result_are_shown_exactly_as_json_text_and_hex() {
+    let stage = Stage::new("console-data").await;
+    let node = stage.node().await;
+    let exact = r#"{"n":9007199254740993,"big":12345678901234567890,"f":1.0,"of":["\u00e4\"]",{}, []]}"#;
+    stage
+        .post("/v1/jobs", &format!(r#"{{"id": "exact", "kind": "echo", "payload": {exact}}}"#))
+        .await
+        .is(201);
+    stage.post("/v1/jobs", r#"{"id": "text", "kind": "nobody", "payload": "abc"}"#).await.is(201);
+    stage.get("/v1/jobs/exact/wait").await.is(200);
+    let client = Client::connect(&stage.to).await.unwrap();
+    let bytes = Job::raw("nobody", "image/png", *b"\x89PNG\xff\x00<img>\r\n and more than sixteen").unwrap();
+    client.submit(bytes.id("bytes")).await.unwrap();
+    browse(stage.address(), async |page| {
+        page.open("#/jobs/exact").await;
+        page.shows("Ended as succeeded").await;
+        let indented = "{\n  \"n\": 9007199254740993,\n  \"big\": 12345678901234567890,\n  \"f\": 1.0,\n  \"of\": [\n    \"\\u00e4\\\"]\",\n    {},\n    []\n  ]\n}";
+        for title in ["Payload", "Result"] {
+            assert_eq!(data(&page, title).await, indented, "{title}");
+        }
+        page.shows(&format!("application/json, {} bytes", exact.len())).await;
+        page.click("Payload as text").await;
+        assert_eq!(data(&page, "Payload").await, exact);
+        page.click("Payload as hex").await;
+        let hex = data(&page, "Payload").await;
+        assert!(hex.starts_with("0000 7b 22 6e 22 3a 39 30 30 37 31 39 39 32 35 34 37 {\"n\":90071992547\n0010 34 30 39"), "{hex}");
+        assert_eq!(data(&page, "Result").await, indented, "the other data keep their form");
+
+        page.open("#/jobs/text").await;
+        page.shows("application/json, 5 bytes").await;
+        page.click("Payload as text").await;
+        assert_eq!(data(&page, "Payload").await, "\"abc\"");
+
+        page.open("#/jobs/bytes").await;
+        page.shows("image/png, 35 bytes").await;
+        assert!(data(&page, "Payload").await.starts_with("0000 89 50 4e 47 ff 00 3c 69 6d 67 3e 0d 0a 20 61 6e .PNG..<img>.. an\n"));
+        for (form, enabled) in [("json", false), ("text", false), ("hex", true)] {
+            assert_eq!(page.is_enabled(&format!("Payload as {form}")).await, enabled, "{form}");
+        }
+    })
+    .await;
+    node.stop().await;
+}
