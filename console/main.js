@@ -15,6 +15,7 @@ import { overview } from './pages/overview.js';
 import { schedule } from './pages/schedule.js';
 import { schedules } from './pages/schedules.js';
 import { settings } from './pages/settings.js';
+import { worker } from './pages/worker.js';
 import { workers } from './pages/workers.js';
 
 const PAGES = [
@@ -24,7 +25,7 @@ const PAGES = [
   ['schedules', 'Schedules', schedules, schedule],
   ['lanes', 'Lanes', lanes],
   ['kinds', 'Kinds', kinds],
-  ['workers', 'Workers', workers],
+  ['workers', 'Workers', workers, worker],
   ['settings', 'Settings', settings],
   ['audit', 'Audit', audit],
 ];

@@ -39,7 +39,7 @@ function timeline(job) {
     omitted > 0 && h('li', {}, `${count(omitted)} earlier ${omitted === 1 ? 'attempt is' : 'attempts are'} not listed`),
     job.attempts.filter(({ generation }) => generation === job.generation).map((past) => attemptStep(job, past)),
     job.not_before && job.state === 'delayed' && h('li', {}, `Attempt ${job.attempt + 1} starts `, ago(job.not_before)),
-    job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: '#/workers' }, job.node ?? job.worker),
+    job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: `#/workers/${job.worker}` }, job.node ?? job.worker),
       job.assigned_at && [', assigned ', ago(job.assigned_at)]),
     job.cancel_requested && job.state === 'running' && h('li', {}, 'Cancellation was requested'),
     job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' },
@@ -82,7 +82,7 @@ function facts(job) {
   const { options } = job;
   const list = [
     ['Kind', job.kind],
-    ['Worker', job.worker && [job.node ? `${job.node} ` : '', h('span', { class: 'mono' }, job.worker)]],
+    ['Worker', job.worker && [job.node ? `${job.node} ` : '', h('a', { class: 'mono', href: `#/workers/${job.worker}` }, job.worker)]],
     ['Group', job.group && link('groups', job.group)],
     ['Sub-jobs', job.sub_jobs.map((id) => [link('groups', id), ' '])],
     ['Lane', options?.lane && h('a', { href: `#/jobs?lane=${encodeURIComponent(options.lane)}` }, options.lane)],

@@ -30,7 +30,7 @@ function warnings({ leader, workers, kinds, jobs: depths }) {
     else if (!servers.length) found.push(['No worker serves kind ', name, '.']);
   }
   for (const { id, node, error, shunned_until: until, draining } of workers) {
-    const name = h('a', { href: '#/workers' }, node ?? id);
+    const name = h('a', { href: `#/workers/${encodeURIComponent(id)}` }, node ?? id);
     if (error) found.push(['The registration of worker ', name, ` cannot be read: ${error}`]);
     if (until) found.push(['Worker ', name, ' gets no jobs for a while, because it handed back too many.']);
     if (draining) found.push(['Worker ', name, ' is draining.']);

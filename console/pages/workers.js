@@ -50,32 +50,37 @@ async function edit({ id, node, slots, tags, settings }) {
   }
 }
 
+/** Whether the worker takes jobs. */
+export const state = ({ draining, error, shunned_until: until }) => (error ? h('span', { class: 'error' }, error)
+  : draining ? badge('draining') : until ? h('span', {}, 'gets no jobs until ', ago(until)) : badge('ready'));
+
+/** The buttons of a worker. */
+export function actions(row) {
+  const button = (name, possible, run) => h('button', {
+    type: 'button', disabled: !may('operate') || !possible, title: may('operate') ? null : 'needs the role operate',
+    onclick: () => run(row), 'aria-label': `${name} ${row.node ?? row.id}`,
+  }, name);
+  return [button('Change', row.slots !== null, edit), ' ', button('Drain', !row.draining, drain)];
+}
+
 export async function workers({ root, left }) {
   const load = async () => {
     const rows = await get('/v1/workers', {}, left);
     update(root, h('h1', {}, 'Workers'), rows.length === 0
       ? h('section', { class: 'empty' }, h('h2', {}, 'No workers'), h('p', {}, 'Start one with ', h('code', {}, 'bellwether node'), '.'))
       : table({ caption: 'Workers', key: ({ id }) => id, rows, columns: [
-        { title: 'Node', cell: ({ node, id }) => h('span', { title: id }, node ?? id) },
+        { title: 'Node', cell: ({ node, id }) => h('a', { href: `#/workers/${encodeURIComponent(id)}`, title: id }, node ?? id) },
         { title: 'Host', cell: ({ host }) => host ?? '–' },
-        { title: 'State', cell: ({ draining, error, shunned_until: until }) => (error ? h('span', { class: 'error' }, error)
-          : draining ? badge('draining') : until ? ['gets no jobs until ', ago(until)] : badge('ready')) },
-        { title: 'Busy', cell: ({ node, id, assigned, slots }) => [h('meter', {
-          min: 0, max: slots || 1, value: assigned, 'aria-label': `Busy slots of ${node ?? id}`,
-        }), ` ${count(assigned)} of ${count(slots)}`] },
+        { title: 'State', cell: state },
+        { title: 'Busy', cell: ({ node, id, assigned, slots }) => h('a', { href: `#/workers/${encodeURIComponent(id)}` },
+          h('meter', { min: 0, max: slots || 1, value: assigned, 'aria-label': `Busy slots of ${node ?? id}` }), ` ${count(assigned)} of ${count(slots)}`) },
         { title: 'Up', cell: (row) => elapsed(row.started_at) },
         { title: 'Kinds', cell: ({ kinds, settings }) => {
           const paused = settings?.paused_kinds ?? [];
           return h('span', { title: kinds.join(', ') }, kinds.join(', '), paused.length > 0 && ` (paused: ${paused.join(', ')})`);
         } },
         { title: 'Tags', cell: ({ tags }) => tags.join(', ') || '–' },
-        { title: 'Action', cell: (row) => [h('button', {
-          type: 'button', disabled: !may('operate') || row.slots === null, title: may('operate') ? null : 'needs the role operate',
-          onclick: () => edit(row), 'aria-label': `Change ${row.node ?? row.id}`,
-        }, 'Change'), ' ', h('button', {
-          type: 'button', disabled: !may('operate') || row.draining, title: may('operate') ? null : 'needs the role operate',
-          onclick: () => drain(row), 'aria-label': `Drain ${row.node ?? row.id}`,
-        }, 'Drain')] },
+        { title: 'Action', cell: actions },
       ] }));
   };
   await refresh({ left, load });

@@ -13,7 +13,7 @@
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
 //! | `group/` | groups: creating, sealing, members, views |
-//! | `wait`, `list`, `page`, `lane_list`, `control` | waiting, listing, cancelling and retrying |
+//! | `wait`, `list`, `page`, `lane_list`, `worker_jobs`, `control` | waiting, listing, cancelling and retrying |
 //! | `result` | typed results of jobs, joins and finished handlers |
 //! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
@@ -54,6 +54,7 @@ mod timestamp;
 mod timing;
 mod view;
 mod wait;
+mod worker_jobs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ pub use timestamp::rfc3339;
 pub use timing::TimingError;
 pub use view::{JobView, State, WaitReason};
 pub use wait::MAX_WATCHED;
+pub use worker_jobs::WorkerJobPage;
 
 use runtime::{OnTokio, Runtime};
 use session::Session;

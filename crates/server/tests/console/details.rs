@@ -1,8 +1,9 @@
 //! What pages show of a job, a worker and a list, in detail.
 
-use bellwether::{Client, Job};
+use bellwether::{Client, Handlers, Job, Node};
 use serde_json::json;
 
+use crate::ask::Ask;
 use crate::browser::{Page, browse};
 use crate::stage::Stage;
 
@@ -54,6 +55,47 @@ async fn payload_and_result_are_shown_exactly_as_json_text_and_hex() {
         for (form, enabled) in [("json", false), ("text", false), ("hex", true)] {
             assert_eq!(page.is_enabled(&format!("Payload as {form}")).await, enabled, "{form}");
         }
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_shows_its_progress_checkpoint_and_trace_and_its_worker_lists_it() {
+    let stage = Stage::new("console-running").await;
+    let handlers = Handlers::new().job("mark", |context, (): ()| async move {
+        context.progress(40, "sending")?;
+        context.checkpoint(*b"\x00half")?;
+        context.cancelled().await;
+        Ok(())
+    });
+    let node = Node::builder(&stage.to).handlers(handlers).slots(4).start().await.unwrap();
+    let trace = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let job = Ask::post("/v1/jobs", r#"{"id": "a", "kind": "mark"}"#).header(trace);
+    job.of(stage.address()).await.is(201);
+    stage.post("/v1/jobs", r#"{"id": "b", "kind": "mark"}"#).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs/a").await;
+        page.shows("40 % sending").await;
+        assert_eq!(page.run("return document.querySelector('progress').value").await, 40);
+        page.shows("0af7651916cd43dd8448eb211c80319c").await;
+        assert_eq!(data(&page, "Checkpoint").await, "\0half");
+        page.click("Checkpoint as hex").await;
+        assert!(data(&page, "Checkpoint").await.starts_with("0000 00 68 61 6c 66 "));
+
+        page.run("document.querySelector('.timeline a[href^=\"#/workers/\"]').click()").await;
+        page.shows("What runs").await;
+        page.shows("2 of 4 slots").await;
+        let rows = "return [...document.querySelectorAll('tbody tr')].map((row) => row.dataset.key)";
+        page.until("both jobs", async |page| page.run(rows).await == json!(["a", "b"])).await;
+        page.shows("40 % sending").await;
+        // A job that ends leaves the list without a reload.
+        stage.post("/v1/jobs/b/cancel", "").await.is(200);
+        page.until("the other job", async |page| page.run(rows).await == json!(["a"])).await;
+        page.open("#/workers/00000000-0000-0000-0000-000000000007").await;
+        page.shows("Not found").await;
+        page.shows("it has left").await;
+        stage.post("/v1/jobs/a/cancel", "").await.is(200);
     })
     .await;
     node.stop().await;

@@ -21,9 +21,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("schedule-with-ticks", "#/schedules/often", "often@"),
     ("lanes", "#/lanes", "account-1"),
     ("kinds", "#/kinds", "echo"),
-    ("workers", "#/workers", "0 of 8"),
+    ("workers", "#/workers", "of 8"),
+    ("worker", "#/workers/{worker}", "long-1"),
     ("settings", "#/settings", "Records at most"),
     ("audit", "#/audit", "submit_job"),
+    ("running-job", "#/jobs/long-1", "Checkpoint"),
     ("not-found", "#/jobs/unknown", "Not found"),
     ("no-page", "#/typo", "There is no page"),
 ];
@@ -32,6 +34,8 @@ async fn fill(stage: &Stage) {
     for job in [
         r#"{"id": "sum-1", "kind": "sum", "payload": [1, 2]}"#,
         r#"{"id": "waiting", "kind": "nobody"}"#,
+        r#"{"id": "long-1", "kind": "sleep", "payload": {"millis": 600000}}"#,
+        r#"{"id": "long-2", "kind": "sleep", "payload": {"millis": 300000}}"#,
         r#"{"id": "dead", "kind": "sum", "payload": "text"}"#,
         r#"{"id": "first", "kind": "nobody", "options": {"lane": "account-1"}}"#,
         r#"{"id": "second", "kind": "nobody", "options": {"lane": "account-1"}}"#,
@@ -72,11 +76,13 @@ async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() 
     let stage = Stage::new("console-pages").await;
     let node = stage.node().await;
     fill(&stage).await;
+    let job = stage.get("/v1/jobs/sum-1").await.is(200).json();
+    let worker = job["worker"].as_str().unwrap();
     browse(stage.address(), async |page| {
         for (name, address, text) in PAGES {
             for (size, width) in [("large", 1280), ("small", 375)] {
                 page.looks(width, 900).await;
-                page.open(address).await;
+                page.open(&address.replace("{worker}", worker)).await;
                 page.shows(text).await;
                 page.screenshot(&format!("{name}-{size}")).await;
                 assert_eq!(violations(&page).await, Vec::<String>::new(), "{name}, {size}");
@@ -86,6 +92,9 @@ async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() 
         }
     })
     .await;
+    for job in ["long-1", "long-2"] {
+        stage.post(&format!("/v1/jobs/{job}/cancel"), "").await.is(200);
+    }
     node.stop().await;
 }
 

@@ -14,6 +14,7 @@ const OPERATE: &[(&str, &[&str])] = &[
     ("#/schedules/nightly", &["Trigger now", "Pause", "Edit", "Remove"]),
     ("#/kinds", &["Pause sum"]),
     ("#/workers", &["Change {node}", "Drain {node}"]),
+    ("#/workers/{worker}", &["Change {node}", "Drain {node}"]),
 ];
 const ADMIN: &[(&str, &[&str])] = &[("#/settings", &["Set", "Save", "Purge…"])];
 
@@ -49,7 +50,7 @@ async fn each_action_is_enabled_for_its_role_and_the_roles_above() {
         assert!((200..300).contains(&done.status), "{path}: {}", done.text());
     }
     let workers = Ask::get("/v1/workers").token(admin).of(stage.address()).await.is(200).json();
-    let name = workers[0]["node"].as_str().unwrap();
+    let [name, worker] = ["node", "id"].map(|field| workers[0][field].as_str().unwrap());
     for role in [Role::Read, Role::Submit, Role::Operate, Role::Admin] {
         browse(stage.address(), async |page| {
             page.open("#/jobs").await;
@@ -59,6 +60,7 @@ async fn each_action_is_enabled_for_its_role_and_the_roles_above() {
             selection(&page, role).await;
             for (pages, needs) in [(OPERATE, Role::Operate), (ADMIN, Role::Admin)] {
                 for (address, buttons) in pages {
+                    let address = address.replace("{worker}", worker);
                     page.run(&format!("location.hash = '{address}'")).await;
                     for button in *buttons {
                         let button = button.replace("{node}", name);

@@ -23,3 +23,4 @@ mod schedules;
 mod scopes;
 mod stage;
 mod stored;
+mod worker_jobs;

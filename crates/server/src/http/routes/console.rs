@@ -40,7 +40,7 @@ macro_rules! files {
 const FILES: &[(&str, &[u8])] = files![
     "api.js" "chart.js" "dom.js" "format.js" "icon.svg" "index.html" "live.js" "main.js" "many.js" "payload.js" "refresh.js" "style.css" "table.js"
     "pages/audit.js" "pages/group.js" "pages/groups.js" "pages/job.js" "pages/jobs.js" "pages/kinds.js" "pages/lanes.js" "pages/overview.js" "pages/schedule.js" "pages/schedules.js"
-    "pages/settings.js" "pages/workers.js"
+    "pages/settings.js" "pages/worker.js" "pages/workers.js"
 ];
 
 /// The same files, compressed at the first request.

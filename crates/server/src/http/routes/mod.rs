@@ -27,6 +27,7 @@ mod submit;
 mod submitted;
 mod ticks;
 mod wait;
+mod worker_jobs;
 mod workers;
 
 use axum::Router;
@@ -120,6 +121,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(workers::list_workers))
         .routes(routes!(workers::set_worker))
         .routes(routes!(workers::drain_worker))
+        .routes(routes!(worker_jobs::list_worker_jobs))
         .routes(routes!(cluster::show_leader))
         .routes(routes!(cluster::list_candidates))
         .routes(routes!(cluster::show_cluster))

@@ -137,6 +137,6 @@ pub(super) async fn set_worker(
     Ok(answer)
 }
 
-fn left(id: WorkerId) -> Problem {
+pub(super) fn left(id: WorkerId) -> Problem {
     Fault::NotFound.because(format!("there is no worker {id}: it has left"))
 }

@@ -1,0 +1,76 @@
+//! The jobs on a worker, in stateless pages, like the lists of jobs (`client/page.rs`).
+
+use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path;
+
+use super::Client;
+use super::error::Error;
+use super::get::view;
+use super::locate::locate;
+use super::page::MAX_PAGE;
+use super::sub_jobs::add_sub_jobs;
+use super::view::{JobView, State};
+
+/// Records of one read: at most 3 MiB with payloads and results of 64 KiB.
+const READ_AT_ONCE: usize = 25;
+
+/// A page of the jobs on a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerJobPage {
+    /// The jobs, in the order of their ids, without payloads and results.
+    pub jobs: Vec<JobView>,
+    /// The next page begins after this job; `None` after the last page.
+    pub next: Option<JobId>,
+}
+
+impl Client {
+    /// Returns one page of the jobs that are assigned to a worker, at most `limit` (1 to [`MAX_PAGE`]), in the order of their ids.
+    /// It continues after a job. Returns `None` if there is no such worker: it has left, and the leader has taken back its jobs.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
+    ///
+    /// # Consistency
+    /// A job that ends or leaves the worker before its record is read is left out, so a page may have fewer jobs.
+    pub async fn list_worker_jobs(
+        &self,
+        worker: WorkerId,
+        after: Option<&JobId>,
+        limit: usize,
+    ) -> Result<Option<WorkerJobPage>, Error> {
+        let Some(names) = self.inbox(worker).await? else { return Ok(None) };
+        // Other znodes are ignored: their names are not job ids.
+        let ids = names.into_iter().filter_map(|name| JobId::new(name).ok());
+        let mut ids = ids.filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
+        ids.sort_unstable();
+        let limit = limit.clamp(1, MAX_PAGE);
+        let next = if ids.len() > limit { ids.get(limit - 1).cloned() } else { None };
+        ids.truncate(limit);
+        let cluster = self.cluster(self.by()).await?;
+        let mut jobs = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(READ_AT_ONCE) {
+            let found = locate(&self.0.session, self.by(), ids).await?;
+            let views = ids.iter().zip(found);
+            let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+            let is_here = |view: &JobView| view.state == State::Running && view.worker == Some(worker);
+            let mut views = views.filter(is_here).collect::<Vec<_>>();
+            for view in &mut views {
+                (view.payload, view.result) = (None, None);
+            }
+            add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
+            jobs.append(&mut views);
+        }
+        Ok(Some(WorkerJobPage { jobs, next }))
+    }
+
+    /// Returns the names in a worker's inbox. An absent inbox is looked for again after the server has caught up.
+    async fn inbox(&self, worker: WorkerId) -> Result<Option<Vec<String>>, Error> {
+        let read = || self.0.session.read(self.by(), |zk| zk.children(path::inbox(worker)));
+        if let Some(names) = read().await? {
+            return Ok(Some(names));
+        }
+        self.caught_up().await?;
+        read().await
+    }
+}
