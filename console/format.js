@@ -54,6 +54,14 @@ export function term(text) {
   return unit === 'ms' && value >= 1000 ? `${(value / 1000).toFixed(value < 10_000 ? 3 : 1)} s` : `${value} ${UNITS[unit]}`;
 }
 
+const UNIT_MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The milliseconds of a duration of the API. */
+export function milliseconds(text) {
+  const [, value, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text);
+  return value * UNIT_MILLISECONDS[unit];
+}
+
 /** An instant in local time; UTC is its tooltip. */
 export function instant(text) {
   return text ? h('time', { datetime: text, title: `${text} (UTC)` }, clock.format(Date.parse(text))) : '–';

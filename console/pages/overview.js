@@ -3,7 +3,7 @@
 import { get } from '../api.js';
 import { chart } from '../chart.js';
 import { h, update } from '../dom.js';
-import { count, elapsed } from '../format.js';
+import { count, duration, elapsed, milliseconds } from '../format.js';
 import { refresh } from '../refresh.js';
 
 const jobs = (text) => `${count(text)} ${text === 1 ? 'job' : 'jobs'}`;
@@ -40,7 +40,15 @@ function warnings({ leader, workers, kinds, jobs: depths }) {
 
 const card = (title, value, note, href) => h('a', { class: 'card', href }, h('small', {}, title), h('b', {}, value), h('small', {}, note));
 
-function cards({ leader, workers, jobs: depths }, oldest) {
+/** The jobs that died while this gateway counted: it counts while a console is open. */
+function deadCard({ dead, observed, window, incomplete }) {
+  const [counted, of] = [observed, window].map(milliseconds);
+  const since = new Date(Date.now() - of).toISOString();
+  return card('Dead', counted ? `${incomplete ? '≥ ' : ''}${count(dead)}` : '–',
+    counted ? `counted for ${duration(counted)} of the last ${duration(of)}` : 'not counted yet', `#/jobs?state=dead&finished_after=${since}`);
+}
+
+function cards({ leader, workers, jobs: depths }, oldest, statistics) {
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0);
   return h('div', { class: 'cards' },
     card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, for `, elapsed(leader.since)], '#/settings'),
@@ -49,17 +57,18 @@ function cards({ leader, workers, jobs: depths }, oldest) {
     oldest && card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of 200 sampled jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
     card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
     card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
+    deadCard(statistics),
     card('Stored', count(depths.stored), 'open and ended jobs', '#/jobs'));
 }
 
 export async function overview({ root, left }) {
   const load = async () => {
-    const [cluster, { samples, oldest_queued: oldest }, { candidates }, { alerts }] = await Promise.all(
-      ['/v1/cluster', '/v1/samples', '/v1/leader/candidates', '/v1/alerts'].map((path) => get(path, {}, left)));
+    const [cluster, { samples, oldest_queued: oldest }, { candidates }, { alerts }, statistics] = await Promise.all(
+      ['/v1/cluster', '/v1/samples', '/v1/leader/candidates', '/v1/alerts', '/v1/kinds/statistics'].map((path) => get(path, {}, left)));
     const found = warnings(cluster);
     update(root,
       h('h1', {}, 'Overview'),
-      cards(cluster, oldest),
+      cards(cluster, oldest, statistics),
       candidates.length > 1 && h('p', { class: 'quiet' }, 'Next to lead: ',
         candidates.filter(({ leads }) => !leads).map(({ node, session }) => node ?? session).slice(0, 10).join(', ')),
       alerts.length > 0 && alertList(alerts),
@@ -73,6 +82,7 @@ export async function overview({ root, left }) {
         chart({ title: 'Per second', decimals: true, samples, lines: [
           { name: 'submitted', of: (sample) => sample.submitted_per_second },
           { name: 'finished', of: (sample) => sample.finished_per_second },
+          { name: 'dead', of: (sample) => sample.dead_per_second },
         ] })),
       cluster.jobs.stored === 0 && h('section', { class: 'empty' },
         h('h2', {}, 'No jobs yet'),

@@ -76,6 +76,8 @@ struct Counts {
     slots: VecDeque<Slot>,
     /// Oldest first.
     runs: BTreeMap<Kind, VecDeque<(Instant, Duration)>>,
+    /// Jobs of all kinds that died, ever since the start.
+    dead: u64,
 }
 
 impl Counts {
@@ -105,6 +107,7 @@ impl Counts {
         if !state.is_terminal() {
             return;
         }
+        self.dead += u64::from(*state == State::Dead);
         let known = self.runs.contains_key(kind);
         if !known && self.runs.len() >= MAX_KINDS {
             return self.miss();
@@ -175,9 +178,24 @@ fn run_time(runs: impl Iterator<Item = Duration>) -> Option<RunTime> {
     Some(RunTime { p50: percentile(50)?, p99: percentile(99)?, jobs: runs.len() })
 }
 
-/// The counts, and whether a task counts.
+/// How many jobs died, for a rate between two moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Deaths {
+    /// Since when a task counts without a break.
+    pub(super) counted_since: Instant,
+    pub(super) jobs: u64,
+}
+
+impl Deaths {
+    /// Returns the jobs that died since an earlier moment; `None` if they were not counted all the time.
+    pub(super) fn since(self, earlier: Self) -> Option<u64> {
+        (self.counted_since == earlier.counted_since).then(|| self.jobs.saturating_sub(earlier.jobs))
+    }
+}
+
+/// The counts, and since when a task counts.
 #[derive(Default)]
-pub(super) struct KindStatistics(Mutex<(Counts, bool)>);
+pub(super) struct KindStatistics(Mutex<(Counts, Option<Instant>)>);
 
 impl KindStatistics {
     pub(super) fn report(&self) -> Report {
@@ -190,18 +208,25 @@ impl KindStatistics {
         kinds.map(|(kind, of)| (kind, of.ends.dead)).filter(|(_, dead)| *dead > 0).collect()
     }
 
-    fn locked(&self) -> MutexGuard<'_, (Counts, bool)> {
+    /// Returns how many jobs have died; `None` if no task counts.
+    pub(super) fn deaths(&self) -> Option<Deaths> {
+        let locked = self.locked();
+        locked.1.map(|counted_since| Deaths { counted_since, jobs: locked.0.dead })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, (Counts, Option<Instant>)> {
         self.0.lock().expect("no code panics while it holds the counts")
     }
 
     /// Claims the task: returns `false` if there is one.
     fn claim(&self) -> bool {
-        let mut locked = self.locked();
-        let claimed = !std::mem::replace(&mut locked.1, true);
-        if claimed {
-            locked.0.begin(Instant::now());
+        let (mut locked, now) = (self.locked(), Instant::now());
+        if locked.1.is_some() {
+            return false;
         }
-        claimed
+        locked.1 = Some(now);
+        locked.0.begin(now);
+        true
     }
 
     /// Gives the task up, unless there are followers. Both happen under the lock, so a new follower is not overlooked.
@@ -209,7 +234,9 @@ impl KindStatistics {
         let mut locked = self.locked();
         locked.0.observed(Instant::now());
         let ends = !has_followers();
-        locked.1 = !ends;
+        if ends {
+            locked.1 = None;
+        }
         ends
     }
 }
@@ -287,6 +314,22 @@ mod tests {
             of(&report, "mail"),
             OfKind { ends: Ends { cancelled: 1, ..Ends::default() }, run_time: None }
         );
+    }
+
+    #[test]
+    fn deaths_are_counted_only_without_a_break() {
+        let statistics = KindStatistics::default();
+        assert_eq!(statistics.deaths(), None);
+        assert!(statistics.claim() && !statistics.claim());
+        let before = statistics.deaths().unwrap();
+        statistics.locked().0.count(Instant::now(), &ended("sum", State::Dead, None));
+        statistics.locked().0.count(Instant::now(), &ended("sum", State::Succeeded, Some(1)));
+        assert_eq!(statistics.deaths().unwrap().since(before), Some(1));
+        assert!(!statistics.give_up(|| true), "it has a follower");
+        assert!(statistics.give_up(|| false));
+        assert_eq!(statistics.deaths(), None);
+        assert!(statistics.claim());
+        assert_eq!(statistics.deaths().unwrap().since(before), None, "some may have died in between");
     }
 
     #[test]

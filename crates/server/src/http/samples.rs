@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use utoipa::ToSchema;
 
 use super::alerts::{Alert, Alerts, Facts, cut_off};
-use super::kind_statistics::{KindStatistics, WINDOW};
+use super::kind_statistics::{Deaths, KindStatistics, WINDOW};
 use super::limits::MAX_MINUTES;
 use super::server::Phase;
 use crate::rates::Rates;
@@ -53,6 +53,10 @@ pub(super) struct Sample {
     /// Ended jobs per second since the previous sample; null in the first one, and if delayed jobs were not counted exactly.
     #[schema(required)]
     finished_per_second: Option<f64>,
+    /// Jobs that died per second since the previous sample; null unless this gateway has counted all the time: it does while
+    /// it sends events to at least one follower.
+    #[schema(required)]
+    dead_per_second: Option<f64>,
 }
 
 /// The job that has waited longest for a worker.
@@ -66,9 +70,18 @@ pub(super) struct OldestQueued {
     exact: bool,
 }
 
+/// What a sample is compared with.
+struct Earlier {
+    snapshot: Snapshot,
+    deaths: Option<Deaths>,
+    at: Instant,
+}
+
 impl Sample {
-    fn new(before: Option<(&Snapshot, Duration)>, now: &Snapshot) -> Self {
-        let rates = before.map(|(before, elapsed)| Rates::between(before, now, elapsed));
+    fn new(earlier: Option<&Earlier>, now: &Snapshot, deaths: Option<Deaths>, at: Instant) -> Self {
+        let elapsed = earlier.map(|earlier| at - earlier.at).unwrap_or_default();
+        let rates = earlier.map(|earlier| Rates::between(&earlier.snapshot, now, elapsed));
+        let dead = earlier.and_then(|earlier| deaths?.since(earlier.deaths?));
         let slots = now.workers.iter().filter_map(|worker| worker.info.as_ref().ok());
         Self {
             at: rfc3339(now.at),
@@ -79,8 +92,16 @@ impl Sample {
             slots: slots.map(|info| u64::from(info.slots)).sum(),
             submitted_per_second: rates.and_then(|rates| rates.submitted).map(tenths),
             finished_per_second: rates.and_then(|rates| rates.finished).map(tenths),
+            dead_per_second: dead.map(|jobs| per_second(jobs, elapsed)),
         }
     }
+}
+
+/// A rate that does not round one job to zero.
+fn per_second(jobs: u64, elapsed: Duration) -> f64 {
+    let jobs = u32::try_from(jobs).unwrap_or(u32::MAX);
+    let rate = f64::from(jobs) / elapsed.as_secs_f64().max(0.001);
+    (rate * 1_000.0).round() / 1_000.0
 }
 
 fn tenths(rate: f64) -> f64 {
@@ -158,7 +179,7 @@ impl Samples {
     ) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut before: Option<(Snapshot, Instant)> = None;
+        let mut earlier: Option<Earlier> = None;
         let (mut alerts, mut open_znodes) = (Alerts::default(), Vec::new());
         for turn in 0.. {
             tokio::select! {
@@ -184,9 +205,9 @@ impl Samples {
                         dead: statistics.dead(),
                     };
                     let firing = alerts.evaluate(&facts);
-                    let since = before.as_ref().map(|(before, then)| (before, at - *then));
-                    self.push(Sample::new(since, &now), &now, firing);
-                    before = Some((now, at));
+                    let deaths = statistics.deaths();
+                    self.push(Sample::new(earlier.as_ref(), &now, deaths, at), &now, firing);
+                    earlier = Some(Earlier { snapshot: now, deaths, at });
                 }
                 Err(error) => tracing::debug!(%error, "no sample for the charts"),
             }
@@ -208,6 +229,41 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn first(snapshot: &Snapshot) -> Sample {
+        Sample::new(None, snapshot, None, Instant::now())
+    }
+
+    #[test]
+    fn rates_are_those_since_the_previous_sample() {
+        let (at, snapshot) = (Instant::now(), views::snapshot(SystemTime::UNIX_EPOCH));
+        let deaths = |counted_since, jobs| Some(Deaths { counted_since, jobs });
+        let earlier = |deaths| Earlier { snapshot: snapshot.clone(), deaths, at };
+        let dead = |before, now| {
+            let sample = Sample::new(Some(&earlier(before)), &snapshot, now, at + 10 * SECOND);
+            assert_eq!(sample.submitted_per_second, Some(0.0));
+            sample.dead_per_second
+        };
+        assert_eq!(dead(deaths(at, 3), deaths(at, 4)), Some(0.1));
+        assert_eq!(dead(deaths(at, 3), deaths(at, 3)), Some(0.0));
+        assert_eq!(dead(deaths(at, 3), deaths(at + SECOND, 3)), None, "there was no follower in between");
+        assert_eq!((dead(None, deaths(at, 3)), dead(deaths(at, 3), None)), (None, None));
+        let sample = first(&snapshot);
+        assert_eq!((sample.submitted_per_second, sample.dead_per_second), (None, None));
+    }
+
+    #[test]
+    fn samples_of_an_hour_are_kept() {
+        let samples = Samples::default();
+        for queued in 0..KEPT + 5 {
+            let mut snapshot = views::snapshot(SystemTime::UNIX_EPOCH);
+            snapshot.depths.queued = queued;
+            samples.push(first(&snapshot), &snapshot, Vec::new());
+        }
+        let kept = samples.list();
+        assert_eq!((kept.len(), kept[0].queued, kept[KEPT - 1].queued), (360, 5, KEPT + 4));
+        assert_eq!(EVERY * 360, Duration::from_secs(3_600));
+    }
+
     #[test]
     fn a_clock_within_the_time_of_the_request_agrees() {
         let start = SystemTime::UNIX_EPOCH + 100 * SECOND;
@@ -223,7 +279,7 @@ mod tests {
         assert_eq!(samples.alerts(Instant::now()), (None, Vec::new()));
         let snapshot = views::snapshot(SystemTime::UNIX_EPOCH + 100 * SECOND);
         let before = Instant::now();
-        samples.push(Sample::new(None, &snapshot), &snapshot, Vec::new());
+        samples.push(first(&snapshot), &snapshot, Vec::new());
         assert_eq!(samples.alerts(before + CUT_OFF).1, Vec::new());
         let (at, alerts) = samples.alerts(Instant::now() + CUT_OFF + SECOND);
         assert_eq!(at, Some(snapshot.at));
@@ -237,7 +293,7 @@ mod tests {
             assert_eq!(samples.queued_before(), (queued == 60).then_some(0), "after {queued} samples");
             let mut snapshot = views::snapshot(SystemTime::UNIX_EPOCH);
             snapshot.depths.queued = queued;
-            samples.push(Sample::new(None, &snapshot), &snapshot, Vec::new());
+            samples.push(first(&snapshot), &snapshot, Vec::new());
         }
         assert_eq!(samples.queued_before(), Some(1));
     }

@@ -31,6 +31,40 @@ async fn the_overview_shows_alerts_with_their_runbooks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_overview_counts_the_jobs_that_die_while_it_is_open() {
+    let stage = Stage::new("console-dead").await;
+    let node = stage.node().await;
+    let dies = async |id: &str| {
+        let job = format!(r#"{{"id": "{id}", "kind": "sum", "payload": "text"}}"#);
+        stage.post("/v1/jobs", &job).await.is(201);
+        stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200);
+    };
+    dies("before").await;
+    let statistics = stage.get("/v1/kinds/statistics").await.is(200).json();
+    assert_eq!((&statistics["observed"], &statistics["dead"]), (&"0s".into(), &0.into()));
+    let card = "return document.querySelector('.card[href^=\"#/jobs?state=dead\"]').innerText";
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("Live").await;
+        page.until("it counts", async |page| {
+            let card = page.run(card).await;
+            card.as_str().unwrap().starts_with("Dead\n0\ncounted for ")
+        })
+        .await;
+        dies("during").await;
+        page.until("the dead job is counted", async |page| {
+            page.run(card).await.as_str().unwrap().starts_with("Dead\n1\ncounted for ")
+        })
+        .await;
+        // The list has both: it reads the records.
+        page.run("document.querySelector('.card[href^=\"#/jobs?state=dead\"]').click()").await;
+        page.shows("2 loaded, that is all").await;
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_shows_each_attempt_with_its_worker_and_its_error() {
     let stage = Stage::new("console-attempts").await;
     let fails = Handlers::new().job("mail", |context, (): ()| async move {

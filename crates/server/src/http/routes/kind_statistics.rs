@@ -23,6 +23,8 @@ pub(super) struct StatisticsDocument {
     observed: DurationText,
     /// Whether events were lost or kinds left out in this time: then the rates are too low.
     incomplete: bool,
+    /// Jobs of all kinds that died in this time.
+    dead: u32,
     /// The kinds of which jobs have ended, by name.
     kinds: Vec<KindStatisticsDocument>,
 }
@@ -81,6 +83,7 @@ impl From<Report> for StatisticsDocument {
             window: DurationText(WINDOW),
             observed: DurationText(report.observed),
             incomplete: report.incomplete,
+            dead: report.kinds.values().map(|of| of.ends.dead).sum(),
             kinds: report.kinds.into_iter().map(kind).collect(),
         }
     }
