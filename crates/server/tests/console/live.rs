@@ -1,7 +1,77 @@
 //! Pages follow the cluster without being loaded again.
 
+use std::process::Command;
+
+use bellwether_testkit::{Process, binary_or, eventually};
+
 use crate::browser::browse;
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
+
+/// A node in its own process, which can be killed.
+fn node_process(stage: &Stage) -> Process {
+    let mut command = Command::new(binary_or(env!("CARGO_BIN_EXE_bellwether")));
+    command.args([
+        "--zookeeper",
+        &stage.to,
+        "node",
+        "--roles",
+        "candidate,worker",
+        "--session-timeout",
+        "4s",
+    ]);
+    Process::start("node", &mut command).unwrap()
+}
+
+/// The killed node led and ran the job: its session expires, another node takes over, and the job is taken back and runs again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_followed_to_its_end_while_its_worker_and_leader_is_killed() {
+    let stage = Stage::new("console-killed").await;
+    let mut first = node_process(&stage);
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "sleep", "payload": {"millis": 4000}}"#).await.is(201);
+    eventually("the job runs", SOON, async || stage.get("/v1/jobs/a").await.json()["state"] == "running")
+        .await;
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("epoch 1").await;
+        page.run("window.same = true").await;
+        first.kill();
+        page.shows("has ended, and no other node has taken over yet").await;
+        page.shows("of lost workers wait for the leader").await;
+        let second = stage.node().await;
+        page.shows("epoch 2").await;
+        page.hides("has ended, and no other node").await;
+        page.run("location.hash = '#/jobs/a'").await;
+        page.shows("Ended as succeeded").await;
+        page.shows("Attempt 1 was lost with its worker").await;
+        assert_eq!(page.run("return window.same").await, true, "the page was not loaded again");
+        second.stop().await;
+    })
+    .await;
+}
+
+/// The list has no timer: only an event can change it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_jobs_follows_the_events() {
+    let stage = Stage::new("console-events").await;
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs").await;
+        page.shows("1 loaded, that is all").await;
+        page.shows("Live").await;
+        page.run("window.requests = performance.getEntriesByType('resource').length").await;
+        stage.post("/v1/jobs/a/cancel", "").await.is(200);
+        let state = "return document.querySelector('tr[data-key=a] .badge').textContent";
+        page.until("the row has the new state", async |page| page.run(state).await == "cancelled").await;
+        stage.post("/v1/jobs", r#"{"id": "b", "kind": "nobody"}"#).await.is(201);
+        page.shows("Jobs have changed: load again").await;
+        let requests = "return performance.getEntriesByType('resource').length - window.requests";
+        assert_eq!(page.run(requests).await, 0, "nothing was read again");
+        page.click("Jobs have changed: load again").await;
+        page.shows("2 loaded, that is all").await;
+        page.hides("Jobs have changed").await;
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_followed_to_its_end_while_the_leader_is_replaced() {
