@@ -12,6 +12,13 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::ask::Ask;
+
+/// The zone of the browser: two hours from UTC in summer, one in winter.
+pub(crate) const ZONE: &str = "Europe/Berlin";
 
 /// Time limit for anything that must appear.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -30,7 +37,8 @@ impl Driver {
 
     fn try_start() -> Option<Self> {
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        command.arg("--port=0").env("TZ", ZONE);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("chromedriver: {error}: as root on Debian, apt-get install chromium chromium-driver")
         });
@@ -76,6 +84,8 @@ pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce
 #[derive(Clone)]
 pub(crate) struct Page {
     pub(crate) client: Client,
+    /// The port of chromedriver.
+    driver: u16,
     base: String,
 }
 
@@ -87,9 +97,28 @@ impl Page {
         self.client.goto(&format!("{}{address}", self.base)).await.unwrap();
     }
 
-    /// Sets the size of the window and the preferred colour scheme.
+    /// Sets the size of the window.
     pub(crate) async fn looks(&self, width: u32, height: u32) {
         self.client.set_window_size(width, height).await.unwrap();
+    }
+
+    /// Sets the colour scheme that the user prefers: `light` or `dark`.
+    pub(crate) async fn prefers(&self, scheme: &str) {
+        let feature = json!({"name": "prefers-color-scheme", "value": scheme});
+        self.devtools("Emulation.setEmulatedMedia", json!({"features": [feature]})).await;
+    }
+
+    /// Sends a command of the DevTools protocol, as chromedriver forwards them.
+    async fn devtools(&self, command: &str, parameters: Value) {
+        let session = self.client.session_id().await.unwrap().expect("the session is open");
+        let body = json!({"cmd": command, "params": parameters}).to_string();
+        let request = Ask::post(&format!("/session/{session}/goog/cdp/execute"), &body).text();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.driver)).await.unwrap();
+        stream.write_all(&request).await.unwrap();
+        // chromedriver does not close the connection, and the status is all that matters.
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK", "{command}");
     }
 
     pub(crate) async fn run(&self, script: &str) -> Value {

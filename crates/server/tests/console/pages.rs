@@ -72,7 +72,7 @@ pub(crate) async fn too_wide(page: &Page) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() {
+async fn each_page_shows_its_content_is_accessible_light_and_dark_and_fits_on_a_small_screen() {
     let stage = Stage::new("console-pages").await;
     let node = stage.node().await;
     fill(&stage).await;
@@ -84,10 +84,16 @@ async fn each_page_shows_its_content_is_accessible_and_fits_on_a_small_screen() 
                 page.looks(width, 900).await;
                 page.open(&address.replace("{worker}", worker)).await;
                 page.shows(text).await;
-                page.screenshot(&format!("{name}-{size}")).await;
-                assert_eq!(violations(&page).await, Vec::<String>::new(), "{name}, {size}");
-                let wider = too_wide(&page).await;
-                assert!(wider <= 0, "{name}, {size}: {wider} pixels too wide");
+                for (scheme, ending) in [("light", ""), ("dark", "-dark")] {
+                    let at = format!("{name}-{size}{ending}");
+                    page.prefers(scheme).await;
+                    page.screenshot(&at).await;
+                    assert_eq!(violations(&page).await, Vec::<String>::new(), "{at}");
+                    let wider = too_wide(&page).await;
+                    assert!(wider <= 0, "{at}: {wider} pixels too wide");
+                }
+                let background = page.run("return getComputedStyle(document.body).backgroundColor").await;
+                assert_eq!(background, "rgb(18, 22, 28)", "{name} is dark");
             }
         }
     })
