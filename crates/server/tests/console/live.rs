@@ -1,6 +1,7 @@
 //! Pages follow the cluster without being loaded again.
 
 use std::process::Command;
+use std::time::Duration;
 
 use bellwether_testkit::{Process, binary_or, eventually};
 
@@ -47,6 +48,31 @@ async fn a_job_is_followed_to_its_end_while_its_worker_and_leader_is_killed() {
         second.stop().await;
     })
     .await;
+}
+
+/// A further event must not put off the refresh after an event.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_follows_a_cluster_that_has_events_all_the_time() {
+    let stage = Stage::new("console-busy").await;
+    let busy = async {
+        for job in 0.. {
+            stage.post("/v1/jobs", &format!(r#"{{"id": "{job}", "kind": "nobody"}}"#)).await.is(201);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let queued = "return document.querySelector('.card[href=\"#/jobs?state=queued\"] b').textContent";
+    let follows = browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("Live").await;
+        for refresh in 0..3 {
+            let before = page.run(queued).await;
+            page.until(&format!("refresh {refresh}"), async |page| page.run(queued).await != before).await;
+        }
+    });
+    tokio::select! {
+        () = follows => {}
+        () = busy => unreachable!("it does not end"),
+    }
 }
 
 /// The list has no timer: only an event can change it.
