@@ -1,33 +1,52 @@
 // The list of groups.
 
-import { get } from '../api.js';
-import { h, update } from '../dom.js';
+import { get, url } from '../api.js';
+import { h, notify, update } from '../dom.js';
 import { ago, badge, count } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 import { jobLink } from './jobs.js';
 
 const PAGE = 200;
+const STAGES = ['open', 'joining', 'finishing', 'done'];
 
-export async function groups({ root, left }) {
-  let limit = PAGE;
+export async function groups({ root, query, left }) {
+  const stage = query.get('stage') ?? '';
+  let pages = 1;
   const load = async () => {
-    const { groups: rows, next } = await get('/v1/groups', { limit }, left);
-    update(root, h('h1', {}, 'Groups'), rows.length === 0
-      ? h('section', { class: 'empty' }, h('h2', {}, 'No groups'),
-        h('p', {}, 'A group is a set of jobs with a join that runs when all have ended: ', h('code', {}, `bellwether job submit sum '[1]' --group g --number 0 --total 1`), '.'))
-      : [table({ caption: 'Groups', key: ({ id }) => id, rows, columns: [
+    const rows = [];
+    let next = null;
+    // Groups come and go, so all pages that are shown are read again. A page may be empty and still have a next page.
+    for (let page = 0; page === 0 || (page < pages && next !== null); page += 1) {
+      const found = await get('/v1/groups', { stage, limit: PAGE, after: next }, left);
+      rows.push(...found.groups);
+      next = found.next;
+    }
+    const more = () => {
+      pages += 1;
+      load().catch((error) => notify(error.message, { error: true }));
+    };
+    const choose = ({ target }) => {
+      location.hash = `#${url('/groups', { stage: target.value })}`;
+    };
+    const empty = stage
+      ? h('section', { class: 'empty' }, h('h2', {}, 'No group is in this stage'), h('a', { href: '#/groups' }, 'Show all groups'))
+      : h('section', { class: 'empty' }, h('h2', {}, 'No groups'),
+        h('p', {}, 'A group is a set of jobs with a join that runs when all have ended: ', h('code', {}, `bellwether job submit sum '[1]' --group g --number 0 --total 1`), '.'));
+    update(root, h('h1', {}, 'Groups'),
+      h('div', { class: 'row' }, h('label', {}, 'Stage', h('select', { name: 'stage', onchange: choose }, h('option', { value: '' }, 'all'),
+        STAGES.map((name) => h('option', { value: name, selected: name === stage }, name))))),
+      rows.length === 0 && next === null ? empty : table({ caption: 'Groups', key: ({ id }) => id, rows, columns: [
         { title: 'Group', cell: ({ id }) => h('a', { href: `#/groups/${encodeURIComponent(id)}` }, id) },
-        { title: 'Stage', cell: ({ stage }) => badge(stage) },
+        { title: 'Stage', cell: ({ stage: name }) => badge(name) },
         { title: 'Kind', cell: ({ kind }) => kind ?? '–' },
         { title: 'Members', class: 'number', cell: ({ total }) => count(total) },
         { title: 'Parent', cell: ({ parent }) => (parent ? jobLink(parent) : '') },
         { title: 'Created', cell: (row) => ago(row.created_at) },
         { title: 'Done', cell: (row) => ago(row.done_at) },
-      ] }), next && h('button', { type: 'button', disabled: limit >= 1000, onclick: () => {
-        limit = 1000;
-        load();
-      } }, 'Show more')]);
+      ] }),
+      rows.length > 0 && h('p', { class: 'quiet', role: 'status' }, `${count(rows.length)} loaded${next === null ? ', that is all' : ''}`),
+      next !== null && h('button', { type: 'button', onclick: more }, 'Show more'));
   };
   await refresh({ left, load, every: 10_000 });
 }

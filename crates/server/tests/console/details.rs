@@ -100,3 +100,38 @@ async fn a_running_job_shows_its_progress_checkpoint_and_trace_and_its_worker_li
     .await;
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_are_listed_by_page_and_filtered_by_stage() {
+    const GROUPS: usize = 430;
+    let stage = Stage::new("console-groups").await;
+    let node = stage.node().await;
+    let client = Client::connect(&stage.to).await.unwrap();
+    for number in 0..GROUPS {
+        let group = bellwether::Group::new("nobody", &format!("group-{number:03}")).unwrap();
+        client.group(group.without_join()).await.unwrap();
+    }
+    stage.post("/v1/groups/group-007/abandon", "").await.is(200);
+    stage.get("/v1/groups/group-007/wait").await.is(200);
+    let rows = async |page: &Page| page.run("return document.querySelectorAll('tbody tr').length").await;
+    browse(stage.address(), async |page| {
+        page.open("#/groups").await;
+        page.shows("200 loaded").await;
+        page.click("Show more").await;
+        page.shows("400 loaded").await;
+        page.click("Show more").await;
+        page.shows("430 loaded, that is all").await;
+        assert_eq!(rows(&page).await, GROUPS);
+        page.run(
+            "const field = document.querySelector('[name=stage]'); field.value = 'done'; \
+             field.dispatchEvent(new Event('change'))",
+        )
+        .await;
+        page.shows("1 loaded, that is all").await;
+        page.shows("group-007").await;
+        page.open("#/groups?stage=joining").await;
+        page.shows("No group is in this stage").await;
+    })
+    .await;
+    node.stop().await;
+}
