@@ -26,6 +26,19 @@ async fn the_overview_shows_alerts_with_their_runbooks() {
         // The next sample finds no waiting job.
         stage.post("/v1/jobs/a/cancel", "").await.is(200);
         page.hides("KindWithoutWorker").await;
+        // Two samples make a line.
+        let lines = "return [...document.querySelectorAll('.chart svg path')].map((path) => path.getAttribute('d'))";
+        page.until("the charts have lines", async |page| {
+            let lines = page.run(lines).await;
+            let drawn = |line: &Value| line.as_str().is_some_and(|line| line.starts_with('M') && line.contains('L'));
+            lines.as_array().unwrap().iter().filter(|line| drawn(line)).count() >= 2
+        })
+        .await;
+        let samples = stage.get("/v1/samples").await.is(200).json();
+        let last = samples["samples"].as_array().unwrap().last().unwrap().clone();
+        for rate in ["submitted_per_second", "finished_per_second", "dead_per_second"] {
+            assert!(last[rate].is_number(), "{rate}: {last}");
+        }
     })
     .await;
 }
