@@ -141,7 +141,7 @@ export async function jobs({ root, query, left }) {
     h('h1', {}, 'Jobs'),
     h('div', { class: 'row' },
       h('form', { role: 'search', onsubmit: open }, h('label', {}, 'Job id', h('input', { type: 'search', name: 'id', placeholder: 'open by id', size: 24 }))),
-      h('label', {}, 'State', h('select', { onchange: ({ target }) => {
+      h('label', {}, 'State', h('select', { name: 'state', onchange: ({ target }) => {
         filter.state = target.value;
         apply();
       } }, h('option', { value: '' }, 'all'), STATES.map((state) => h('option', { value: state, selected: state === filter.state }, state)))),

@@ -4,7 +4,7 @@ use bellwether::{Client, Handlers, Job, Node};
 use serde_json::json;
 
 use crate::ask::Ask;
-use crate::browser::{Page, browse};
+use crate::browser::{Page, ZONE, browse};
 use crate::stage::Stage;
 
 /// Returns the text of the data with this title.
@@ -27,7 +27,7 @@ async fn payload_and_result_are_shown_exactly_as_json_text_and_hex() {
     stage.post("/v1/jobs", r#"{"id": "text", "kind": "nobody", "payload": "abc"}"#).await.is(201);
     stage.get("/v1/jobs/exact/wait").await.is(200);
     let client = Client::connect(&stage.to).await.unwrap();
-    let bytes = Job::raw("nobody", "image/png", *b"\x89PNG\xff\x00<img>\r\n and more than sixteen").unwrap();
+    let bytes = Job::raw("nobody", "image/png", *b"\x89PNG\xff\x00<img>\r\n and more than sixteen");
     client.submit(bytes.id("bytes")).await.unwrap();
     browse(stage.address(), async |page| {
         page.open("#/jobs/exact").await;
@@ -102,6 +102,83 @@ async fn a_running_job_shows_its_progress_checkpoint_and_trace_and_its_worker_li
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_filtered_by_state_kind_lane_and_group_by_form_and_by_address() {
+    let stage = Stage::new("console-filters").await;
+    for job in [
+        r#"{"id": "plain", "kind": "nobody"}"#,
+        r#"{"id": "laned", "kind": "nobody", "options": {"lane": "account-1"}}"#,
+        r#"{"id": "other", "kind": "someone"}"#,
+        r#"{"id": "ended", "kind": "nobody"}"#,
+    ] {
+        stage.post("/v1/jobs", job).await.is(201);
+    }
+    stage.post("/v1/jobs/ended/cancel", "").await.is(200);
+    stage.post("/v1/groups", r#"{"kind": "nobody", "name": "g"}"#).await.is(200);
+    stage.post("/v1/groups/g/members", r#"{"jobs": [{"kind": "nobody"}]}"#).await.is(200);
+    let cases = [
+        ("state", "cancelled", json!(["ended"])),
+        ("kind", "someone", json!(["other"])),
+        ("lane", "account-1", json!(["laned"])),
+        ("group", "g", json!(["nobody:g:0"])),
+    ];
+    let rows =
+        "return [...document.querySelectorAll('tbody tr[aria-rowindex]')].map((row) => row.dataset.key)";
+    browse(stage.address(), async |page| {
+        for (name, value, expected) in cases {
+            for by_form in [false, true] {
+                if by_form {
+                    page.open("#/jobs").await;
+                    page.shows("5 loaded, that is all").await;
+                    let choose = format!(
+                        "const field = document.querySelector('[name={name}]'); field.value = '{value}'; \
+                         field.dispatchEvent(new Event('change'))"
+                    );
+                    page.run(&choose).await;
+                } else {
+                    page.open(&format!("#/jobs?{name}={value}")).await;
+                }
+                page.shows("1 loaded, that is all").await;
+                assert_eq!(page.run(rows).await, expected, "{name}, {by_form}");
+                assert_eq!(page.run("return location.hash").await, format!("#/jobs?{name}={value}"));
+                let shown = page.run(&format!("return document.querySelector('[name={name}]').value")).await;
+                assert_eq!(shown, value);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selected_dead_jobs_are_retried() {
+    let stage = Stage::new("console-retry").await;
+    let node = stage.node().await;
+    for id in ["a", "b", "c"] {
+        stage
+            .post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "sum", "payload": "text"}}"#))
+            .await
+            .is(201);
+        stage.get(&format!("/v1/jobs/{id}/wait")).await.is(200);
+    }
+    stage.post("/v1/kinds/sum/pause", "").await.is(200);
+    browse(stage.address(), async |page| {
+        page.open("#/jobs").await;
+        page.shows("3 loaded").await;
+        page.click("Select a").await;
+        page.click("Select b").await;
+        page.click("Retry selected").await;
+        page.shows("Retry 2 of 2 selected jobs?").await;
+        page.click("Retry 2 jobs").await;
+        page.shows("2 jobs retried.").await;
+        for (id, state, generation) in [("a", "queued", 2), ("b", "queued", 2), ("c", "dead", 1)] {
+            let job = stage.get(&format!("/v1/jobs/{id}")).await.is(200).json();
+            assert_eq!((&job["state"], &job["generation"]), (&json!(state), &json!(generation)), "{id}");
+        }
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn groups_are_listed_by_page_and_filtered_by_stage() {
     const GROUPS: usize = 430;
     let stage = Stage::new("console-groups").await;
@@ -134,4 +211,30 @@ async fn groups_are_listed_by_page_and_filtered_by_stage() {
     })
     .await;
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_are_local_and_their_tooltips_have_utc() {
+    let stage = Stage::new("console-times-utc").await;
+    let every = r#"{"id": "yearly", "cron": "0 12 1 7 *", "job": {"kind": "sum"}}"#;
+    stage.post("/v1/schedules", every).await.is(201);
+    stage.post("/v1/jobs", r#"{"id": "a", "kind": "nobody"}"#).await.is(201);
+    browse(stage.address(), async |page| {
+        let zone = page.run("return Intl.DateTimeFormat().resolvedOptions().timeZone").await;
+        assert_eq!(zone, ZONE);
+        page.open("#/schedules/yearly").await;
+        page.shows("Next ticks").await;
+        let tick = page
+            .run("const time = document.querySelector('section ol time'); return [time.textContent, time.title, time.dateTime]")
+            .await;
+        let [local, tooltip, instant] = [0, 1, 2].map(|at| tick[at].as_str().unwrap().to_owned());
+        assert!(local.contains("2:00:00 PM"), "two hours from UTC in July: {local}");
+        assert_eq!((instant.get(4..), tooltip), (Some("-07-01T12:00:00Z"), format!("{instant} (UTC)")));
+        page.open("#/jobs").await;
+        page.shows("1 loaded").await;
+        let submitted = page.run("return document.querySelector('tbody time').title").await;
+        let (local, utc) = submitted.as_str().unwrap().split_once('\n').unwrap();
+        assert!(local.ends_with('M') && utc.ends_with("Z (UTC)"), "{submitted}");
+    })
+    .await;
 }

@@ -33,7 +33,7 @@ async fn payload_and_result_are_the_bytes_that_were_stored() {
 
     // A submitter chooses the type; a browser must not run it as a page of the gateway.
     let client = Client::connect(&stage.to).await.unwrap();
-    let page = Job::raw("nobody", "text/html", *b"<script>\xff").unwrap();
+    let page = Job::raw("nobody", "text/html", *b"<script>\xff");
     client.submit(page.id("page")).await.unwrap();
     let answer = stage.get("/v1/jobs/page/payload").await.is(200);
     assert_eq!((&answer.body[..], stored_type(&answer)), (&b"<script>\xff"[..], Some("text/html")));
