@@ -47,6 +47,21 @@ export async function call(method, path, { query, body, signal } = {}) {
 export const get = (path, query, signal) => call('GET', path, { query, signal });
 export const post = (path, body) => call('POST', path, { body });
 
+/**
+ * Reads so many pages of a list: `{rows, next}`. Lists change, so all pages that are shown are read again. A page may be empty and still
+ * have a next page.
+ */
+export async function getPages(path, query, { field, pages, limit }, signal) {
+  const rows = [];
+  let next = null;
+  for (let page = 0; page === 0 || (page < pages && next !== null); page += 1) {
+    const found = await get(path, { ...query, limit, after: next }, signal);
+    rows.push(...found[field]);
+    next = found.next;
+  }
+  return { rows, next };
+}
+
 /** Sends a request and returns the answer unread, for streams. */
 export async function open(method, path, { body, signal } = {}) {
   const json = body === undefined ? {} : { 'content-type': 'application/json' };

@@ -70,5 +70,3 @@ export function instant(text) {
 export function badge(state) {
   return h('span', { class: `badge ${state}` }, state);
 }
-
-export const short = (id) => (id && id.length > 13 ? `${id.slice(0, 8)}…` : id ?? '–');

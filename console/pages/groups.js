@@ -1,6 +1,6 @@
 // The list of groups.
 
-import { get, url } from '../api.js';
+import { getPages, url } from '../api.js';
 import { h, notify, update } from '../dom.js';
 import { ago, badge, count } from '../format.js';
 import { refresh } from '../refresh.js';
@@ -14,14 +14,7 @@ export async function groups({ root, query, left }) {
   const stage = query.get('stage') ?? '';
   let pages = 1;
   const load = async () => {
-    const rows = [];
-    let next = null;
-    // Groups come and go, so all pages that are shown are read again. A page may be empty and still have a next page.
-    for (let page = 0; page === 0 || (page < pages && next !== null); page += 1) {
-      const found = await get('/v1/groups', { stage, limit: PAGE, after: next }, left);
-      rows.push(...found.groups);
-      next = found.next;
-    }
+    const { rows, next } = await getPages('/v1/groups', { stage }, { field: 'groups', pages, limit: PAGE }, left);
     const more = () => {
       pages += 1;
       load().catch((error) => notify(error.message, { error: true }));

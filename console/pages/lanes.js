@@ -1,6 +1,6 @@
 // Lanes: jobs that run one after the other.
 
-import { get } from '../api.js';
+import { getPages } from '../api.js';
 import { h, notify, update } from '../dom.js';
 import { count } from '../format.js';
 import { refresh } from '../refresh.js';
@@ -12,14 +12,7 @@ const PAGE = 200;
 export async function lanes({ root, left }) {
   let pages = 1;
   const load = async () => {
-    const rows = [];
-    let next = null;
-    // Lanes come and go, so all pages that are shown are read again. A page may be empty and still have a next page.
-    for (let page = 0; page === 0 || (page < pages && next !== null); page += 1) {
-      const found = await get('/v1/lanes', { limit: PAGE, after: next }, left);
-      rows.push(...found.lanes);
-      next = found.next;
-    }
+    const { rows, next } = await getPages('/v1/lanes', {}, { field: 'lanes', pages, limit: PAGE }, left);
     rows.sort((one, other) => other.jobs - one.jobs || (one.lane < other.lane ? -1 : 1));
     const more = () => {
       pages += 1;

@@ -1,6 +1,6 @@
 // One worker, and the jobs that it runs.
 
-import { get } from '../api.js';
+import { get, getPages } from '../api.js';
 import { h, notify, update } from '../dom.js';
 import { badge, count, elapsed, instant, term } from '../format.js';
 import { refresh } from '../refresh.js';
@@ -37,14 +37,7 @@ export async function worker({ root, parameter: id, left }) {
   let pages = 1;
   const load = async () => {
     const found = (await get('/v1/workers', {}, left)).find((one) => one.id === id);
-    const jobs = [];
-    let next = null;
-    // Jobs come and go, so all pages that are shown are read again. A page may be empty and still have a next page.
-    for (let page = 0; page === 0 || (page < pages && next !== null); page += 1) {
-      const more = await get(`/v1/workers/${encodeURIComponent(id)}/jobs`, { limit: PAGE, after: next }, left);
-      jobs.push(...more.jobs);
-      next = more.next;
-    }
+    const { rows: jobs, next } = await getPages(`/v1/workers/${encodeURIComponent(id)}/jobs`, {}, { field: 'jobs', pages, limit: PAGE }, left);
     const more = () => {
       pages += 1;
       load().catch((error) => notify(error.message, { error: true }));

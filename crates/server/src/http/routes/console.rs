@@ -128,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_loads_less_than_40_kilobytes() {
+    fn a_browser_loads_less_than_45_kilobytes() {
         let mut request = HeaderMap::new();
         request.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip;q=1.0"));
         assert!(accepts_gzip(&request));
         assert!(!accepts_gzip(&HeaderMap::new()));
         let bytes = COMPRESSED.values().map(Bytes::len).sum::<usize>();
-        assert!(bytes <= 40_000, "{bytes} bytes");
+        assert!(bytes <= 45_000, "{bytes} bytes");
     }
 }
