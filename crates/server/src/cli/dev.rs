@@ -61,9 +61,10 @@ pub(crate) async fn run(global: &Global, output: Output, dev: Dev) -> Result<(),
         keeper::start(dev.listen, dev.data_dir.as_deref(), &dev.keeper, &protection).await?
     };
     let zookeeper = format!("{}{CHROOT}", keeper.connect_string());
+    let is_private = dev.is_private();
     let mut node = dev.node;
     node.gateway.any_port = node.gateway.http_addr.is_none();
-    node.gateway.open_namespace = dev.data_dir.is_none();
+    node.gateway.open_namespace = is_private;
     let node = node::start(&zookeeper, access, node).await?;
     let (http, metrics) = (node.http(), node.metrics());
     match output.format {

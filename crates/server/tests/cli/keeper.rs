@@ -1,12 +1,13 @@
 //! The keeper, alone and as part of `dev` and `demo`.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Stdio;
 
-use bellwether_testkit::RawClient;
+use bellwether_testkit::{RawClient, eventually_some};
 
-use crate::run::{run, run_in};
-use crate::service::Service;
+use crate::run::{command, run, run_in};
+use crate::service::{SOON, Service};
 
 const ANY_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
@@ -166,16 +167,67 @@ async fn a_development_server_warns_of_an_open_namespace_only_if_it_keeps_its_da
     }
 }
 
+/// Returns the names of the alerts that the gateway reports after its first sample.
+async fn alerts(dev: &Service) -> Vec<String> {
+    let address = dev.told["http"].as_str().unwrap();
+    let alerts = eventually_some("the alerts are evaluated", SOON, async || {
+        let alerts = get(address, "/v1/alerts");
+        let (_, body) = alerts.split_once("\r\n\r\n").unwrap();
+        let alerts = serde_json::from_str::<serde_json::Value>(body).unwrap();
+        (!alerts["evaluated_at"].is_null()).then_some(alerts)
+    });
+    let alerts = alerts.await["alerts"].as_array().unwrap().clone();
+    alerts.iter().map(|alert| alert["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A keeper in memory that other machines reach is as open as one that keeps its data. The log and the console agree.
+#[tokio::test]
+async fn a_development_server_reports_an_open_namespace_unless_only_this_machine_reaches_it() {
+    let home = tempfile::tempdir().unwrap();
+    for (options, reports) in [
+        (&["--listen", "127.0.0.1:0"][..], false),
+        (&["--listen", "127.0.0.1:0", "--data-dir", home.path().to_str().unwrap()], true),
+        (&["--listen", "0.0.0.0:0", "--insecure"], true),
+    ] {
+        let dev = Service::start(&[&["dev"], options].concat());
+        let alerts = alerts(&dev).await;
+        assert_eq!(alerts.contains(&"NamespaceOpen".to_owned()), reports, "{options:?}: {alerts:?}");
+        let (_, said) = dev.end().await;
+        assert_eq!(said.contains("THE NAMESPACE IS OPEN"), reports, "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn a_development_server_prints_the_address_of_the_console_first() {
+    let mut command = command(&["dev", "--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines = lines.map_while(Result::ok).take_while(|line| !line.contains("Ctrl-C")).collect::<Vec<_>>();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let addresses = lines.iter().filter(|line| line.starts_with("  ")).collect::<Vec<_>>();
+    assert!(addresses[0].starts_with("  Console    http://127.0.0.1:"), "{lines:?}");
+    assert!(addresses[1].starts_with("  HTTP API   http://127.0.0.1:"), "{lines:?}");
+    assert!(addresses[2].starts_with("  ZooKeeper  127.0.0.1:"), "{lines:?}");
+}
+
+/// Returns the answer with its head.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
 #[test]
 fn development_servers_serve_a_console_each() {
     let [first, second] = [(); 2].map(|()| Service::start(&["dev", "--listen", "127.0.0.1:0"]));
     let [first, second] = [&first, &second].map(|dev| dev.told["http"].as_str().unwrap());
     assert_ne!(first, second);
     for address in [first, second] {
-        let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
+        let page = get(address, "/");
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("<title>Bellwether"), "{page}");
     }
 }

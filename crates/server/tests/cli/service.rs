@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::run::command;
 
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A running service; killed when dropped.
 pub(crate) struct Service {
