@@ -131,7 +131,9 @@ fn conditions(facts: &Facts<'_>) -> Vec<Condition> {
     }
     if facts.clock_offset > CLOCK_BOUND {
         let seconds = facts.clock_offset.as_secs();
-        let summary = format!("the clocks of this gateway's machine and of ZooKeeper differ by {seconds} s");
+        let summary = format!(
+            "the clocks of this gateway's machine and of ZooKeeper differ by {seconds} s; it does not see the clocks of nodes"
+        );
         add("BellwetherClockWrong", Severity::Warning, 120, summary);
     }
     let served = |kind: &Kind| {
