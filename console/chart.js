@@ -1,4 +1,4 @@
-// Line charts as SVG, with a table of the same values for screen readers.
+// Line charts as SVG. Their legends have the latest values as text.
 
 import { h } from './dom.js';
 import { count, rate } from './format.js';
