@@ -60,7 +60,8 @@ impl Drop for Driver {
     }
 }
 
-/// Runs a test in a browser with the console of the gateway at `address`, and closes the browser whether or not it passes.
+/// Runs a test in a browser with the console of the gateway at `address`, and closes the browser whether or not it passes. After a
+/// failure there is a screenshot `failed-` with the name of the test.
 pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce(Page)) {
     let driver = Driver::start();
     // With a pipe, the browser ends when chromedriver ends.
@@ -71,8 +72,15 @@ pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce
     let mut builder = ClientBuilder::new(HttpConnector::new());
     let connecting = builder.capabilities(capabilities);
     let client = connecting.connect(&format!("http://127.0.0.1:{}", driver.port)).await.unwrap();
-    let page = Page { client: client.clone(), base: format!("http://{address}/") };
-    let ended = AssertUnwindSafe(test(page)).catch_unwind().await;
+    let page = Page { client: client.clone(), driver: driver.port, base: format!("http://{address}/") };
+    let failed = format!("failed-{}", std::thread::current().name().unwrap_or("test").replace("::", "-"));
+    // That of an earlier run. It need not exist.
+    drop(std::fs::remove_file(screenshot_file(&failed)));
+    let ended = AssertUnwindSafe(test(page.clone())).catch_unwind().await;
+    if ended.is_err() {
+        // The page may be the reason of the failure, so that it has no screenshot.
+        drop(AssertUnwindSafe(page.screenshot(&failed)).catch_unwind().await);
+    }
     drop(client.close().await);
     drop(driver);
     if let Err(panic) = ended {
@@ -182,8 +190,13 @@ impl Page {
 
     /// Writes a screenshot to `target/console-screenshots`, which a CI keeps as an artefact.
     pub(crate) async fn screenshot(&self, name: &str) {
-        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("console-screenshots");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(format!("{name}.png")), self.client.screenshot().await.unwrap()).unwrap();
+        let file = screenshot_file(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, self.client.screenshot().await.unwrap()).unwrap();
     }
+}
+
+fn screenshot_file(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("console-screenshots");
+    folder.join(format!("{name}.png"))
 }
