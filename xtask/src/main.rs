@@ -54,7 +54,8 @@ enum Task {
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
-    /// Run `bellwether demo` on a terminal and write its output to docs/images/demo.svg.
+    /// Write the pictures of the README to docs/images: the output of `bellwether demo` on a terminal, and the console of a
+    /// cluster that works for some minutes.
     Screenshot,
     /// Make the release build, print its size and start-up times, and build the Debian package if cargo-deb is
     /// installed.

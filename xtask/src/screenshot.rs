@@ -1,4 +1,4 @@
-//! The picture in the README: what `bellwether demo` prints on a terminal, as an SVG.
+//! The pictures in the README: what `bellwether demo` prints on a terminal, as an SVG, and the console in a browser.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,7 +11,13 @@ use std::process::{Command, Stdio};
 use nix::pty::{Winsize, openpty};
 use vt100::{Cell, Color, Parser, Screen};
 
+use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
+use crate::install;
+
+/// The picture of the console, and the screenshot of the test that it is a copy of.
+const CONSOLE: &str = "docs/images/console.png";
+const OF_TEST: &str = "target/console-screenshots/readme.png";
 
 /// The picture, from the root of the tree.
 const FILE: &str = "docs/images/demo.svg";
@@ -43,6 +49,18 @@ pub(crate) fn run(binary: &Path) -> Result<(), Failure> {
     });
     drawn.map_err(|source| Failure::Launch { line, source })?;
     eprintln!("xtask: wrote {FILE}");
+    console()
+}
+
+/// Runs the test that takes the picture of the console, and copies it.
+fn console() -> Result<(), Failure> {
+    install::browser()?;
+    let test =
+        ["--package", "bellwether-server", "--test", "console", TESTING, "--", "--ignored", "picture::"];
+    cargo::run(cargo().arg("test").args(test))?;
+    let copied = fs::copy(OF_TEST, CONSOLE);
+    copied.map_err(|source| Failure::Launch { line: format!("cp {OF_TEST} {CONSOLE}"), source })?;
+    eprintln!("xtask: wrote {CONSOLE}");
     Ok(())
 }
 

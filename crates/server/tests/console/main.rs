@@ -13,6 +13,7 @@ mod insight;
 mod live;
 mod login;
 mod pages;
+mod picture;
 mod roles;
 #[path = "../http/stage.rs"]
 #[allow(dead_code, reason = "the tests of HTTP use more of it")]

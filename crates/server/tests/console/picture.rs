@@ -1,0 +1,73 @@
+//! The picture of the README: the overview of a cluster that works.
+
+use std::time::{Duration, Instant};
+
+use bellwether::{Access, Client, HandlerError, Handlers, Job, Node, Scheme};
+use bellwether_server::http::Gateway;
+use bellwether_testkit::namespace;
+
+use crate::browser::browse;
+
+/// For how long the cluster works before the picture is taken: 14 samples.
+const WORKS_FOR: Duration = Duration::from_secs(145);
+
+/// Handlers that take some time, and of which a few fail.
+fn handlers() -> Handlers {
+    let works = |millis: u64| async move { tokio::time::sleep(Duration::from_millis(millis)).await };
+    Handlers::new()
+        .job("mail", move |_, millis: u64| async move {
+            works(millis).await;
+            if millis % 97 == 0 {
+                return Err(HandlerError::invalid("the address does not exist"));
+            }
+            Ok(())
+        })
+        .job("thumbnail", move |_, millis: u64| async move { Ok(works(2 * millis).await) })
+        .job("report", move |_, millis: u64| async move { Ok(works(4 * millis).await) })
+}
+
+/// Submits jobs in waves until the time is over.
+async fn submit(client: &Client, until: Instant) {
+    for wave in 0_u64.. {
+        if Instant::now() > until {
+            return;
+        }
+        let many = 10 + 14 * (wave % 40).min(40 - wave % 40);
+        let jobs = (0..many).map(|number| {
+            let kind = ["mail", "mail", "mail", "thumbnail", "report"][usize::try_from(number % 5).unwrap()];
+            Job::new(kind, &(50 + (wave * 31 + number * 17) % 400)).unwrap()
+        });
+        for job in jobs {
+            client.submit(job).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it takes minutes, and `cargo xtask screenshot` runs it for the README"]
+async fn the_overview_of_a_cluster_that_works() {
+    let to = format!("{}/production", namespace("console-picture"));
+    // A namespace that only its user may change has no alert.
+    let access = || Access::login(Scheme::Digest, "bellwether", "password").unwrap();
+    let client = async || Client::builder(&to).access(access()).connect().await.unwrap();
+    let gateway = Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
+    let gateway = gateway.start(client().await).await.unwrap();
+    let mut nodes = Vec::new();
+    for name in ["berlin-1", "berlin-2", "dublin-1"] {
+        let node = Node::builder(&to).access(access()).node_id(name).handlers(handlers()).slots(32);
+        nodes.push(node.start().await.unwrap());
+    }
+    let submitter = client().await;
+    browse(gateway.address(), async |page| {
+        page.looks(1280, 860).await;
+        page.open("#/").await;
+        page.shows("Live").await;
+        submit(&submitter, Instant::now() + WORKS_FOR).await;
+        page.screenshot("readme").await;
+    })
+    .await;
+    for node in nodes {
+        node.stop().await;
+    }
+}
