@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::http::access::{Issued, Role, Tokens};
-use crate::http::tls::Tls;
+use crate::http::tls::{ClientCertificates, Tls};
 use crate::http::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -35,6 +35,13 @@ pub(crate) struct HttpOptions {
     /// Private key of the first certificate, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_key: Option<PathBuf>,
+    /// Require a client certificate that is signed by one of the authorities in this PEM file. The file of --http-tokens gives
+    /// certificates names and roles by lines such as `ci submit dns:ci.example.org`. A changed file is used within seconds.
+    #[arg(long, value_name = "FILE")]
+    http_client_ca: Option<PathBuf>,
+    /// Accept also clients without a certificate, which then need a token.
+    #[arg(long)]
+    http_client_cert_optional: bool,
     /// File to which audit lines are appended, one JSON document per line, whatever the level of the log. It is created for
     /// its owner only.
     #[arg(long, value_name = "FILE")]
@@ -112,6 +119,7 @@ impl HttpOptions {
     fn protection(&self) -> Result<Protection, Failure> {
         let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));
         let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose();
+        let tokens = tokens.map_err(|error| usage(&error))?;
         let tls = match (&self.http_tls_cert, &self.http_tls_key) {
             (Some(certificate), Some(key)) => {
                 Some(Tls::read(certificate, key).map_err(|error| usage(&error))?)
@@ -122,7 +130,29 @@ impl HttpOptions {
             }
             (None, None) => None,
         };
-        Ok(Protection { tokens: tokens.map_err(|error| usage(&error))?, tls, insecure: self.insecure })
+        let tls = match (&self.http_client_ca, tls) {
+            (None, _) if self.http_client_cert_optional => {
+                return Err(Failure::usage("http_client_cert_optional needs http_client_ca"));
+            }
+            (None, tls) => tls,
+            (Some(_), None) => {
+                return Err(Failure::usage("http_client_ca needs http_tls_cert and http_tls_key"));
+            }
+            // Else each certificate of the authority would permit everything.
+            (Some(_), Some(_)) if tokens.is_none() => {
+                return Err(Failure::usage(
+                    "http_client_ca needs http_tokens, which gives certificates their names and roles",
+                ));
+            }
+            (Some(authorities), Some(tls)) => {
+                let certificates = match self.http_client_cert_optional {
+                    true => ClientCertificates::Optional,
+                    false => ClientCertificates::Required,
+                };
+                Some(tls.clients(authorities, certificates).map_err(|error| usage(&error))?)
+            }
+        };
+        Ok(Protection { tokens, tls, insecure: self.insecure })
     }
 
     /// The protection of the metrics' own address.

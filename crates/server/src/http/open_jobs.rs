@@ -71,8 +71,8 @@ impl OpenJobs {
         let Some(most) = caller.scope.max_open_jobs else { return Ok(Reserved { of: None, jobs }) };
         if jobs > most {
             return Err(Fault::Invalid.because(format!(
-                "the token {} may have {most} open jobs: submit at most that many",
-                caller.name
+                "the {} {} may have {most} open jobs: submit at most that many",
+                caller.credential, caller.name
             )));
         }
         let of = Arc::clone(lock(&self.0).entry(Arc::clone(&caller.name)).or_default());
@@ -82,8 +82,8 @@ impl OpenJobs {
             reserved.map_err(|open| {
                 refused(HttpRefusal::OpenJobs);
                 Fault::TooManyOpen.because(format!(
-                    "the token {} has {open} open jobs and may have {most}: wait until some have ended",
-                    caller.name
+                    "the {} {} has {open} open jobs and may have {most}: wait until some have ended",
+                    caller.credential, caller.name
                 ))
             })?;
         }

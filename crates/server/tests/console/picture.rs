@@ -35,7 +35,7 @@ async fn submit(client: &Client, until: Instant) {
         let many = 10 + 14 * (wave % 40).min(40 - wave % 40);
         let jobs = (0..many).map(|number| {
             let kind = ["mail", "mail", "mail", "thumbnail", "report"][usize::try_from(number % 5).unwrap()];
-            Job::new(kind, &(50 + (wave * 31 + number * 17) % 400)).unwrap()
+            Job::new(kind, &(50 + (wave * 31 + number * 17) % 400))
         });
         for job in jobs {
             client.submit(job).await.unwrap();

@@ -4,6 +4,7 @@
 mod access;
 mod ask;
 mod audit;
+mod client_certificates;
 mod cost;
 mod crowd;
 mod document;
@@ -15,6 +16,7 @@ mod lanes;
 mod metric_series;
 mod metrics_address;
 mod operators;
+mod papers;
 mod placement;
 mod readers;
 mod remote_workers;

@@ -3,11 +3,16 @@
 //! A caller presents a bearer token. The gateway knows the token's name, its [`Role`] and its SHA-256, so a leaked
 //! token file gives no access: tokens are 256 random bits, which cannot be guessed from a digest. A gateway without
 //! tokens treats every caller as an admin, so by default it listens on the loopback interface only.
+//!
+//! A client certificate of the connection can take the place of a token: a line of the token file gives it a name, a role and a
+//! scope.
 
+mod certificate;
 mod role;
 mod scope;
 mod token;
 
+pub(super) use certificate::SubjectName;
 pub use role::Role;
 pub(super) use scope::Scope;
 pub(super) use token::Holder;

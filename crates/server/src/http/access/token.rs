@@ -1,8 +1,9 @@
-//! Tokens, known by their digests.
+//! Tokens, known by their digests, and client certificates, known by their names.
 //!
 //! ```text
-//! # name  role    digest of the token
+//! # name  role    digest of the token, or name of the certificate
 //! ci      submit  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 kinds=mail expires=2027-01-01T00:00:00Z
+//! backup  operate uri:spiffe://example.org/backup
 //! ```
 //!
 //! A [`Scope`] may follow, and a comment after `#`. The gateway reads the file again while it runs: [`Tokens::reload`].
@@ -20,10 +21,11 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use super::certificate::SubjectName;
 use super::role::Role;
 use super::scope::Scope;
 
-/// Maximum number of tokens of a gateway. Each request compares with all of them, in a few microseconds.
+/// Maximum number of tokens and certificates of a gateway. Each request compares with all of them, in a few microseconds.
 pub const MAX_TOKENS: usize = 1_000;
 
 /// Maximum bytes of a presented token. A longer one is rejected without a digest.
@@ -37,14 +39,23 @@ const PREFIX: &str = "bw_";
 
 type Digest = [u8; 32];
 
-/// A token known to the gateway.
+/// A token or certificate known to the gateway.
 #[derive(Clone, PartialEq, Eq)]
 struct Known {
     holder: Holder,
-    digest: Digest,
+    proof: Proof,
 }
 
-/// The holder of a token, and what the token permits.
+/// What a caller must present.
+#[derive(Clone, PartialEq, Eq)]
+enum Proof {
+    /// The token with this digest.
+    Token(Digest),
+    /// A client certificate with this name.
+    Certificate(SubjectName),
+}
+
+/// The holder of a token or certificate, and what it permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Holder {
     pub(in crate::http) name: Arc<str>,
@@ -52,7 +63,7 @@ pub(in crate::http) struct Holder {
     pub(in crate::http) scope: Arc<Scope>,
 }
 
-/// The tokens that a gateway accepts. Clones share them, also after a reload.
+/// The tokens and client certificates that a gateway accepts. Clones share them, also after a reload.
 #[derive(Clone)]
 pub struct Tokens {
     known: Arc<RwLock<Arc<[Known]>>>,
@@ -81,7 +92,8 @@ pub enum TokenError {
     },
     /// A line is malformed.
     #[error(
-        "{path}, line {line}: {problem}; a line is `NAME ROLE sha256:HEX [KEY=VALUE…]`, as `bellwether token new` prints it",
+        "{path}, line {line}: {problem}; a line is `NAME ROLE sha256:HEX [KEY=VALUE…]`, as `bellwether token new` prints it, \
+         or has `uri:…` or `dns:…` of a client certificate instead of the digest",
         path = .path.display()
     )]
     Line {
@@ -200,13 +212,25 @@ impl Tokens {
         for (at, line) in text.lines().enumerate() {
             let line_error =
                 |problem: String| TokenError::Line { path: path.to_owned(), line: at + 1, problem };
-            let line = line.split('#').next().unwrap_or_default().trim();
+            let (line, comment) =
+                line.split_once('#').map_or((line, None), |(line, rest)| (line, Some(rest)));
+            // Without its end, a URI would be another one.
+            if comment.is_some() && line.ends_with(|end: char| !end.is_whitespace()) && line.contains(" uri:")
+            {
+                return Err(line_error("the URI of a certificate cannot contain '#'".to_owned()));
+            }
+            let line = line.trim();
             if line.is_empty() {
                 continue;
             }
             let known = known(line).map_err(line_error)?;
             if tokens.iter().any(|other| other.holder.name == known.holder.name) {
                 return Err(line_error(format!("the name {} is already in use", known.holder.name)));
+            }
+            if let Proof::Certificate(_) = known.proof
+                && tokens.iter().any(|other| other.proof == known.proof)
+            {
+                return Err(line_error("another line has the same certificate".to_owned()));
             }
             tokens.push(known);
         }
@@ -227,26 +251,47 @@ impl Tokens {
         let mut found = 0_u32;
         let all = self.known();
         for (at, known) in (1_u32..).zip(all.iter()) {
-            let equal: Choice = known.digest.ct_eq(&shown);
-            found.conditional_assign(&at, equal);
+            if let Proof::Token(digest) = &known.proof {
+                let equal: Choice = digest.ct_eq(&shown);
+                found.conditional_assign(&at, equal);
+            }
         }
         let known = all.get(usize::try_from(found.checked_sub(1)?).ok()?)?;
         Some(known.holder.clone())
+    }
+
+    /// Returns the holder of a client certificate with these names, also of one that has expired; `None` if no line has one of
+    /// the names, or several lines do, because then the order of the lines would decide.
+    pub(in crate::http) fn find_certificate(&self, names: &[SubjectName]) -> Option<Holder> {
+        let all = self.known();
+        let mut found = all.iter().filter(|known| match &known.proof {
+            Proof::Certificate(name) => names.contains(name),
+            Proof::Token(_) => false,
+        });
+        match (found.next(), found.next()) {
+            (Some(known), None) => Some(known.holder.clone()),
+            (None | Some(_), _) => None,
+        }
     }
 }
 
 fn known(line: &str) -> Result<Known, String> {
     let mut words = line.split_whitespace();
-    let (Some(name), Some(role), Some(digest)) = (words.next(), words.next(), words.next()) else {
+    let (Some(name), Some(role), Some(proof)) = (words.next(), words.next(), words.next()) else {
         return Err("it has fewer than three words".to_owned());
     };
     // The error contains at most one character of the name, which may be a misplaced token.
     let name = named(name).map_err(|error| error.to_string())?;
     let role = role.parse().map_err(|error: super::role::RoleError| error.to_string())?;
-    let digest = digest.strip_prefix("sha256:").and_then(unhex);
-    let digest = digest.ok_or("the digest is not `sha256:` and 64 hexadecimal digits")?;
+    let proof = match SubjectName::parse(proof) {
+        Some(name) => Proof::Certificate(name?),
+        None => {
+            let digest = proof.strip_prefix("sha256:").and_then(unhex);
+            Proof::Token(digest.ok_or("the digest is not `sha256:` and 64 hexadecimal digits")?)
+        }
+    };
     let scope = Arc::new(Scope::parse(words)?);
-    Ok(Known { holder: Holder { name: Arc::from(name.as_str()), role, scope }, digest })
+    Ok(Known { holder: Holder { name: Arc::from(name.as_str()), role, scope }, proof })
 }
 
 /// Names appear in audit lines, so they have the alphabet of all names.
@@ -314,6 +359,40 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_is_found_by_one_of_its_names_if_only_one_line_has_it() {
+        let ci = Issued::new("ci", Role::Submit).unwrap();
+        let tokens = format!(
+            "{}\nbackup operate uri:spiffe://example/backup max_priority=3 # nightly\nweb read dns:Web.example\n",
+            ci.line
+        );
+        let tokens = parse(&tokens).unwrap();
+        let names = |words: &[&str]| {
+            words.iter().map(|word| SubjectName::parse(word).unwrap().unwrap()).collect::<Vec<_>>()
+        };
+        let holder =
+            |words: &[&str]| tokens.find_certificate(&names(words)).map(|holder| (holder.name, holder.role));
+        let backup = Some(("backup".into(), Role::Operate));
+        assert_eq!(holder(&["uri:spiffe://example/backup"]), backup);
+        assert_eq!(holder(&["dns:other.example", "uri:spiffe://example/backup"]), backup);
+        assert_eq!(holder(&["dns:web.example"]), Some(("web".into(), Role::Read)));
+        for other in [
+            &[][..],
+            &["uri:spiffe://example/backup/"],
+            &["uri:spiffe://example/BACKUP"],
+            &["dns:a.web.example"],
+            &["dns:web.example", "uri:spiffe://example/backup"],
+        ] {
+            assert_eq!(holder(other), None, "{other:?}");
+        }
+        // A name is not a secret: it is no token.
+        for shown in
+            ["uri:spiffe://example/backup", "spiffe://example/backup", "dns:web.example", "web.example"]
+        {
+            assert_eq!(tokens.find(shown.as_bytes()), None, "{shown}");
+        }
+    }
+
+    #[test]
     fn neither_secrets_nor_digests_are_shown() {
         let ci = Issued::new("ci", Role::Submit).unwrap();
         let tokens = parse(&ci.line).unwrap();
@@ -343,6 +422,15 @@ mod tests {
             ),
             (format!("ci read sha256:{}", "+b".repeat(32)), "tokens, line 1: the digest is not"),
             (format!("ci read md5:{digest}"), "tokens, line 1: the digest is not"),
+            ("ci read dns:*.example".to_owned(), "tokens, line 1: the DNS name of a certificate cannot be"),
+            (
+                "ci read uri:spiffe://a/b#c".to_owned(),
+                "tokens, line 1: the URI of a certificate cannot contain '#'",
+            ),
+            (
+                "ci read dns:a.example\nweb admin dns:A.example".to_owned(),
+                "tokens, line 2: another line has the same certificate",
+            ),
             ("# nobody\n".to_owned(), "tokens contains no token: create one"),
         ] {
             let error = parse(&text).unwrap_err().to_string();

@@ -18,7 +18,7 @@ use axum::response::Response;
 use bellwether::metrics::HttpRefusal;
 use hyper::body::{Frame, SizeHint};
 
-use super::credentials::Caller;
+use super::credentials::{Caller, Credential};
 use crate::http::problem::{Fault, Problem};
 use crate::metrics::refused;
 
@@ -60,25 +60,25 @@ impl Limited {
     }
 }
 
-/// Callers without a token are identified by their addresses.
+/// Callers without a token or certificate are identified by their addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    Token(Arc<str>),
+    Named(Arc<str>),
     Address(Option<IpAddr>),
 }
 
 impl Key {
     fn of(caller: &Caller) -> Self {
-        match &*caller.name {
-            "anonymous" => Self::Address(caller.address),
-            _ => Self::Token(Arc::clone(&caller.name)),
+        match caller.credential {
+            Credential::None => Self::Address(caller.address),
+            Credential::Token | Credential::Certificate => Self::Named(Arc::clone(&caller.name)),
         }
     }
 
     /// Whether it may stand for many callers: those of a proxy on this machine, or all programs of a developer.
     fn is_shared(&self) -> bool {
         match self {
-            Self::Token(_) => false,
+            Self::Named(_) => false,
             Self::Address(address) => address.is_none_or(|address| address.to_canonical().is_loopback()),
         }
     }
@@ -205,7 +205,8 @@ mod tests {
     use crate::http::access::Role;
 
     fn caller(name: &str) -> Caller {
-        Caller { name: name.into(), role: Role::Read, scope: Arc::default(), address: None }
+        let credential = Credential::Token;
+        Caller { credential, name: name.into(), role: Role::Read, scope: Arc::default(), address: None }
     }
 
     #[test]
@@ -244,7 +245,11 @@ mod tests {
         );
         assert_eq!(of(&caller("b")).len(), 2);
         drop(greedy);
-        let anonymous = |address: &str| Caller { address: address.parse().ok(), ..caller("anonymous") };
+        let anonymous = |address: &str| Caller {
+            credential: Credential::None,
+            address: address.parse().ok(),
+            ..caller("anonymous")
+        };
         assert_eq!(of(&anonymous("10.0.0.7")).len(), 2);
         assert_eq!(of(&anonymous("127.0.0.1")).len(), 4);
     }

@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::request_id::RequestId;
-use super::{Peer, answered, credentials, finished, framing, origin};
+use super::{answered, credentials, finished, framing, origin};
 use crate::http::access::{Role, Tokens};
 use crate::http::problem::{Fault, Problem};
 
@@ -31,13 +31,13 @@ impl Guard {
     fn check(&self, request: &Request) -> Result<(), Problem> {
         framing::check(request.headers())?;
         origin::check(self.local_only, request.method(), request.headers())?;
-        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-        let caller = credentials::caller(self.tokens.as_ref(), request.headers(), peer)?;
+        let caller = credentials::caller(self.tokens.as_ref(), request)?;
         if caller.role.permits(Role::Read) {
             return Ok(());
         }
         Err(Fault::Forbidden.because(format!(
-            "the token {} has the role {}: metrics need {}",
+            "the {} {} has the role {}: metrics need {}",
+            caller.credential,
             caller.name,
             caller.role,
             Role::Read

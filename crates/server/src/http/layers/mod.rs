@@ -6,6 +6,7 @@
 
 mod admission;
 mod audit;
+mod certificate;
 mod credentials;
 mod framing;
 mod guard;
@@ -31,6 +32,7 @@ use tokio::time::timeout;
 
 pub(super) use admission::{Admission, Limited};
 pub(super) use audit::AuditNote;
+pub(super) use certificate::ClientCertificate;
 pub(super) use credentials::Caller;
 pub(super) use guard::{Guard, guard};
 pub(super) use operations::Operations;
@@ -123,15 +125,14 @@ async fn admit(
     if class == Class::Health || is_open(request.uri().path()) {
         return Ok(next.run(request).await);
     }
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-    let caller = credentials::caller(app.tokens.as_ref(), request.headers(), peer)?;
+    let caller = credentials::caller(app.tokens.as_ref(), &request)?;
     line.by(&caller);
     if let Some(operation) = layers.operations.of(request.method(), route.as_ref())
         && !caller.role.permits(operation.role)
     {
         return Err(Fault::Forbidden.because(format!(
-            "the token {} has the role {}: this operation needs {}",
-            caller.name, caller.role, operation.role
+            "the {} {} has the role {}: this operation needs {}",
+            caller.credential, caller.name, caller.role, operation.role
         )));
     }
     let limited = match class {

@@ -13,10 +13,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::Phase;
 use super::addresses::Addresses;
-use super::{Phase, connection};
+use super::connection::{self, From};
+use crate::http::layers::ClientCertificate;
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
 use crate::metrics::refused;
+use crate::http::tls::Tls;
 
 /// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
@@ -31,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) listener: Arc<TcpListener>,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<Tls>,
     /// One permit for each open connection.
     pub(super) connections: Arc<Semaphore>,
     pub(super) addresses: Addresses,
@@ -76,14 +79,18 @@ impl Acceptor {
         // Separate tasks, so that a connection without TLS does not need the memory of one with TLS.
         let Some(tls) = self.tls.clone() else {
             tokio::spawn(async move {
-                connection::serve(stream, peer, router, header_time, phase).await;
+                let from = From { peer, certificate: None };
+                connection::serve(stream, from, router, header_time, phase).await;
                 drop(permit);
             });
             return;
         };
         tokio::spawn(async move {
-            match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-                Ok(Ok(stream)) => connection::serve(stream, peer, router, header_time, phase).await,
+            match timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(tls.config()).accept(stream)).await {
+                Ok(Ok(stream)) => {
+                    let from = From { peer, certificate: ClientCertificate::of(stream.get_ref().1, &tls) };
+                    connection::serve(stream, from, router, header_time, phase).await;
+                }
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
             }

@@ -27,13 +27,19 @@ use tokio::sync::watch;
 use super::Phase;
 use super::event_stream::{self, Exit};
 use super::write_timeout::{Pace, WriteTimeout};
-use crate::http::layers::Peer;
+use crate::http::layers::{ClientCertificate, Peer};
 use crate::http::limits::{LEAST_READ_RATE, MAX_BUFFER, MAX_HEADER_BYTES, MAX_HEADERS, STALLED_AFTER};
+
+/// The other end of a connection.
+pub(super) struct From {
+    pub(super) peer: SocketAddr,
+    pub(super) certificate: Option<ClientCertificate>,
+}
 
 /// `header_time` limits the time for headers and the idle time.
 pub(super) async fn serve<S>(
     stream: S,
-    peer: SocketAddr,
+    from: From,
     router: Router,
     header_time: Duration,
     mut phase: watch::Receiver<Phase>,
@@ -41,8 +47,9 @@ pub(super) async fn serve<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let _counted = Counted::new();
+    let peer = from.peer;
     // Boxed, so that the rest of a connection that has left hyper does not keep this memory.
-    let by_hyper = Box::pin(by_hyper(stream, peer, router, header_time, phase.clone()));
+    let by_hyper = Box::pin(by_hyper(stream, from, router, header_time, phase.clone()));
     let Some((stream, body)) = by_hyper.await else { return };
     tokio::select! {
         ended = event_stream::write(stream, body) => log(peer, ended),
@@ -53,7 +60,7 @@ pub(super) async fn serve<S>(
 /// Returns when the connection has ended, or with the stream and the body when the answer leaves hyper.
 async fn by_hyper<S>(
     stream: S,
-    peer: SocketAddr,
+    From { peer, certificate }: From,
     router: Router,
     header_time: Duration,
     mut phase: watch::Receiver<Phase>,
@@ -66,6 +73,9 @@ where
     let service = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
+        if let Some(certificate) = &certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
         answer(service.clone(), request, Arc::clone(&exit))
     });
     let mut connection = http1::Builder::new()
@@ -186,8 +196,8 @@ mod tests {
             answer
         });
         let router = Router::new().route("/few", get(async || "few")).route("/on", on);
-        let peer = "127.0.0.1:1".parse().unwrap();
-        let task = tokio::spawn(serve(near, peer, router, SOON, phases));
+        let from = From { peer: "127.0.0.1:1".parse().unwrap(), certificate: None };
+        let task = tokio::spawn(serve(near, from, router, SOON, phases));
         Served { heard, asked, phase, task }
     }
 

@@ -197,7 +197,7 @@ impl Listening {
         let connections = Arc::new(Semaphore::new(most as usize));
         let acceptor = Acceptor {
             listener: self.listener,
-            tls: self.tls.map(|tls| tls.config.into()),
+            tls: self.tls,
             connections: Arc::clone(&connections),
             addresses: Addresses::new(self.per_address),
             refusals: Arc::new(Semaphore::new(accept::MAX_REFUSALS)),
