@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 use tokio::net::TcpStream;
-use zookeeper_client::{Acls, AuthId, Client, Connector, Error, SaslOptions};
+use zookeeper_client::{Acl, Acls, AuthId, Client, Connector, Error, Permission, SaslOptions};
 
 use crate::connect_string::ConnectString;
 use crate::tls::Tls;
@@ -60,6 +60,16 @@ struct Login {
     scheme: Scheme,
     user: String,
     password: String,
+    /// The password before this one, while it is being changed.
+    former: Option<String>,
+}
+
+impl Login {
+    /// The id in access lists of the scheme `digest`.
+    fn digest_id(&self, password: &str) -> String {
+        let hash = STANDARD.encode(Sha1::digest(format!("{}:{password}", self.user)));
+        format!("{}:{hash}", self.user)
+    }
 }
 
 /// Why a login is invalid. The password is never part of the error.
@@ -87,6 +97,20 @@ pub enum AccessError {
         /// The first server on another machine.
         server: String,
     },
+    /// A former password was given without a login, or with one whose identity does not depend on the password.
+    #[error("a former password needs a user with the scheme digest")]
+    Former,
+}
+
+/// The password must be one that the server accepts.
+fn check_password(password: &str) -> Result<(), AccessError> {
+    let wrong = match password.len() {
+        0 => Some("is empty"),
+        1..=MAX_PASSWORD_BYTES if password.chars().any(char::is_control) => Some("has some"),
+        1..=MAX_PASSWORD_BYTES => None,
+        _ => Some("is longer"),
+    };
+    wrong.map_or(Ok(()), |is| Err(AccessError::Password { is }))
 }
 
 const MUST_BE_A_USER: &str = "must be 1 to 128 bytes without ':' and control characters";
@@ -109,16 +133,23 @@ impl Access {
         if !named {
             return Err(AccessError::User { given: user });
         }
-        let wrong = match password.len() {
-            0 => Some("is empty"),
-            1..=MAX_PASSWORD_BYTES if password.chars().any(char::is_control) => Some("has some"),
-            1..=MAX_PASSWORD_BYTES => None,
-            _ => Some("is longer"),
-        };
-        match wrong {
-            Some(is) => Err(AccessError::Password { is }),
-            None => Ok(Self { login: Some(Login { scheme, user, password }), ..Self::default() }),
+        check_password(&password)?;
+        Ok(Self { login: Some(Login { scheme, user, password, former: None }), ..Self::default() })
+    }
+
+    /// Also logs in with the user's former password, while the password of a namespace is changed. The session can then use the
+    /// znodes of both passwords, and the znodes that it creates can be used with both.
+    ///
+    /// # Errors
+    /// [`AccessError`]: there is no login of the scheme [`Scheme::Digest`], or the server would refuse the password.
+    pub fn former_password(mut self, password: impl Into<String>) -> Result<Self, AccessError> {
+        let password = password.into();
+        check_password(&password)?;
+        match &mut self.login {
+            Some(login @ Login { scheme: Scheme::Digest, .. }) => login.former = Some(password),
+            Some(Login { scheme: Scheme::SaslDigestMd5, .. }) | None => return Err(AccessError::Former),
         }
+        Ok(self)
     }
 
     /// Encrypts every connection with TLS; there is no fallback. A certificate is not a login.
@@ -160,12 +191,21 @@ impl Access {
     /// Whether an entry of an access list names the identity of this login.
     pub(crate) fn is_own(&self, id: &AuthId) -> bool {
         match &self.login {
-            Some(Login { scheme: Scheme::Digest, user, password }) if id.scheme() == "digest" => {
-                let hash = STANDARD.encode(Sha1::digest(format!("{user}:{password}")));
-                id.id() == format!("{user}:{hash}")
+            Some(login @ Login { scheme: Scheme::Digest, .. }) if id.scheme() == "digest" => {
+                id.id() == login.digest_id(&login.password)
             }
             Some(Login { scheme: Scheme::SaslDigestMd5, user, .. }) if id.scheme() == "sasl" => {
                 id.id() == user
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether an entry names the identity that the login had with its former password.
+    pub(crate) fn is_former(&self, id: &AuthId) -> bool {
+        match &self.login {
+            Some(login @ Login { former: Some(former), .. }) if id.scheme() == "digest" => {
+                id.id() == login.digest_id(former)
             }
             Some(_) | None => false,
         }
@@ -181,10 +221,14 @@ impl Access {
     fn introduce(&self, connector: Connector) -> Connector {
         match &self.login {
             None => connector,
-            Some(Login { scheme: Scheme::Digest, user, password }) => {
+            Some(Login { scheme: Scheme::Digest, user, password, former }) => {
+                let connector = match former {
+                    Some(former) => connector.with_auth("digest", format!("{user}:{former}").as_bytes()),
+                    None => connector,
+                };
                 connector.with_auth("digest", format!("{user}:{password}").as_bytes())
             }
-            Some(Login { scheme: Scheme::SaslDigestMd5, user, password }) => {
+            Some(Login { scheme: Scheme::SaslDigestMd5, user, password, former: _ }) => {
                 connector.with_sasl(SaslOptions::digest_md5(user.clone(), password.clone()))
             }
         }
@@ -212,6 +256,18 @@ impl Access {
     /// The access list of the znodes that the session creates.
     pub(crate) fn acls(&self) -> Acls<'static> {
         if self.is_login() { Acls::creator_all() } else { Acls::anyone_all() }
+    }
+
+    /// The access list for this login alone, also without its former password.
+    pub(crate) fn own(&self) -> Vec<Acl> {
+        let id = match &self.login {
+            Some(login @ Login { former: Some(_), .. }) => {
+                AuthId::new("digest", &login.digest_id(&login.password))
+            }
+            // The server replaces it with the identities of the session.
+            Some(_) | None => AuthId::new("auth", ""),
+        };
+        vec![Acl::new(Permission::ALL, id)]
     }
 }
 

@@ -42,9 +42,21 @@ enum Difference {
 const CHANGES: [Permission; 4] =
     [Permission::WRITE, Permission::CREATE, Permission::DELETE, Permission::ADMIN];
 
+/// Who counts as the user of a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    /// The user with its present or former password.
+    AlsoFormer,
+    Present,
+}
+
 /// Compares a list with one that allows everything to the user of a login and nothing to others.
-fn difference(list: &[Acl], access: &Access) -> Option<Difference> {
-    let (own, mut others): (Vec<_>, Vec<_>) = list.iter().partition(|entry| access.is_own(entry.auth_id()));
+fn difference(list: &[Acl], access: &Access, own: Own) -> Option<Difference> {
+    let is_own = |entry: &&Acl| {
+        let id = entry.auth_id();
+        access.is_own(id) || own == Own::AlsoFormer && access.is_former(id)
+    };
+    let (own, mut others): (Vec<_>, Vec<_>) = list.iter().partition(is_own);
     others.retain(|entry| !access.may_be_certificate(entry.auth_id()));
     // Only the scheme and the user: the digest of a password is not for logs.
     let told = |entry: &&Acl| {
@@ -72,7 +84,7 @@ pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
     let settings = [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION];
     let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);
     let paths = fixed.chain(buckets).collect::<Vec<_>>();
-    let found = stream::iter(paths).map(|path| look(zk, path)).buffered(MAX_IN_FLIGHT);
+    let found = stream::iter(paths).map(|path| look(zk, path, Own::AlsoFormer)).buffered(MAX_IN_FLIGHT);
     let found = found.try_filter_map(async |found| Ok(found)).try_collect::<Vec<_>>().await?;
     let mut readable = None;
     let mut changeable = Vec::new();
@@ -91,9 +103,9 @@ pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
 }
 
 /// Returns how the list of a znode differs. A znode that an operator deleted has none.
-async fn look(zk: &Zk, path: String) -> Result<Option<(String, Difference)>, ReadError> {
+async fn look(zk: &Zk, path: String, own: Own) -> Result<Option<(String, Difference)>, ReadError> {
     match zk.client().get_acl(&path).await {
-        Ok((list, _)) => Ok(difference(&list, zk.access()).map(|difference| (path, difference))),
+        Ok((list, _)) => Ok(difference(&list, zk.access(), own).map(|difference| (path, difference))),
         Err(Error::NoNode) => Ok(None),
         Err(Error::NoAuth) => {
             let none = Difference::Changeable("this user may not read its access list".to_owned());
@@ -160,12 +172,12 @@ struct Visited {
 }
 
 async fn visit(zk: &Zk, path: String, change: bool) -> Result<Option<Visited>, ReadError> {
-    let exposed = look(zk, path.clone()).await?.map(|(path, difference)| {
+    let exposed = look(zk, path.clone(), Own::Present).await?.map(|(path, difference)| {
         let (Difference::Readable(may) | Difference::Changeable(may)) = difference;
         Exposed { path: absolute(zk, &path), may }
     });
     if exposed.is_some() && change {
-        match zk.client().set_acl(&path, &Acls::creator_all(), None).await {
+        match zk.client().set_acl(&path, &Acls::new(&zk.access().own()), None).await {
             Ok(_) => {}
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(read_error(&error)),
@@ -196,7 +208,7 @@ mod tests {
     fn told(scheme: Scheme, entries: &[(Permission, &str, &str)]) -> &'static str {
         let access = Access::login(scheme, "bellwether", "hunter2").unwrap();
         let list = entries.iter().map(|(may, scheme, id)| Acl::new(*may, AuthId::new(scheme, id)));
-        match difference(&list.collect::<Vec<_>>(), &access) {
+        match difference(&list.collect::<Vec<_>>(), &access, Own::Present) {
             None => "closed",
             Some(Difference::Readable(_)) => "readable",
             Some(Difference::Changeable(_)) => "changeable",

@@ -55,6 +55,16 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_password_file: Option<PathBuf>,
+    /// File with the user's former password, while the password is being changed: znodes of both passwords can be used. Only
+    /// for zookeeper_auth digest. See docs/operations.md.
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER_FORMER_PASSWORD_FILE",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    zookeeper_former_password_file: Option<PathBuf>,
     /// How the user logs in.
     #[arg(
         long,
@@ -120,15 +130,15 @@ impl AccessOptions {
 
     fn login(&self) -> Result<Access, Failure> {
         let Some(user) = &self.zookeeper_user else {
-            return match &self.zookeeper_password_file {
-                None => Ok(Access::default()),
-                Some(_) => {
+            return match (&self.zookeeper_password_file, &self.zookeeper_former_password_file) {
+                (None, None) => Ok(Access::default()),
+                (Some(_), _) | (None, Some(_)) => {
                     Err(Failure::usage("zookeeper_password_file needs zookeeper_user: give both, or neither"))
                 }
             };
         };
         let password = match (&self.zookeeper_password_file, env::var(PASSWORD)) {
-            (Some(file), Err(VarError::NotPresent)) => read(file)?,
+            (Some(file), Err(VarError::NotPresent)) => read("zookeeper_password_file", file)?,
             (None, Ok(password)) => password,
             (Some(_), Ok(_) | Err(VarError::NotUnicode(_))) => {
                 return Err(Failure::usage(format!("give zookeeper_password_file or {PASSWORD}, not both")));
@@ -142,8 +152,14 @@ impl AccessOptions {
                 return Err(Failure::usage(format!("{PASSWORD} is not UTF-8")));
             }
         };
-        Access::login(self.zookeeper_auth.into(), user, password)
-            .map_err(|error| Failure::usage(error.to_string()))
+        let access = Access::login(self.zookeeper_auth.into(), user, password);
+        let former = self.zookeeper_former_password_file.as_deref();
+        let former = former.map(|file| read("zookeeper_former_password_file", file)).transpose()?;
+        let access = match former {
+            Some(former) => access.and_then(|access| access.former_password(former)),
+            None => access,
+        };
+        access.map_err(|error| Failure::usage(error.to_string()))
     }
 
     /// Rejects a login and TLS for a command that starts its own nodes, because the nodes do not receive these
@@ -173,10 +189,9 @@ fn with_tls(_: Access, _: &Path, _: Option<(&Path, &Path)>) -> Result<Access, Fa
 }
 
 /// Reads the file and removes one line ending from its end, because editors and `echo` add one.
-fn read(file: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(format!("cannot read zookeeper_password_file {}: {error}", file.display()))
-    })?;
+fn read(option: &str, file: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read {option} {}: {error}", file.display())))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
