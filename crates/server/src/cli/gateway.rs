@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::http::access::{Issued, Role, Tokens};
+use crate::http::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
 use crate::http::tls::{ClientCertificates, Tls};
 use crate::http::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
 use clap::{Args, Subcommand};
@@ -29,6 +29,20 @@ pub(crate) struct HttpOptions {
     /// used within seconds. Without it every caller may do everything.
     #[arg(long, value_name = "FILE")]
     http_tokens: Option<PathBuf>,
+    /// Accept tokens of this OpenID Connect provider: the claim `iss` of each token. Needs --http-jwt-audience and
+    /// --http-jwt-jwks.
+    #[arg(long, value_name = "URL")]
+    http_jwt_issuer: Option<String>,
+    /// The name that the claim `aud` of each token must be or contain.
+    #[arg(long, value_name = "NAME")]
+    http_jwt_audience: Option<String>,
+    /// File with the provider's public keys: a JWK set. A changed file is used within seconds; the gateway does not contact the
+    /// provider.
+    #[arg(long, value_name = "FILE")]
+    http_jwt_jwks: Option<PathBuf>,
+    /// The claim with the role of a token.
+    #[arg(long, value_name = "NAME", default_value = ROLE_CLAIM)]
+    http_jwt_role_claim: String,
     /// Serve HTTPS with this certificate chain, in PEM format.
     #[arg(long, value_name = "FILE")]
     http_tls_cert: Option<PathBuf>,
@@ -120,6 +134,19 @@ impl HttpOptions {
         let usage = |error: &dyn std::error::Error| Failure::usage(chain(error));
         let tokens = self.http_tokens.as_deref().map(Tokens::read).transpose();
         let tokens = tokens.map_err(|error| usage(&error))?;
+        let jwt = match (&self.http_jwt_issuer, &self.http_jwt_audience, &self.http_jwt_jwks) {
+            (None, None, None) => None,
+            (Some(issuer), Some(audience), Some(keys)) => {
+                let (issuer, audience) = (issuer.clone(), audience.clone());
+                let settings = JwtSettings { issuer, audience, role_claim: self.http_jwt_role_claim.clone() };
+                Some(Jwt::read(settings, keys).map_err(|error| usage(&error))?)
+            }
+            (_, _, _) => {
+                return Err(Failure::usage(
+                    "give http_jwt_issuer, http_jwt_audience and http_jwt_jwks, or none of them",
+                ));
+            }
+        };
         let tls = match (&self.http_tls_cert, &self.http_tls_key) {
             (Some(certificate), Some(key)) => {
                 Some(Tls::read(certificate, key).map_err(|error| usage(&error))?)
@@ -139,9 +166,9 @@ impl HttpOptions {
                 return Err(Failure::usage("http_client_ca needs http_tls_cert and http_tls_key"));
             }
             // Else each certificate of the authority would permit everything.
-            (Some(_), Some(_)) if tokens.is_none() => {
+            (Some(_), Some(_)) if tokens.is_none() && jwt.is_none() => {
                 return Err(Failure::usage(
-                    "http_client_ca needs http_tokens, which gives certificates their names and roles",
+                    "http_client_ca needs http_tokens, which gives certificates their names and roles, or http_jwt_issuer",
                 ));
             }
             (Some(authorities), Some(tls)) => {
@@ -152,7 +179,7 @@ impl HttpOptions {
                 Some(tls.clients(authorities, certificates).map_err(|error| usage(&error))?)
             }
         };
-        Ok(Protection { tokens, tls, insecure: self.insecure })
+        Ok(Protection { tokens, jwt, tls, insecure: self.insecure })
     }
 
     /// The protection of the metrics' own address.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::access::Tokens;
+use super::access::{Jwt, Tokens};
 use super::audit_file::AuditFile;
 use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
@@ -42,11 +42,13 @@ pub struct GatewayBuilder {
 
 impl std::fmt::Debug for GatewayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { address, protection: Protection { tokens, tls, insecure }, limits, any_port, .. } = self;
+        let Self { address, protection: Protection { tokens, jwt, tls, insecure }, limits, any_port, .. } =
+            self;
         f.debug_struct("GatewayBuilder")
             .field("address", address)
             .field("any_port", any_port)
             .field("tokens", tokens)
+            .field("jwt", jwt)
             .field("tls", tls)
             .field("insecure", insecure)
             .field("limits", limits)
@@ -114,6 +116,12 @@ impl GatewayBuilder {
     /// Sets the tokens and their roles. Without tokens every caller may do everything.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.protection.tokens = Some(tokens);
+        self
+    }
+
+    /// Also accepts the tokens of an OpenID Connect provider, or only these.
+    pub fn jwt(mut self, jwt: Jwt) -> Self {
+        self.protection.jwt = Some(jwt);
         self
     }
 

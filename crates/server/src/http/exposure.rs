@@ -2,26 +2,32 @@
 
 use std::net::SocketAddr;
 
-use super::access::Tokens;
+use super::access::{Accepted, Jwt, Tokens};
 use super::tls::Tls;
 
 /// What protects a listener.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Protection {
     pub(crate) tokens: Option<Tokens>,
+    pub(crate) jwt: Option<Jwt>,
     pub(crate) tls: Option<Tls>,
     /// Allows other machines to reach the listener without tokens or TLS.
     pub(crate) insecure: bool,
 }
 
 impl Protection {
+    /// Returns what callers may present.
+    pub(super) fn accepted(&self) -> Accepted {
+        Accepted { tokens: self.tokens.clone(), jwt: self.jwt.clone() }
+    }
+
     /// Returns what is missing on this address.
     pub(super) fn lacks(&self, address: SocketAddr) -> Option<&'static str> {
-        let lacks = match (&self.tls, &self.tokens) {
-            (Some(_), Some(_)) => return None,
-            (None, None) => "TLS and tokens",
-            (None, Some(_)) => "TLS",
-            (Some(_), None) => "tokens",
+        let lacks = match (&self.tls, self.accepted().is_anonymous()) {
+            (Some(_), false) => return None,
+            (None, true) => "TLS and tokens",
+            (None, false) => "TLS",
+            (Some(_), true) => "tokens",
         };
         (!self.insecure && !address.ip().to_canonical().is_loopback()).then_some(lacks)
     }

@@ -66,9 +66,10 @@ impl MetricsServer {
         let listener = bind(address).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let (phase, phases) = watch::channel(Phase::Serving);
-        let local_only = protection.tokens.is_none() && address.ip().to_canonical().is_loopback();
+        let accepted = protection.accepted();
+        let local_only = accepted.is_anonymous() && address.ip().to_canonical().is_loopback();
         reload::start(&protection, phases.clone());
-        let guarded = Guard { tokens: protection.tokens, local_only, is_tls: protection.tls.is_some() };
+        let guarded = Guard { accepted, local_only, is_tls: protection.tls.is_some() };
         Listening {
             listener: Arc::new(listener),
             tls: protection.tls,

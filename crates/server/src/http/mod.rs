@@ -18,7 +18,7 @@
 //! | folder or file | concern |
 //! | --- | --- |
 //! | `builder`, `limits`, [`tls`] | configuration and limits, checked before the gateway listens |
-//! | [`access`], `exposure` | tokens with roles and scopes, and where they are required |
+//! | [`access`], `exposure` | tokens and certificates with roles and scopes, and where they are required |
 //! | `audit_log`, `audit_file` | the last audit lines, and a file of all of them |
 //! | `open_jobs` | the limit of a token's open jobs |
 //! | `reload` | reads the files of tokens and certificates again |

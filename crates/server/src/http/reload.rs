@@ -1,4 +1,4 @@
-//! Reads the files of tokens and certificates again while they are in use.
+//! Reads the files of tokens, keys and certificates again while they are in use.
 //!
 //! A file that cannot be used changes nothing: the old tokens and the old certificate stay in use, and the log says so once.
 //! Requests and streams that have begun go on with the old ones.
@@ -18,27 +18,30 @@ const EVERY: Duration = Duration::from_secs(5);
 
 /// Starts to read the files again until the listener stops.
 pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) {
-    let Protection { tokens, tls, insecure: _ } = protection.clone();
-    if tokens.is_none() && tls.is_none() {
+    let Protection { tokens, jwt, tls, insecure: _ } = protection.clone();
+    if tokens.is_none() && jwt.is_none() && tls.is_none() {
         return;
     }
     tokio::spawn(async move {
-        let mut last: [Option<String>; 2] = [None, None];
+        let mut last: [Option<String>; 3] = [None, None, None];
         loop {
             tokio::select! {
                 () = sleep(EVERY) => {}
                 // An error means that the listener was dropped.
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             }
-            let (tokens, tls) = (tokens.clone(), tls.clone());
+            let (tokens, jwt, tls) = (tokens.clone(), jwt.clone(), tls.clone());
             let read = spawn_blocking(move || {
                 [
                     tokens.map_or(Ok(false), |tokens| tokens.reload().map_err(|error| chain(&error))),
+                    jwt.map_or(Ok(false), |jwt| jwt.reload().map_err(|error| chain(&error))),
                     tls.map_or(Ok(false), |tls| tls.reload().map_err(|error| chain(&error))),
                 ]
             });
             let Ok(read) = read.await else { continue };
-            for ((what, read), last) in ["tokens", "certificate"].into_iter().zip(read).zip(&mut last) {
+            for ((what, read), last) in
+                ["tokens", "JWK set", "certificate"].into_iter().zip(read).zip(&mut last)
+            {
                 match &read {
                     Ok(true) => tracing::info!(what, "the gateway reloaded the file"),
                     Ok(false) => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
-use super::access::Tokens;
+use super::access::Accepted;
 use super::audit_log::AuditLog;
 use super::builder::Auditing;
 use super::exposure::Protection;
@@ -26,7 +26,7 @@ pub(super) struct App(Arc<Shared>);
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) limits: Limits,
-    pub(super) tokens: Option<Tokens>,
+    pub(super) accepted: Accepted,
     /// Whether it listens on the loopback interface without tokens: then it accepts only host names of this machine.
     pub(super) local_only: bool,
     /// Whether it serves HTTPS.
@@ -80,8 +80,8 @@ impl App {
         Self(Arc::new(Shared {
             client,
             limits,
-            local_only: local_only && protection.tokens.is_none(),
-            tokens: protection.tokens.clone(),
+            local_only: local_only && protection.accepted().is_anonymous(),
+            accepted: protection.accepted(),
             tls: protection.tls.is_some(),
             metrics,
             admission: Admission::requests(limits.requests, limits.requests_of_one),

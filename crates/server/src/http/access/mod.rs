@@ -8,12 +8,32 @@
 //! scope.
 
 mod certificate;
+mod jwk;
+mod jwt;
 mod role;
 mod scope;
 mod token;
 
 pub(super) use certificate::SubjectName;
+pub(super) use jwt::JwtRefusal;
+pub use jwt::{Jwt, JwtError, JwtSettings, ROLE_CLAIM};
 pub use role::Role;
 pub(super) use scope::Scope;
 pub(super) use token::Holder;
 pub use token::{Issued, MAX_TOKENS, TokenError, Tokens};
+
+/// What callers may present.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accepted {
+    /// The tokens of the file, and its client certificates.
+    pub(super) tokens: Option<Tokens>,
+    /// The provider whose tokens are accepted.
+    pub(super) jwt: Option<Jwt>,
+}
+
+impl Accepted {
+    /// Whether callers need not present anything, and may do everything.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.tokens.is_none() && self.jwt.is_none()
+    }
+}

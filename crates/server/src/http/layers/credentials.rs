@@ -13,7 +13,7 @@ use bellwether::client::JobOptions;
 
 use super::Peer;
 use super::certificate::ClientCertificate;
-use crate::http::access::{Holder, Role, Scope, Tokens};
+use crate::http::access::{Accepted, Holder, JwtRefusal, Role, Scope, Tokens};
 use crate::http::problem::{Fault, Problem};
 
 /// How a caller has proved who it is. The text is for problems.
@@ -64,17 +64,19 @@ impl Caller {
 
 /// Returns the caller. A token in the request takes precedence over the certificate of the connection. A malformed header and
 /// an unknown token are refused with the same detail, so that a caller cannot distinguish them.
-pub(super) fn caller(tokens: Option<&Tokens>, request: &Request) -> Result<Caller, Problem> {
+pub(super) fn caller(accepted: &Accepted, request: &Request) -> Result<Caller, Problem> {
     let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-    let Some(tokens) = tokens else {
+    if accepted.is_anonymous() {
         let (name, scope) = (Arc::from("anonymous"), Arc::default());
         return Ok(Caller { credential: Credential::None, name, role: Role::Admin, scope, address });
-    };
+    }
     let mut shown = request.headers().get_all(AUTHORIZATION).iter();
     let certificate = request.extensions().get::<ClientCertificate>();
     let (credential, holder) = match (shown.next(), shown.next(), certificate) {
-        (Some(header), None, _) => (Credential::Token, by_token(tokens, header)?),
-        (None, _, Some(certificate)) => (Credential::Certificate, by_certificate(tokens, certificate)?),
+        (Some(header), None, _) => (Credential::Token, by_token(accepted, header)?),
+        (None, _, Some(certificate)) => {
+            (Credential::Certificate, by_certificate(accepted.tokens.as_ref(), certificate)?)
+        }
         (None, _, None) | (Some(_), Some(_), _) => {
             return Err(
                 Fault::Unauthenticated.because("send exactly one header `Authorization: Bearer TOKEN`")
@@ -90,16 +92,29 @@ pub(super) fn caller(tokens: Option<&Tokens>, request: &Request) -> Result<Calle
     Ok(Caller { credential, name, role, scope, address })
 }
 
-fn by_token(tokens: &Tokens, header: &HeaderValue) -> Result<Holder, Problem> {
-    let found = bearer(header.as_bytes()).and_then(|token| tokens.find(token));
-    found.ok_or_else(|| Fault::Unauthenticated.because("this gateway does not know the token"))
+fn by_token(accepted: &Accepted, header: &HeaderValue) -> Result<Holder, Problem> {
+    let unknown = || Fault::Unauthenticated.because("this gateway does not know the token");
+    let token = bearer(header.as_bytes()).ok_or_else(unknown)?;
+    if let Some(holder) = accepted.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
+        return Ok(holder);
+    }
+    let Some(jwt) = &accepted.jwt else { return Err(unknown()) };
+    jwt.find(token).map_err(|refusal| match refusal {
+        JwtRefusal::Unknown => unknown(),
+        JwtRefusal::Invalid(problem) => {
+            Fault::Unauthenticated.because(format!("this gateway does not accept the token: {problem}"))
+        }
+        JwtRefusal::NoRole(problem) => {
+            Fault::Forbidden.because(format!("this gateway gives the token no role: {problem}"))
+        }
+    })
 }
 
-fn by_certificate(tokens: &Tokens, certificate: &ClientCertificate) -> Result<Holder, Problem> {
+fn by_certificate(tokens: Option<&Tokens>, certificate: &ClientCertificate) -> Result<Holder, Problem> {
     let names = certificate.names().ok_or_else(|| {
         Fault::Unauthenticated.because("the client certificate is no longer valid: connect with a new one")
     })?;
-    tokens.find_certificate(names).ok_or_else(|| {
+    tokens.and_then(|tokens| tokens.find_certificate(names)).ok_or_else(|| {
         Fault::Unauthenticated.because(
             "this gateway does not know the client certificate: its URI or DNS name must be in exactly one line of the token file",
         )

@@ -6,13 +6,13 @@ use axum::response::Response;
 
 use super::request_id::RequestId;
 use super::{answered, credentials, finished, framing, origin};
-use crate::http::access::{Role, Tokens};
+use crate::http::access::{Accepted, Role};
 use crate::http::problem::{Fault, Problem};
 
 /// Who may read the metrics.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Guard {
-    pub(in crate::http) tokens: Option<Tokens>,
+    pub(in crate::http) accepted: Accepted,
     /// Whether it listens on the loopback interface without tokens: then it accepts only host names of this machine.
     pub(in crate::http) local_only: bool,
     pub(in crate::http) is_tls: bool,
@@ -31,7 +31,7 @@ impl Guard {
     fn check(&self, request: &Request) -> Result<(), Problem> {
         framing::check(request.headers())?;
         origin::check(self.local_only, request.method(), request.headers())?;
-        let caller = credentials::caller(self.tokens.as_ref(), request)?;
+        let caller = credentials::caller(&self.accepted, request)?;
         if caller.role.permits(Role::Read) {
             return Ok(());
         }

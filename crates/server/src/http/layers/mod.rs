@@ -125,7 +125,7 @@ async fn admit(
     if class == Class::Health || is_open(request.uri().path()) {
         return Ok(next.run(request).await);
     }
-    let caller = credentials::caller(app.tokens.as_ref(), &request)?;
+    let caller = credentials::caller(&app.accepted, &request)?;
     line.by(&caller);
     if let Some(operation) = layers.operations.of(request.method(), route.as_ref())
         && !caller.role.permits(operation.role)
