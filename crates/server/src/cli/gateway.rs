@@ -60,6 +60,10 @@ pub(crate) struct HttpOptions {
     /// its owner only.
     #[arg(long, value_name = "FILE")]
     http_audit_file: Option<PathBuf>,
+    /// Refuse requests that may change something with 503 while the audit file cannot be written. Each of them then has a line
+    /// before the change, and one after it.
+    #[arg(long)]
+    http_audit_required: bool,
     /// Also write audit lines for reads of payloads and results, and for refused reads.
     #[arg(long)]
     http_audit_reads: bool,
@@ -126,7 +130,10 @@ impl HttpOptions {
             })
         };
         let file = self.http_audit_file.as_ref().map(open).transpose()?;
-        Ok(Auditing { file, reads: self.http_audit_reads })
+        if file.is_none() && self.http_audit_required {
+            return Err(Failure::usage("http_audit_required needs http_audit_file"));
+        }
+        Ok(Auditing { file, reads: self.http_audit_reads, required: self.http_audit_required })
     }
 
     /// Reads the files that protect the gateway.

@@ -47,6 +47,24 @@ pub(super) struct AuditEntry {
     pub(super) request_id: String,
     /// Lines of requests without a valid token that were left out before this one.
     pub(super) left_out: u64,
+    /// Number of the line that was written to the audit file before the change, with --http-audit-required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) intent: Option<u64>,
+}
+
+/// The line of the audit file before a request that may change something. If no line of the request with this number as its
+/// `intent` follows, the gateway ended or could not write it, and the change may have been applied.
+#[derive(Debug, Serialize)]
+pub(super) struct AuditIntent<'a> {
+    pub(super) event: &'static str,
+    pub(super) number: u64,
+    pub(super) at: String,
+    pub(super) who: &'a str,
+    pub(super) role: &'static str,
+    pub(super) from: Option<String>,
+    pub(super) operation: Option<&'static str>,
+    pub(super) path: &'a str,
+    pub(super) request_id: &'a str,
 }
 
 impl AuditEntry {
@@ -70,6 +88,13 @@ struct Rings {
 }
 
 impl AuditLog {
+    /// Returns the number of a line that is only in the file.
+    pub(super) fn number(&self) -> u64 {
+        let mut rings = self.rings();
+        rings.next += 1;
+        rings.next - 1
+    }
+
     /// Adds a line and returns it with its number.
     pub(super) fn push(&self, mut entry: AuditEntry) -> AuditEntry {
         entry.what = entry.what.map(|what| what.chars().take(MAX_TEXT).collect());
@@ -118,6 +143,7 @@ mod tests {
             what: Some("x".repeat(2 * MAX_TEXT)),
             request_id: String::new(),
             left_out: 0,
+            intent: None,
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Auditing {
     pub(crate) file: Option<AuditFile>,
     /// Whether reads of payloads and refused reads leave a line.
     pub(crate) reads: bool,
+    /// Whether requests that may change something are refused while the file cannot be written.
+    pub(crate) required: bool,
 }
 
 /// Builds a [`Gateway`].

@@ -91,6 +91,8 @@ pub(super) enum Fault {
     Panicked,
     Refused,
     Saturated,
+    /// The audit line of a change cannot be written.
+    AuditUnavailable,
     Unavailable,
     Unknown,
     Late,
@@ -131,6 +133,9 @@ impl Fault {
             Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked", "Internal error"),
             Self::Refused => (StatusCode::BAD_GATEWAY, "refused", "ZooKeeper refused the operation"),
             Self::Saturated => (StatusCode::SERVICE_UNAVAILABLE, "saturated", "Gateway saturated"),
+            Self::AuditUnavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "audit-unavailable", "Audit file not writable")
+            }
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Namespace unavailable"),
             Self::Unknown => (StatusCode::GATEWAY_TIMEOUT, "unknown", "Outcome unknown"),
             Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late", "Timeout"),
@@ -141,9 +146,11 @@ impl Fault {
     pub(super) fn because(self, detail: impl Into<String>) -> Problem {
         let (status, word, title) = self.tell();
         let retry_after = match self {
-            Self::TooMany | Self::TooManyOpen | Self::Saturated | Self::Unavailable => {
-                Some(seconds(limits::RETRY_AFTER))
-            }
+            Self::TooMany
+            | Self::TooManyOpen
+            | Self::Saturated
+            | Self::AuditUnavailable
+            | Self::Unavailable => Some(seconds(limits::RETRY_AFTER)),
             Self::Invalid
             | Self::Unauthenticated
             | Self::Forbidden

@@ -4,6 +4,7 @@
 mod access;
 mod ask;
 mod audit;
+mod audit_required;
 mod client_certificates;
 mod cost;
 mod crowd;

@@ -2,6 +2,9 @@
 //! are written: caller, address, operation and outcome. On request also for reads of payloads and for refused reads. The polls and
 //! heartbeats of remote workers change nothing that was submitted, and leave no line.
 //!
+//! If the audit file is required, a request that may change something is also written to it before it begins, and is refused
+//! if that fails. The intent is known to the file before the change, so no change is without a line.
+//!
 //! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
 //! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
 
@@ -14,7 +17,10 @@ use bellwether::client::rfc3339;
 use super::credentials::Caller;
 use super::request_id::RequestId;
 use super::{Layers, Peer, mutates};
-use crate::http::audit_log::AuditEntry;
+use crate::http::audit_file::Unwritten;
+use crate::http::audit_log::{AuditEntry, AuditIntent};
+use crate::http::builder::Auditing;
+use crate::http::problem::{Fault, Problem};
 use crate::http::routes::{DATA, HEARTBEAT, POLL, WAIT};
 use crate::http::state::App;
 
@@ -76,6 +82,7 @@ struct Begun {
     operation: Option<&'static str>,
     peer: Option<Peer>,
     caller: Option<Caller>,
+    intent: Option<u64>,
 }
 
 impl Line {
@@ -98,8 +105,36 @@ impl Line {
             operation: operations.of(request.method(), route).map(|operation| operation.name),
             peer: request.extensions().get::<Peer>().copied(),
             caller: None,
+            intent: None,
         };
         Self { line: Some(line), when }
+    }
+
+    /// Writes to the audit file that the request begins, if it may change something and the file is required.
+    ///
+    /// # Errors
+    /// 503 if the line cannot be written: the request must not begin.
+    pub(super) fn intend(&mut self, caller: &Caller) -> Result<(), Problem> {
+        let Some(line) = self.line.as_mut().filter(|line| mutates(&line.method)) else { return Ok(()) };
+        let Auditing { file: Some(file), required: true, .. } = &line.app.auditing else { return Ok(()) };
+        let number = line.app.audit.number();
+        let intent = AuditIntent {
+            event: "intent",
+            number,
+            at: rfc3339(SystemTime::now()),
+            who: &caller.name,
+            role: caller.role.as_str(),
+            from: line.peer.map(|peer| peer.0.to_string()),
+            operation: line.operation,
+            path: &line.path,
+            request_id: line.id.as_str(),
+        };
+        file.append(&intent).map_err(|Unwritten| {
+            Fault::AuditUnavailable
+                .because("the audit line of this request cannot be written, so nothing was changed")
+        })?;
+        line.intent = Some(number);
+        Ok(())
     }
 
     pub(super) fn by(&mut self, caller: &Caller) {
@@ -126,7 +161,7 @@ impl Drop for Line {
 
 impl Begun {
     fn write(self, status: Option<StatusCode>, told: Option<&AuditNote>) {
-        let Self { app, started, id, method, path, operation, peer, caller } = self;
+        let Self { app, started, id, method, path, operation, peer, caller, intent } = self;
         let left_out = match caller {
             Some(_) => 0,
             None => match app.unauthenticated.line(Instant::now()) {
@@ -146,10 +181,14 @@ impl Begun {
             what: told.map(|told| told.0.clone()),
             request_id: id.as_str().to_owned(),
             left_out,
+            intent,
         };
         let entry = app.audit.push(entry);
-        if let Some(file) = &app.auditing.file {
-            file.write(&entry);
+        if let Some(file) = &app.auditing.file
+            && let Err(Unwritten) = file.append(&entry)
+        {
+            // The request has ended, so it cannot be refused. The file has logged the cause.
+            tracing::debug!(number = entry.number, "an audit line is only in the log");
         }
         tracing::info!(
             target: TARGET,

@@ -141,6 +141,7 @@ async fn admit(
         Class::Short | Class::Health => &app.admission,
     };
     let permit = limited.enter(&caller)?;
+    line.intend(&caller)?;
     let mutates = mutates(request.method());
     request.extensions_mut().insert(caller);
     if class != Class::Short {
