@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bellwether import Bellwether, Job
+from bellwether import Bellwether, Invalid, Job, RetryLater
 
 app = Bellwether()
 
@@ -59,3 +59,30 @@ def dies() -> None:
 @app.kind("py-strange", process=True)
 def strange() -> Any:
     return lambda: None
+
+
+class OwnError(Exception):
+    """Cannot be unpickled: its constructor needs two arguments."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code} {text}")
+
+
+def raises(name: str) -> None:
+    """Not a kind of `app`: tests declare it themselves."""
+    errors: dict[str, BaseException] = {
+        "fails": ValueError("broken"),
+        "own": OwnError(5, "own"),
+        "exits": SystemExit(3),
+        "invalid": Invalid("no address"),
+        "later": RetryLater("5m"),
+    }
+    raise errors[name]
+
+
+def where(payload: Any) -> int:
+    return os.getpid()
+
+
+async def where_async(payload: Any) -> int:
+    return os.getpid()

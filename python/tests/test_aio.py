@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellwether import AsyncBellwether, JobCancelled, JobChanged, NewSchedule, WaitTimeout
+from bellwether import AsyncBellwether, JobCancelled, JobChanged, NewSchedule, ScheduleChange, WaitTimeout
 from bellwether.testing import DevServer
 from bellwether.values import new_id
 
@@ -58,7 +58,33 @@ def test_groups_and_schedules_have_the_same_methods(server: DevServer) -> None:
         spec = NewSchedule(id=f"s-{new_id()}", job=app.job("sum", payload=[5]), every="1h")
         await app.add_schedule(spec)
         assert await (await app.trigger_schedule(spec.id)).result(timeout=30) == 5
+        changed = await app.change_schedule(spec.id, ScheduleChange(every="2h", misfire="skip"))
+        assert (changed.document["when"]["every"], changed.document["misfire"]) == ("2h", "skip")
         await app.remove_schedule(spec.id)
+
+    on_gateway(server, body)
+
+
+def test_a_join_runs_after_the_members_on_the_event_loop(server: DevServer) -> None:
+    async def body(app: AsyncBellwether) -> None:
+        kind = f"part-{new_id()}"
+
+        @app.kind(kind)
+        async def part(n: int) -> int:
+            return n * n
+
+        @app.kind(f"{kind}.join")
+        async def total(group: str, **_rest: Any) -> int:
+            return sum([member.result async for member in app.jobs(group=group, kind=kind, payloads=True)])
+
+        group = await app.group(kind, new_id(), total=4)
+        worker = asyncio.create_task(app.serve(slots=4, grace=5))
+        await group.submit_many([app.job(kind, n=n) for n in range(4)])
+        assert await group.join_result(timeout=30) == 0 + 1 + 4 + 9
+        assert [job.result async for job in app.jobs(group=group.id)] == [None] * 5
+        worker.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await worker
 
     on_gateway(server, body)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -11,16 +12,18 @@ from bellwether import (
     BatchRefused,
     Bellwether,
     Conflict,
+    Invalid,
     InvalidInput,
     JobCancelled,
     JobDead,
     NewSchedule,
     NotFound,
     Options,
+    ScheduleChange,
     Unavailable,
     WaitTimeout,
 )
-from bellwether.testing import free_port
+from bellwether.testing import free_port, running_worker
 from bellwether.values import new_id
 
 
@@ -130,7 +133,23 @@ def test_jobs_are_listed_over_pages(app: Bellwether) -> None:
     assert list(app.jobs(kind=kind, state="dead")) == []
 
 
-def test_a_group_runs_its_members_and_its_join(app: Bellwether) -> None:
+def test_listed_jobs_have_payloads_and_results_on_request(app: Bellwether) -> None:
+    kind = f"listed-{new_id()}"
+
+    @app.kind(kind)
+    def doubles(n: int) -> int:
+        return 2 * n
+
+    with running_worker(app):
+        jobs = app.submit_many([app.job(kind, n=n) for n in range(5)])
+        assert [job.result(timeout=30) for job in jobs] == [0, 2, 4, 6, 8]
+    without = list(app.jobs(kind=kind, page_size=2))
+    assert {(job.payload, job.result) for job in without} == {(None, None)}
+    full = list(app.jobs(kind=kind, page_size=2, payloads=True))
+    assert sorted((job.payload["n"], job.result) for job in full) == [(n, 2 * n) for n in range(5)]
+
+
+def test_a_group_without_a_join_runs_its_members(app: Bellwether) -> None:
     name = new_id()
     group = app.group("sum", name, join=False)
     members = group.submit_many([app.job("sum", payload=[n]) for n in range(3)])
@@ -145,6 +164,52 @@ def test_a_group_runs_its_members_and_its_join(app: Bellwether) -> None:
     with pytest.raises(WaitTimeout):
         open_group.wait(timeout=0.2)
     assert open_group.abandon().stage in ("open", "done")
+    with pytest.raises(InvalidInput, match="no join"):
+        group.join_result(timeout=30)
+
+
+def test_a_join_runs_once_after_all_members_and_reads_their_results(app: Bellwether) -> None:
+    kind = f"part-{new_id()}"
+    joined: list[dict[str, Any]] = []
+
+    @app.kind(kind)
+    def part(n: int) -> int:
+        return n * n
+
+    @app.kind(f"{kind}.join", whole=True)
+    def total(summary: dict[str, Any]) -> int:
+        joined.append(summary)
+        members = app.jobs(group=summary["group"], kind=summary["kind"], payloads=True)
+        return sum(member.result for member in members)
+
+    group = app.group(kind, new_id(), total=4)
+    with running_worker(app):
+        group.submit_many([app.job(kind, n=n) for n in range(3)])
+        with pytest.raises(WaitTimeout):
+            group.join_result(timeout=0.5)
+        assert joined == [], "a member is missing"
+        group.submit_many([app.job(kind, n=3)], first=3)
+        assert group.join_result(timeout=30) == 0 + 1 + 4 + 9
+    assert joined == [{"group": group.id, "kind": kind, "total": 4, "parent": None, "stopped": None}]
+    assert group.show().join == f"{kind}.join:@{group.id}"
+
+
+def test_the_join_of_a_stopped_group_gets_the_reason(app: Bellwether) -> None:
+    kind = f"stops-{new_id()}"
+
+    @app.kind(kind)
+    def stops(n: int) -> None:
+        raise Invalid(f"member {n}")
+
+    @app.kind(f"{kind}.join")
+    def reason(stopped: str | None, **_rest: Any) -> None:
+        raise Invalid(f"stopped by {stopped}")
+
+    group = app.group(kind, new_id(), total=1, fail_fast=True)
+    with running_worker(app):
+        group.submit_many([app.job(kind, n=0)])
+        with pytest.raises(JobDead, match="stopped by member 0"):
+            group.join_result(timeout=30)
 
 
 def test_a_schedule_is_managed(app: Bellwether) -> None:
@@ -160,6 +225,25 @@ def test_a_schedule_is_managed(app: Bellwether) -> None:
     app.remove_schedule(spec.id)
     with pytest.raises(NotFound):
         app.get_schedule(spec.id)
+
+
+def test_a_schedule_is_changed_and_keeps_what_is_not_given(app: Bellwether) -> None:
+    job = app.job("sum", payload=[5])
+    spec = NewSchedule(id=f"s-{new_id()}", job=job, every="1h", overlap="forbid", expires_after="2h")
+    added = app.add_schedule(spec)
+    changed = app.change_schedule(
+        spec.id, ScheduleChange(cron="30 2 * * *", zone="Europe/Berlin", grace=timedelta(minutes=5))
+    )
+    assert changed.next is not None
+    assert (changed.next.minute, changed.next.second) == (30, 0)
+    assert changed.document["overlap"] == added.document["overlap"] == "forbid"
+    assert app.change_schedule(spec.id, ScheduleChange(overlap="queue")).next == changed.next
+    assert app.get_schedule(spec.id).document["overlap"] == "queue"
+    with pytest.raises(InvalidInput, match="one of cron, every and at"):
+        app.change_schedule(spec.id, ScheduleChange(cron="30 2 * * *", every="1h"))
+    app.remove_schedule(spec.id)
+    with pytest.raises(NotFound):
+        app.change_schedule(spec.id, ScheduleChange(every="1h"))
 
 
 def test_a_paused_kind_waits(app: Bellwether) -> None:

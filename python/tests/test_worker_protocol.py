@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import threading
 from collections.abc import Iterator
+from signal import SIGTERM
 from typing import Any
 
+import handlers
 import pytest
 from eventually import eventually
 from fake_gateway import Document, FakeGateway, problem
@@ -382,6 +385,44 @@ def test_a_drain_lets_jobs_end_and_hands_back_the_rest(gateway: FakeGateway, app
         eventually(lambda: gateway.left)
     assert set(gateway.ended) == {"e"}, "a job that is handed back has not failed, and no job starts in a drain"
     assert sorted(started.jobs) == ["e", "h"]
+
+
+def test_exceptions_in_a_process_become_the_same_outcomes(gateway: FakeGateway, app: Bellwether) -> None:
+    app.kind("raise", process=True)(handlers.raises)
+    names = ("fails", "own", "exits", "invalid", "later")
+    with running_worker(app, processes=2):
+        for name in names:
+            gateway.deliver(name, "raise", {"name": name})
+        gateway.deliver("unfit", "raise", {"unknown": 1})
+        assert gateway.outcome("fails") == {"failed": "ValueError: broken"}
+        assert gateway.outcome("own")["failed"].endswith("OwnError: 5 own")
+        assert gateway.outcome("exits")["failed"].endswith("SystemExit: 3")
+        assert gateway.outcome("invalid") == {"invalid": "no address"}
+        assert gateway.outcome("later") == {"retry_later_ms": 300_000}
+        assert "does not match" in gateway.outcome("unfit")["invalid"]
+
+
+def test_with_processes_all_plain_functions_leave_the_process_and_async_ones_stay(
+    gateway: FakeGateway, app: Bellwether
+) -> None:
+    app.kind("plain", whole=True)(handlers.where)
+    app.kind("async", whole=True)(handlers.where_async)
+    gateway.deliver("p", "plain")
+    gateway.deliver("a", "async")
+
+    def terminate() -> None:
+        try:
+            eventually(lambda: {"p", "a"} <= set(gateway.ended))
+        finally:
+            os.kill(os.getpid(), SIGTERM)
+
+    terminates = threading.Thread(target=terminate)
+    terminates.start()
+    app.run(slots=2, processes=True)
+    terminates.join()
+    assert gateway.outcome("p")["succeeded"]["json"] != os.getpid()
+    assert gateway.outcome("a")["succeeded"]["json"] == os.getpid()
+    assert gateway.left
 
 
 def test_a_worker_without_handlers_or_slots_is_refused(app: Bellwether) -> None:

@@ -49,7 +49,7 @@ from .handles import GroupHandle, JobHandle
 from .job import Invalid, Job, Progress, RetryLater, Stopped
 from .model import Event, EventsMissed, GroupView, JobChanged, JobView, ScheduleView
 from .options import NewJob, Options
-from .schedules import NewSchedule
+from .schedules import NewSchedule, ScheduleChange
 from .worker import Worker
 
 __all__ = [
@@ -81,6 +81,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RetryLater",
+    "ScheduleChange",
     "ScheduleView",
     "ServerError",
     "Stopped",

@@ -29,7 +29,7 @@ from .model import (
     Submitted,
 )
 from .options import IfExists, NewJob, Options
-from .schedules import NewSchedule
+from .schedules import NewSchedule, ScheduleChange
 from .values import Duration
 from .waiting import Waiting, result_of
 
@@ -239,6 +239,10 @@ class AsyncBellwether(Application):
 
     async def get_schedule(self, schedule: str) -> ScheduleView:
         return await self.send(calls.schedule(schedule))
+
+    async def change_schedule(self, schedule: str, change: ScheduleChange) -> ScheduleView:
+        """Changes when a schedule ticks. The first tick by the new rule is the first one after now."""
+        return await self.send(calls.change_schedule(schedule, change.document()))
 
     async def pause_schedule(self, schedule: str) -> ScheduleView:
         return await self.send(calls.pause_schedule(schedule))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .model import Changed, Explanation, GroupView, JobView, Submitted
 from .options import NewJob
 from .values import Duration
+from .waiting import join_of, result_of
 
 if TYPE_CHECKING:
     from .aio import AsyncBellwether
@@ -80,6 +81,10 @@ class AsyncGroupHandle:
     async def wait(self, timeout: Duration | None = None) -> GroupView:
         """Waits until the members and the join have ended."""
         return await self._client.wait_group(self.id, timeout)
+
+    async def join_result(self, timeout: Duration | None = None) -> Any:
+        """Waits until the group has ended, and returns the result of its join. Raises `JobDead` or `JobCancelled`."""
+        return result_of(await self._client.get(join_of(await self.wait(timeout))))
 
     async def abandon(self) -> GroupView:
         return await self._client.abandon_group(self.id)

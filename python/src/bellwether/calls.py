@@ -160,6 +160,11 @@ def schedule(schedule: str) -> Call[ScheduleView]:
     return Call("GET", _path("schedules", schedule), _of(ScheduleView.of))
 
 
+def change_schedule(schedule: str, document: Mapping[str, Any]) -> Call[ScheduleView]:
+    """A repetition sets the same values."""
+    return Call("PATCH", _path("schedules", schedule), _of(ScheduleView.of), body=encode(document))
+
+
 def pause_schedule(schedule: str) -> Call[ScheduleView]:
     return Call("POST", _path("schedules", schedule, "pause"), _of(ScheduleView.of))
 

@@ -27,7 +27,7 @@ from .model import (
     Submitted,
 )
 from .options import IfExists, NewJob, Options
-from .schedules import NewSchedule
+from .schedules import NewSchedule, ScheduleChange
 from .streams import EventStream
 from .values import Duration
 from .waiting import Waiting, result_of
@@ -235,6 +235,10 @@ class Bellwether(Application):
 
     def get_schedule(self, schedule: str) -> ScheduleView:
         return self.send(calls.schedule(schedule))
+
+    def change_schedule(self, schedule: str, change: ScheduleChange) -> ScheduleView:
+        """Changes when a schedule ticks. The first tick by the new rule is the first one after now."""
+        return self.send(calls.change_schedule(schedule, change.document()))
 
     def pause_schedule(self, schedule: str) -> ScheduleView:
         return self.send(calls.pause_schedule(schedule))

@@ -1,4 +1,4 @@
-"""Schedules to add."""
+"""Schedules to add, and changes of schedules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from .values import Duration, duration_text, instant_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewSchedule:
-    """A schedule to add, with one of `cron`, `every` and `at`."""
+class Ticks:
+    """When a schedule ticks, and what happens to ticks that are late or overlap: at most one of `cron`, `every`, `at`."""
 
-    id: str
-    job: NewJob
-    """The job that each tick submits. Its id, start and expiry are set by the schedule."""
     cron: str | None = None
     """Five fields (minute, hour, day of month, month, day of week), or six of which the first is the second."""
     zone: str | None = None
@@ -29,14 +26,10 @@ class NewSchedule:
     """What happens to ticks that were missed; also `{"catch_up": {"at_most": 3, "within": "1h"}}`."""
     overlap: Literal["allow", "forbid", "queue"] | None = None
     grace: Duration | None = None
-    expires_after: Duration | None = None
-    job_id: str | None = None
-    """Id of the job of every tick. Default: each tick has its own job."""
-    replace: bool = False
-    """Whether to replace a schedule that has this name and another spec."""
+    """How late a tick may be before it counts as missed."""
 
     def document(self) -> dict[str, Any]:
-        """Returns the API's form of the schedule."""
+        """Returns the API's form of what is set."""
         found = {
             "cron": self.cron,
             "zone": self.zone,
@@ -46,9 +39,35 @@ class NewSchedule:
             "misfire": self.misfire,
             "overlap": self.overlap,
             "grace": None if self.grace is None else duration_text(self.grace),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleChange(Ticks):
+    """A change of a schedule; what is None stays as it is. Its job does not change: to change it, add the schedule again
+    with `replace`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSchedule(Ticks):
+    """A schedule to add, with one of `cron`, `every` and `at`."""
+
+    id: str
+    job: NewJob
+    """The job that each tick submits. Its id, start and expiry are set by the schedule."""
+    expires_after: Duration | None = None
+    job_id: str | None = None
+    """Id of the job of every tick. Default: each tick has its own job."""
+    replace: bool = False
+    """Whether to replace a schedule that has this name and another spec."""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the API's form of the schedule."""
+        found = {
             "expires_after": None if self.expires_after is None else duration_text(self.expires_after),
             "job_id": self.job_id,
             "replace": self.replace or None,
         }
         chosen = {name: value for name, value in found.items() if value is not None}
-        return {"id": self.id, "job": replace(self.job, id=None).document(), **chosen}
+        return {"id": self.id, "job": replace(self.job, id=None).document(), **super().document(), **chosen}

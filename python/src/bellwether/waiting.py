@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .calls import WAIT_SLICE
-from .errors import JobCancelled, JobDead, WaitTimeout
-from .model import JobView
+from .errors import InvalidInput, JobCancelled, JobDead, WaitTimeout
+from .model import GroupView, JobView
 from .values import Duration, seconds_of
 
 
@@ -38,3 +38,10 @@ def result_of(job: JobView) -> Any:
     if job.state == "succeeded":
         return job.result
     raise JobCancelled(job) if job.state == "cancelled" else JobDead(job)
+
+
+def join_of(group: GroupView) -> str:
+    """Returns the id of the join of a group that has ended. Raises `InvalidInput` if the group was created without one."""
+    if group.join is None:
+        raise InvalidInput(f"group {group.id} has no join")
+    return group.join
