@@ -14,6 +14,7 @@ mod messages;
 mod mutate;
 mod package;
 mod python;
+mod queue;
 mod screenshot;
 mod suite;
 mod zookeeper;
@@ -80,7 +81,8 @@ enum Task {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
     },
-    /// Check the Python package: format, lints, types, the wheel, and its tests on a gateway. Needs Python and pip.
+    /// Check the Python package: format, lints, types, the wheel and the source distribution, and its tests on a gateway:
+    /// all of them with `python3`, a part with each other version from 3.10 in `PATH` or of pyenv. Needs Python and pip.
     Python {
         /// The command whose `dev` server the tests start; without it, the debug build, which is built first.
         #[arg(long)]

@@ -4,7 +4,6 @@
 //! from the same build, unless the caller provides another one: `cargo xtask ci` provides the release build.
 
 mod programs;
-mod queue;
 
 use std::env;
 use std::num::NonZero;
@@ -15,8 +14,7 @@ use std::thread;
 use crate::Server;
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
-
-use queue::Job;
+use crate::queue::{self, Job};
 
 /// Selects the server that the tests use.
 const SERVER: &str = "BELLWETHER_TEST_SERVER";

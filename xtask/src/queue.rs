@@ -16,9 +16,9 @@ use std::time::Instant;
 use crate::failure::Failure;
 
 /// A command and the name that it is reported with.
-pub(super) struct Job {
-    pub(super) title: String,
-    pub(super) command: Command,
+pub(crate) struct Job {
+    pub(crate) title: String,
+    pub(crate) command: Command,
 }
 
 /// The jobs that wait, and the failures so far.
@@ -30,7 +30,7 @@ struct Queue {
 
 /// Runs the jobs in this order, `streams` at a time. Their output is kept in `folder` while they run. After a failure
 /// the running jobs end but no further job starts, unless `keep_going`. Returns the first failure.
-pub(super) fn run(jobs: Vec<Job>, streams: usize, keep_going: bool, folder: &Path) -> Result<(), Failure> {
+pub(crate) fn run(jobs: Vec<Job>, streams: usize, keep_going: bool, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)
         .map_err(|source| Failure::Launch { line: format!("mkdir {}", folder.display()), source })?;
     let total = jobs.len();

@@ -1,0 +1,107 @@
+//! Checks the Python package: format, lints, types, what would be published, and its tests on a real gateway.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `interpreters` | the versions of Python that are installed |
+//! | `published` | the wheel and the source distribution, and environments that have only the wheel |
+
+mod interpreters;
+mod published;
+
+use std::fs;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use crate::cargo;
+use crate::failure::Failure;
+use crate::install;
+use crate::queue::{self, Job};
+
+use interpreters::Interpreter;
+
+/// The virtual environments and what is built.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/python");
+const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+/// The command whose `dev` server the tests start.
+const COMMAND: &str = "BELLWETHER_COMMAND";
+/// The tests for further versions of Python: all of the client, the event loop and the threads, and no killed processes.
+const SHORT: [&str; 6] = [
+    "tests/test_aio.py",
+    "tests/test_client.py",
+    "tests/test_exchange.py",
+    "tests/test_table.py",
+    "tests/test_values.py",
+    "tests/test_worker_protocol.py",
+];
+
+/// Runs all checks with the server of this command: all tests with `python3`, and a part of them with each other version that
+/// is installed.
+pub(crate) fn run(command: &Path) -> Result<(), Failure> {
+    install::python()?;
+    let tools = Environment::of(FOLDER, "tools");
+    cargo::run(Command::new("python3").args(["-m", "venv"]).arg(&tools.folder))?;
+    cargo::run(&mut tools.module(&[
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-e",
+        ".[dev]",
+    ]))?;
+    cargo::run(&mut tools.module(&["ruff", "format", "--check", "."]))?;
+    cargo::run(&mut tools.module(&["ruff", "check", "."]))?;
+    cargo::run(&mut tools.module(&["mypy"]))?;
+
+    let others = interpreters::others()?;
+    let environments: Vec<_> = others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
+    let wheel = published::build(&tools)?;
+    published::install_alone(&tools, &wheel)?;
+    published::install_for_tests(&others, &environments, &wheel)?;
+
+    let command = fs::canonicalize(command)
+        .map_err(|source| Failure::Launch { line: command.display().to_string(), source })?;
+    let mut jobs = vec![tests("python3", &tools, &[], &command)];
+    for (other, environment) in others.iter().zip(&environments) {
+        jobs.push(tests(&other.name(), environment, &SHORT, &command));
+    }
+    run_jobs(jobs)?;
+    let also = others.iter().map(Interpreter::name).collect::<Vec<_>>().join(", ");
+    eprintln!("xtask: all tests of the Python package ran with python3, and a part of them with: {also}");
+    Ok(())
+}
+
+fn tests(name: &str, environment: &Environment, files: &[&str], command: &Path) -> Job {
+    let mut tests = environment.module(&["pytest", "--quiet", "-p", "no:cacheprovider"]);
+    tests.args(files).env(COMMAND, command);
+    Job { title: format!("python/tests with {name}"), command: tests }
+}
+
+/// Runs commands concurrently, one per core.
+fn run_jobs(jobs: Vec<Job>) -> Result<(), Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    queue::run(jobs, cores, false, &Path::new(FOLDER).join("logs"))
+}
+
+/// A virtual environment.
+struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    fn of(folder: &str, name: &str) -> Self {
+        Self { folder: Path::new(folder).join(name) }
+    }
+
+    fn python(&self) -> PathBuf {
+        self.folder.join("bin/python")
+    }
+
+    /// A module of the environment, run in the folder of the package.
+    fn module(&self, words: &[&str]) -> Command {
+        let mut module = Command::new(self.python());
+        module.current_dir(PACKAGE).arg("-m").args(words);
+        module
+    }
+}
