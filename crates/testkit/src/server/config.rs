@@ -14,8 +14,9 @@ use super::program::Found;
 use super::{Installation, StartError, ready};
 
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-/// In ticks: a member has a long time to read its log and to catch up.
-const INIT_LIMIT: u32 = 50;
+/// The time for a member to read its log and to catch up. A new leader that finds no followers waits so long before it votes
+/// again, so it does not grow with the tick.
+const INIT_LIMIT_MS: u32 = 10_000;
 /// Elections retry soon after a lost vote, because clients that wait for them have short sessions. A member that was
 /// down always receives the missing transactions from the leader's log and never a snapshot, so each member's log is
 /// complete.
@@ -124,7 +125,8 @@ impl Home {
             writeln!(cfg, "{line}").expect("writing to a String cannot fail");
         }
         if let Some(quorum) = &self.quorum {
-            write!(cfg, "initLimit={INIT_LIMIT}\nsyncLimit={}\n", quorum.sync_limit)
+            let init_limit = INIT_LIMIT_MS.div_ceil(self.tick_ms);
+            write!(cfg, "initLimit={init_limit}\nsyncLimit={}\n", quorum.sync_limit)
                 .expect("writing to a String cannot fail");
             for (id, [peers, election]) in (1..).zip(&quorum.ports) {
                 writeln!(cfg, "server.{id}={peers}:{}", election.port())

@@ -16,6 +16,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 const CHUNK: usize = 16 * 1024;
+/// A new leader opens its quorum port a moment after its election. Without a link, a follower that is refused tries again; a
+/// connection that is accepted and closed makes it vote again, which the leader notices only at the end of its init limit.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+const CONNECT_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -82,7 +86,7 @@ async fn serve(from: TcpStream, member: SocketAddr, mut state: watch::Receiver<S
     };
     let watched = state.clone();
     let copied = async {
-        let Ok(to) = TcpStream::connect(member).await else { return };
+        let Some(to) = connect(member).await else { return };
         let ((from_read, from_write), (to_read, to_write)) = (from.into_split(), to.into_split());
         tokio::select! {
             () = copy(from_read, to_write, watched.clone()) => {}
@@ -97,6 +101,17 @@ async fn serve(from: TcpStream, member: SocketAddr, mut state: watch::Receiver<S
             drop(state.wait_for(|state| *state != State::Cut).await);
         }
         () = &mut copied => {}
+    }
+}
+
+async fn connect(member: SocketAddr) -> Option<TcpStream> {
+    let begun = Instant::now();
+    loop {
+        match TcpStream::connect(member).await {
+            Ok(stream) => return Some(stream),
+            Err(_) if begun.elapsed() < CONNECT_WITHIN => tokio::time::sleep(CONNECT_EVERY).await,
+            Err(_) => return None,
+        }
     }
 }
 
