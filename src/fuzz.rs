@@ -12,6 +12,7 @@ use bellwether_core::wire;
 use bellwether_zk::ConnectString;
 
 use crate::client::{Job, JobView};
+use crate::codec::{framed, unframed};
 
 /// A connect string: a parsed one can be printed and parsed again to the same value.
 pub fn connect_string(bytes: &[u8]) {
@@ -52,6 +53,13 @@ pub fn document(bytes: &[u8]) {
     }
 }
 
+/// What a codec returns for stored bytes: the frame of a payload, which is built again to the same bytes, or a refusal.
+pub fn frame(bytes: &[u8]) {
+    if let Ok(payload) = unframed(bytes) {
+        assert_eq!(framed(&payload), bytes);
+    }
+}
+
 fn shown(id: JobId, record: JobRecord) {
     readable(&JobView::of(id, record));
 }
@@ -79,6 +87,11 @@ mod tests {
     #[test]
     fn any_job_is_stored_unchanged_or_refused() {
         exercise("job", &JSON, super::job);
+    }
+
+    #[test]
+    fn any_decoded_bytes_are_a_payload_or_refused() {
+        exercise("frame", &[b"\x01", b"\x00", b"\x7f", b"\xff", b" "], super::frame);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! * [`Client`] submits jobs, waits for their results, and cancels, retries and lists them.
 //! * [`Handlers`] are the functions that run jobs; a [`Node`] runs them as a worker and takes part in leader election.
 //! * [`Schedule`] submits jobs periodically, and [`Group`] runs a join after many jobs.
+//! * [`codec`] encrypts, compresses or stores elsewhere what jobs carry.
 //! * [`election`] is leader election alone, for services without jobs.
 //!
 //! The guarantees are described in
@@ -23,6 +24,7 @@
 
 pub mod access_lists;
 pub mod client;
+pub mod codec;
 pub mod election;
 pub mod error;
 #[cfg(any(test, fuzzing))]
@@ -53,6 +55,7 @@ pub use bellwether_zk::{Tls, TlsError};
 pub use client::{
     Client, Group, Job, JobError, JobHandle, JobKind, JobView, JoinKind, ParentKind, Schedule, State, Untyped,
 };
+pub use codec::{CodecContext, CodecError, PayloadCodec};
 pub use error::{ErrorClass, Remedy};
 pub use handler::{Handler, HandlerError, Handlers, JobContext, handler};
 pub use node::{Node, NodeBuilder};

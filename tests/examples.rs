@@ -18,6 +18,7 @@ macro_rules! examples {
 
 examples! {
     embed: a_node_is_embedded_and_runs_a_typed_job = "../examples/embed.rs";
+    encryption: payloads_and_results_are_encrypted = "../examples/encryption/main.rs";
     retries: failing_jobs_are_retried_die_and_are_retried_by_hand = "../examples/retries.rs";
     cancel: jobs_are_cancelled_at_each_stage = "../examples/cancel.rs";
     affinity: jobs_of_a_key_share_a_node = "../examples/affinity.rs";

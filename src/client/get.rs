@@ -19,21 +19,28 @@ impl Client {
     /// [`State::Quarantined`], with the reason.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline.
+    /// Fails if ZooKeeper does not answer within the client's deadline, or the result cannot be decoded.
     ///
     /// # Consistency
     /// The record is read before the place. Both are read again if the job moved in between. A job that is returned
     /// as ended stays ended (S15). Before a job is returned as absent, the client reads again after its server has caught
     /// up (S23). A job that is found may have the state of a server that lags. The first job of its lane is read last, and
     /// left out if that read does not succeed in time.
+    ///
+    /// # Codec
+    /// The result is decoded; the payload is as stored. See [`Client::decode_payload`].
     pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
-        self.get_by(id, self.by()).await
+        match self.get_by(id, self.by()).await? {
+            Some(view) => self.with_result(view).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Reads many jobs in batches. The result is in the order of the ids.
     ///
     /// # Errors
-    /// Like [`Client::get`]; the deadline applies to each batch of 100. A lane that cannot be read is an error here.
+    /// Like [`Client::get`]; the deadline applies to each batch of 100. A lane that cannot be read is an error here, and one
+    /// result that cannot be decoded is the error of the call.
     ///
     /// # Consistency
     /// Like [`Client::get`]; the first job of a lane is read once for all jobs.
@@ -48,11 +55,12 @@ impl Client {
             let mut page = page.collect::<Vec<_>>();
             turns.tell(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
             add_sub_jobs(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
-            views.append(&mut page);
+            views.append(&mut self.with_results(page).await?);
         }
         Ok(views)
     }
 
+    /// Reads a job, with the payload and the result as stored.
     pub(super) async fn get_by(&self, id: &JobId, by: Deadline) -> Result<Option<JobView>, Error> {
         let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
         let Some(found) = found else { return Ok(None) };

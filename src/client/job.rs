@@ -44,7 +44,10 @@ pub struct Job<K = Untyped> {
 }
 
 impl Job {
-    /// Creates a job of `kind` whose payload is serialized as JSON, at most 64 KiB.
+    /// Creates a job of `kind` whose payload is serialized as JSON.
+    ///
+    /// The stored payload may have 64 KiB. A client with a [`PayloadCodec`](crate::codec::PayloadCodec) can store up to 16 MiB
+    /// in fewer bytes.
     #[must_use]
     pub fn new<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
         Self::build(kind, payload)
@@ -56,14 +59,14 @@ impl Job {
         let text = text.into();
         let valid =
             serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(kind, valid.and_then(|_| Payload::json(text.into_bytes()).map_err(JobError::Payload)))
+        Self::of(kind, valid.and_then(|_| Payload::plain(ContentType::json(), text.into_bytes()).map_err(JobError::Payload)))
     }
 
-    /// Creates a job whose payload is bytes of any content type, at most 64 KiB.
+    /// Creates a job whose payload is bytes of any content type. For the bounds of the payload see [`Job::new`].
     #[must_use]
     pub fn raw(kind: impl AsRef<str>, content_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
         let content_type = ContentType::new(content_type).map_err(JobError::from);
-        let payload = |content_type| Payload::new(content_type, bytes).map_err(JobError::Payload);
+        let payload = |content_type| Payload::plain(content_type, bytes).map_err(JobError::Payload);
         Self::of(kind, content_type.and_then(payload))
     }
 }
@@ -71,7 +74,7 @@ impl Job {
 impl<K> Job<K> {
     fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
         let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(kind, text.and_then(|text| Payload::json(text).map_err(JobError::Payload)))
+        Self::of(kind, text.and_then(|text| Payload::plain(ContentType::json(), text).map_err(JobError::Payload)))
     }
 
     fn of(kind: impl AsRef<str>, payload: Result<Payload, JobError>) -> Self {
@@ -252,15 +255,17 @@ impl<K> Job<K> {
         self.id.is_some()
     }
 
-    /// Checks whether the job can be submitted, without sending anything.
+    /// Checks whether a client without a [codec](crate::codec) can submit the job, without sending anything.
     ///
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), JobError> {
-        self.check_at(clock::local())
+        self.check_at(clock::local())?;
+        let (_, payload) = self.content.as_ref().map_err(JobError::clone)?;
+        payload.check_stored().map_err(JobError::Payload)
     }
 
-    /// Like [`Job::check`], at the given time.
+    /// Like [`Job::check`], at the given time, and without the size of the payload.
     pub(crate) fn check_at(&self, now: WallMillis) -> Result<(), JobError> {
         let kind = self.kind()?;
         if let Some(problem) = &self.problem {
@@ -298,7 +303,8 @@ impl<K> Job<K> {
         self.if_exists
     }
 
-    /// Checks the job and returns its id and the record to store, with a new token and, if no id was set, a new id.
+    /// Checks the job and returns its id and the record to store, with a new token and, if no id was set, a new id. The
+    /// payload is plain: the caller encodes it or checks its size.
     pub(crate) fn into_record(
         self,
         submitted_at: WallMillis,

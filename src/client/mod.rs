@@ -15,6 +15,7 @@
 //! | `group/` | groups: creating, sealing, members, views |
 //! | `wait`, `list`, `page`, `lane_list`, `worker_jobs`, `control` | waiting, listing, cancelling and retrying |
 //! | `result` | typed results of jobs, joins and finished handlers |
+//! | `decode` | payloads and results through the client's codec |
 //! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `placement` | the placement strategy of the namespace |
@@ -26,6 +27,7 @@
 mod attempts;
 mod cluster;
 mod control;
+mod decode;
 mod depths;
 mod error;
 mod events;
@@ -102,8 +104,9 @@ pub use worker_jobs::WorkerJobPage;
 
 use runtime::{OnTokio, Runtime};
 use session::Session;
-use submit::Inbox;
+use submit::{Inbox, Turns};
 
+use crate::codec::{Codec, PayloadCodec};
 use crate::node::{Node, NodeBuilder};
 use crate::session_timeout;
 
@@ -126,6 +129,9 @@ struct Inner {
     /// A permit for each watched job.
     watches: Semaphore,
     events: events::Known,
+    codec: Option<Codec>,
+    /// The order of the submissions of each lane, while the codec encodes them.
+    turns: Turns,
     /// `None` in a simulator.
     node: Option<NodeBuilder>,
 }
@@ -144,6 +150,7 @@ pub struct ClientBuilder {
     session_timeout: Duration,
     create_namespace: bool,
     deadline: Duration,
+    codec: Option<Codec>,
 }
 
 impl ClientBuilder {
@@ -154,6 +161,7 @@ impl ClientBuilder {
             session_timeout: SESSION_TIMEOUT,
             create_namespace: true,
             deadline: DEADLINE,
+            codec: None,
         }
     }
 
@@ -187,6 +195,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Encodes the payloads of submissions, and decodes results, with this codec: see [`codec`](crate::codec). The workers of
+    /// the jobs need it too. By default payloads are stored as they are.
+    #[must_use]
+    pub fn payload_codec(self, codec: impl PayloadCodec) -> Self {
+        self.codec(Some(Codec::new(codec)))
+    }
+
+    pub(crate) fn codec(mut self, codec: Option<Codec>) -> Self {
+        self.codec = codec;
+        self
+    }
+
     /// Connects. Returns when the namespace is open.
     ///
     /// # Errors
@@ -205,10 +225,11 @@ impl ClientBuilder {
     /// Fails if the connect string is malformed, the session timeout is out of bounds, or the password of
     /// [`access`](Self::access) would cross the network in clear text.
     pub async fn open(self) -> Result<Client, ConnectError> {
-        let Self { zookeeper, access, session_timeout, create_namespace, deadline } = self;
+        let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec } = self;
         let connect = zookeeper.parse::<ConnectString>()?;
         access.check(&connect)?;
         let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
+        let node = node.codec(codec.clone());
         let session_timeout = session_timeout::check(session_timeout)?;
         let config = SessionConfig {
             is_trusted: false,
@@ -220,7 +241,7 @@ impl ClientBuilder {
             reads_clock: true,
         };
         let runtime = Arc::new(OnTokio::start(config).await?);
-        Ok(Client::with(runtime, deadline, Some(node)))
+        Ok(Client::with(runtime, deadline, codec, Some(node)))
     }
 }
 
@@ -243,18 +264,24 @@ impl Client {
     #[doc(hidden)]
     #[must_use]
     pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
-        Self::with(runtime, deadline, None)
+        Self::with(runtime, deadline, None, None)
     }
 
-    fn with(runtime: Arc<dyn Runtime>, deadline: Duration, node: Option<NodeBuilder>) -> Self {
+    fn with(
+        runtime: Arc<dyn Runtime>,
+        deadline: Duration,
+        codec: Option<Codec>,
+        node: Option<NodeBuilder>,
+    ) -> Self {
         let session = Session::new(runtime);
         let inbox = submit::start(session.clone());
         let watches = Semaphore::new(MAX_WATCHED);
-        Self(Arc::new(Inner { inbox, session, deadline, watches, events: events::Known::default(), node }))
+        let (events, turns) = (events::Known::default(), Turns::default());
+        Self(Arc::new(Inner { inbox, session, deadline, watches, events, codec, turns, node }))
     }
 
-    /// Returns a builder for a node of the client's namespace, with the client's identity and session timeout. The node
-    /// has its own session. `None` for a client of a simulator.
+    /// Returns a builder for a node of the client's namespace, with the client's identity, session timeout and codec. The
+    /// node has its own session. `None` for a client of a simulator.
     #[must_use]
     pub fn node_builder(&self) -> Option<NodeBuilder> {
         self.0.node.clone()

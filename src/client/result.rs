@@ -15,6 +15,7 @@ use super::group::{GroupHandle, GroupView};
 use super::job::{AnyKind, JoinKind, ParentKind};
 use super::submit::JobHandle;
 use super::view::{JobView, State};
+use crate::codec::is_encoded;
 
 impl JobView {
     /// Returns the result, decoded as the result of a [`JobKind`](crate::JobKind).
@@ -26,20 +27,25 @@ impl JobView {
             (Some(there), Some(given)) if there.as_str() != given => {
                 Err(ResultError::Kind { id: self.id.clone(), there: there.clone(), given })
             }
-            (_, _) => self.read_result(K::decode),
+            (_, None) => self.read_result(false, K::decode),
+            (_, Some(_)) => self.read_result(true, K::decode),
         }
     }
 
     /// Returns the result of a join or a finished handler.
     pub(crate) fn json_result<R: DeserializeOwned>(&self) -> Result<R, ResultError> {
-        self.read_result(|result| serde_json::from_slice(result.bytes()))
+        self.read_result(true, |result| serde_json::from_slice(result.bytes()))
     }
 
     fn read_result<R>(
         &self,
+        typed: bool,
         decode: impl FnOnce(&Payload) -> Result<R, serde_json::Error>,
     ) -> Result<R, ResultError> {
         match (self.state, &self.result) {
+            (State::Succeeded, Some(result)) if typed && is_encoded(result) => {
+                Err(ResultError::Encoded(self.id.clone()))
+            }
             (State::Succeeded, Some(result)) => {
                 decode(result).map_err(|source| ResultError::Type { id: self.id.clone(), source })
             }

@@ -58,7 +58,8 @@ impl Client {
     ///
     /// # Errors
     /// [`WaitError::TimedOut`] with the last seen state; [`Error::NotFound`] if the job does not exist;
-    /// [`Error::Unreadable`] if only a newer build can read its record.
+    /// [`Error::Unreadable`] if only a newer build can read its record; [`Error::Undecodable`] if its result cannot be decoded
+    /// by the client's codec.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
@@ -83,7 +84,7 @@ impl Client {
         let by = self.0.session.by(within);
         match self.watch(id, generation, by).await {
             Err(error) => Err(self.timed_out(id, generation, by, error).await),
-            Ok(view) => Ok(view),
+            Ok(view) => Ok(self.with_result(view).await?),
         }
     }
 
@@ -141,7 +142,7 @@ impl Client {
         }
         let told = jobs.iter().zip(answers).map(|(&(id, generation), answer)| async move {
             match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
-                Ok(view) => Ok(view),
+                Ok(view) => Ok(self.with_result(view).await?),
                 Err(error) if jobs.len() <= MAX_WATCHED => {
                     Err(self.timed_out(id, generation, by, error).await)
                 }

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use bellwether_core::chain::chain;
+use bellwether_core::job::Payload;
 use bellwether_core::name::JobId;
 use serde::Deserialize;
+use serde::de::Error as _;
 
 use super::json::decode;
 use super::{HandlerError, JobContext};
@@ -21,13 +24,16 @@ pub struct DeadLetter<K = Untyped> {
     /// Its last error.
     pub error: String,
     /// The job as it is now; `None` if its record was removed, by retention or a purge. It may have been retried since.
+    /// Its payload is as stored: see [`DeadLetter::payload`].
     pub view: Option<JobView>,
+    /// Its plain payload, or why it cannot be decoded.
+    payload: Result<Option<Payload>, String>,
     typed: PhantomData<fn() -> K>,
 }
 
 impl<K> fmt::Debug for DeadLetter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { job, generation, error, view, typed: _ } = self;
+        let Self { job, generation, error, view, payload: _, typed: _ } = self;
         let mut letter = f.debug_struct("DeadLetter");
         letter.field("job", job).field("generation", generation).field("error", error);
         letter.field("view", view).finish()
@@ -38,10 +44,10 @@ impl<K: JobKind> DeadLetter<K> {
     /// Returns the payload of the dead job; `None` if its record was removed.
     ///
     /// # Errors
-    /// The payload has another type.
+    /// The payload has another type, or the node's codec cannot decode it.
     pub fn payload(&self) -> Result<Option<K::Payload>, serde_json::Error> {
-        let payload = self.view.as_ref().and_then(|view| view.payload.as_ref());
-        payload.map(|payload| serde_json::from_slice(payload.bytes())).transpose()
+        let payload = self.payload.as_ref().map_err(serde_json::Error::custom)?;
+        payload.as_ref().map(|payload| serde_json::from_slice(payload.bytes())).transpose()
     }
 }
 
@@ -58,6 +64,12 @@ pub(super) async fn read<K>(context: &JobContext) -> Result<DeadLetter<K>, Handl
     let node = context
         .node()
         .ok_or_else(|| HandlerError::new("this context has no node and therefore no namespace"))?;
-    let view = node.get().await?.get(&job).await?;
-    Ok(DeadLetter { job, generation, error, view, typed: PhantomData })
+    let client = node.get().await?;
+    let view = client.get(&job).await?;
+    let payload = match &view {
+        None => Ok(None),
+        // The reason may be why the job is dead.
+        Some(view) => client.decode_payload(view).await.map_err(|error| chain(&error)),
+    };
+    Ok(DeadLetter { job, generation, error, view, payload, typed: PhantomData })
 }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::middleware::{Layer, Middleware};
 use super::{DeadLetter, Finished, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, create};
 use crate::client::{JobKind, JoinKind, Members, ParentKind};
+use crate::codec::Codec;
 
 /// The handlers of a node, one per kind.
 ///
@@ -129,7 +130,7 @@ impl Handlers {
     /// # Errors
     /// The first violation.
     pub fn check(&self) -> Result<(), RegistryError> {
-        self.clone().build().map(drop)
+        self.clone().build(None).map(drop)
     }
 
     /// Runs the handler of the context's kind without a worker, to test it alone: there is no timeout, a panic reaches
@@ -138,18 +139,19 @@ impl Handlers {
     /// # Errors
     /// Those of the handler; also if the kind has no handler, or the handlers are invalid.
     pub async fn call(&self, context: JobContext) -> HandlerResult {
-        let registry = self.clone().build()?;
+        let registry = self.clone().build(None)?;
         let kind = context.kind();
         let handler =
             registry.get(kind).ok_or_else(|| HandlerError::new(format!("no handler for kind {kind}")))?;
         handler(context).await
     }
 
-    pub(crate) fn build(self) -> Result<Registry<JobContext>, RegistryError> {
+    /// Returns the handlers inside their middleware, with the codec of a node.
+    pub(crate) fn build(self, codec: Option<&Codec>) -> Result<Registry<JobContext>, RegistryError> {
         let mut handlers = Vec::with_capacity(self.handlers.len());
         for mut handler in self.handlers {
             handler.surround(&self.layers);
-            handlers.push(handler.finish()?);
+            handlers.push(handler.finish(codec)?);
         }
         Registry::new(handlers)
     }

@@ -1,6 +1,6 @@
 //! Payloads and results as JSON.
 
-use bellwether_core::job::Payload;
+use bellwether_core::job::{ContentType, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,5 +21,6 @@ pub(super) fn decode<P: DeserializeOwned>(context: &JobContext) -> Result<P, Han
 pub(super) fn encode<R: Serialize>(result: &R) -> HandlerResult {
     let json = serde_json::to_vec(result)
         .map_err(|error| HandlerError::new(format!("the result is not JSON: {error}")))?;
-    Payload::json(json).map_err(|error| HandlerError::new(format!("the result has {error}")))
+    Payload::plain(ContentType::json(), json)
+        .map_err(|error| HandlerError::new(format!("the result has {error}")))
 }

@@ -9,9 +9,11 @@ use bellwether_host::worker::{self, Registered};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::encoded::{self, Encoded};
 use super::middleware::{Layer, Middleware, stack};
 use super::observed::Observed;
 use super::{HandlerResult, JobContext};
+use crate::codec::Codec;
 
 /// The handler of one kind, with its options. [`handler`](fn@crate::handler()) and the functions of
 /// [`bellwether::handler`](super) create it, and [`Handlers::add`](super::Handlers::add) adds it to the handlers of a
@@ -66,7 +68,8 @@ impl KindHandler {
     /// never succeed ([`HandlerError::invalid`](super::HandlerError::invalid)). It receives the reason. Without it the
     /// job is only logged.
     ///
-    /// It runs in the remaining time of the attempt, and may run again if the worker is lost while it runs.
+    /// It runs in the remaining time of the attempt, and may run again if the worker is lost while it runs. If the payload
+    /// cannot be decoded by the node's codec, the context has its stored form.
     pub fn on_invalid<Fut>(mut self, run: impl Fn(JobContext, String) -> Fut + Send + Sync + 'static) -> Self
     where
         Fut: Future<Output = ()> + Send + 'static,
@@ -93,10 +96,14 @@ impl KindHandler {
     }
 
     /// Returns the kind, and the handler inside its middleware. The built-in middleware is the outermost.
-    pub(super) fn finish(mut self) -> Result<(Kind, Registered<JobContext>), NameError> {
-        self.surround(&[Layer::new(Observed::default())]);
+    pub(super) fn finish(
+        mut self,
+        codec: Option<&Codec>,
+    ) -> Result<(Kind, Registered<JobContext>), NameError> {
+        self.surround(&[Layer::new(Observed::default()), Layer::new(Encoded::new(codec))]);
         let Registered { handler, lease, auto_renew, concurrency, on_invalid } = self.registered;
         let handler = stack(self.layers, handler);
+        let on_invalid = on_invalid.map(|run| encoded::on_invalid(codec, run));
         Ok((self.kind?, Registered { handler, lease, auto_renew, concurrency, on_invalid }))
     }
 }

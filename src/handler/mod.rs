@@ -60,6 +60,7 @@
 mod context;
 mod create;
 mod dead_letter;
+mod encoded;
 mod function;
 mod group_end;
 mod handlers;

@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use bellwether_zk::Access;
 use tokio::sync::OnceCell;
 
-use crate::client::{Client, ConnectError};
+use crate::client::{Client, ClientBuilder, ConnectError};
 
 /// The deadline of a handler's call: long enough to survive a leader election in ZooKeeper or an expired session.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -16,27 +15,17 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// The client of one node's handlers.
 #[derive(Debug)]
 pub(crate) struct NodeClient {
-    zookeeper: String,
-    access: Access,
-    session_timeout: Duration,
+    builder: ClientBuilder,
     client: OnceCell<Client>,
 }
 
 impl NodeClient {
-    pub(crate) fn new(zookeeper: &str, access: Access, session_timeout: Duration) -> Self {
-        Self { zookeeper: zookeeper.to_owned(), access, session_timeout, client: OnceCell::new() }
+    pub(crate) fn new(builder: ClientBuilder) -> Self {
+        Self { builder: builder.create_namespace(false).deadline(DEADLINE), client: OnceCell::new() }
     }
 
     /// Returns the client. The first call connects.
     pub(super) async fn get(&self) -> Result<&Client, ConnectError> {
-        let connect = || {
-            Client::builder(&self.zookeeper)
-                .access(self.access.clone())
-                .session_timeout(self.session_timeout)
-                .create_namespace(false)
-                .deadline(DEADLINE)
-                .connect()
-        };
-        self.client.get_or_try_init(connect).await
+        self.client.get_or_try_init(|| self.builder.clone().connect()).await
     }
 }

@@ -132,7 +132,7 @@ fn each_handler_has_its_own_options() {
         .kind::<Double>(|_, n| async move { Ok(n) })
         .add(job("quick", |_, (): ()| async { Ok(()) }).lease(minute))
         .add(job("slow", |_, (): ()| async { Ok(()) }).auto_renew().on_invalid(|_, _| async {}));
-    let registry = handlers.build().unwrap();
+    let registry = handlers.build(None).unwrap();
     let options = ["double", "quick", "slow"].map(|kind| {
         let registered = registry.registered(&Kind::new(kind).unwrap()).unwrap();
         (registered.lease, registered.auto_renew, registered.on_invalid.is_some())

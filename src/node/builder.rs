@@ -16,7 +16,8 @@ use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
 use super::{ElectionStrategy, Node, StartError, TakeOver, WorkerOwner, exposure, schedules};
-use crate::client::Schedule;
+use crate::client::{Client, Schedule};
+use crate::codec::{Codec, PayloadCodec};
 use crate::handler::{Handlers, JobContext, NodeClient};
 use crate::session_timeout;
 
@@ -55,6 +56,7 @@ pub struct NodeBuilder {
     take_over: Option<TakeOver>,
     handlers: Option<Handlers>,
     schedules: Vec<Schedule>,
+    codec: Option<Codec>,
 }
 
 impl NodeBuilder {
@@ -75,6 +77,7 @@ impl NodeBuilder {
             take_over: None,
             handlers: None,
             schedules: Vec::new(),
+            codec: None,
         }
     }
 
@@ -153,6 +156,19 @@ impl NodeBuilder {
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedules.push(schedule);
+        self
+    }
+
+    /// Decodes payloads before the handlers run, and encodes their results, with this codec: see [`codec`](crate::codec). It
+    /// also encodes the payloads of sub-jobs that handlers submit and of the node's schedules, and decodes the results that
+    /// joins read. By default payloads and results are stored as they are.
+    #[must_use]
+    pub fn payload_codec(self, codec: impl PayloadCodec) -> Self {
+        self.codec(Some(Codec::new(codec)))
+    }
+
+    pub(crate) fn codec(mut self, codec: Option<Codec>) -> Self {
+        self.codec = codec;
         self
     }
 
@@ -250,8 +266,10 @@ impl NodeBuilder {
         exposure::watch(&inner);
         if !self.schedules.is_empty() {
             let (node, schedules) = (inner.clone(), self.schedules);
+            let client = Client::builder(self.zookeeper).access(self.access).session_timeout(session_timeout);
+            let client = client.codec(self.codec);
             tokio::spawn(async move {
-                let added = schedules::add(self.zookeeper, self.access, session_timeout, schedules);
+                let added = schedules::add(client, schedules);
                 tokio::select! {
                     () = added => {}
                     // The node reports itself why it ended.
@@ -269,9 +287,10 @@ impl NodeBuilder {
         session_timeout: Duration,
     ) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
-        let handlers = handlers.clone().build()?;
-        let client = NodeClient::new(&self.zookeeper, self.access.clone(), session_timeout);
-        let client = Arc::new(client);
+        let handlers = handlers.clone().build(self.codec.as_ref())?;
+        let client =
+            Client::builder(&self.zookeeper).access(self.access.clone()).session_timeout(session_timeout);
+        let client = Arc::new(NodeClient::new(client.codec(self.codec.clone())));
         let handlers = handlers.adapt(move |run| JobContext::of_node(run, Arc::clone(&client)));
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         let config = WorkerConfig {

@@ -7,10 +7,9 @@
 use std::time::Duration;
 
 use bellwether_core::chain::chain;
-use bellwether_zk::Access;
 use tokio::time::sleep;
 
-use crate::client::{Client, Schedule};
+use crate::client::{Client, ClientBuilder, Schedule};
 
 /// The first pause before a retry: ZooKeeper is mostly back soon. The pause doubles up to [`MAX_RETRY`].
 const MIN_RETRY: Duration = Duration::from_secs(1);
@@ -18,13 +17,7 @@ const MIN_RETRY: Duration = Duration::from_secs(1);
 /// The longest pause before a retry. A namespace with the maximum number of schedules may stay full for days.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
-pub(super) async fn add(
-    zookeeper: String,
-    access: Access,
-    session_timeout: Duration,
-    mut schedules: Vec<Schedule>,
-) {
-    let builder = Client::builder(zookeeper).access(access).session_timeout(session_timeout);
+pub(super) async fn add(builder: ClientBuilder, mut schedules: Vec<Schedule>) {
     let mut pause = MIN_RETRY;
     while !schedules.is_empty() {
         match builder.clone().connect().await {

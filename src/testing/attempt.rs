@@ -23,7 +23,6 @@ pub struct Attempt<K = Untyped> {
 
 /// An attempt has no result.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AttemptError {
     /// The handlers are invalid.
     #[error(transparent)]
@@ -73,7 +72,7 @@ impl<K> Attempt<K> {
     /// # Errors
     /// [`AttemptError`]: the handler failed, or the kind has no handler.
     pub async fn perform(&self, handlers: &Handlers) -> Result<Payload, AttemptError> {
-        let registry = handlers.clone().build()?;
+        let registry = handlers.clone().build(None)?;
         let kind = self.context.kind();
         let handler = registry.get(kind).ok_or_else(|| AttemptError::NoHandler(kind.clone()))?;
         handler(self.context.clone()).await.map_err(AttemptError::Failed)

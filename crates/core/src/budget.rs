@@ -8,6 +8,10 @@ pub const MAX_NAME_BYTES: usize = 128;
 /// Largest payload or result. ZooKeeper is a coordination service: store larger data elsewhere and submit its address.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 
+/// Largest payload or result before a codec encodes it and after it is decoded. A worker holds one of each per running
+/// job, and a client one per call.
+pub const MAX_PLAIN_BYTES: usize = 16 * 1024 * 1024;
+
 /// Longest error text kept with a job; a longer one is cut at a character boundary.
 pub const MAX_ERROR_BYTES: usize = 4 * 1024;
 

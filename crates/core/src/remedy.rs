@@ -33,13 +33,13 @@ pub enum ErrorClass {
     Contended,
     /// The namespace holds the maximum number of something. Nothing was changed.
     Overloaded,
-    /// ZooKeeper did not serve the request in time, or not at the moment.
+    /// ZooKeeper, or the store of a payload codec, did not serve the request in time or not at the moment.
     Unavailable,
     /// The client was closed, or the namespace cannot be used: another client or namespace is needed.
     Closed,
     /// ZooKeeper refused the request.
     Refused,
-    /// A stored record cannot be read: it is corrupt, or a newer build wrote it.
+    /// A stored record cannot be read: it is corrupt, or a newer build wrote it; or a payload codec cannot decode its bytes.
     Unreadable,
     /// A change was sent and no reply came in time: it may or may not have been applied.
     Unknown,

@@ -9,6 +9,7 @@ use bellwether_core::remedy::ErrorClass;
 use bellwether_core::wire::WireError;
 
 use super::Unavailable;
+use crate::codec::{CodecError, Part};
 
 /// A call of the client failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +42,20 @@ pub enum Error {
         /// The reason.
         #[source]
         reason: WireError,
+    },
+    /// The client's codec cannot decode a payload or a result. The job itself is not affected.
+    #[error(
+        "the {part} of job {id} cannot be decoded: give the client the codec and the key that encoded it; a client without \
+         a codec reads the stored bytes"
+    )]
+    Undecodable {
+        /// The job.
+        id: JobId,
+        /// The payload or the result.
+        part: Part,
+        /// The reason.
+        #[source]
+        source: CodecError,
     },
     /// A worker's registration cannot be read, so it cannot be changed either.
     #[error("the registration of worker {worker} cannot be read")]
@@ -98,6 +113,7 @@ impl Error {
             | Self::WorkerUnreadable { .. }
             | Self::Settings { .. }
             | Self::GroupUnreadable { .. } => ErrorClass::Unreadable,
+            Self::Undecodable { source, .. } => source.class(),
             Self::Group(error) => error.class(),
             Self::Quarantined(_) => ErrorClass::Conflict,
             Self::Contended { .. } => ErrorClass::Contended,
@@ -110,6 +126,7 @@ impl Error {
         match self {
             Self::NotFound(id)
             | Self::Unreadable { id, .. }
+            | Self::Undecodable { id, .. }
             | Self::Quarantined(id)
             | Self::Contended { subject: Subject::Job(id), .. } => Some(id),
             Self::Unavailable(_)

@@ -33,6 +33,9 @@ pub enum ResultError {
         /// The name of the given kind.
         given: &'static str,
     },
+    /// The result is encoded, and the view comes from a client without a codec or from a call that returns it as stored.
+    #[error("the result of job {0} is encoded: get the job with a client that has its codec")]
+    Encoded(JobId),
     /// The result has another type.
     #[error("the result of job {id} is not of the expected type")]
     Type {
@@ -59,6 +62,7 @@ impl ResultError {
             Self::Group(error) => error.class(),
             Self::NoResult(_) => ErrorClass::Failed,
             Self::NoSubJobs(_) | Self::Kind { .. } => ErrorClass::Conflict,
+            Self::Encoded(_) => ErrorClass::Unreadable,
             Self::Type { .. } => ErrorClass::Invalid,
         }
     }

@@ -11,6 +11,7 @@ use bellwether_core::wire::WireError;
 
 use super::{Error, Unavailable};
 use crate::client::job::JobError;
+use crate::codec::CodecError;
 
 /// A job was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +114,27 @@ pub enum SubmitError {
         #[source]
         reason: WireError,
     },
+    /// The client's codec cannot encode the payload. Nothing was sent.
+    #[error("the payload of job {id} cannot be encoded")]
+    Encode {
+        /// The job that was not accepted.
+        id: JobId,
+        /// The reason.
+        #[source]
+        source: CodecError,
+    },
+    /// The id is in use, and the client's codec cannot decode the stored payload to compare it with this one. Nothing was
+    /// changed.
+    #[error(
+        "job id {id} is in use, and its stored payload cannot be decoded to compare it: choose another id, or give the          client the codec and the key that encoded it"
+    )]
+    Undecodable {
+        /// The id.
+        id: JobId,
+        /// The reason.
+        #[source]
+        source: CodecError,
+    },
 }
 
 impl SubmitError {
@@ -131,6 +153,7 @@ impl SubmitError {
             Self::Unknown { .. } => ErrorClass::Unknown,
             Self::Refused { reason, .. } => reason.class(),
             Self::Unreadable { .. } => ErrorClass::Unreadable,
+            Self::Encode { source, .. } | Self::Undecodable { source, .. } => source.class(),
         }
     }
 
@@ -154,7 +177,9 @@ impl SubmitError {
             | Self::NotSent { id, .. }
             | Self::Unknown { id, .. }
             | Self::Refused { id, .. }
-            | Self::Unreadable { id, .. } => Some(id),
+            | Self::Unreadable { id, .. }
+            | Self::Encode { id, .. }
+            | Self::Undecodable { id, .. } => Some(id),
             Self::Client(error) => error.job(),
             Self::Invalid(_) | Self::Group(_) => None,
         }

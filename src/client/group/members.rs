@@ -7,6 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MEMBERS_PER_CHUNK};
+use bellwether_core::chain::chain;
 use bellwether_core::group::{End, GroupError};
 use bellwether_core::job::{JobRecord, JobState, Payload, Verdict};
 use bellwether_core::name::{GroupId, JobId, Kind};
@@ -18,6 +19,7 @@ use super::super::job::{AnyKind, Untyped};
 use super::super::purge::Ended;
 use super::view::numbers;
 use super::{check_kind, decode};
+use crate::codec::{Part, is_encoded};
 
 /// A member of a group as read at one moment. `R` is the type of its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +39,8 @@ pub struct Member<R = Payload> {
 pub enum MemberEnd<R = Payload> {
     /// It succeeded with this result.
     Succeeded(R),
-    /// It succeeded, but its result is not of its kind's type. Contains the decoding error. See [`Member::stored`].
+    /// It succeeded, but its result is not of its kind's type, or the client's codec cannot decode it. Contains the error. See
+    /// [`Member::stored`].
     Undecodable(String),
     /// A client cancelled it.
     Cancelled,
@@ -79,7 +82,8 @@ impl<R> Member<R> {
         Err(MemberError { number: self.number, id: self.id, reason })
     }
 
-    /// Returns the stored bytes of its result, whatever their type; `None` if it did not succeed.
+    /// Returns the bytes of its result, whatever their type; `None` if it did not succeed. They are decoded by the client's
+    /// codec, or as stored if that is not possible.
     #[must_use]
     pub fn stored(&self) -> Option<&Payload> {
         self.stored.as_ref()
@@ -105,9 +109,25 @@ impl Member {
         Self { number, id, end, stored }
     }
 
+    /// Decodes the result with the client's codec.
+    ///
+    /// # Errors
+    /// A later attempt may succeed.
+    async fn through_codec(self, client: &Client, kind: &Kind) -> Result<Self, Error> {
+        let MemberEnd::Succeeded(stored) = &self.end else { return Ok(self) };
+        match client.decode_part(Part::Result, &self.id, kind, stored).await {
+            Ok(result) => Ok(Self::new(self.number, self.id, MemberEnd::Succeeded(result))),
+            Err(error) if error.is_retryable() => Err(error),
+            Err(error) => Ok(Self { end: MemberEnd::Undecodable(chain(&error)), ..self }),
+        }
+    }
+
     fn decoded<K: AnyKind>(self) -> Member<K::Output> {
         let Self { number, id, end, stored } = self;
         let end = match end {
+            MemberEnd::Succeeded(result) if K::KIND.is_some() && is_encoded(&result) => {
+                MemberEnd::Undecodable("it is encoded, and the client has no codec".to_owned())
+            }
             MemberEnd::Succeeded(result) => match K::decode(&result) {
                 Ok(result) => MemberEnd::Succeeded(result),
                 Err(error) => MemberEnd::Undecodable(error.to_string()),
@@ -177,19 +197,23 @@ impl<K: AnyKind> Members<K> {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page, the group was
-    /// removed, or its members have another kind. The next call continues at the same member.
+    /// removed, its members have another kind, or the codec asks to decode a result later. The next call continues at the
+    /// same member.
     ///
     /// # Cancellation
     /// Cancel safe: a dropped call skips no member.
     pub async fn next(&mut self) -> Result<Option<Member<K::Output>>, Error> {
         loop {
-            if let Some(member) = self.page.pop_front() {
-                return Ok(Some(member.decoded::<K>()));
-            }
             let Some(kind) = self.kind.clone() else {
                 self.begin().await?;
                 continue;
             };
+            if let Some(member) = self.page.front() {
+                let member = member.clone().through_codec(&self.client, &kind).await?;
+                // Last, so that a call that was dropped or failed skips no member.
+                self.page.pop_front();
+                return Ok(Some(member.decoded::<K>()));
+            }
             if !self.numbers.is_empty() {
                 self.read_page(&kind).await?;
             } else if let Some(&chunk) = self.chunks.front() {

@@ -10,6 +10,7 @@ use bellwether_core::wire::WireError;
 
 use crate::client::error::{Error, SubmitError, Unavailable};
 use crate::client::job::JobError;
+use crate::codec::CodecError;
 use crate::schedule::instant;
 
 /// A schedule was not created, changed or found. No change is partial.
@@ -104,6 +105,16 @@ pub enum ScheduleError {
     /// The trigger of a schedule with a job id failed.
     #[error(transparent)]
     Submit(Box<SubmitError>),
+    /// The client's codec cannot encode the payload of the schedule's jobs, or it asks to decode the stored one later. Nothing
+    /// was written.
+    #[error("the payload of schedule {id} cannot be encoded, or compared with the stored one")]
+    Codec {
+        /// The schedule.
+        id: ScheduleId,
+        /// The reason.
+        #[source]
+        source: CodecError,
+    },
     /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
@@ -130,6 +141,7 @@ impl ScheduleError {
             Self::Contended { .. } => ErrorClass::Contended,
             Self::Unknown { .. } | Self::TriggerUnknown { .. } => ErrorClass::Unknown,
             Self::Submit(error) => error.class(),
+            Self::Codec { source, .. } => source.class(),
             Self::Client(error) => error.class(),
         }
     }
@@ -151,6 +163,7 @@ impl ScheduleError {
             | Self::NotFound(_)
             | Self::Unreadable { .. }
             | Self::Contended { .. }
+            | Self::Codec { .. }
             | Self::Unknown { .. } => None,
         }
     }

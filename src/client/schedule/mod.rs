@@ -8,6 +8,7 @@
 
 mod builder;
 mod change;
+mod encoding;
 mod error;
 mod view;
 
@@ -82,6 +83,9 @@ impl Schedules {
     /// [replaces](Schedule::replace) the existing one. Then the existing schedule gets this spec and its spec version
     /// grows by one; ticks that were due but not made yet are recorded as skipped, and a pause continues.
     ///
+    /// With a [codec](crate::codec), the payload is encoded once, for all jobs of the schedule. An existing schedule with the same
+    /// plain payload is the same schedule if that is encoded too.
+    ///
     /// # Errors
     /// [`ScheduleError`]. For all except [`ScheduleError::Unknown`], nothing was written. After that error, adding
     /// the schedule again is safe.
@@ -93,13 +97,17 @@ impl Schedules {
     /// A lost reply is resolved by reading back, until the client's deadline.
     pub async fn add(&self, schedule: &Schedule) -> Result<Added, ScheduleError> {
         let (id, spec) = schedule.spec()?;
-        // Compared as it is stored: without fractions of a millisecond.
-        let spec = as_stored(spec)?;
         let by = self.0.by();
+        let plain = spec.template.payload.clone();
+        // Compared as it is stored: without fractions of a millisecond.
+        let mut spec = as_stored(self.encoded(&id, spec, by).await?)?;
         let mut sent = None;
         for _ in 0..TRIES {
             let now = self.0.0.session.wall();
             let found = self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
+            if let Some(Stored { record: Ok(there), .. }) = &found {
+                self.adopt_payload(&id, &mut spec, &plain, there, by).await?;
+            }
             let (ops, done) = match found {
                 None => {
                     if let When::Once(at) = spec.when

@@ -16,19 +16,25 @@
 //! **What if the deadline passes?** One atomic, which caller and batcher swap ([`send_gate`]), decides whether anything
 //! was sent. So *not sent* is certain when it is returned. Otherwise the outcome is *unknown*, and submitting again
 //! with the same id is safe.
+//!
+//! **With a codec** ([`codec`](crate::codec)) the caller encodes the payload before it hands the submission to the batcher, in
+//! the lane's order ([`turns`]). Every copy of the submission has the same bytes. An existing record is compared by its stored
+//! bytes; if only they differ, the caller decodes them and compares the plain ones ([`encoding`]).
 
 mod batcher;
+mod encoding;
 mod members;
 mod minutes;
 mod occupancy;
 mod round;
 mod send_gate;
+mod turns;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::job::{JobRecord, Membership};
+use bellwether_core::job::{JobRecord, Membership, Payload};
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_host::{kind_label, trace};
 use futures::{Stream, StreamExt, stream};
@@ -36,14 +42,17 @@ use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 pub(super) use batcher::{Inbox, start};
+pub(super) use turns::Turns;
 
 use super::Client;
 use super::error::{SubmitError, Unavailable, WaitError};
 use super::group::Entrant;
 use super::job::{Job, Untyped};
+use super::session::Deadline;
 use super::view::JobView;
 use bellwether_core::job::identity::{Accepted, IfExists};
 use send_gate::SendGate;
+use turns::Turn;
 
 /// How many submissions of one `submit_many` are in progress: those in the batcher's window, and as many that gather
 /// for the next rounds.
@@ -61,15 +70,25 @@ pub(super) struct Submission {
     sub_jobs: Option<GroupId>,
     /// Its membership in a group.
     entrant: Option<Entrant>,
+    /// Stored bytes of the same plain payload, which an earlier submission encoded.
+    equal: Option<Payload>,
     gate: Arc<SendGate>,
     /// Whether an earlier copy may have been applied, or may still be applied.
     maybe: bool,
     /// How often it was rejected for a reason that a read could not explain.
     puzzles: u32,
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<Answer>,
 }
 
 type Reply = Result<Accepted, SubmitError>;
+
+/// The answer of the batcher.
+#[derive(Debug)]
+struct Answer {
+    reply: Reply,
+    /// The stored payload of the existing job of the same kind, if the reply depends on the difference to it.
+    differs: Option<Payload>,
+}
 
 impl Submission {
     fn new(
@@ -77,7 +96,7 @@ impl Submission {
         record: JobRecord,
         if_exists: IfExists,
         gate: Arc<SendGate>,
-        reply: oneshot::Sender<Reply>,
+        reply: oneshot::Sender<Answer>,
     ) -> Self {
         Self {
             id,
@@ -86,6 +105,7 @@ impl Submission {
             reopens: None,
             sub_jobs: None,
             entrant: None,
+            equal: None,
             gate,
             maybe: false,
             puzzles: 0,
@@ -99,11 +119,15 @@ impl Submission {
     }
 
     fn settle(self, reply: Reply) {
+        self.answer(reply, None);
+    }
+
+    fn answer(self, reply: Reply, differs: Option<Payload>) {
         if reply.as_ref().is_ok_and(|accepted| !accepted.is_duplicate()) {
             let kind = kind_label::of(&self.record.kind);
             metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
         }
-        if self.reply.send(reply).is_err() {
+        if self.reply.send(Answer { reply, differs }).is_err() {
             tracing::debug!(job = %self.id, "the caller of this submission no longer waits for it");
         }
     }
@@ -112,7 +136,7 @@ impl Submission {
 #[cfg(test)]
 impl Submission {
     /// Returns a typical submission and the receiver of its reply.
-    fn sample() -> (Self, oneshot::Receiver<Reply>) {
+    fn sample() -> (Self, oneshot::Receiver<Answer>) {
         let now = bellwether_core::time::WallMillis(1);
         let (id, record) = Job::new("sum", &1).into_record(now, uuid::Uuid::now_v7).unwrap();
         let (reply, accepted) = oneshot::channel();
@@ -133,6 +157,26 @@ impl Intent {
     fn is_repeatable(self) -> bool {
         self.has_id && self.if_exists != IfExists::Again
     }
+}
+
+/// The form of the payload in a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It is encoded if the client has a codec.
+    Plain,
+    /// It comes from a stored record.
+    Stored,
+}
+
+/// A submission that the batcher does not have yet.
+#[derive(Debug, Clone)]
+struct Unsent {
+    id: JobId,
+    record: JobRecord,
+    intent: Intent,
+    entrant: Option<Entrant>,
+    /// See [`Submission::equal`].
+    equal: Option<Payload>,
 }
 
 /// A handle on an accepted job.
@@ -211,19 +255,22 @@ impl Client {
     ///
     /// # Ordering
     /// Jobs of one client in one lane are ordered by the first polls of their submissions, whatever happens to any of
-    /// them. Other jobs are sent, and become visible, in approximately that order.
+    /// them. Other jobs are sent, and become visible, in approximately that order. With a [codec](crate::codec), a job with a
+    /// lane waits until the payloads of the earlier ones are encoded: a submission that is neither polled nor dropped delays
+    /// the later ones of its lane.
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back: the job is accepted exactly once, or the deadline passes.
     pub async fn submit<K>(&self, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         let intent = Intent { if_exists: job.mode(), has_id: job.has_id() };
         let (id, record) = job.into_record(self.0.session.wall(), || self.0.session.uuid())?;
-        self.send(id, record, intent, None).await
+        self.send(id, record, intent, None, Form::Plain).await
     }
 
-    /// Submits a job, and opens it again if it has ended.
+    /// Submits a job whose payload is in its stored form, and opens it again if it has ended.
     pub(super) async fn submit_again(&self, id: JobId, record: JobRecord) -> Result<JobHandle, SubmitError> {
-        self.send(id, record, Intent { if_exists: IfExists::Again, has_id: true }, None).await
+        let intent = Intent { if_exists: IfExists::Again, has_id: true };
+        self.send(id, record, intent, None, Form::Stored).await
     }
 
     /// Submits a member of a group.
@@ -239,7 +286,7 @@ impl Client {
         // A group is one trace, whichever process submits its members.
         let trace = record.trace.or_else(|| entrant.known.look().0.trace);
         let record = JobRecord { membership: Some(membership), trace, ..record };
-        self.send(id, record, intent, Some(entrant)).await
+        self.send(id, record, intent, Some(entrant), Form::Plain).await
     }
 
     async fn send<K>(
@@ -248,47 +295,48 @@ impl Client {
         record: JobRecord,
         intent: Intent,
         entrant: Option<Entrant>,
+        form: Form,
     ) -> Result<JobHandle<K>, SubmitError> {
         let span = trace::submit(&id, &record.kind, record.trace.as_ref());
         let within = || trace::context(&Span::current());
         let trace = trace::context(&span).or(record.trace).or_else(within);
-        let sent = self.batched(id, JobRecord { trace, ..record }, intent, entrant);
+        let job =
+            Unsent { id: id.clone(), record: JobRecord { trace, ..record }, intent, entrant, equal: None };
+        let sent = async {
+            match form {
+                Form::Plain => self.encoded(job).await,
+                Form::Stored => self.batched(job, self.by(), None).await.and_then(|answer| answer.reply),
+            }
+        };
         let reply = sent.instrument(span.clone()).await;
         span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
-        reply
+        Ok(JobHandle { client: self.clone(), id, accepted: reply?, typed: PhantomData })
     }
 
-    async fn batched<K>(
-        &self,
-        id: JobId,
-        record: JobRecord,
-        intent: Intent,
-        entrant: Option<Entrant>,
-    ) -> Result<JobHandle<K>, SubmitError> {
-        let by = self.by();
-        let (gate, (reply, accepted)) = (Arc::new(SendGate::default()), oneshot::channel());
+    /// Hands a submission to the batcher and waits for the answer. The turn in its lane ends when the batcher has it.
+    async fn batched(&self, job: Unsent, by: Deadline, turn: Option<Turn>) -> Result<Answer, SubmitError> {
+        let Unsent { id, record, intent, entrant, equal } = job;
+        let (gate, (reply, answer)) = (Arc::new(SendGate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
-        submission.entrant = entrant;
+        (submission.entrant, submission.equal) = (entrant, equal);
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {
             tracing::debug!(job = %id, "the batcher has ended");
         }
-        let accepted = match self.0.session.timeout_at(by.at, accepted).await {
-            Ok(Ok(reply)) => reply?,
+        drop(turn);
+        match self.0.session.timeout_at(by.at, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
             // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
-            Ok(Err(_)) if gate.abandon() => {
-                return Err(SubmitError::NotSent { id, reason: Unavailable::Closed });
-            }
+            Ok(Err(_)) if gate.abandon() => Err(SubmitError::NotSent { id, reason: Unavailable::Closed }),
             Err(_) if gate.abandon() => {
-                return Err(SubmitError::NotSent { id, reason: self.0.session.not_in_time(by) });
+                Err(SubmitError::NotSent { id, reason: self.0.session.not_in_time(by) })
             }
             Ok(Err(_)) | Err(_) => {
                 let (repeatable, within) = (intent.is_repeatable(), by.within);
-                return Err(SubmitError::Unknown { id, repeatable, within });
+                Err(SubmitError::Unknown { id, repeatable, within })
             }
-        };
-        Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
+        }
     }
 
     /// Submits many jobs. The results are in the order of the jobs. `progress` is called with the number of answered

@@ -324,11 +324,18 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
             return None;
         }
     };
-    let reply = match identity::look(&there, &job.record, job.if_exists) {
-        Sight::Accepted(accepted) => Ok(accepted),
+    let sight = if job.equal.as_ref() == Some(&there.payload) {
+        let ours = JobRecord { payload: there.payload.clone(), ..job.record.clone() };
+        identity::look(&there, &ours, job.if_exists)
+    } else {
+        identity::look(&there, &job.record, job.if_exists)
+    };
+    let same_kind = there.kind == job.record.kind;
+    let (reply, differs) = match sight {
+        Sight::Accepted(accepted @ Accepted::Other) => (Ok(accepted), Some(there.payload)),
+        Sight::Accepted(accepted) => (Ok(accepted), None),
         Sight::Conflict => {
-            let same_kind = there.kind == job.record.kind;
-            Err(SubmitError::Conflict { id, kind: there.kind, same_kind })
+            (Err(SubmitError::Conflict { id, kind: there.kind, same_kind }), Some(there.payload))
         }
         Sight::Over => {
             let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, &there));
@@ -336,7 +343,7 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
             return Some(Submission { record, reopens: Some(node.version), sub_jobs, ..job });
         }
     };
-    job.settle(reply);
+    job.answer(reply, differs.filter(|_| same_kind));
     None
 }
 
@@ -350,7 +357,8 @@ mod tests {
         jobs[0].maybe = true;
         assert!(refuse(jobs, &Reason::Refused("throttled".into())).is_empty());
         answers[0].try_recv().expect_err("a job that may have been applied is not answered");
-        assert!(matches!(answers[1].try_recv(), Ok(Err(SubmitError::Refused { .. }))));
+        let answer = answers[1].try_recv().unwrap();
+        assert!(matches!(answer.reply, Err(SubmitError::Refused { .. })));
     }
 
     /// S1, S11
@@ -389,7 +397,7 @@ mod tests {
                 },
             );
             assert!(left.is_none());
-            let reply = answer.try_recv().unwrap();
+            let reply = answer.try_recv().unwrap().reply;
             assert!(is_right(&reply), "{reply:?}");
         }
     }

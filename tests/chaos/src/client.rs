@@ -424,7 +424,9 @@ fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
             | SubmitError::TooManyMinutes { .. }
             | SubmitError::NotSent { .. }
             | SubmitError::Refused { .. }
-            | SubmitError::Unreadable { .. }),
+            | SubmitError::Unreadable { .. }
+            | SubmitError::Encode { .. }
+            | SubmitError::Undecodable { .. }),
         ) => Answer::Failed { why: error.to_string() },
         // A lost reply, or an error of which nothing is known.
         Err(error) => Answer::Unknown { why: error.to_string() },

@@ -49,6 +49,14 @@ pub fn is_dead_letter(job: &JobId) -> bool {
     parts.is_some_and(|(kind, rest)| kind.ends_with(".dead") && rest.starts_with('@'))
 }
 
+/// Whether the payload of a job comes from the cluster itself: of a join, a finished job or a dead-letter job. A name that a
+/// user gives contains no `@`.
+#[must_use]
+pub fn has_own_payload(job: &JobId) -> bool {
+    let parts = job.as_str().split_once(":@");
+    parts.is_some_and(|(kind, _)| [".join", ".finished", ".dead"].iter().any(|end| kind.ends_with(end)))
+}
+
 fn id(job: &JobId, record: &JobRecord, kind: &Kind) -> Option<JobId> {
     // The last bits of a UUIDv7 are random; 32 of them distinguish the submissions of one id.
     let life = record.token.as_u128() & 0xffff_ffff;

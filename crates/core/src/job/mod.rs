@@ -30,7 +30,7 @@ mod progress;
 mod record;
 
 pub use attempt::{Attempt, AttemptEnd, AttemptEndKind, ClosedAttempt, Ending};
-pub use dead_letter::{dead_letter, dead_letter_kind, is_dead_letter};
+pub use dead_letter::{dead_letter, dead_letter_kind, has_own_payload, is_dead_letter};
 pub use entry::{Assignment, AttemptKey, Delay, QueueEntry, Turn, TurnIndex};
 pub use history::PastAttempt;
 pub use isolation::Isolation;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::budget::MAX_PAYLOAD_BYTES;
+use crate::budget::{MAX_PAYLOAD_BYTES, MAX_PLAIN_BYTES};
 
 /// The media type of a payload; the default is JSON.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -43,7 +43,10 @@ impl fmt::Debug for ContentType {
     }
 }
 
-/// At most [`MAX_PAYLOAD_BYTES`] bytes and their content type. Cheap to clone.
+/// Bytes and their content type. Cheap to clone.
+///
+/// A stored payload has at most 64 KiB. One that a codec encodes before it is stored has at most 16 MiB
+/// ([`Payload::plain`]); every path to a record checks the stored size ([`Payload::check_stored`]).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Payload {
     content_type: ContentType,
@@ -52,30 +55,56 @@ pub struct Payload {
 
 /// The bytes exceed the budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{len} bytes: at most {max} are allowed inline; store larger data elsewhere and submit its address", max = MAX_PAYLOAD_BYTES)]
+#[error("{len} bytes: at most {max} are allowed inline; store larger data elsewhere and submit its address")]
 #[non_exhaustive]
 pub struct PayloadError {
     /// The number of bytes.
     pub len: usize,
+    /// The most bytes that are allowed.
+    pub max: usize,
 }
 
 impl Payload {
-    /// Wraps bytes.
+    /// Wraps bytes that can be stored.
     ///
     /// # Errors
-    /// When there are more than [`MAX_PAYLOAD_BYTES`].
+    /// When there are more than 64 KiB.
     pub fn new(content_type: ContentType, bytes: impl Into<Arc<[u8]>>) -> Result<Self, PayloadError> {
-        let bytes = bytes.into();
-        if bytes.len() > MAX_PAYLOAD_BYTES {
-            return Err(PayloadError { len: bytes.len() });
-        }
-        Ok(Self { content_type, bytes })
+        Self::bounded(content_type, bytes.into(), MAX_PAYLOAD_BYTES)
     }
 
-    /// Wraps JSON text.
+    /// Wraps bytes that a codec encodes before they are stored. Without a codec, more than 64 KiB are refused later: by the
+    /// submission, or as the result of an attempt.
     ///
     /// # Errors
-    /// When there are more than [`MAX_PAYLOAD_BYTES`].
+    /// When there are more than 16 MiB.
+    pub fn plain(content_type: ContentType, bytes: impl Into<Arc<[u8]>>) -> Result<Self, PayloadError> {
+        Self::bounded(content_type, bytes.into(), MAX_PLAIN_BYTES)
+    }
+
+    fn bounded(content_type: ContentType, bytes: Arc<[u8]>, max: usize) -> Result<Self, PayloadError> {
+        let payload = Self { content_type, bytes };
+        payload.check_len(max)?;
+        Ok(payload)
+    }
+
+    /// Checks whether the bytes can be stored as they are.
+    ///
+    /// # Errors
+    /// When there are more than 64 KiB.
+    pub fn check_stored(&self) -> Result<(), PayloadError> {
+        self.check_len(MAX_PAYLOAD_BYTES)
+    }
+
+    fn check_len(&self, max: usize) -> Result<(), PayloadError> {
+        let len = self.bytes.len();
+        if len > max { Err(PayloadError { len, max }) } else { Ok(()) }
+    }
+
+    /// Wraps JSON text that can be stored.
+    ///
+    /// # Errors
+    /// When there are more than 64 KiB.
     pub fn json(text: impl Into<Arc<[u8]>>) -> Result<Self, PayloadError> {
         Self::new(ContentType::json(), text)
     }
@@ -102,6 +131,18 @@ impl fmt::Debug for Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_payload_may_be_larger_than_a_stored_one() {
+        let bytes = |len: usize| vec![0; len];
+        let stored = Payload::plain(ContentType::json(), bytes(MAX_PAYLOAD_BYTES)).unwrap();
+        assert_eq!(stored.check_stored(), Ok(()));
+        let plain = Payload::plain(ContentType::json(), bytes(MAX_PAYLOAD_BYTES + 1)).unwrap();
+        let refused = PayloadError { len: MAX_PAYLOAD_BYTES + 1, max: MAX_PAYLOAD_BYTES };
+        assert_eq!(plain.check_stored(), Err(refused));
+        let refused = PayloadError { len: MAX_PLAIN_BYTES + 1, max: MAX_PLAIN_BYTES };
+        assert_eq!(Payload::plain(ContentType::json(), bytes(MAX_PLAIN_BYTES + 1)), Err(refused));
+    }
 
     /// A log line must not contain the bytes of a job.
     #[test]
