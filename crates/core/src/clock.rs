@@ -98,8 +98,8 @@ impl Clock {
 }
 
 fn difference(one: WallMillis, other: WallMillis) -> i64 {
-    let far = i64::try_from(one.0.abs_diff(other.0)).unwrap_or(i64::MAX);
-    if one < other { -far } else { far }
+    let signed = |at: WallMillis| i64::try_from(at.0).unwrap_or(i64::MAX);
+    signed(one).saturating_sub(signed(other))
 }
 
 fn is_close(difference: i64) -> bool {

@@ -166,4 +166,15 @@ mod tests {
         assert!(lag >= s(10) && lag < s(13), "{lag:?}");
         assert!(contact.syncs.len() <= 20, "{}", contact.syncs.len());
     }
+
+    #[test]
+    fn syncs_before_the_last_known_contact_are_forgotten_at_once() {
+        let mut contact = contact();
+        for at in 0..10 {
+            contact.answered(s(at), s(at));
+        }
+        contact.answered(s(100), s(100));
+        contact.answered(s(101), s(101));
+        assert_eq!((contact.heard(), contact.syncs.len()), (s(9), 3));
+    }
 }

@@ -132,7 +132,7 @@ fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     };
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
+        *byte = value(pair[0])? * 16 + value(pair[1])?;
     }
     Some(bytes)
 }

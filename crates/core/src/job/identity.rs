@@ -128,7 +128,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::job::{Attempt, AttemptEnd, AttemptEndKind, Payload, Verdict};
+    use crate::job::{Attempt, Ending, Payload, Verdict};
     use crate::name::{Kind, WorkerId};
     use crate::time::WallMillis;
 
@@ -200,13 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reopened_job_keeps_its_last_end_and_a_first_submission_has_none() {
+    fn a_reopened_job_keeps_its_closed_attempts_and_a_first_submission_has_none() {
         let attempt = Attempt { number: 1, worker: WorkerId::new(Uuid::from_u128(7)) };
-        let last = Some(AttemptEnd { attempt, how: AttemptEndKind::Lost, at: WallMillis(2) });
-        let there = JobRecord { last, last_error: Some("lost".to_owned()), ..over(record(2, "1")) };
-        let ours = again(record(1, "1"), there);
-        assert_eq!((ours.generation, ours.last, ours.last_error.as_deref()), (2, last, Some("lost")));
+        let assigned = JobRecord { assigned_at: Some(WallMillis(1)), ..record(2, "1") };
+        let (failed, _) = assigned.close(attempt, Ending::Failed("full".to_owned()), WallMillis(2), 0);
+        let there = failed.cancel(WallMillis(3));
+        let ours = again(record(1, "1"), there.clone());
+        assert_eq!((ours.generation, ours.past().len()), (2, 1));
+        let kept =
+            |record: &JobRecord| (record.last, record.last_error.clone(), record.assigned_at, record.past());
+        assert_eq!(kept(&ours), kept(&there));
         let first = anew(ours);
-        assert_eq!((first.generation, first.last, first.last_error), (1, None, None));
+        assert_eq!((first.generation, kept(&first)), (1, (None, None, None, Vec::new())));
     }
 }

@@ -159,6 +159,8 @@ fn only_the_owner_of_an_open_attempt_moves_it() {
     assert_eq!(refused(&held(0), &newer), not_held, "the assignment names an earlier version of the record");
     let reopened = JobRecord { generation: 2, ..record() };
     assert_eq!(refused(&held(0), &Seen { record: Lookup::Found(reopened, 0), ..there.clone() }), not_held);
+    let over = record().cancel(NOW);
+    assert_eq!(refused(&held(0), &Seen { record: Lookup::Found(over, 0), ..there.clone() }), not_held);
     let unreadable = Lookup::Unreadable { why: "newer".into(), newer: true, version: 0 };
     assert_eq!(refused(&held(0), &Seen { record: unreadable, ..there.clone() }), not_held);
     assert_eq!(refused(&held(0), &Seen { old: Lookup::Absent, ..there }), not_held);

@@ -254,6 +254,48 @@ fn a_reservation_ends_with_its_job() {
     assert_eq!(bench.on(1), ["p", "x"]);
 }
 
+#[test]
+fn a_reservation_that_has_ended_is_not_preferred_later() {
+    let mut bench = Bench::new(2);
+    for name in ["u", "v"] {
+        bench.submit(name, Shared);
+    }
+    bench.submit("a", Alone);
+    bench.handle(Event::Unqueued(job("a")));
+    bench.submit("w", Shared);
+    let [busier, other] = if bench.on(1).len() == 2 { [1, 2] } else { [2, 1] };
+    bench.submit("a", Alone);
+    bench.submit("x", Shared);
+    assert_eq!(
+        (bench.on(busier).len(), bench.on(other).len()),
+        (3, 1),
+        "the worker with fewer jobs is reserved"
+    );
+}
+
+/// The job that runs alone was not considered in that round.
+#[test]
+fn a_reservation_is_kept_while_full_batches_go_before_it() {
+    let mut bench = Bench::new(2);
+    bench.offer(1, 300, 1);
+    bench.offer(2, 100, 1);
+    for name in ["u", "v"] {
+        bench.submit(name, Shared);
+    }
+    bench.submit("a", Alone);
+    let early = |n| {
+        (
+            job(&format!("early-{n}")),
+            QueueEntry { submitted_at: WallMillis(0), ..QueueEntry::new(kind("sum"), 1, 1) },
+        )
+    };
+    bench.handle(Event::Queued((0..BATCH).map(early).collect()));
+    let [first, second] = [bench.on(1).len(), bench.on(2).len()];
+    assert!(first > second, "{first} and {second}");
+    bench.submit("x", Shared);
+    assert_eq!(bench.on(2).len(), second + 1, "the first worker stays reserved");
+}
+
 /// Seed 8022 of the simulator: the second batch was rejected because the first had taken the job's entry, and the job
 /// that is assigned was no longer counted.
 #[test]

@@ -270,6 +270,37 @@ fn finished_jobs_are_seen_even_when_no_job_waits() {
 }
 
 #[test]
+fn a_worker_with_many_free_slots_is_not_listed_while_jobs_are_being_assigned() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(100));
+    let sent = batch(&bench.queue([1]));
+    assert_eq!(bench.handle(Event::InboxChanged(worker(1))), []);
+    let idle = bench.handle(Event::Committed(sent, Outcome::Applied(())));
+    assert!(idle.contains(&Effect::ListInbox(worker(1))), "{idle:?}");
+}
+
+#[test]
+fn a_full_batch_is_sent_while_another_one_is_in_flight() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(1_000));
+    let many = u32::try_from(BATCH).unwrap();
+    assert_eq!(commits(&bench.queue([0])), 1);
+    assert_eq!(commits(&bench.queue(1..many)), 0, "one job is missing");
+    assert_eq!(commits(&bench.queue([many])), 1);
+}
+
+#[test]
+fn after_a_list_without_an_answer_no_job_is_planned_until_the_session_is_back() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(9));
+    bench.handle(Event::Worker(worker(2), info(9), 0));
+    bench.handle(Event::InboxRead(worker(2), None));
+    bench.handle(Event::WorkerGone(worker(2)));
+    assert_eq!(bench.queue([1]), []);
+    assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
+}
+
+#[test]
 fn a_job_without_a_capable_worker_does_not_block_the_others() {
     let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
@@ -376,6 +407,7 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
     bench.handle(Event::Committed(batch(&resumed), Outcome::Applied(())));
     let after = bench.handle(Event::Resolved(Some(vec![(job(1), None), (job(2), Some(entry()))])));
     assert_eq!(placed(&batch(&after)), [(job(2), worker(1))]);
+    assert_eq!(bench.0.slots(), (4, 3), "each job takes one slot");
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn a_concurrently_changed_job_is_not_ended() {
         let sent = batch(&bench.read([(1, record(None)), (2, record(None))]));
         let again = bench.handle(Event::Committed(sent, rejected(at, reason)));
         assert_eq!(again, [Effect::Read(vec![job(2)])], "the remaining job is read again");
+        assert_eq!(bench.0.len(), 1, "the changed job is forgotten");
     }
 }
 

@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::group::{Idle, Parent, Stage, Stop};
-use crate::job::{JobRecord, Membership, Payload, Role};
+use crate::job::{Assignment, JobRecord, Membership, Payload, Role};
 use crate::machine::worker_registry::recovery::Stored;
-use crate::name::{Kind, Lane};
+use crate::name::{Kind, Lane, WorkerId};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
 use crate::txn::EntryLocation;
@@ -338,6 +338,143 @@ fn any_outcome_of_a_transaction_is_followed_by_another_look() {
     assert_eq!(out, [Effect::FencedOut]);
 }
 
+/// The position means nothing in a rejection of a transaction that was not sent.
+#[test]
+fn after_a_lost_reply_or_an_unsent_request_no_group_is_looked_at_until_the_session_is_back() {
+    let unsent = |at| Outcome::Rejected(Rejection { at, reason: Reason::NotSent });
+    for outcome in [Outcome::Unknown, unsent(0), unsent(2)] {
+        let complete = GroupState { below: Some(0), ..state(GroupRecord { total: Some(0), ..record() }) };
+        let committed = (looked(complete).0, Event::Committed(id(), outcome.clone()));
+        let (joiner, batch) = cancelling();
+        for (mut joiner, event) in [committed, (joiner, Event::Cancelled(id(), batch, outcome.clone()))] {
+            let mut out = Vec::new();
+            joiner.handle(NOW, event, &mut out);
+            joiner.handle(NOW, Event::Changed(GroupId::new("other").unwrap()), &mut out);
+            assert_eq!(out, [], "{outcome:?}");
+            joiner.handle(NOW, Event::Resync, &mut out);
+            assert!(out.contains(&Effect::Look(id())), "{outcome:?}: {out:?}");
+        }
+    }
+}
+
+/// A stopped group whose open member is being cancelled.
+fn cancelling() -> (GroupJoiner, Batch<JobId>) {
+    let (mut joiner, mut out) = looked(stopped());
+    assert_eq!(out, [Effect::Find(id(), Cursor::default())]);
+    out.clear();
+    joiner.handle(NOW, Event::Found(id(), Ok((vec![waiting()], None))), &mut out);
+    let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
+    (joiner, batch.clone())
+}
+
+/// A group that was stopped, with one open member.
+fn stopped() -> GroupState {
+    let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
+    GroupState { ended: 1, open: 1, ..state(stopped) }
+}
+
+/// The member number 1, which waits in the queue.
+fn waiting() -> OpenMember {
+    let membership = Some(Membership { group: id(), role: Role::Member(1), counted: true });
+    let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+    OpenMember {
+        job: JobId::new("sum:g:1").unwrap(),
+        record: Stored::Value(JobRecord { membership, ..job }, 0),
+        location: MemberLocation::Waits(EntryLocation::Queued),
+    }
+}
+
+/// S3
+#[test]
+fn a_cancellation_ends_the_term_only_if_its_epoch_is_over() {
+    for (reason, over) in [(Reason::BadVersion, true), (Reason::NoAuth, false)] {
+        let (mut joiner, batch) = cancelling();
+        let mut out = Vec::new();
+        joiner.handle(
+            NOW,
+            Event::Cancelled(id(), batch, Outcome::Rejected(Rejection { at: 0, reason })),
+            &mut out,
+        );
+        assert_eq!(out.contains(&Effect::FencedOut), over, "{out:?}");
+        out.clear();
+        joiner.handle(NOW, Event::Changed(id()), &mut out);
+        assert_eq!(out, [], "no request follows before the next sweep");
+    }
+}
+
+/// A member that moved between the list of places and the reads is found by another pass.
+#[test]
+fn members_that_moved_are_looked_for_in_a_bounded_number_of_passes() {
+    let (mut joiner, _) = looked(stopped());
+    let mut out = Vec::new();
+    for pass in 1..=3 {
+        out.clear();
+        let moved = OpenMember { location: MemberLocation::Nowhere, ..waiting() };
+        joiner.handle(NOW, Event::Found(id(), Ok((vec![moved], None))), &mut out);
+        let again = if pass < 3 { Effect::Find(id(), Cursor::default()) } else { Effect::Look(id()) };
+        assert_eq!(out, [again], "pass {pass}");
+    }
+}
+
+#[test]
+fn a_running_member_of_a_stopped_group_is_asked_to_end_once() {
+    let worker = WorkerId::new(Uuid::from_u128(5));
+    for (asked, asks) in [(false, true), (true, false)] {
+        let (mut joiner, _) = looked(stopped());
+        let assignment = Assignment { cancel: asked, ..Assignment::new(1, 1, NOW) };
+        let running =
+            OpenMember { location: MemberLocation::Assigned(worker, assignment.clone(), 4), ..waiting() };
+        let mut out = Vec::new();
+        joiner.handle(NOW, Event::Found(id(), Ok((vec![running], None))), &mut out);
+        let flag = txn::flag_cancel(&waiting().job, worker, 4, &assignment);
+        let flags =
+            |effect: &Effect| matches!(effect, Effect::Cancel(_, batch) if batch.ops().any(|op| *op == flag));
+        assert_eq!(out.iter().any(flags), asks, "{out:?}");
+    }
+}
+
+#[test]
+fn few_groups_are_looked_at_at_a_time_and_each_answer_makes_room_for_another() {
+    let group = |n| GroupId::new(format!("g{n}")).unwrap();
+    let mut joiner = GroupJoiner::new(7);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Resync, &mut out);
+    joiner.handle(NOW, Event::Seen((0..2 * BUSY).map(group).collect()), &mut out);
+    assert_eq!(out, (0..BUSY).map(|n| Effect::Look(group(n))).collect::<Vec<_>>());
+    for n in 0..BUSY {
+        out.clear();
+        joiner.handle(NOW, Event::Looked(group(n), Lookup::Found(Box::new(state(record())))), &mut out);
+        assert_eq!(out, [Effect::Look(group(BUSY + n))], "{n}");
+    }
+    assert_eq!(joiner.open(), 2 * BUSY);
+}
+
+#[test]
+fn a_group_that_was_done_and_is_deleted_is_not_counted_as_open() {
+    let other = GroupId::new("other").unwrap();
+    let (mut joiner, _) = looked(state(GroupRecord { stage: Stage::Done { at: NOW }, ..record() }));
+    joiner.handle(NOW, Event::Seen(vec![other.clone()]), &mut Vec::new());
+    joiner.handle(NOW, Event::Gone(id()), &mut Vec::new());
+    assert_eq!(joiner.open(), 1);
+    joiner.handle(NOW, Event::Gone(other), &mut Vec::new());
+    assert_eq!(joiner.open(), 0);
+    let mut out = Vec::new();
+    joiner.handle(NOW, Event::Changed(id()), &mut out);
+    assert_eq!(out, [Effect::Look(id())], "a group of the same name was created");
+}
+
+#[test]
+fn only_a_failed_member_of_a_group_that_fails_fast_causes_a_look_before_the_last_end() {
+    for (fail_fast, end, looks) in
+        [(true, End::Dead, true), (true, End::Succeeded, false), (false, End::Dead, false)]
+    {
+        let (mut joiner, _) = looked(state(GroupRecord { total: Some(9), fail_fast, ..record() }));
+        let mut out = Vec::new();
+        joiner.handle(NOW, Event::Ended(id(), Mark::Member(3), end), &mut out);
+        assert_eq!(out.contains(&Effect::Look(id())), looks, "{fail_fast} {end:?}");
+    }
+}
+
 #[test]
 fn a_group_that_cannot_advance_is_reported_and_waits_for_the_sweep() {
     let empty = || GroupState { below: Some(0), ..state(GroupRecord { total: Some(0), ..record() }) };
@@ -505,6 +642,18 @@ fn a_first_group_finishes_after_its_further_groups() {
     joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(all))), &mut out);
     let made = committed(&out);
     assert!(made.iter().any(|op| op.contains("finished")), "{made:?}");
+}
+
+#[test]
+fn a_further_group_is_not_stopped_and_learns_of_the_end_of_its_parent_once() {
+    let (mut joiner, out) = looked(first_of_two());
+    assert_eq!(out, [Effect::Look(id().further(0))]);
+    let mut out = Vec::new();
+    let further = || Lookup::Found(Box::new(GroupState { open: 1, ..state(record()) }));
+    joiner.handle(NOW, Event::Looked(id().further(0), further()), &mut out);
+    joiner.handle(NOW, Event::Changed(id()), &mut out);
+    joiner.handle(NOW, Event::Looked(id(), Lookup::Found(Box::new(first_of_two()))), &mut out);
+    assert_eq!(out, [Effect::Look(id())]);
 }
 
 /// The outer group names only the first group.

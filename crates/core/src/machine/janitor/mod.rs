@@ -398,7 +398,7 @@ impl Janitor {
                 }
                 Next::Done { bucket, left, due, removed } => {
                     self.buckets[bucket.index()].scanned(left, due, removed, &self.retention, wall);
-                    return self.choose(BucketKind::Jobs, self.position(bucket) + 1, now, wall, out);
+                    return self.choose(BucketKind::Jobs, self.position(bucket), now, wall, out);
                 }
             },
             Step::Scan(At::Groups(mut scan)) => {
@@ -408,7 +408,7 @@ impl Janitor {
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, left, due } => {
                         self.groups[bucket.index()].scanned(left, due, true, &self.retention, wall);
-                        return self.choose(BucketKind::Groups, self.position(bucket) + 1, now, wall, out);
+                        return self.choose(BucketKind::Groups, self.position(bucket), now, wall, out);
                     }
                 };
                 self.step = Step::Scan(At::Groups(scan));
@@ -432,7 +432,7 @@ impl Janitor {
         out.push(effect);
     }
 
-    /// Returns the position of a bucket in this term's order.
+    /// Returns the position of a bucket in this term's order. A pass continues there: a bucket that was just scanned is not due.
     fn position(&self, bucket: Bucket) -> usize {
         (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
     }

@@ -186,6 +186,20 @@ fn the_next_round_repeats_any_unanswered_request() {
     }
 }
 
+#[test]
+fn an_epoch_that_may_not_be_read_does_not_end_the_term() {
+    let mut stage = Stage::new();
+    stage.end(1, Verdict::Cancelled);
+    stage.after(2 * MINUTE).round_but(|request| match request {
+        Effect::Commit(batch) => {
+            let rejection = Rejection { at: 0, reason: Reason::NoAuth };
+            Some(Event::Committed(batch.clone(), Outcome::Rejected(rejection)))
+        }
+        _ => None,
+    });
+    assert_eq!((stage.fenced, stage.removed), (false, 0));
+}
+
 /// S3
 #[test]
 fn a_rejected_fence_ends_the_term() {

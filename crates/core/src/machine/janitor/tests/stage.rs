@@ -11,13 +11,15 @@ use crate::txn::Op;
 
 pub(super) const WALL: WallMillis = WallMillis(1_700_000_000_000);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
-/// Duration of a request.
+/// Duration of a request, by default.
 pub(super) const TOOK: Duration = Duration::from_millis(3);
 
 /// A namespace whose requests are answered one by one.
 pub(super) struct Stage {
     pub(super) janitor: Janitor,
     pub(super) now: Millis,
+    /// Duration of a request.
+    pub(super) took: Duration,
     pub(super) retention: Option<Retention>,
     pub(super) records: BTreeMap<JobId, Found>,
     /// The versions of the buckets.
@@ -42,9 +44,20 @@ impl Stage {
         let janitor = Janitor::new(7);
         let retention = Some(retention());
         let (records, asked) = (BTreeMap::new(), Vec::new());
-        let now = Millis(0);
+        let (now, took) = (Millis(0), TOOK);
         let removals = BTreeMap::new();
-        Self { janitor, now, retention, records, removals, asked, removed: 0, fenced: false, claimed: None }
+        Self {
+            janitor,
+            now,
+            took,
+            retention,
+            records,
+            removals,
+            asked,
+            removed: 0,
+            fenced: false,
+            claimed: None,
+        }
     }
 
     pub(super) fn wall(&self) -> WallMillis {
@@ -100,8 +113,8 @@ impl Stage {
                     Effect::Removed(count) => self.removed += count,
                     Effect::FencedOut => self.fenced = true,
                     request => {
-                        busy += TOOK;
-                        self.now = self.now + TOOK;
+                        busy += self.took;
+                        self.now = self.now + self.took;
                         let answer = otherwise(&request).unwrap_or_else(|| self.answer(request.clone()));
                         self.asked.push(request);
                         assert_eq!(next.replace(answer), None, "one request at a time");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::*;
-use super::stage::{Stage, WALL, retention};
+use super::stage::{MINUTE, Stage, WALL, retention};
 use crate::job::Verdict;
 
 /// Returns the first bucket that a term lists when all buckets have entries.
@@ -53,4 +53,29 @@ fn a_pass_reaches_every_bucket_from_any_start() {
     let held: BTreeSet<_> = stage.records.keys().map(|job| Bucket::of(job).index()).collect();
     assert_eq!(listed.len(), held.len(), "each bucket is listed once");
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), held);
+}
+
+/// L6: the first buckets are due again before the pass is over.
+#[test]
+fn a_slow_pass_reaches_its_last_bucket() {
+    const HELD: [usize; 3] = [0, 100, 255];
+    let counts =
+        |buckets: &[Bucket]| buckets.iter().map(|of| usize::from(HELD.contains(&of.index()))).collect();
+    let mut stage = Stage::new();
+    stage.took = 2 * MINUTE;
+    stage.round_but(|request| match request {
+        Effect::Count(kind, buckets) => Some(Event::Counted(*kind, buckets.clone(), Ok(counts(buckets)))),
+        Effect::List(kind, bucket) => Some(Event::Listed(*kind, *bucket, Ok((0, vec!["a".to_owned()])))),
+        Effect::Groups(groups) => Some(Event::Groups(groups.clone(), Ok(vec![None]))),
+        _ => None,
+    });
+    for of in [BucketKind::Jobs, BucketKind::Groups] {
+        let listed = stage.asked.iter().filter_map(|effect| match effect {
+            Effect::List(kind, bucket) if *kind == of => Some(bucket.index()),
+            _ => None,
+        });
+        assert_eq!(listed.collect::<BTreeSet<_>>(), HELD.into(), "{of:?}");
+    }
+    let lists = stage.asked.iter().filter(|effect| matches!(effect, Effect::List(..))).count();
+    assert_eq!(lists, 2 * HELD.len(), "each bucket is listed once");
 }
