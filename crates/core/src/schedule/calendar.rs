@@ -56,8 +56,8 @@ impl Calendar {
     #[must_use]
     pub fn last_through(&self, through: WallMillis) -> Option<WallMillis> {
         match &self.0 {
+            // Its expression has no year after the end.
             Rule::Cron { pattern, zone } => {
-                let through = WallMillis(through.0.min(instant::END.0 - 1));
                 wall(&pattern.find_previous_occurrence(&zoned(through, zone), true).ok()?)
             }
             Rule::Every { interval, anchor } => {

@@ -255,6 +255,18 @@ fn a_reservation_ends_with_its_job() {
 }
 
 #[test]
+fn a_worker_without_slots_is_not_reserved() {
+    let mut bench = Bench::new(2);
+    bench.offer(1, 0, 1);
+    bench.submit("u", Shared);
+    bench.submit("a", Alone);
+    bench.submit("x", Shared);
+    assert_eq!(bench.on(2), ["u"], "the worker with slots is reserved");
+    bench.end("u");
+    assert_eq!(bench.on(2), ["a"]);
+}
+
+#[test]
 fn a_reservation_that_has_ended_is_not_preferred_later() {
     let mut bench = Bench::new(2);
     for name in ["u", "v"] {

@@ -119,6 +119,7 @@ fn no_job_is_assigned_before_the_whole_list_is_read() {
     let second = bench.handle(Event::Queued(vec![]));
     assert_eq!((first.len(), second), (1, vec![]), "a partial read waits for the read in flight");
     let Effect::ReadTurns { ticket, turns } = first[0].clone() else { panic!("{first:?}") };
+    assert_eq!(turns.len(), MAX_READ_BATCH);
     let rest =
         bench.handle(Event::TurnsRead { ticket, found: Some(vec![Some((200, 0)); turns.len()]), turns });
     assert_eq!(assigned(&rest), [], "the lowest turn may be in the second read");
@@ -190,6 +191,82 @@ fn known_turns_are_forgotten_when_a_new_watch_is_set() {
     let Some(Effect::ListLanes { ticket, .. }) = asked.last() else { panic!("{asked:?}") };
     let read = bench.listed(*ticket, [1, 2]);
     assert_eq!(assigned(&bench.read(&read)), [job(1)]);
+}
+
+#[test]
+fn a_long_lane_is_read_in_full_batches_within_the_window() {
+    let mut bench = Bench::new();
+    bench.queue([0]);
+    let full =
+        |effect: &Effect| matches!(effect, Effect::ReadTurns { turns, .. } if turns.len() == MAX_READ_BATCH);
+    let read = bench.listed(1, 0..6 * MAX_READ_BATCH);
+    assert_eq!((read.len(), read.iter().all(full)), (4, true));
+}
+
+#[test]
+fn after_a_read_without_an_answer_no_lane_is_listed_until_the_session_is_back() {
+    let mut bench = Bench::new();
+    bench.queue([1, 2]);
+    let read = bench.listed(1, [1, 2]);
+    let [Effect::ReadTurns { ticket, turns }] = &read[..] else { panic!("{read:?}") };
+    bench.handle(Event::TurnsRead { ticket: *ticket, turns: turns.clone(), found: None });
+    let other = record(Some(lane(2))).entry(0);
+    assert_eq!(bench.handle(Event::Queued(vec![(job(9), other)])), []);
+    let resumed = bench.handle(Event::Resume);
+    assert!(
+        resumed.iter().any(|effect| matches!(effect, Effect::ListLanes { lanes, .. } if lanes.len() == 2)),
+        "{resumed:?}"
+    );
+}
+
+/// The turns may have been deleted meanwhile.
+#[test]
+fn a_released_job_without_a_worker_passes_the_gate_again_when_a_new_watch_is_set() {
+    let mut bench = Bench::new();
+    bench.handle(Event::WorkerGone(worker(1)));
+    bench.queue([1]);
+    assert_eq!(bench.listed(1, [1]), []);
+    assert_eq!(bench.0.gate.len(), 0);
+    assert_eq!(bench.handle(Event::LanesWatched), [Effect::ListLanes { ticket: 2, lanes: vec![lane(1)] }]);
+}
+
+/// The abandoned list would make every entry a stray.
+#[test]
+fn a_list_that_was_requested_before_a_new_watch_does_not_count() {
+    let mut bench = Bench::new();
+    let lanes = || (0..10).map(lane);
+    let jobs = lanes().zip(0..).map(|(lane, n)| (job(n), record(Some(lane)).entry(0)));
+    assert_eq!(MAX_LANE_LISTS, lanes().len());
+    let asked = bench.handle(Event::Queued(jobs.collect()));
+    let [Effect::ListLanes { ticket, lanes: listed }] = &asked[..] else { panic!("{asked:?}") };
+    let again = bench.handle(Event::LanesWatched);
+    assert!(again.iter().any(|effect| matches!(effect, Effect::ListLanes { .. })), "{again:?}");
+    let lists = Some(vec![vec![]; listed.len()]);
+    assert_eq!(bench.handle(Event::LanesListed { ticket: *ticket, lanes: listed.clone(), lists }), []);
+}
+
+#[test]
+fn a_job_that_was_queued_after_a_list_was_requested_needs_no_turn_in_it() {
+    let mut bench = Bench::new();
+    bench.queue([1]);
+    assert_eq!(bench.queue([2]), []);
+    let out = bench.listed(1, [1]);
+    assert_eq!(assigned(&out), [job(1)]);
+    assert!(!out.iter().any(|effect| matches!(effect, Effect::Resolve(_))), "{out:?}");
+}
+
+#[test]
+fn a_job_whose_turn_is_absent_waits_again_and_the_next_turn_is_the_lowest() {
+    let mut bench = Bench::new();
+    bench.queue([1, 2]);
+    let read = bench.listed(1, [1, 2]);
+    let sent = bench.read(&read);
+    let Some(Effect::Commit(batch)) = sent.into_iter().next() else { panic!("the batch is sent") };
+    let of_turn = |op: &Op| matches!(op, Op::Check { path, .. } if path.starts_with(path::LANES));
+    let at = batch.ops().position(of_turn).expect("the batch checks the turn");
+    let rejection = Rejection { at, reason: Reason::NoNode };
+    let after = bench.handle(Event::Committed(batch, Outcome::Rejected(rejection)));
+    assert_eq!((assigned(&after), bench.0.gate.len()), (vec![job(2)], 1));
 }
 
 /// Only an operator modifies a turn. The order of the lane is more important than its speed.

@@ -219,6 +219,25 @@ fn a_hung_worker_gets_no_jobs_until_it_registers_again_or_a_sweep_after_a_minute
 }
 
 #[test]
+fn a_worker_that_hung_while_it_was_out_of_service_gets_jobs_when_it_registers() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    bench.worker(1, info(9));
+    let sent = batch(&bench.queue([1]));
+    bench.handle(Event::Committed(sent, rejected(1, Reason::BadVersion)));
+    bench.handle(Event::Hangs(worker(1)));
+    let sent = batch(&bench.handle(Event::Worker(worker(1), info(9), 1)));
+    assert_eq!(placed(&sent), [(job(1), worker(1))]);
+}
+
+#[test]
+fn a_worker_that_offers_no_slots_yet_is_listed_once() {
+    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+    assert_eq!(bench.worker(1, info(0)), []);
+    assert_eq!(bench.handle(Event::Worker(worker(1), info(0), 1)), []);
+    assert_eq!(bench.handle(Event::Worker(worker(1), info(1), 2)), [Effect::ReadInbox(worker(1))]);
+}
+
+#[test]
 fn every_batch_begins_with_the_epoch_and_its_workers_versions() {
     let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(1));
@@ -277,6 +296,12 @@ fn a_worker_with_many_free_slots_is_not_listed_while_jobs_are_being_assigned() {
     assert_eq!(bench.handle(Event::InboxChanged(worker(1))), []);
     let idle = bench.handle(Event::Committed(sent, Outcome::Applied(())));
     assert!(idle.contains(&Effect::ListInbox(worker(1))), "{idle:?}");
+    for (jobs, listed) in [(1, vec![]), (2, vec![Effect::ListInbox(worker(1))])] {
+        let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+        bench.worker(1, info(3));
+        bench.queue(0..jobs);
+        assert_eq!(bench.handle(Event::InboxChanged(worker(1))), listed, "{jobs} of 3");
+    }
 }
 
 #[test]
@@ -291,13 +316,20 @@ fn a_full_batch_is_sent_while_another_one_is_in_flight() {
 
 #[test]
 fn after_a_list_without_an_answer_no_job_is_planned_until_the_session_is_back() {
-    let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
-    bench.worker(1, info(9));
-    bench.handle(Event::Worker(worker(2), info(9), 0));
-    bench.handle(Event::InboxRead(worker(2), None));
-    bench.handle(Event::WorkerGone(worker(2)));
-    assert_eq!(bench.queue([1]), []);
-    assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
+    for first in [true, false] {
+        let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
+        bench.worker(1, info(9));
+        if first {
+            bench.handle(Event::Worker(worker(2), info(9), 0));
+            bench.handle(Event::InboxRead(worker(2), None));
+            bench.handle(Event::WorkerGone(worker(2)));
+        } else {
+            bench.handle(Event::InboxChanged(worker(1)));
+            bench.handle(Event::Inbox(worker(1), None));
+        }
+        assert_eq!(bench.queue([1]), [], "the first list of the worker: {first}");
+        assert_eq!(placed(&batch(&bench.handle(Event::Resume))), [(job(1), worker(1))]);
+    }
 }
 
 #[test]

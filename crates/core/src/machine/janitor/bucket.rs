@@ -131,6 +131,7 @@ mod tests {
         let minute = Duration::from_secs(60);
         assert!(!due_after(&facts(2_600, 2_500, None), minute / 2), "100 new records are not worth a scan");
         assert!(due_after(&facts(2_600, 2_500, None), minute), "open jobs may have ended");
+        assert!(!due_after(&facts(2_812, 2_500, None), Duration::ZERO));
         assert!(due_after(&facts(2_813, 2_500, None), Duration::ZERO));
         assert!(!due_after(&facts(2_500, 100, None), minute), "the bucket is within its share");
     }

@@ -246,21 +246,27 @@ mod tests {
         assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert!(scan(&retention(256 * 8), young).0.is_empty());
+        let share = (0..8).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
+        assert!(scan(&retention(256 * 8), share).0.is_empty(), "the share is full");
+    }
+
+    fn lane() -> Lane {
+        Lane::new("x").unwrap()
+    }
+
+    /// A job with a turn, and with sub-jobs in the group of this number.
+    fn parent(n: usize) -> Found {
+        let (group, turn) = (GroupId::new(format!("g{n}")).unwrap(), Turn { lane: lane(), generation: 2 });
+        let Found::Over { version, verdict, at, modified, .. } = over(Verdict::Dead, 0) else {
+            unreachable!()
+        };
+        let (sub_jobs, turn) = (Some(group), Some(turn));
+        Found::Over { version, verdict, at, modified, grouped: true, counted: false, sub_jobs, turn }
     }
 
     /// S6, S7: an operator has deleted the group of a job's sub-jobs, which would have ended the job's turn.
     #[test]
     fn a_turn_whose_sub_job_group_is_absent_is_deleted() {
-        let lane = Lane::new("x").unwrap();
-        let parent = |n| {
-            let (group, turn) =
-                (GroupId::new(format!("g{n}")).unwrap(), Turn { lane: lane.clone(), generation: 2 });
-            let Found::Over { version, verdict, at, modified, .. } = over(Verdict::Dead, 0) else {
-                unreachable!()
-            };
-            let (sub_jobs, turn) = (Some(group), Some(turn));
-            Found::Over { version, verdict, at, modified, grouped: true, counted: false, sub_jobs, turn }
-        };
         let mut scan = BucketScan::new(bucket(), 0, &[0, 1, 2].map(|n| job(n).to_string()));
         let retention = retention(256 * 100);
         let Next::Read(jobs) = scan.next(&retention, NOW) else { panic!("the records are read") };
@@ -272,13 +278,28 @@ mod tests {
         // The group of the first exists; the turn of the last is gone, too.
         let there = Some((NOW, 0));
         let removals = scan.seen(&[there, there, None, there, None, None]);
-        let turn = path::turn(&Turn { lane, generation: 2 }, &job(1));
+        let turn = path::turn(&Turn { lane: lane(), generation: 2 }, &job(1));
         let ops = vec![
             Op::Check { path: path::record(&job(1)), version: 3 },
             Op::Delete { path: turn.clone(), version: None },
         ];
         assert_eq!(removals, [(turn, ops)]);
         assert!(matches!(scan.next(&retention, NOW), Next::Done { left: 3, .. }));
+    }
+
+    #[test]
+    fn the_groups_of_many_parents_are_looked_for_in_requests_of_the_usual_size() {
+        let mut scan =
+            BucketScan::new(bucket(), 0, &(0..READ).map(|n| job(n).to_string()).collect::<Vec<_>>());
+        let retention = retention(256 * 1_000);
+        let Next::Read(jobs) = scan.next(&retention, NOW) else { panic!("the records are read") };
+        for (n, job) in jobs.into_iter().enumerate() {
+            scan.read(job, parent(n), &retention, NOW);
+        }
+        for _ in 0..2 {
+            let Next::Stat(paths) = scan.next(&retention, NOW) else { panic!("the groups are looked for") };
+            assert_eq!(paths.len(), READ, "a group and a turn of each parent");
+        }
     }
 
     #[test]

@@ -36,7 +36,8 @@ use super::{Found, FoundGroup, READ};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Groups {
     bucket: Bucket,
-    left: usize,
+    /// Number of groups in the list.
+    listed: usize,
     unread: VecDeque<GroupId>,
     done: VecDeque<Tree>,
     tree: Option<Tree>,
@@ -85,7 +86,7 @@ pub(super) enum Next {
     /// Read these records.
     Read(Vec<JobId>),
     /// The scan is finished.
-    Done { bucket: Bucket, left: usize, due: Option<WallMillis> },
+    Done { bucket: Bucket, listed: usize, due: Option<WallMillis> },
 }
 
 /// Removals, each with its label.
@@ -94,7 +95,7 @@ pub(super) type Removals = Vec<(String, Vec<Op>)>;
 impl Groups {
     pub(super) fn new(bucket: Bucket, names: &[String]) -> Self {
         let unread = names.iter().filter_map(|name| GroupId::new(name).ok()).collect();
-        Self { bucket, left: names.len(), unread, done: VecDeque::new(), tree: None, due: None }
+        Self { bucket, listed: names.len(), unread, done: VecDeque::new(), tree: None, due: None }
     }
 
     pub(super) fn next(&mut self) -> Next {
@@ -106,7 +107,7 @@ impl Groups {
             self.tree = self.done.pop_front();
         }
         let Some(tree) = &mut self.tree else {
-            return Next::Done { bucket: self.bucket, left: self.left, due: self.due };
+            return Next::Done { bucket: self.bucket, listed: self.listed, due: self.due };
         };
         let id = &tree.id;
         match &mut tree.step {
@@ -265,9 +266,6 @@ impl Groups {
         match &tree.step {
             Step::Members(..) => tree.members_removed(),
             Step::Last => {
-                if whole {
-                    self.left -= 1;
-                }
                 self.tree = None;
                 Removals::default()
             }
@@ -340,5 +338,34 @@ fn is_kept(found: &Found, retention: &Retention, wall: WallMillis) -> bool {
             ended(*at, *modified, wall) + retention.of(verdict) > wall
         }
         Found::Over { counted: true, .. } | Found::Absent | Found::Left => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Verdict;
+
+    #[test]
+    fn an_independent_job_is_kept_until_its_retention_has_passed() {
+        let retention = Retention::default();
+        let at = WallMillis(1_000);
+        let found = |counted| {
+            let verdict = Verdict::Dead;
+            Found::Over {
+                version: 1,
+                verdict,
+                at,
+                modified: at,
+                grouped: true,
+                counted,
+                sub_jobs: None,
+                turn: None,
+            }
+        };
+        let due = at + retention.dead;
+        let before = WallMillis(due.0 - 1);
+        assert!(is_kept(&found(false), &retention, before) && !is_kept(&found(false), &retention, due));
+        assert!(!is_kept(&found(true), &retention, before), "its group counts it");
     }
 }

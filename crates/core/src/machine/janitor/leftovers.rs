@@ -48,7 +48,7 @@ impl Leftovers {
             (0, 0) => Self::Notes,
             (0, _) => Self::Delayed,
             (_, _) => {
-                let of_lanes = (n - turn - 1) % usize::from(BUCKETS);
+                let of_lanes = (n - turn) % usize::from(BUCKETS);
                 Bucket::all().nth(of_lanes).map_or(Self::Notes, Self::Lanes)
             }
         }

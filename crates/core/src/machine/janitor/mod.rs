@@ -406,8 +406,8 @@ impl Janitor {
                     group::Next::Groups(groups) => Effect::Groups(groups),
                     group::Next::Names(parents) => Effect::Names(parents),
                     group::Next::Read(jobs) => Effect::Read(jobs),
-                    group::Next::Done { bucket, left, due } => {
-                        self.groups[bucket.index()].scanned(left, due, true, &self.retention, wall);
+                    group::Next::Done { bucket, listed, due } => {
+                        self.groups[bucket.index()].scanned(listed, due, true, &self.retention, wall);
                         return self.choose(BucketKind::Groups, self.position(bucket), now, wall, out);
                     }
                 };

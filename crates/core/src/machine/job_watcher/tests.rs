@@ -64,6 +64,15 @@ fn an_entry_recreated_while_unwatched_is_read_and_reported_again() {
 }
 
 #[test]
+fn a_list_that_was_requested_before_a_job_became_known_does_not_report_it_again() {
+    let mut bench = Bench::default();
+    let (bucket, round) = (Bucket::of(&job("a")), bench.0.round());
+    bench.queued("a");
+    bench.handle(Event::Watched);
+    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), []);
+}
+
+#[test]
 fn entries_accumulate_while_a_read_is_in_flight() {
     let mut bench = Bench::default();
     let first = ticket(&bench.handle(Event::Created(job("a"))));

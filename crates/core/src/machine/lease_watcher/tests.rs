@@ -223,6 +223,16 @@ fn a_revocation_without_its_minute_is_repeated_with_the_minute() {
 }
 
 #[test]
+fn a_revocation_whose_entry_exists_or_may_not_be_created_reads_the_assignment_again() {
+    for reason in [Reason::NodeExists, Reason::NoAuth] {
+        let (mut leader, batch) = Leader::closing();
+        let entry = batch.ops().position(|op| op.path().starts_with(path::DELAYED)).unwrap();
+        assert_eq!(leader.on(Event::Committed(batch, rejected(entry, reason))), []);
+        assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key(1)])]);
+    }
+}
+
+#[test]
 fn a_claim_by_another_ends_the_term() {
     let (mut leader, batch) = Leader::closing();
     assert_eq!(leader.on(Event::Committed(batch, rejected(0, Reason::BadVersion))), [Effect::FencedOut]);

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::budget::MAX_READ_BATCH;
+use crate::budget::{MAX_READ_BATCH, MAX_SCHEDULE_PAYLOAD_BYTES};
 use crate::group::{GroupRecord, Stage as GroupStage};
 use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::{JobId, Kind};
@@ -390,12 +390,16 @@ fn schedules_are_read_in_full_batches_within_the_window() {
 
 /// A keeper that knows this many schedules, which are due in ten seconds.
 fn knowing_many(schedules: usize, overlap: Overlap) -> Stage {
+    knowing_all(schedules, || every_ten(overlap))
+}
+
+fn knowing_all(schedules: usize, found: impl Fn() -> Found) -> Stage {
     let mut stage = Stage::new();
     stage.feed(Event::Resync);
     let mut effects = stage.feed(Event::Listed { removals: 3, schedules: named(schedules) });
     while let Some(effect) = effects.pop() {
         let Effect::Read(schedules) = effect else { continue };
-        let found = schedules.into_iter().map(|id| (id, every_ten(overlap)));
+        let found = schedules.into_iter().map(|id| (id, found()));
         effects.extend(stage.feed(Event::Read(found.collect())));
     }
     assert_eq!(stage.keeper.len(), schedules);
@@ -419,6 +423,18 @@ fn ticks_are_committed_in_full_batches_within_the_window() {
     assert_eq!(stage.keeper.next_due(), Some(at(20)), "all of them have ticked");
 }
 
+/// Few of them fit into a batch.
+#[test]
+fn batches_of_large_ticks_keep_the_window() {
+    let large = || {
+        let mut spec = spec(Overlap::Allow);
+        spec.template.payload = Payload::json(vec![b'1'; MAX_SCHEDULE_PAYLOAD_BYTES]).unwrap();
+        Found::Record(Stamp { created: 1, version: 0 }, Box::new(ScheduleRecord::new(spec, START)))
+    };
+    let mut stage = knowing_all(2 * BATCH, large);
+    assert_eq!(stage.tick(10).len(), COMMIT_WINDOW);
+}
+
 /// The position means nothing in such a rejection.
 #[test]
 fn a_tick_that_was_not_sent_is_read_again_after_the_resync() {
@@ -427,5 +443,175 @@ fn a_tick_that_was_not_sent_is_read_again_after_the_resync() {
         let sent = batch(&stage.tick(10));
         assert_eq!(stage.feed(rejected(sent, position, Reason::NotSent)), []);
         assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
+    }
+}
+
+/// A second schedule, which is known from now on.
+fn know(stage: &mut Stage, name: &str, overlap: Overlap) {
+    assert_eq!(stage.feed(Event::Changed(id(name))), [Effect::Read(vec![id(name)])]);
+    stage.feed(Event::Read(vec![(id(name), every_ten(overlap))]));
+}
+
+/// The schedules of a batch.
+fn of_batch(batch: &Batch<Key>) -> Vec<ScheduleId> {
+    batch.keys().map(|key| key.schedule.clone()).collect()
+}
+
+#[test]
+fn an_own_write_explains_one_change_and_the_next_one_is_read() {
+    for early in [false, true] {
+        let mut stage = Stage::knowing(Overlap::Allow);
+        let sent = batch(&stage.tick(10));
+        if early {
+            assert_eq!(stage.feed(Event::Changed(id("a"))), [], "before the reply");
+        }
+        stage.feed(Event::Committed(sent, Outcome::Applied(())));
+        if !early {
+            assert_eq!(stage.feed(Event::Changed(id("a"))), [], "after the reply");
+        }
+        assert_eq!(stage.feed(Event::Changed(id("a"))), [Effect::Read(vec![id("a")])], "early {early}");
+    }
+}
+
+#[test]
+fn a_change_during_a_read_causes_another_read() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    assert_eq!(stage.feed(Event::Changed(id("a"))), [Effect::Read(vec![id("a")])]);
+    assert_eq!(stage.feed(Event::Changed(id("a"))), []);
+    let found = vec![(id("a"), every_ten(Overlap::Allow))];
+    assert_eq!(stage.feed(Event::Read(found.clone())), [Effect::Read(vec![id("a")])]);
+    assert_eq!(stage.feed(Event::Read(found)), []);
+}
+
+#[test]
+fn a_read_without_an_answer_is_sent_again_with_the_session() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    assert_eq!(stage.feed(Event::Changed(id("a"))), [Effect::Read(vec![id("a")])]);
+    assert_eq!(stage.feed(Event::ReadFailed(vec![id("a")])), []);
+    assert_eq!(stage.feed(Event::Resync), [Effect::List, Effect::Read(vec![id("a")])]);
+}
+
+#[test]
+fn reads_of_jobs_without_an_answer_leave_the_window_of_reads() {
+    let mut stage = Stage::knowing(Overlap::Forbid);
+    let first = batch(&stage.tick(10));
+    stage.feed(Event::Committed(first, Outcome::Applied(())));
+    let mut out = stage.tick(20);
+    for attempt in 0..=READ_WINDOW {
+        let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{attempt}: {out:?}") };
+        assert_eq!(stage.feed(Event::JobsReadFailed(vec![jobs[0].0.clone()])), []);
+        let read = Effect::Read(vec![id("a")]);
+        assert_eq!(stage.feed(Event::Resync), [Effect::List, read], "{attempt}");
+        let listed = Event::Listed { removals: 3, schedules: vec![id("a")] };
+        stage.feed(listed);
+        out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
+        let late = Event::Read(vec![(id("a"), Found::Same)]);
+        assert_eq!(stage.feed(late), [], "the list has caused a second read");
+    }
+}
+
+#[test]
+fn a_list_leaves_a_write_in_flight_alone_unless_a_schedule_was_removed() {
+    for (removals, read) in [(3, vec![]), (4, vec![Effect::Read(vec![id("a")])])] {
+        let mut stage = Stage::knowing(Overlap::Allow);
+        let sent = batch(&stage.tick(10));
+        assert_eq!(stage.feed(Event::Resync), [Effect::List]);
+        assert_eq!(stage.feed(Event::Listed { removals, schedules: vec![id("a")] }), read);
+        let ticked = if removals == 3 { vec![Effect::Ticked(id("a"), at(10))] } else { vec![] };
+        assert_eq!(stage.feed(Event::Committed(sent, Outcome::Applied(()))), ticked);
+    }
+}
+
+/// They wait for the reply to the first batch.
+#[test]
+fn a_changed_schedule_leaves_the_other_ready_ones_in_place() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let sent = batch(&stage.tick(10));
+    for name in ["b", "c"] {
+        know(&mut stage, name, Overlap::Allow);
+    }
+    assert_eq!(stage.feed(Event::Changed(id("b"))), [Effect::Read(vec![id("b")])]);
+    let out = stage.feed(Event::Committed(sent, Outcome::Applied(())));
+    assert_eq!(of_batch(&batch(&out)), [id("c")]);
+}
+
+#[test]
+fn a_changed_schedule_leaves_the_others_whose_jobs_wait_for_a_read_in_place() {
+    let mut stage = Stage::knowing(Overlap::Forbid);
+    know(&mut stage, "b", Overlap::Forbid);
+    let first = batch(&stage.tick(10));
+    assert_eq!(of_batch(&first), [id("a"), id("b")]);
+    stage.feed(Event::Committed(first, Outcome::Applied(())));
+    for n in 0..READ_WINDOW {
+        assert_eq!(stage.feed(Event::Changed(id(&format!("new-{n}")))).len(), 1, "the window is full");
+    }
+    assert_eq!(stage.tick(20), []);
+    // The own writes explain the first change of each.
+    for name in ["a", "b", "a"] {
+        assert_eq!(stage.feed(Event::Changed(id(name))), []);
+    }
+    let out = stage.feed(Event::Read(vec![(id("new-0"), Found::Nothing)]));
+    assert_eq!(out, [Effect::Read(vec![id("a")])]);
+    let out = stage.feed(Event::Read(vec![(id("new-1"), Found::Nothing)]));
+    let [Effect::ReadJobs(jobs)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(jobs.iter().map(|(key, _)| key.schedule.clone()).collect::<Vec<_>>(), [id("b")]);
+}
+
+#[test]
+fn a_schedule_that_changes_while_its_write_is_ready_takes_one_slot() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let sent = batch(&stage.tick(10));
+    know(&mut stage, "b", Overlap::Allow);
+    for _ in 0..=COMMIT_WINDOW * BATCH {
+        assert_eq!(stage.feed(Event::Changed(id("b"))), [Effect::Read(vec![id("b")])]);
+        assert_eq!(stage.feed(Event::Read(vec![(id("b"), Found::Same)])), []);
+    }
+    know(&mut stage, "c", Overlap::Allow);
+    let out = stage.feed(Event::Committed(sent, Outcome::Applied(())));
+    assert_eq!(of_batch(&batch(&out)), [id("b"), id("c")]);
+}
+
+#[test]
+fn an_answer_about_the_job_of_an_earlier_write_is_dropped() {
+    let mut stage = Stage::knowing(Overlap::Forbid);
+    let first = batch(&stage.tick(10));
+    stage.feed(Event::Committed(first, Outcome::Applied(())));
+    stage.feed(Event::Changed(id("a")));
+    let asked = |out: &[Effect]| {
+        let [Effect::ReadJobs(jobs)] = out else { panic!("{out:?}") };
+        jobs[0].0.clone()
+    };
+    let old = asked(&stage.tick(20));
+    assert_eq!(stage.feed(Event::Changed(id("a"))), [Effect::Read(vec![id("a")])]);
+    let new = asked(&stage.feed(Event::Read(vec![(id("a"), Found::Same)])));
+    assert_eq!(stage.feed(Event::JobsRead(vec![(old, PriorJob::Absent)])), []);
+    assert_eq!(of_batch(&batch(&stage.feed(Event::JobsRead(vec![(new, PriorJob::Absent)])))), [id("a")]);
+}
+
+#[test]
+fn a_schedule_that_was_changed_during_its_write_is_read_again_however_often() {
+    let mut stage = Stage::knowing(Overlap::Allow);
+    let mut out = stage.tick(10);
+    for _ in 0..2 * PUZZLES {
+        let read = stage.feed(rejected(batch(&out), 2, Reason::BadVersion));
+        assert_eq!(read, [Effect::Read(vec![id("a")])]);
+        out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
+    }
+}
+
+/// Only an operator can cause them: a bucket is absent, or an entry exists without its record.
+#[test]
+fn a_write_with_unexplained_rejections_waits_for_the_next_list() {
+    for (at, reason) in [(3, Reason::NoNode), (4, Reason::NodeExists), (4, Reason::NoNode)] {
+        let mut stage = Stage::knowing(Overlap::Allow);
+        let mut out = stage.tick(10);
+        for _ in 1..PUZZLES {
+            let read = stage.feed(rejected(batch(&out), at, reason.clone()));
+            assert_eq!(read, [Effect::Read(vec![id("a")])], "{at} {reason}");
+            out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
+        }
+        assert_eq!(stage.feed(rejected(batch(&out), at, reason.clone())), [], "{at} {reason}");
+        assert_eq!(stage.tick(11), []);
+        assert_eq!(stage.feed(Event::Resync), [Effect::List]);
     }
 }

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::super::*;
 use super::stage::{MINUTE, Stage};
+use crate::budget::MEMBERS_PER_CHUNK;
 use crate::group::{End, FirstGroup, GroupRecord, Mark, Parent, Stage as GroupStage};
 use crate::job::{Membership, Role, Verdict};
 use crate::name::{GroupId, JobId, Kind};
@@ -268,4 +269,80 @@ fn a_group_that_is_not_due_is_not_scanned_in_every_round() {
         tree.round();
     }
     assert_eq!(tree.read, 1);
+}
+
+/// A parent of the group that no other group counts, with this record.
+fn with_parent(found: Found) -> (Tree, JobId) {
+    let job = JobId::new("p").unwrap();
+    let mut tree = Tree::new(ENDS);
+    tree.group.parent = Some(Parent {
+        job: job.clone(),
+        kind: tree.group.kind.clone(),
+        generation: 1,
+        finish: false,
+        first: None,
+        membership: None,
+        depth: 0,
+        lane: None,
+        outer_lanes: Vec::new(),
+    });
+    tree.write(&job, found);
+    (tree, job)
+}
+
+/// S1: its record belongs to the group of its current sub-jobs, or is open.
+#[test]
+fn a_parent_that_was_retried_since_keeps_its_record_and_not_the_group() {
+    let other = Some(GroupId::new("of-its-later-sub-jobs").unwrap());
+    for found in [over_again(Stage::new().wall(), other), over_again(Stage::new().wall(), None), Found::Left]
+    {
+        let (mut tree, parent) = with_parent(found.clone());
+        tree.stage.after(100 * MINUTE);
+        tree.round();
+        assert!(tree.znodes().is_empty(), "{found:?}: {:?}", tree.znodes());
+        assert_eq!(tree.stage.records.keys().collect::<Vec<_>>(), [&parent], "{found:?}");
+    }
+}
+
+#[test]
+fn the_record_of_a_parent_is_removed_with_the_group_however_recent_it_is() {
+    let (mut tree, parent) = with_parent(Found::Left);
+    tree.stage.after(100 * MINUTE);
+    let recent = over_again(tree.stage.wall(), Some(id()));
+    tree.write(&parent, recent);
+    tree.round();
+    assert!(tree.stage.records.is_empty() && tree.znodes().is_empty(), "{:?}", tree.znodes());
+}
+
+#[test]
+fn a_retried_join_keeps_its_group_until_it_ends_again() {
+    let mut tree = Tree::new(ENDS);
+    let join = tree.group.join_id(&id()).unwrap();
+    tree.write(&join, Found::Left);
+    tree.stage.after(100 * MINUTE);
+    tree.round();
+    assert!(tree.zookeeper.get(&path::group(&id())).is_some(), "it runs");
+    let recent = over_again(tree.stage.wall(), None);
+    tree.write(&join, recent);
+    tree.stage.after(MINUTE / 2);
+    tree.round();
+    assert!(tree.zookeeper.get(&path::group(&id())).is_some(), "S1: it is kept for its own retention");
+    tree.stage.after(MINUTE);
+    tree.round();
+    assert!(tree.stage.records.is_empty() && tree.znodes().is_empty(), "{:?}", tree.znodes());
+}
+
+#[test]
+fn all_chunks_of_a_group_are_removed() {
+    let mut tree = Tree::new(ENDS);
+    for number in [MEMBERS_PER_CHUNK, 2 * MEMBERS_PER_CHUNK] {
+        tree.zookeeper.put(&path::place_chunk(&id(), number / MEMBERS_PER_CHUNK), Vec::new(), 0);
+        tree.zookeeper.put(&path::mark(&id(), Mark::Member(number), End::Succeeded), Vec::new(), 0);
+        let job = JobId::member(&tree.group.kind, &id(), number).unwrap();
+        let wall = tree.stage.wall();
+        tree.write(&job, over(wall));
+    }
+    tree.stage.after(100 * MINUTE);
+    tree.round();
+    assert!(tree.stage.records.is_empty() && tree.znodes().is_empty(), "{:?}", tree.znodes());
 }

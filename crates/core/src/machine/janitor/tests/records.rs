@@ -110,6 +110,16 @@ fn a_concurrently_retried_job_stays_and_the_others_are_removed() {
     assert_eq!(stage.removed, 2);
 }
 
+#[test]
+fn more_records_of_a_bucket_than_fit_into_a_removal_are_removed_in_one_round() {
+    let mut stage = Stage::new();
+    let bucket = Bucket::all().next().unwrap();
+    let held = (0..).filter(|n| Bucket::of(&job(*n)) == bucket);
+    held.take(2 * READ).for_each(|n| stage.end(n, Verdict::Cancelled));
+    stage.after(2 * MINUTE).round();
+    assert_eq!((stage.removed, stage.records.len()), (2 * READ, 0));
+}
+
 /// S1: a purge removed the record that the janitor has read, and its id was submitted again: the new job has the same
 /// version.
 #[test]

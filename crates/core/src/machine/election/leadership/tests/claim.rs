@@ -5,6 +5,7 @@ use crate::machine::election::campaign;
 use crate::machine::election::leadership::*;
 use crate::outcome::{Outcome, Reason};
 use crate::path;
+use crate::time::Millis;
 use crate::txn::Op;
 
 fn claiming() -> Driver {
@@ -37,6 +38,22 @@ fn a_candidate_whose_session_is_not_proven_to_live_does_not_raise_the_epoch() {
     assert_eq!(run.seen(), "campaigning");
     let run = run.on(proof(9_000)).at(7_000).on(Event::Tick).looked(Some(1), None).epoch(4, None);
     assert_eq!(run.seen(), "campaigning: claim 5");
+}
+
+#[test]
+fn the_last_proof_that_a_session_lives_counts_after_its_reconnection() {
+    let proven = Event::Trust { session: SESSION, until: Millis(5_000) };
+    let run = Driver::new().connected().on(proven).disconnected().connected();
+    assert_eq!(run.at(5_000).ran(1, None).epoch(4, None).seen(), "campaigning");
+}
+
+#[test]
+fn a_reply_to_an_ended_campaign_is_dropped() {
+    let run = Driver::new().connected();
+    let old = run.asked.clone();
+    let run = run.on(connected(SESSION + 1));
+    assert_eq!(run.seen(), "campaigning: look");
+    assert_eq!(run.awaiting(old).looked(None, None).seen(), "campaigning");
 }
 
 #[test]
