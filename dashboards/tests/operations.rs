@@ -36,12 +36,12 @@ fn every_link_to_a_runbook_has_a_target() {
     assert!(links > 10, "{links}");
 }
 
-#[test]
-fn every_named_log_message_exists_in_the_code() {
+/// The code that logs.
+const LOGS: &[&str] = &["actors/src", "actors/host/src", "src", "crates/zk/src"];
+
+fn sources(of: &[&str]) -> String {
     let mut sources = String::new();
-    let mut directories = ["actors/src", "actors/host/src", "src", "crates/zk/src"]
-        .map(|dir| Path::new(REPOSITORY).join(dir))
-        .to_vec();
+    let mut directories: Vec<_> = of.iter().map(|dir| Path::new(REPOSITORY).join(dir)).collect();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path: PathBuf = entry.unwrap().path();
@@ -52,7 +52,12 @@ fn every_named_log_message_exists_in_the_code() {
             }
         }
     }
-    let page = page();
+    sources
+}
+
+#[test]
+fn every_named_log_message_exists_in_the_code() {
+    let (page, sources) = (page(), sources(LOGS));
     let mut named = 0;
     for (section, column) in [("## Log messages\n", 1), ("## Symptoms of each fault\n", 3)] {
         let (_, section) = page.split_once(section).unwrap();
@@ -66,4 +71,34 @@ fn every_named_log_message_exists_in_the_code() {
         }
     }
     assert!(named > 30, "{named}");
+}
+
+#[test]
+fn every_named_field_of_a_log_message_exists_in_the_code() {
+    let (page, sources, core) = (page(), sources(LOGS), sources(&["crates/core/src"]));
+    let (_, section) = page.split_once("## Log messages\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let mut named = 0;
+    for row in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let (messages, text) = row.split_once(" | ").unwrap();
+        let statements: Vec<&str> = messages
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .flat_map(|message| sources.match_indices(&format!("\"{message}")).collect::<Vec<_>>())
+            .map(|(at, _)| &sources[sources[..at].rfind("tracing::").unwrap()..at])
+            .collect();
+        let words = text.split('`').skip(1).step_by(2).filter(|word| !word.contains(' '));
+        for word in words {
+            let (field, value) = word.split_once('=').unwrap_or((word, ""));
+            let has = |statement: &&str| {
+                statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|part| part == field)
+            };
+            assert!(statements.iter().any(has), "no statement of {messages} has the field {field:?}");
+            let known = value.is_empty() || core.contains(&format!("\"{value}\""));
+            assert!(known, "{field} is never {value:?}");
+            named += 1;
+        }
+    }
+    assert!(named > 5, "{named}");
 }

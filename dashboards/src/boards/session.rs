@@ -30,7 +30,7 @@ pub(super) fn board() -> Board {
             row(
                 "How fast is ZooKeeper?",
                 vec![
-                    lines("How long does a heartbeat take?", Seconds, Above(0.1, 0.5), "One small read, five times per session timeout.", [
+                    lines("How long does a heartbeat take?", Seconds, Above(0.1, 0.5), "One `sync`, ten times per session timeout.", [
                         line("median", quantile(0.5, "bellwether_zookeeper_heartbeat_duration_seconds", "")),
                         line("99 %", quantile(0.99, "bellwether_zookeeper_heartbeat_duration_seconds", "")),
                     ]),

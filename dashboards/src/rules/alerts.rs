@@ -59,7 +59,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Warning,
         hold: "2m",
         expr: "max by (job, instance) (bellwether_leadership_state) == 1",
-        summary: "the leader {{ $labels.instance }} is disconnected from ZooKeeper and assigns no jobs",
+        summary: "the leader {{ $labels.instance }} is paused, because ZooKeeper does not apply its beats, and assigns no jobs",
         fires: Case {
             series: &[("bellwether_leadership_state{job=\"bellwether\",instance=\"a:1\"}", "2 1 1 1 1 1")],
             at: "4m",
