@@ -56,8 +56,8 @@ enum Task {
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
-    /// Write the pictures of the README to docs/images: the output of `bellwether demo` on a terminal, and the console of a
-    /// cluster that works for some minutes.
+    /// Write the pictures of the README to docs/images: the output of `bellwether demo`, whose report is also put into the
+    /// README, and the console of a cluster that works for some minutes.
     Screenshot,
     /// Make the release build, print its size and start-up times, and build the Debian package if cargo-deb is
     /// installed.
@@ -154,7 +154,11 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Ci => ci(),
         Task::Book => book::run(),
-        Task::Screenshot => screenshot::run(&package::release()?),
+        Task::Screenshot => {
+            // The build of `cargo run -- demo`, as in the README.
+            cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
+            screenshot::run(&cargo::built("bellwether")?)
+        }
         Task::Package => package::package(),
         Task::Compat { arguments } => {
             install::zookeeper()?;

@@ -1,4 +1,5 @@
-//! The pictures in the README: what `bellwether demo` prints on a terminal, as an SVG, and the console in a browser.
+//! The pictures in the README: what `bellwether demo` prints on a terminal, as an SVG, and the console in a browser. The text
+//! next to the first one is of the same run.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -22,6 +23,14 @@ const OF_TEST: &str = "target/console-screenshots/readme.png";
 /// The picture, from the root of the tree.
 const FILE: &str = "docs/images/demo.svg";
 
+/// The page that has the report as text, and the beginning and the end of that text.
+const PAGE: &str = "README.md";
+const BEGIN: &str = "```text\nLeaders\n";
+const END: &str = "```\n";
+
+/// The indent of the report's lines about single jobs, which the text omits.
+const JOB: &str = "           ";
+
 /// Size of the terminal. More rows than the output has: empty ones at the end are cut.
 const ROWS: u16 = 60;
 const COLUMNS: u16 = 100;
@@ -40,15 +49,17 @@ const PALETTE: [&str; 16] = [
     "#ff616e", "#a5e075", "#f0a45d", "#4dc4ff", "#de73ff", "#4cd1e0", "#e6e6e6",
 ];
 
-/// Runs the demo of this command on a terminal and writes the picture.
+/// Runs the demo of this command on a terminal and writes the picture and the text.
 pub(crate) fn run(binary: &Path) -> Result<(), Failure> {
     let line = format!("{} demo", binary.display());
     let drawn = record(binary).and_then(|screen| {
         fs::create_dir_all(Path::new(FILE).parent().expect("it is in a directory"))?;
-        fs::write(FILE, svg(&screen, "bellwether demo"))
+        fs::write(FILE, svg(&screen, "bellwether demo"))?;
+        let page = with_report(&fs::read_to_string(PAGE)?, &screen.contents());
+        fs::write(PAGE, page.ok_or_else(|| io::Error::other(format!("{PAGE} has no report to replace")))?)
     });
     drawn.map_err(|source| Failure::Launch { line, source })?;
-    eprintln!("xtask: wrote {FILE}");
+    eprintln!("xtask: wrote {FILE} and the report in {PAGE}");
     console()
 }
 
@@ -62,6 +73,16 @@ fn console() -> Result<(), Failure> {
     copied.map_err(|source| Failure::Launch { line: format!("cp {OF_TEST} {CONSOLE}"), source })?;
     eprintln!("xtask: wrote {CONSOLE}");
     Ok(())
+}
+
+/// The page with the report that ends this output; `None` if one of them has none.
+fn with_report(page: &str, output: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    let report = output.lines().skip_while(|line| line.trim_end() != "Leaders").skip(1);
+    let lines: Vec<_> =
+        report.map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(JOB)).collect();
+    (!lines.is_empty()).then(|| format!("{before}{BEGIN}{}\n{END}{after}", lines.join("\n")))
 }
 
 /// The terminal's screen after the command ended.
@@ -152,6 +173,16 @@ fn colour(colour: Color) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_report_in_the_page_is_replaced_without_its_single_jobs() {
+        let page = "before\n```text\nLeaders\n  old\n```\nafter";
+        let output = "node-1  process 7\nLeaders\n  epoch 1\nJobs\n           demo-1: lost\n  3 jobs/s\n\n";
+        let expected = "before\n```text\nLeaders\n  epoch 1\nJobs\n  3 jobs/s\n```\nafter";
+        assert_eq!(with_report(page, output).as_deref(), Some(expected));
+        assert_eq!(with_report(page, "an error"), None);
+        assert_eq!(with_report("a page without a report", output), None);
+    }
 
     #[test]
     fn text_is_escaped_and_keeps_its_colour() {
