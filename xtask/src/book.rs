@@ -25,11 +25,14 @@ const RENDERED: &str = "target/book";
 const REPOSITORY: &str = "https://github.com/bellwether-scheduler/bellwether/blob/main/";
 
 /// Markdown outside the book.
-const OUTSIDE: [&str; 6] = [
+const OUTSIDE: [&str; 9] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
+    "python/README.md",
     "dashboards/README.md",
+    "crates/keeper/tests/certificates/README.md",
     "crates/sim/README.md",
     "crates/sim/tests/exhaustive/README.md",
 ];
@@ -81,9 +84,12 @@ fn broken(root: &Path, rendered: &Path) -> io::Result<Vec<String>> {
     for name in OUTSIDE {
         let file = root.join(name);
         let text = fs::read_to_string(&file)?;
-        for link in inline(&text).filter(|link| !link.contains("://")) {
+        for link in inline(&text).filter(|link| link.starts_with(REPOSITORY) || !link.contains("://")) {
             let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-            let target = joined(&file, path);
+            let target = match path.strip_prefix(REPOSITORY) {
+                Some(path) => normal(&root.join(path)),
+                None => joined(&file, path),
+            };
             let in_book = target.strip_prefix(normal(&root.join("docs"))).ok().filter(|_| !anchor.is_empty());
             let found = match in_book {
                 Some(page) => is_there(&rendered.join(page).with_extension("html"), anchor, &anchors),
@@ -149,6 +155,48 @@ fn normal(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+    #[test]
+    fn every_markdown_file_is_in_the_book_or_in_the_list() {
+        let mut unlisted = Vec::new();
+        let mut directories = vec![PathBuf::new()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(Path::new(TREE).join(&directory)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let path = directory.join(&name);
+                if Path::new(TREE).join(&path).is_dir() {
+                    if !name.starts_with('.') && !["target", "docs"].contains(&name.as_str()) {
+                        directories.push(path);
+                    }
+                } else if name.ends_with(".md") && !OUTSIDE.iter().any(|listed| Path::new(listed) == path) {
+                    unlisted.push(path);
+                }
+            }
+        }
+        assert_eq!(unlisted, Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn the_lists_of_decisions_have_the_titles_of_their_pages() {
+        let docs = Path::new(TREE).join("docs");
+        let read = |page: &str| fs::read_to_string(docs.join(page)).unwrap();
+        let (summary, list) = (read("SUMMARY.md"), read("adr/README.md"));
+        let mut decisions = 0;
+        for entry in fs::read_dir(docs.join("adr")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name != "README.md" {
+                let page = read(&format!("adr/{name}"));
+                let title = page.lines().next().unwrap().strip_prefix("# ").unwrap();
+                assert!(summary.contains(&format!("- [{title}](adr/{name})\n")), "SUMMARY.md: {title}");
+                let (number, title) = title.split_once(". ").unwrap();
+                assert!(list.contains(&format!("\n{number}. [{title}]({name})\n")), "adr/README.md: {title}");
+                decisions += 1;
+            }
+        }
+        assert!(decisions > 20, "{decisions}");
+    }
+
     #[test]
     fn a_link_to_a_missing_page_anchor_or_file_is_reported() {
         let dir = tempfile::tempdir().unwrap();
@@ -160,7 +208,7 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
-        fs::write(root.join("README.md"), "[a](docs/b.md#there) [b](docs/b.md#gone) [c](absent.md)").unwrap();
+        fs::write(root.join("README.md"), &format!("[a](docs/b.md#there) [b](docs/b.md#gone) [c](absent.md) [d]({REPOSITORY}SECURITY.md) [e]({REPOSITORY}absent.md)")).unwrap();
         fs::write(
             rendered.join("b.html"),
             r#"<h2 id="there"><a href="c.html#x"><a href="https://other.site/x">"#,
@@ -175,6 +223,7 @@ mod tests {
             format!("c.html: {REPOSITORY}absent"),
             "README.md: docs/b.md#gone".to_owned(),
             "README.md: absent.md".to_owned(),
+            format!("README.md: {REPOSITORY}absent.md"),
         ];
         assert_eq!(broken(root, &rendered).unwrap(), expected);
     }
