@@ -152,7 +152,7 @@ async fn the_candidates_are_listed_in_their_order_and_foreign_znodes_are_counted
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_of_the_candidates_reports_what_changed_while_it_was_disconnected() {
+async fn a_watch_of_the_candidates_reports_changes_made_while_it_was_disconnected() {
     let to = namespace("candidates-watch");
     let proxy = Proxy::to(&to);
     let a = node(&proxy.connect_string(), "a").await;

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_will_is_void_once_the_session_has_ended() {
+    fn a_will_is_dropped_when_the_session_has_ended() {
         assert_eq!(commits(vec![LOST, LOST]), 2);
     }
 }

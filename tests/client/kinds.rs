@@ -114,7 +114,7 @@ impl Explained {
 }
 
 #[tokio::test]
-async fn explain_shows_what_a_job_waits_for_in_each_state() {
+async fn explain_shows_why_a_job_waits_in_each_state() {
     let to = namespace("explain");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let explained = Explained { client: client.clone() };
@@ -200,7 +200,7 @@ async fn explain_shows_that_a_job_with_losses_waits_to_be_isolated() {
 }
 
 #[tokio::test]
-async fn explain_names_the_shunned_worker_and_the_end_of_the_time() {
+async fn explain_names_the_shunned_worker_and_the_time_until_which_it_is_shunned() {
     let to = namespace("explain-shunned");
     let (client, hand) = (client(&to).await, Hand::new(&to).await);
     let explained = Explained { client: client.clone() };

@@ -89,7 +89,7 @@ async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
 }
 
 #[tokio::test]
-async fn a_timed_out_wait_shows_what_the_job_waits_for() {
+async fn a_timed_out_wait_shows_why_the_job_waits() {
     let client = client(&namespace("run-out")).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     let error = job.wait(Duration::from_millis(50)).await.unwrap_err();

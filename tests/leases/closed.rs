@@ -56,7 +56,7 @@ async fn an_attempt_is_reported_as_written_when_its_end_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_stopped_attempt_tells_the_reason_and_its_end_is_written() {
+async fn a_stopped_attempt_has_a_reason_and_its_end_is_written() {
     let (cluster, mut contexts) = cluster(1).await;
     let client = cluster.client();
     for (id, with, reason, state) in [
@@ -124,7 +124,7 @@ async fn an_aborted_node_leaves_its_attempt_as_a_loss_and_the_outcome_unknown() 
 }
 
 #[tokio::test]
-async fn a_second_stop_without_a_grace_hands_back_what_a_first_one_lets_run() {
+async fn a_second_stop_without_a_grace_period_hands_back_attempts_that_the_first_lets_run() {
     let gate = Gate::new();
     let wait = with_state(gate.clone()).job("wait", |gate, context, (): ()| async move {
         gate.come(&context);

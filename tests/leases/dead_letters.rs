@@ -60,7 +60,7 @@ fn handlers(gate: &Gate, letters: &Letters) -> Handlers {
 }
 
 #[tokio::test]
-async fn each_death_has_one_dead_letter_job_whoever_ends_the_job() {
+async fn each_death_has_one_dead_letter_job_whichever_process_ends_the_job() {
     let (gate, letters) = (Gate::new(), Letters::default());
     let cluster = Cluster::builder(handlers(&gate, &letters)).start().await.unwrap();
     let client = cluster.client();

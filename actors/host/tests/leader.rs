@@ -372,7 +372,7 @@ async fn jobs_of_a_lane_are_assigned_one_by_one_in_order_of_submission() {
 
 /// While its first job runs or waits for a backoff, a lane is blocked. The next leader must know this, too.
 #[tokio::test]
-async fn a_new_leader_learns_the_order_of_a_lane_from_zookeeper() {
+async fn a_new_leader_reads_the_order_of_a_lane_from_zookeeper() {
     let bench = Bench::new("leader-lane-handover").await;
     let jobs = names("job", 300);
     bench.submit_lane("lane", &jobs[..150]).await;
@@ -417,7 +417,7 @@ async fn changes_during_a_disconnection_are_found_when_the_term_resumes() {
 
 /// The connection is alive, as when the beats of the leader are late.
 #[tokio::test]
-async fn a_leader_that_may_not_act_begins_no_write_and_goes_on_when_its_term_is_active_again() {
+async fn a_paused_leader_begins_no_write_and_resumes_when_its_term_is_active_again() {
     let bench = Bench::new("paused").await;
     let term = bench.lead().await;
     let (worker, _its_session) = bench.worker(1).await;

@@ -157,7 +157,7 @@ fn a_late_subscriber_receives_the_current_state_first() {
 }
 
 #[test]
-fn heartbeats_follow_their_answers_five_times_per_timeout() {
+fn heartbeats_follow_their_answers_ten_times_per_timeout() {
     let mut stage = up();
     for answer in [Some(Duration::from_millis(1)), None] {
         let mut out = stage.handle(Msg::Answered(1, answer));
@@ -207,7 +207,7 @@ fn clocks_that_disagree_are_reported_before_the_session_and_again_when_they_agre
 }
 
 #[test]
-fn a_part_that_subscribed_without_a_session_hears_that_the_clocks_disagree() {
+fn a_part_that_subscribed_without_a_session_is_notified_that_the_clocks_disagree() {
     let mut stage = begin();
     stage.handle(made_at(LOCAL.0 - 60_000));
     stage.handle(Msg::State(1, State::Ended));

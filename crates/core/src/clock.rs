@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_the_round_trip_explains_is_none() {
+    fn a_difference_within_the_round_trip_is_no_error() {
         let mut process = Process::new(29_000);
         process.reads(0, 30_000, 0);
         assert_eq!((process.clock.ahead(), process.error(30_000)), (0, 29_000));

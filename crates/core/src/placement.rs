@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_strategy_has_a_name_of_its_own() {
+    fn an_own_strategy_cannot_have_the_name_of_another_one() {
         let mut own = OwnStrategies::default();
         let mut add = |name: &str| own.add(StrategyName::new(name).unwrap(), Arc::new(First));
         assert_eq!(add("first"), Ok(()));

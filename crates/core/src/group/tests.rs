@@ -158,7 +158,7 @@ fn a_parent_has_one_group_per_kind_and_at_most_sixteen() {
 }
 
 #[test]
-fn each_group_of_a_parent_may_ask_for_its_finished_job() {
+fn each_group_of_a_parent_may_request_its_finished_job() {
     let first = GroupRecord { parent: Some(Parent { finish: false, ..parent() }), ..record() };
     let finishes = |group: &GroupRecord| group.parent.as_ref().unwrap().finish;
     let asked = first.extended(&kind("other"), true).unwrap();

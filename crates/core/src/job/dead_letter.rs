@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_job_that_asks_for_a_letter_has_one() {
+    fn a_dead_job_with_the_option_has_a_dead_letter_job() {
         let (id, letter) = dead_letter(&job("order:7"), &record("bill")).unwrap();
         assert_eq!(id.as_str(), "bill.dead:@order:7@1.0000beef");
         assert_eq!((letter.kind.as_str(), letter.submitted_at), ("bill.dead", WallMillis(9)));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_letter_has_the_id_of_one() {
+    fn only_a_dead_letter_job_has_the_id_of_one() {
         let (letter, _) = dead_letter(&job("a"), &record("bill")).unwrap();
         assert!(is_dead_letter(&letter));
         for other in ["bill.dead", "bill.dead:a", "bill:@a", "sum.join:@bill.dead:@a@1.0000beef@1.00000001"] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ends_and_other_jobs_have_none() {
+    fn other_ends_and_other_jobs_have_no_dead_letter_job() {
         let without = JobRecord { policy: Policy::default(), ..record("bill") };
         assert_eq!(dead_letter(&job("a"), &without), None);
         for verdict in [Verdict::Cancelled, Verdict::Succeeded(record("bill").payload)] {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_death_has_its_own_letter() {
+    fn each_death_has_a_dead_letter_job_with_another_id() {
         let first = dead_letter(&job("a"), &record("bill")).unwrap().0;
         for again in [
             JobRecord { generation: 2, ..record("bill") },
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_names_and_the_longest_error_have_a_letter() {
+    fn the_longest_names_and_the_longest_error_fit_into_a_dead_letter_job() {
         let longest = MAX_NAME_BYTES - ".dead:@".len() - HASH_BYTES;
         let kind = |bytes| Kind::new("k".repeat(bytes)).unwrap();
         assert!(dead_letter_kind(&kind(longest)).is_ok());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_keeps_the_priority_and_the_trace_of_its_job() {
+    fn a_dead_letter_job_has_the_priority_and_the_trace_of_its_job() {
         let trace = crate::trace::TraceContext::new([1; 16], [2; 8], 1).ok();
         let dead = JobRecord { priority: crate::job::Priority::HIGHEST, trace, ..record("bill") };
         let (_, letter) = dead_letter(&job("a"), &dead).unwrap();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_succeeds_at_once_stores_no_list() {
+    fn a_job_that_succeeds_in_its_first_attempt_stores_no_list() {
         let job = close(job(), Ending::Succeeded(Payload::json(*b"1").unwrap()));
         assert_eq!((job.history.len(), job.past().len()), (0, 1));
     }

@@ -106,7 +106,7 @@ fn an_assignment_with_another_isolation_does_not_agree() {
 }
 
 #[test]
-fn a_hand_back_counts_as_neither() {
+fn a_hand_back_is_neither_a_failure_nor_a_loss() {
     let (job, next) = job(1, 1).close(attempt(1), Ending::Released, NOW, 0);
     assert_eq!((job.failures, job.losses, job.attempts), (0, 0, 1));
     assert_eq!((next, job.entry(1).attempt), (Next::Queue, 2));

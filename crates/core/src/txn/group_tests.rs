@@ -64,7 +64,7 @@ fn a_member_joins_at_the_group_version_that_was_read() {
 
 /// S7
 #[test]
-fn a_group_advances_behind_the_epoch_at_the_version_that_was_read() {
+fn a_group_advances_at_the_version_that_was_read_and_checks_the_epoch() {
     let joining = GroupRecord { stage: Stage::Joining, ..group() };
     let join = joining.stage_job(&id(), NOW).unwrap();
     let ops = advance(4, &id(), 5, &joining, join.as_ref(), None);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_split_the_same_way_however_they_arrive() {
+    fn any_bytes_are_split_into_the_same_frames_in_any_pieces() {
         let seed = fastrand::u64(..);
         let mut rng = fastrand::Rng::with_seed(seed);
         for _ in 0..3_000 {

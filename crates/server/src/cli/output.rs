@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_document_cannot_control_the_terminal_and_stays_the_same() {
+    fn a_json_document_cannot_control_the_terminal_and_keeps_its_value() {
         let document =
             serde_json::json!({ "error": "a\u{1b}[2Jb\u{9b}2J\u{7f}\u{85}\u{202e}daed\u{2066}\n\tü" });
         let raw = serde_json::to_string_pretty(&document).unwrap().replace("{\n", "{\r\n");

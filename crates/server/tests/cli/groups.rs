@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::run::run_in;
 
 #[test]
-fn members_are_submitted_by_number_and_the_group_shows_what_it_waits_for() {
+fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
     let to = namespace("cli-groups");
     let member = ["job", "submit", "sum", "[1]", "--group", "batch", "--number", "0", "--total", "3"];
     let id = run_in(&to, &member).exits(0).stdout;

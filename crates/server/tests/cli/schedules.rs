@@ -116,7 +116,7 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
 }
 
 #[test]
-fn a_change_of_a_schedule_keeps_what_is_not_given() {
+fn a_change_of_a_schedule_keeps_the_options_that_are_not_given() {
     let to = namespace("cli-schedule-change");
     let in_json =
         |arguments: &[&str]| run_in(&to, &[&["schedule"], arguments, &["--output", "json"]].concat());

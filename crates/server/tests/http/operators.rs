@@ -289,7 +289,7 @@ async fn groups_are_listed_completely_by_page_and_stage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alerts_name_what_is_wrong_until_it_is_corrected() {
+async fn alerts_name_a_problem_until_it_is_corrected() {
     let stage = Stage::new("http-alerts").await;
     let names = async || {
         let found = stage.get("/v1/alerts").await.is(200).json();

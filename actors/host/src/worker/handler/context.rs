@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_in_the_past_once_the_run_was_told_to_stop() {
+    fn trust_has_ended_when_the_run_must_stop() {
         let run = RunContext { launched: Millis(7), ..run() };
         run.cancelled.cancel();
         assert_eq!(run.trusted_until(), Millis(7));

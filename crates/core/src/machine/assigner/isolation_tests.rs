@@ -130,7 +130,7 @@ impl Bench {
 }
 
 #[test]
-fn jobs_with_a_loss_run_on_different_workers_beside_jobs_without_one() {
+fn jobs_with_a_loss_run_on_different_workers_together_with_jobs_without_a_loss() {
     let mut bench = Bench::new(2);
     for name in ["a", "b", "c"] {
         bench.submit(name, Apart);

@@ -569,7 +569,7 @@ fn written(
 
 /// Its client ended after it had submitted two members, or before it had submitted all of them.
 #[test]
-fn a_group_whose_client_is_gone_is_abandoned_after_a_day_without_a_new_member_and_keeps_its_members() {
+fn a_group_whose_client_died_is_abandoned_after_a_day_without_a_new_member_and_keeps_its_members() {
     for total in [None, Some(3)] {
         let group = GroupRecord { total, ..record() };
         let write = |group: &GroupRecord, open, modified, now| written(group, 2 - open, open, modified, now);

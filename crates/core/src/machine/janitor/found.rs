@@ -95,7 +95,7 @@ mod tests {
     use crate::name::Kind;
 
     #[test]
-    fn a_record_with_sub_jobs_is_grouped_without_a_group_of_its_own() {
+    fn a_record_with_sub_jobs_counts_as_grouped_although_it_is_no_member() {
         let (kind, job) = (Kind::new("sum").unwrap(), JobId::new("j").unwrap());
         let record = JobRecord::new(kind, Payload::json(*b"{}").unwrap(), Uuid::nil(), WallMillis(1))
             .cancel(WallMillis(2));

@@ -487,7 +487,7 @@ fn a_moved_attempt_that_waits_is_handed_back_at_the_end_of_the_drain() {
 
 /// S12
 #[test]
-fn a_moved_attempt_with_a_cancel_flag_is_launched_and_told_to_stop() {
+fn a_moved_attempt_with_a_cancel_flag_is_launched_and_cancelled() {
     let flagged = |mut start: Start| {
         start.assignment.cancel = true;
         vec![start]

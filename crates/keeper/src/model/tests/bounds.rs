@@ -13,7 +13,7 @@ fn watch(path: &str) -> Request {
 }
 
 #[test]
-fn a_session_too_many_is_disconnected_and_others_go_on() {
+fn a_session_above_the_limit_is_disconnected_and_others_continue() {
     let mut stage = bounded(Bounds { sessions: 2, ..Bounds::default() });
     let (first, response) = stage.connect();
     stage.connect();
@@ -30,7 +30,7 @@ fn a_session_too_many_is_disconnected_and_others_go_on() {
 }
 
 #[test]
-fn a_watch_too_many_is_refused_until_another_one_is_gone() {
+fn a_watch_above_the_limit_is_refused_until_another_one_is_removed() {
     for bounds in [Bounds { watches: 2, ..Bounds::default() }, Bounds { watch_bytes: 4, ..Bounds::default() }]
     {
         let mut stage = bounded(bounds);

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_on_time_needs_no_catching_up() {
+    fn a_check_that_was_on_time_settles_the_time_of_the_previous_check() {
         let mut settled_time = SettledTime::default();
         for (now, settled) in [(500, 0), (520, 500), (1_020, 520), (1_040, 1_020)] {
             assert_eq!(settled_time.at(now, false, Some(Duration::from_millis(500))), settled);

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_use_only_ruok_and_srvr() {
+    fn other_machines_use_only_ruok_and_srvr() {
         let refused = |word: &[u8; 4], peer: &str| {
             parse(*word).expect("a word").refused(*word, peer.parse().expect("an address")).is_some()
         };

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_owes_a_proportional_part_of_a_checkpoint_and_all_of_it_at_half_the_limit() {
+    fn a_commit_pays_a_proportional_part_of_a_checkpoint_and_all_of_it_at_half_the_limit() {
         let sizes = Sizes { fold: 1 << 20, stride: 1_000, ..Sizes::USUAL };
         let owed = |left, bytes| owed(100_000, left, bytes, sizes);
         assert_eq!(owed(100_000, 0), 0);

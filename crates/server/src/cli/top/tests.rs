@@ -287,7 +287,7 @@ fn draining_shunned_and_unreadable_workers_are_shown_as_such() {
 }
 
 #[test]
-fn keys_do_what_the_footer_says() {
+fn keys_match_the_footer() {
     let key = |code| pressed(KeyEvent::new(code, KeyModifiers::NONE));
     assert_eq!(key(KeyCode::Char('q')), Pressed::Quit);
     assert_eq!(key(KeyCode::Esc), Pressed::Quit);

@@ -90,7 +90,7 @@ async fn a_silent_worker_loses_its_attempts_to_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drained_worker_finishes_what_it_has_and_gets_no_more() {
+async fn a_drained_worker_finishes_its_attempts_and_gets_no_new_ones() {
     let stage = Stage::new("remote-drain").await;
     let _leader = stage.leader().await;
     let remote = Remote::registered(&stage, json!({})).await;

@@ -86,7 +86,7 @@ fn renamed(attempt: &Value, answer: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_goes_on_at_another_gateway_after_its_gateway_was_killed() {
+async fn a_process_continues_at_another_gateway_after_its_gateway_was_killed() {
     let stage = Stage::new("takeover-killed").await;
     let _leader = stage.leader().await;
     let mut doomed = Mortal::start(&stage).await;

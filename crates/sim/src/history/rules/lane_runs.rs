@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_taken_over_goes_on_and_holds_its_lane() {
+    fn a_run_that_was_taken_over_continues_and_holds_its_lane() {
         let mut story = Story::new();
         story.register(W1, "n1");
         story.register_to_take_over(W2, "n2");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_dead_of_a_loss_beside_another_is_found() {
+    fn a_job_that_is_dead_of_a_loss_with_a_neighbour_is_found() {
         for what in ["must run alone", "is dead of the loss"] {
             let mut story = two_losses();
             story.assign("a", W2);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_assigned_beside_one_that_runs_alone_is_found() {
+    fn a_job_that_shares_a_worker_with_one_that_runs_alone_is_found() {
         let mut story = two_losses();
         story.assign("a", W1);
         story.submit("y");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_permits_one_loss_may_die_beside_another() {
+    fn a_job_that_permits_one_loss_may_die_with_a_neighbour() {
         let mut story = Story::with_workers();
         for job in ["a", "x"] {
             story.submit_with_losses(job, 1);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_was_taken_over_goes_on_once_at_its_new_worker() {
+    fn an_attempt_that_was_taken_over_continues_once_at_its_new_worker() {
         for times in [1, 2] {
             let mut story = Story::new();
             story.register(W1, "n1");

@@ -81,7 +81,7 @@ fn a_handler_fails() {
 }
 
 #[test]
-fn a_strange_hand_deletes_the_ephemeral_of_a_worker_that_lives() {
+fn another_client_deletes_the_ephemeral_of_a_live_worker() {
     let bounds = Bounds { strange: 1, worker_cuts: 1, ..Bounds::default() };
     let sights = &[Sight::ZombieRejected, Sight::Dropped, Sight::Raced, Sight::Beside];
     explore("attempts, a deleted ephemeral", 4_000, Attempts::new(bounds, sights));
@@ -117,21 +117,21 @@ fn a_lease_is_over_under_two_leaders() {
 }
 
 #[test]
-fn a_worker_is_told_to_drain_and_a_client_cancels() {
+fn an_operator_drains_a_worker_and_a_client_cancels() {
     let bounds = Bounds { drains: 1, cancels: 1, ..Bounds::default() };
     let sights = &[Sight::Marked, Sight::HandedBack, Sight::NotEmpty, Sight::Retired];
     explore("attempts, draining and cancelled", 1_000, Attempts::new(bounds, sights));
 }
 
 #[test]
-fn a_worker_is_told_to_drain_while_a_leader_is_cut_off() {
+fn an_operator_drains_a_worker_while_a_leader_is_cut_off() {
     let bounds = Bounds { drains: 1, leader_cuts: 1, ..Bounds::default() };
     let sights = &[Sight::Marked, Sight::HandedBack, Sight::LateAssign, Sight::Retired];
     explore("attempts, draining, a leader cut off", 1_000, Attempts::new(bounds, sights));
 }
 
 #[test]
-fn a_worker_is_told_to_drain_while_it_is_cut_off() {
+fn an_operator_drains_a_worker_while_it_is_cut_off() {
     let bounds = Bounds { drains: 1, worker_cuts: 1, ..Bounds::default() };
     let sights = &[Sight::HandedBack, Sight::AppliedUnheard, Sight::SaidLate, Sight::Retired];
     explore("attempts, draining, a worker cut off", 1_000, Attempts::new(bounds, sights));
@@ -211,7 +211,7 @@ fn a_record_is_purged_while_its_job_is_retried_and_a_leader_removes_it() {
 }
 
 #[test]
-fn a_silent_worker_goes_on_when_its_job_was_removed_and_submitted_again() {
+fn a_silent_worker_continues_when_its_job_was_removed_and_submitted_again() {
     let bounds =
         Bounds { revocations: 1, minutes: 1, tidies: 1, submissions: 1, anew: true, ..Bounds::default() };
     let sights = &[Sight::Deleted, Sight::Anew, Sight::Haunted];

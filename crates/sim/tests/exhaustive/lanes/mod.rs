@@ -13,7 +13,7 @@ use crate::explore::explore;
 use model::{Bounds, Lanes, Sight};
 
 #[test]
-fn two_leaders_at_once() {
+fn two_leaders_at_the_same_time() {
     let bounds = Bounds { leaders: 2, ..Bounds::default() };
     let sights = &[Sight::Second, Sight::EntryRejected, Sight::Empty];
     explore("lanes, two leaders", 2_000, Lanes::new(bounds, sights));

@@ -164,7 +164,7 @@ fn a_group_is_removed_with_all_records_after_their_longest_retention() {
 }
 
 #[test]
-fn a_group_with_an_open_member_stays_as_it_is() {
+fn a_group_with_an_open_member_is_not_removed() {
     let mut tree = Tree::new(ENDS);
     tree.zookeeper.put(&path::place(&id(), 7), Vec::new(), 0);
     tree.stage.after(100 * MINUTE);

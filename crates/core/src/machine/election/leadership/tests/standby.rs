@@ -73,7 +73,7 @@ fn a_look_does_not_start_the_wait_again() {
 }
 
 #[test]
-fn the_wait_goes_on_over_a_lost_connection() {
+fn the_wait_continues_across_a_lost_connection() {
     let run = next().at(BEAT).disconnected().at(WAIT).connected().looked(Some(2), Some(1));
     assert_eq!(run.seen(), "standby: tell, watch, watch beats, read");
     assert_eq!(run.heard(beat_of(1)).seen(), "campaigning: tell, replace by 5");

@@ -130,7 +130,7 @@ fn stepping_down_ends_after_the_candidate_is_deleted() {
 }
 
 #[test]
-fn a_fenced_out_leader_queues_again_behind_the_others() {
+fn a_fenced_out_leader_returns_to_the_end_of_the_queue() {
     let run = Driver::new().active().on(Event::FencedOut { epoch: 1 });
     assert_eq!(run.seen(), "leaving: tell, lost 1 (fenced-out), look");
     let run = run.looked(Some(1), Some(2));

@@ -66,7 +66,7 @@ fn a_beat_that_is_answered_after_the_trust_has_lapsed_does_not_extend_it() {
 /// The answer to a heartbeat arrives a moment after the trust has lapsed, before the timer. The leader's other parts may
 /// have been refused in that moment.
 #[test]
-fn a_proof_that_arrives_after_the_trust_in_the_session_has_lapsed_tells_the_active_state_again() {
+fn a_proof_that_arrives_after_the_trust_in_the_session_has_lapsed_publishes_the_active_state_again() {
     let beats = (BEAT..LEASE).step_by(usize::try_from(BEAT).unwrap());
     let run = Driver::new().active().on(proof(LEASE));
     let run = beats.fold(run, |run, at| run.at(at).on(Event::Tick).beaten()).at(LEASE);

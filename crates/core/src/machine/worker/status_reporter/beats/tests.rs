@@ -286,7 +286,7 @@ fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
 
 /// A cancel changes the version as a renewal does, and leaves the rest of the assignment unchanged.
 #[test]
-fn a_cancel_that_is_read_back_is_not_taken_for_a_renewal() {
+fn a_cancel_that_is_read_back_does_not_count_as_a_renewal() {
     let mut worker = Worker::running(0..1, true);
     let batch = sent(worker.after(THIRD));
     worker.on(Event::Committed(batch, Outcome::Unknown));
