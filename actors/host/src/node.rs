@@ -151,7 +151,7 @@ impl Node {
         if let Some(election) = &parts.election
             && tokio::time::timeout(STEP_DOWN_WITHIN, election.step_down()).await.is_err()
         {
-            tracing::warn!("could not give up leadership in time: it ends with the session");
+            tracing::warn!("the node could not give up leadership in time: it ends with the session");
         }
         supervise::stop(&self.actor.get_cell(), STOP_WITHIN).await;
         drained

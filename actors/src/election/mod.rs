@@ -195,10 +195,10 @@ impl Election {
                     cx.tell(Tell::State(state));
                 }
                 Effect::Lost { epoch, why: why @ Why::SteppedDown } => {
-                    tracing::info!(node = %self.node, epoch, reason = why.as_str(), "leadership given up");
+                    tracing::info!(node = %self.node, epoch, reason = why.as_str(), "the node gave up leadership");
                 }
                 Effect::Lost { epoch, why } => {
-                    tracing::warn!(node = %self.node, epoch, reason = why.as_str(), "leadership lost");
+                    tracing::warn!(node = %self.node, epoch, reason = why.as_str(), "the node lost leadership");
                 }
                 Effect::Refused(rejection) => {
                     tracing::warn!(node = %self.node, %rejection, "ZooKeeper refused a step of the election, retrying");
@@ -230,9 +230,13 @@ impl Election {
 
 fn note(node: &NodeId, state: &LeadershipState) {
     match state {
-        LeadershipState::Active(term) => tracing::info!(%node, epoch = term.epoch(), "elected leader"),
-        LeadershipState::Inactive(inactive) => tracing::debug!(%node, ?inactive, "not the leader"),
-        // `leadership lost` is logged with the reason.
+        LeadershipState::Active(term) => {
+            tracing::info!(%node, epoch = term.epoch(), "the node became leader")
+        }
+        LeadershipState::Inactive(inactive) => {
+            tracing::debug!(%node, ?inactive, "the node is not the leader")
+        }
+        // The loss is logged with the reason.
         LeadershipState::Paused { .. } => {}
     }
 }

@@ -194,7 +194,7 @@ impl WorkerRegistry {
                 }
                 Effect::MakeMinutes(minutes) => cx.make_minutes(minutes),
                 Effect::Commit(worker, batch) => cx.commit_batch(batch, move |batch, outcome| {
-                    answer(Event::Committed(worker, batch, note_unknown(outcome)))
+                    answer(Event::Committed(worker, batch, note_unknown(worker, outcome)))
                 }),
                 Effect::Remove(worker, ops) => {
                     cx.commit(ops, move |_, outcome| Some(answer(Event::Removed(worker, outcome))));
@@ -226,9 +226,9 @@ fn orphans(jobs: Vec<JobId>, nodes: Vec<Option<Node>>) -> Vec<Orphan> {
     orphans.collect()
 }
 
-fn note_unknown(outcome: Outcome<()>) -> Outcome<()> {
+fn note_unknown(worker: WorkerId, outcome: Outcome<()>) -> Outcome<()> {
     if outcome == Outcome::Unknown {
-        tracing::info!("the outcome of a recovery is unknown: listing the inbox again");
+        tracing::info!(%worker, "the outcome of a recovery is unknown: the leader lists the inbox again");
     }
     outcome
 }

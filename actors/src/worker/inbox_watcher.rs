@@ -187,7 +187,7 @@ impl InboxWatcher {
         match error {
             ReadError::Disconnected => {}
             ReadError::Refused(_) => {
-                tracing::error!(error = %chain(&error), "ZooKeeper refused to list or read the inbox");
+                tracing::error!(worker = %self.worker, error = %chain(&error), "ZooKeeper refused to list or read the inbox");
                 if !std::mem::replace(&mut self.trying, true) {
                     cx.after(Key::Retry, RETRY, InboxWatcherMsg::Again(Again::Watch));
                 }

@@ -319,7 +319,7 @@ impl WorkerWing {
                     cx.tell(Tell::Start { term, worker, former, usable, slots, settings });
                     self.watch(cx);
                 }
-                tracing::info!(worker = %self.id, "registered");
+                tracing::info!(worker = %self.id, "the worker registered");
             }
             Effect::Stop => {
                 cx.unwatch(Key::Registration);
@@ -353,7 +353,7 @@ impl WorkerWing {
             }
             Effect::Restarted => counter!(metric::ACTOR_RESTARTS).increment(1),
             Effect::Drained(how) => {
-                tracing::info!(worker = %self.id, ?how, "drained");
+                tracing::info!(worker = %self.id, ?how, "the worker drained");
                 cx.tell(Tell::Drained(how));
             }
             Effect::Fail => cx.tell(Tell::Fail),
@@ -370,7 +370,7 @@ impl WorkerWing {
         match taken {
             Ok(taken) => {
                 let moved = taken.iter().filter(|taken| taken.token.is_ok()).count();
-                tracing::info!(worker = %self.id, moved, refused = taken.len() - moved, "took over attempts");
+                tracing::info!(worker = %self.id, moved, refused = taken.len() - moved, "the worker took over attempts of its former worker");
                 cx.tell(Tell::TookOver(self.id, taken));
                 self.info.slots = self.offer();
                 Event::TakenOver

@@ -10,6 +10,7 @@
 
 use crate::job::AttemptEndKind;
 use crate::name::Kind;
+use crate::schedule::SkipReason;
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +84,81 @@ impl Labels {
     }
 }
 
-/// The values of the label `outcome` of [`JOB_ATTEMPTS`]: [`AttemptEndKind::as_str`] of each kind of end.
-const ATTEMPT_OUTCOMES: [&str; AttemptEndKind::ALL.len()] = {
-    let mut outcomes = [""; AttemptEndKind::ALL.len()];
-    let mut n = 0;
-    while n < outcomes.len() {
-        outcomes[n] = AttemptEndKind::ALL[n].as_str();
-        n += 1;
+/// The names of all values of an enum, as the values of a label.
+macro_rules! names {
+    ($($const:ident = $of:ty;)*) => {
+        $(const $const: [&str; <$of>::ALL.len()] = {
+            let mut names = [""; <$of>::ALL.len()];
+            let mut n = 0;
+            while n < names.len() {
+                names[n] = <$of>::ALL[n].as_str();
+                n += 1;
+            }
+            names
+        };)*
+    };
+}
+
+names! {
+    ATTEMPT_OUTCOMES = AttemptEndKind;
+    SKIP_REASONS = SkipReason;
+    HTTP_REFUSAL_REASONS = HttpRefusal;
+}
+
+/// Why a gateway refused a connection or a request: the values of the label `reason` of [`HTTP_REFUSALS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HttpRefusal {
+    /// The number of connections of one address, or of all.
+    Connections,
+    /// The number of requests of all callers.
+    Requests,
+    /// The number of requests of one caller.
+    OneCaller,
+    /// The number of long polls.
+    Waits,
+    /// The number of event streams.
+    Streams,
+    /// The number of batches.
+    Batches,
+    /// Another purge is running.
+    Purges,
+    /// The number of open jobs of a token.
+    OpenJobs,
+    /// The number of remote workers.
+    RemoteWorkers,
+}
+
+impl HttpRefusal {
+    /// All reasons.
+    pub const ALL: [Self; 9] = [
+        Self::Connections,
+        Self::Requests,
+        Self::OneCaller,
+        Self::Waits,
+        Self::Streams,
+        Self::Batches,
+        Self::Purges,
+        Self::OpenJobs,
+        Self::RemoteWorkers,
+    ];
+
+    /// The value of the label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Requests => "requests",
+            Self::OneCaller => "one_caller",
+            Self::Waits => "waits",
+            Self::Streams => "streams",
+            Self::Batches => "batches",
+            Self::Purges => "purges",
+            Self::OpenJobs => "open_jobs",
+            Self::RemoteWorkers => "remote_workers",
+        }
     }
-    outcomes
-};
+}
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +209,7 @@ metrics! {
     DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
     SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
-    SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &["misfire", "overlap", "taken"]), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
+    SCHEDULE_TICKS_SKIPPED = "bellwether_schedule_ticks_skipped_total", Counter, Labels::Fixed("reason", &SKIP_REASONS), "Schedule ticks that this leader skipped; for missed ticks of a cron expression, each skip counts at most 100.";
     GROUPS = "bellwether_groups", Gauge, Labels::None, "Unfinished groups that this leader knows.";
     WORKERS = "bellwether_workers", Gauge, Labels::None, "Live workers that this leader knows.";
     WORKERS_UNLISTED = "bellwether_workers_unlisted", Gauge, Labels::None, "Live workers that get no jobs because the leader cannot list their inboxes.";
@@ -170,7 +236,7 @@ metrics! {
     UNKNOWN_OUTCOMES_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("outcome", &["applied", "not_applied"]), "Writes with a lost reply whose outcome was resolved by reading back.";
     HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("outcome", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
     HTTP_REQUEST_DURATION_SECONDS = "bellwether_http_request_duration_seconds", Histogram(Seconds), Labels::None, "Time from a request to the first byte of its response, without long polls, event streams and health checks.";
-    HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &["connections", "requests", "one_caller", "waits", "streams", "batches", "purges", "open_jobs"]), "Connections and requests that this gateway refused because a limit was reached.";
+    HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &HTTP_REFUSAL_REASONS), "Connections and requests that this gateway refused because a limit was reached.";
     HTTP_CONNECTIONS = "bellwether_http_connections", Gauge, Labels::None, "Open connections to this gateway.";
     HTTP_EVENT_STREAMS = "bellwether_http_event_streams", Gauge, Labels::None, "Event streams that this gateway serves.";
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Restarts of actors, or groups of actors, by a supervisor.";
@@ -241,7 +307,9 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_attempt_end_has_its_own_outcome() {
-        assert_eq!(ATTEMPT_OUTCOMES.into_iter().collect::<BTreeSet<_>>().len(), AttemptEndKind::ALL.len());
+    fn each_value_of_an_enum_has_its_own_label_value() {
+        for names in [&ATTEMPT_OUTCOMES[..], &SKIP_REASONS, &HTTP_REFUSAL_REASONS] {
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The Prometheus exporter of this process. Every series is described and registered before the first scrape, so that a dashboard
 //! shows zero instead of no data.
 
+use std::error::Error;
+
 use bellwether::Kind;
-use bellwether::metrics::{SECONDS, register};
+use bellwether::metrics::{HTTP_REFUSALS, HttpRefusal, SECONDS, register};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 /// How often samples are moved into their histograms. Until then each sample is kept in memory.
@@ -16,22 +18,39 @@ pub enum MetricsError {
     Installed,
     /// The exporter refused its settings.
     #[error("the metrics exporter refused its settings")]
-    Settings(#[source] BuildError),
+    Settings(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Starts to record this process's metrics, with every series at zero. The returned handle renders them.
+/// The recorded metrics of this process.
+#[derive(Debug, Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl Metrics {
+    /// Renders all series in the text format of Prometheus.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.0.render()
+    }
+}
+
+/// Counts a connection or request that the gateway refused.
+pub(crate) fn refused(reason: HttpRefusal) {
+    metrics::counter!(HTTP_REFUSALS, "reason" => reason.as_str()).increment(1);
+}
+
+/// Starts to record this process's metrics, with every series at zero.
 ///
 /// Must be called in a tokio runtime: a task compacts the histograms periodically.
 ///
 /// # Errors
 /// [`MetricsError::Installed`].
-pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
+pub fn record(kinds: &[Kind]) -> Result<Metrics, MetricsError> {
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-        .map_err(MetricsError::Settings)?;
+        .map_err(|error| MetricsError::Settings(error.into()))?;
     let handle = builder.install_recorder().map_err(|error| match error {
         BuildError::FailedToSetGlobalRecorder(_) => MetricsError::Installed,
-        other => MetricsError::Settings(other),
+        other => MetricsError::Settings(other.into()),
     })?;
     let kept = handle.clone();
     tokio::spawn(async move {
@@ -41,7 +60,7 @@ pub fn record(kinds: &[Kind]) -> Result<PrometheusHandle, MetricsError> {
         }
     });
     register(kinds);
-    Ok(handle)
+    Ok(Metrics(handle))
 }
 
 #[cfg(test)]

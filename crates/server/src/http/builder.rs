@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::{Jwt, Tokens};
 use super::audit_file::AuditFile;
@@ -13,6 +12,7 @@ use super::exposure::Protection;
 use super::limits::{Limits, LimitsError};
 use super::server::{self, Gateway};
 use super::tls::Tls;
+use crate::metrics::Metrics;
 use bellwether::client::Client;
 
 /// Default address of a gateway: reachable from this machine only.
@@ -36,7 +36,7 @@ pub struct GatewayBuilder {
     pub(super) any_port: bool,
     pub(super) protection: Protection,
     pub(super) limits: Limits,
-    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) metrics: Option<Metrics>,
     pub(super) open_namespace: bool,
     pub(super) auditing: Auditing,
     pub(super) trusted_proxies: Vec<IpAddr>,
@@ -172,7 +172,7 @@ impl GatewayBuilder {
 
     /// Serves these metrics at `/metrics`; [`crate::metrics::record`] returns the handle. Without it the path does not
     /// exist.
-    pub fn metrics(mut self, metrics: PrometheusHandle) -> Self {
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = Some(metrics);
         self
     }

@@ -13,7 +13,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
 use super::exposure::Protection;
@@ -21,6 +20,7 @@ use super::layers::{Guard, guard};
 use super::limits::Limits;
 use super::reload;
 use super::server::{Listening, PerAddress, Phase, bind};
+use crate::metrics::Metrics;
 
 /// Prometheus, a second one, probes and a person with curl.
 const MAX_CONNECTIONS: usize = 64;
@@ -57,7 +57,7 @@ impl MetricsServer {
     pub(crate) async fn start(
         address: SocketAddr,
         protection: Protection,
-        metrics: PrometheusHandle,
+        metrics: Metrics,
     ) -> Result<Self, MetricsServerError> {
         if let Some(lacks) = protection.lacks(address) {
             return Err(MetricsServerError::Exposed { address, lacks });
@@ -90,8 +90,8 @@ impl MetricsServer {
     }
 }
 
-fn router(metrics: PrometheusHandle, guarded: Guard) -> Router {
-    let scrape = |State(metrics): State<PrometheusHandle>| async move {
+fn router(metrics: Metrics, guarded: Guard) -> Router {
+    let scrape = |State(metrics): State<Metrics>| async move {
         ([(CONTENT_TYPE, TEXT)], metrics.render()).into_response()
     };
     Router::new()

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether::client::Client;
+use bellwether::metrics::HttpRefusal;
 use bellwether::{JobId, State};
 
 use super::layers::Caller;
 use super::problem::{Fault, Problem};
+use crate::metrics::refused;
 
 /// A token at its limit causes reads at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -78,7 +80,7 @@ impl OpenJobs {
             of.count(client).await?;
             let reserved = lock(&of.jobs).reserve(jobs, most);
             reserved.map_err(|open| {
-                metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "open_jobs").increment(1);
+                refused(HttpRefusal::OpenJobs);
                 Fault::TooManyOpen.because(format!(
                     "the {} {} has {open} open jobs and may have {most}: wait until some have ended",
                     caller.credential, caller.name

@@ -43,10 +43,14 @@ pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) 
                 ["tokens", "JWK set", "certificate"].into_iter().zip(read).zip(&mut last)
             {
                 match &read {
-                    Ok(true) => tracing::info!(what, "read again: the file has changed"),
+                    Ok(true) => tracing::info!(what, "the gateway reloaded the file"),
                     Ok(false) => {}
                     Err(reason) if last.as_ref() != Some(reason) => {
-                        tracing::warn!(what, reason, "cannot read again: the old content stays in use");
+                        tracing::warn!(
+                            what,
+                            reason,
+                            "the gateway cannot reload the file and keeps the old content"
+                        );
                     }
                     Err(_) => {}
                 }

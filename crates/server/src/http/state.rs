@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
 use super::access::Accepted;
@@ -17,6 +16,7 @@ use super::open_jobs::OpenJobs;
 use super::remote::RemoteWorkers;
 use super::samples::Samples;
 use super::server::Phase;
+use crate::metrics::Metrics;
 use bellwether::client::Client;
 
 /// A handle, cheap to clone.
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) local_only: bool,
     /// Whether it serves HTTPS.
     pub(super) tls: bool,
-    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) metrics: Option<Metrics>,
     pub(super) admission: Admission,
     pub(super) batches: Admission,
     /// Pages of jobs that are read at the same time. Further ones wait.
@@ -57,7 +57,7 @@ pub(super) struct Shared {
 pub(super) struct Around<'a> {
     pub(super) protection: &'a Protection,
     pub(super) local_only: bool,
-    pub(super) metrics: Option<PrometheusHandle>,
+    pub(super) metrics: Option<Metrics>,
     pub(super) auditing: Auditing,
     pub(super) trusted_proxies: Vec<IpAddr>,
 }

@@ -163,7 +163,7 @@ async fn a_development_server_warns_of_an_open_namespace_only_if_it_keeps_its_da
         assert_eq!(code, Some(0), "{said}");
         assert_eq!(said.contains("THE NAMESPACE IS OPEN"), warns, "{said}");
         assert_eq!(said.contains("THE ROOT OF ZOOKEEPER IS OPEN"), warns, "{said}");
-        assert!(said.contains("elected leader") && !said.contains("Actor{"), "{said}");
+        assert!(said.contains("the node became leader") && !said.contains("Actor{"), "{said}");
     }
 }
 

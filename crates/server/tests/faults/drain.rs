@@ -99,8 +99,9 @@ async fn a_stopped_node_closes_its_session_immediately() {
     let launches = [stage.node("candidate").candidate(), stage.node("worker").worker(), stage.node("both")];
     for launch in launches {
         let mut node = launch.session(LASTING).start();
-        let ready =
-            |node: &NodeProcess| node.said().contains("elected leader") || node.said().contains("registered");
+        let ready = |node: &NodeProcess| {
+            node.said().contains("the node became leader") || node.said().contains("the worker registered")
+        };
         eventually("the node is active", SOON, async || ready(&node)).await;
         node.signal(Signal::SIGTERM);
         let asked = Instant::now();

@@ -15,11 +15,12 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use bellwether::metrics as metric;
+use bellwether::metrics::HttpRefusal;
 use hyper::body::{Frame, SizeHint};
 
 use super::credentials::{Caller, Credential};
 use crate::http::problem::{Fault, Problem};
+use crate::metrics::refused;
 
 /// A limited resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +33,12 @@ pub(in crate::http) enum Limited {
 
 impl Limited {
     /// The label of the metric of refusals.
-    const fn reason(self) -> &'static str {
+    const fn reason(self) -> HttpRefusal {
         match self {
-            Self::Requests => "requests",
-            Self::Waits => "waits",
-            Self::Streams => "streams",
-            Self::Batches => "batches",
+            Self::Requests => HttpRefusal::Requests,
+            Self::Waits => HttpRefusal::Waits,
+            Self::Streams => HttpRefusal::Streams,
+            Self::Batches => HttpRefusal::Batches,
         }
     }
 
@@ -138,7 +139,7 @@ impl Admission {
         let most_of_one = if spares_shared && key.is_shared() { most } else { most_of_one };
         let of_one = under_way.of_one.entry(key.clone()).or_default();
         if *of_one >= most_of_one {
-            refused("one_caller");
+            refused(HttpRefusal::OneCaller);
             let name = what.name();
             return Err(Fault::TooMany.because(format!(
                 "at most {most_of_one} {name} per caller are served: wait for their answers"
@@ -196,10 +197,6 @@ impl Drop for Permit {
             }
         }
     }
-}
-
-fn refused(reason: &'static str) {
-    metrics::counter!(metric::HTTP_REFUSALS, "reason" => reason).increment(1);
 }
 
 #[cfg(test)]

@@ -7,12 +7,14 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellwether::NodeBuilder;
+use bellwether::metrics::HttpRefusal;
 use futures::future::join_all;
 use uuid::Uuid;
 
 use super::settings::Settings;
 use super::worker::{Former, RemoteWorker};
 use crate::http::problem::{Fault, Problem};
+use crate::metrics::refused;
 
 /// A handle, cheap to clone.
 #[derive(Debug, Clone)]
@@ -83,8 +85,7 @@ impl RemoteWorkers {
                 return Ok(Arc::clone(known.get()));
             }
             Entry::Vacant(_) if count >= self.0.most => {
-                metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "remote_workers")
-                    .increment(1);
+                refused(HttpRefusal::RemoteWorkers);
                 return Err(Fault::Saturated.because(format!(
                     "the limit of {} remote workers of this gateway (--http-remote-workers) is reached",
                     self.0.most

@@ -85,8 +85,8 @@ pub(super) fn router(app: App) -> Router {
 
 /// The OpenAPI 3.1 document of the gateway's API.
 #[must_use]
-pub fn openapi() -> OpenApi {
-    described().into_openapi()
+pub fn openapi() -> serde_json::Value {
+    serde_json::to_value(described().into_openapi()).expect("the document is JSON")
 }
 
 fn described() -> OpenApiRouter<App> {

@@ -6,9 +6,8 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bellwether::metrics as metric;
+use bellwether::metrics::HttpRefusal;
 use bellwether::{DurationText, JobId, Kind, Retention};
-use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -19,6 +18,7 @@ use crate::http::layers::AuditNote;
 use crate::http::limits::{MAX_BATCH, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
+use crate::metrics::refused;
 use bellwether::client::{Ended, Purge, Purged};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
@@ -198,7 +198,7 @@ pub(super) async fn purge_jobs(
     Json(new): Json<NewPurge>,
 ) -> Result<Response, Problem> {
     let _permit = app.purges.try_acquire().map_err(|_| {
-        counter!(metric::HTTP_REFUSALS, "reason" => "purges").increment(1);
+        refused(HttpRefusal::Purges);
         Fault::Saturated.because("another purge is running, and each reads all records: try again later")
     })?;
     let which = Which::of(&new)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bellwether::metrics::HttpRefusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -99,7 +100,7 @@ impl Acceptor {
 
     /// Answers 503 unless TLS is on, because the handshake is the expensive part.
     fn turn_away(&self, mut stream: TcpStream) {
-        metrics::counter!(bellwether::metrics::HTTP_REFUSALS, "reason" => "connections").increment(1);
+        refused(HttpRefusal::Connections);
         if self.tls.is_some() {
             return;
         }
