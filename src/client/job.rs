@@ -59,7 +59,12 @@ impl Job {
         let text = text.into();
         let valid =
             serde_json::from_str::<IgnoredAny>(&text).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(kind, valid.and_then(|_| Payload::plain(ContentType::json(), text.into_bytes()).map_err(JobError::Payload)))
+        Self::of(
+            kind,
+            valid.and_then(|_| {
+                Payload::plain(ContentType::json(), text.into_bytes()).map_err(JobError::Payload)
+            }),
+        )
     }
 
     /// Creates a job whose payload is bytes of any content type. For the bounds of the payload see [`Job::new`].
@@ -74,7 +79,10 @@ impl Job {
 impl<K> Job<K> {
     fn build<P: Serialize + ?Sized>(kind: impl AsRef<str>, payload: &P) -> Self {
         let text = serde_json::to_vec(payload).map_err(|error| JobError::Json(error.to_string()));
-        Self::of(kind, text.and_then(|text| Payload::plain(ContentType::json(), text).map_err(JobError::Payload)))
+        Self::of(
+            kind,
+            text.and_then(|text| Payload::plain(ContentType::json(), text).map_err(JobError::Payload)),
+        )
     }
 
     fn of(kind: impl AsRef<str>, payload: Result<Payload, JobError>) -> Self {

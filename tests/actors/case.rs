@@ -16,7 +16,7 @@ use crate::situations::Situation;
 use crate::stage::Stage;
 
 /// The time limit of a case: longer than all its waits.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// The time for tasks to end after the cluster stops: requests in flight are answered, and a killed node's session is
 /// closed.

@@ -63,8 +63,7 @@ async fn the_content_type_of_a_raw_payload_and_result_is_kept() {
 #[tokio::test]
 async fn a_strict_codec_refuses_plain_payloads_and_results() {
     let cluster = with_keys(shouting(), keys()).start().await.unwrap();
-    let job =
-        cluster.client().submit(Shout::job(&"plain".to_owned()).max_attempts(3)).await.unwrap();
+    let job = cluster.client().submit(Shout::job(&"plain".to_owned()).max_attempts(3)).await.unwrap();
     let end = job.wait(SOON).await.unwrap();
     assert_eq!((end.state, end.attempt), (State::Dead, 1));
     let why = end.error.unwrap();

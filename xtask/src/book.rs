@@ -208,7 +208,7 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
-        fs::write(root.join("README.md"), &format!("[a](docs/b.md#there) [b](docs/b.md#gone) [c](absent.md) [d]({REPOSITORY}SECURITY.md) [e]({REPOSITORY}absent.md)")).unwrap();
+        fs::write(root.join("README.md"), format!("[a](docs/b.md#there) [b](docs/b.md#gone) [c](absent.md) [d]({REPOSITORY}SECURITY.md) [e]({REPOSITORY}absent.md)")).unwrap();
         fs::write(
             rendered.join("b.html"),
             r#"<h2 id="there"><a href="c.html#x"><a href="https://other.site/x">"#,

@@ -18,8 +18,8 @@ use super::addresses::Addresses;
 use super::connection::{self, From};
 use crate::http::layers::ClientCertificate;
 use crate::http::limits::{HANDSHAKE_WITHIN, RETRY_AFTER};
-use crate::metrics::refused;
 use crate::http::tls::Tls;
+use crate::metrics::refused;
 
 /// Connections that are being refused with an answer; further ones are closed without one.
 pub(super) const MAX_REFUSALS: usize = 64;
