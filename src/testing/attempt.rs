@@ -23,6 +23,7 @@ pub struct Attempt<K = Untyped> {
 
 /// An attempt has no result.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttemptError {
     /// The handlers are invalid.
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! A whole cluster in one process.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bellwether_host::testing::Probe;
 use bellwether_host::worker::Stage;
 use bellwether_keeper::model::Config;
-use bellwether_keeper::server::{Keeper, StopReason};
+use bellwether_keeper::server::Keeper;
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
@@ -66,13 +67,11 @@ pub struct ClusterBuilder {
 
 /// A cluster did not start, or did not reach an awaited state.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClusterError {
-    /// The server did not start.
-    #[error("the keeper did not start")]
-    Keeper(#[from] bellwether_keeper::server::StartError),
-    /// The server stopped without being asked to.
-    #[error(transparent)]
-    Stopped(#[from] StopReason),
+    /// The server did not start, or stopped without being asked to.
+    #[error("the keeper does not run")]
+    Keeper(#[source] Box<dyn Error + Send + Sync>),
     /// No port is available.
     #[error("no port for a node")]
     KeeperProxy(#[from] io::Error),
@@ -142,7 +141,7 @@ impl ClusterBuilder {
             max_session_timeout_ms: Some(LONGEST_SESSION_MS),
             ..Config::default()
         };
-        let keeper = Arc::new(Keeper::builder().config(config).start().await?);
+        let keeper = Arc::new(Keeper::builder().config(config).start().await.map_err(keeper)?);
         let address = format!("{}{CHROOT}", keeper.connect_string());
         let client =
             Client::builder(&address).session_timeout(CLIENT_SESSION_TIMEOUT).deadline(SOON).connect();
@@ -248,10 +247,14 @@ impl Cluster {
         drop(nodes);
         client.close().await;
         match Arc::into_inner(keeper) {
-            Some(keeper) => Ok(keeper.stop().await?),
+            Some(keeper) => keeper.stop().await.map_err(self::keeper),
             None => unreachable!("only the nodes hold other references to the keeper"),
         }
     }
+}
+
+fn keeper(error: impl Error + Send + Sync + 'static) -> ClusterError {
+    ClusterError::Keeper(Box::new(error))
 }
 
 /// Whether the node's worker is registered, or the node is not a worker.

@@ -74,6 +74,7 @@ pub(crate) fn run() -> Result<(), Failure> {
             cargo::cargo()
                 .args(["rustdoc", "--lib", "--package", &package, "--target-dir"])
                 .arg(target)
+                .args((name == "bellwether").then_some("--features=testing"))
                 .args(["--", "-Z", "unstable-options", "--output-format", "json"])
                 .env("RUSTC_BOOTSTRAP", "1"),
         )?;
