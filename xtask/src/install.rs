@@ -72,6 +72,14 @@ pub(crate) fn python() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Installs the tools that make a Debian package, unless they are installed.
+pub(crate) fn dpkg_dev() -> Result<(), Failure> {
+    if !has("dpkg-shlibdeps") && may_install() {
+        apt("dpkg-dev")?;
+    }
+    Ok(())
+}
+
 fn apt(package: &str) -> Result<(), Failure> {
     cargo::run(Command::new("apt-get").arg("update"))?;
     cargo::run(

@@ -4,6 +4,7 @@ mod api;
 mod book;
 mod cargo;
 mod compat;
+mod deb;
 mod differential;
 mod ensemble;
 mod failure;
@@ -59,9 +60,16 @@ enum Task {
     /// Write the pictures of the README to docs/images: the output of `bellwether demo`, whose report is also put into the
     /// README, and the console of a cluster that works for some minutes.
     Screenshot,
-    /// Make the release build, print its size and start-up times, and build the Debian package if cargo-deb is
-    /// installed.
-    Package,
+    /// Make the release build, print its size and start-up times, and build and check the Debian package, for which dpkg-dev is
+    /// needed.
+    Package {
+        /// The profile of the build, e.g. `dev`. Only a release build is measured.
+        #[arg(long, default_value = "release")]
+        profile: String,
+        /// Package this command, instead of building one.
+        #[arg(long, conflicts_with = "profile")]
+        command: Option<PathBuf>,
+    },
     /// Compare the keeper with a real ZooKeeper: kazoo's test suite and a zkCli session on both. Needs Python and pip.
     Compat {
         /// Passed to the driver, e.g. `--write` (docs/keeper-compatibility.md) or `--servers keeper`.
@@ -159,7 +167,8 @@ fn run(task: Task) -> Result<(), Failure> {
             cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
             screenshot::run(&cargo::built("bellwether")?)
         }
-        Task::Package => package::package(),
+        Task::Package { command: Some(command), .. } => deb::build(&command).map(drop),
+        Task::Package { command: None, profile } => package::package(&profile),
         Task::Compat { arguments } => {
             install::zookeeper()?;
             compat::run(&arguments)
@@ -202,6 +211,7 @@ fn ci() -> Result<(), Failure> {
     kubernetes::run()?;
     supply_chain::run()?;
     let shipped = package::release()?;
+    deb::build(&shipped)?;
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;

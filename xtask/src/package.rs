@@ -1,4 +1,4 @@
-//! The release build, its size and start-up times, and the Debian package.
+//! The release build, its size and start-up times.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bellwether_testkit::unused_address;
 
 use crate::cargo::{self, cargo};
+use crate::deb;
 use crate::failure::Failure;
-use crate::install;
 
 /// How often the command is started: the median is reported.
 const STARTS: usize = 21;
@@ -20,31 +20,25 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Builds the shipped command, and prints its size and start-up times.
 pub(crate) fn release() -> Result<PathBuf, Failure> {
-    cargo::run(cargo().args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "bellwether-server",
-        "--bin",
-        "bellwether",
-    ]))?;
-    let binary = cargo::built("../release/bellwether")?;
+    let binary = build("release")?;
     let measured = measure(&binary);
     let told = measured.map_err(|source| Failure::Launch { line: binary.display().to_string(), source })?;
     eprintln!("xtask: {told}");
     Ok(binary)
 }
 
-/// Also builds the Debian package if cargo-deb is installed: building cargo-deb would take longer than the package.
-pub(crate) fn package() -> Result<(), Failure> {
-    let binary = release()?;
-    if !install::has("cargo-deb") {
-        eprintln!("xtask: no Debian package, because cargo-deb is not installed: `cargo install cargo-deb`");
-        return Ok(());
-    }
-    cargo::run(Command::new(binary).args(["install-files", "target/package"]))?;
-    cargo::run(cargo().args(["deb", "--package", "bellwether-server", "--no-build"]))
+/// Also builds the Debian package, of a build with this profile.
+pub(crate) fn package(profile: &str) -> Result<(), Failure> {
+    let binary = if profile == "release" { release()? } else { build(profile)? };
+    deb::build(&binary).map(drop)
+}
+
+fn build(profile: &str) -> Result<PathBuf, Failure> {
+    let words = ["build", "--locked", "--package", "bellwether-server", "--bin", "bellwether", "--profile"];
+    cargo::run(cargo().args(words).arg(profile))?;
+    // The folder of the profile `dev` has another name.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    cargo::built(format!("../{folder}/bellwether"))
 }
 
 fn measure(binary: &Path) -> io::Result<String> {
