@@ -52,8 +52,8 @@ enum Task {
         binaries: Vec<String>,
     },
     /// Run all checks for a change: format, lints, documentation, release build, tests on both servers, kazoo's
-    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, and the
-    /// Kubernetes manifests. Needs Python and pip.
+    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, the
+    /// Kubernetes manifests, licences and SBOMs, and the Debian package. Needs Python and pip.
     Ci,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,

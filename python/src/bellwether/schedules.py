@@ -45,8 +45,8 @@ class Ticks:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleChange(Ticks):
-    """A change of a schedule; what is None stays as it is. Its job does not change: to change it, add the schedule again
-    with `replace`."""
+    """A change of a schedule; a field that is None keeps its value. The job does not change: to change it, add the
+    schedule again with `replace`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ use crate::queue::{self, Job};
 
 use interpreters::Interpreter;
 
-/// The virtual environments and what is built.
+/// The virtual environments, the wheel and the source distribution.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/python");
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
 /// The command whose `dev` server the tests start.

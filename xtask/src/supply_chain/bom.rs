@@ -27,7 +27,7 @@ pub(super) struct Component {
 pub(super) enum Usage {
     /// It is a part of the product.
     Shipped,
-    /// It runs only in the build: macros, build scripts and what they use.
+    /// It runs only in the build: macros, build scripts and their dependencies.
     Build,
 }
 

@@ -1,4 +1,4 @@
-//! The dependencies of what is shipped: their licences and sources, and software bills of materials (SBOMs).
+//! The dependencies of the command and of the Python package: licences, sources, and software bills of materials (SBOMs).
 //!
 //! | file | content |
 //! | --- | --- |
@@ -24,8 +24,7 @@ use bom::Bom;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/supply-chain");
 const CHECKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/supply-chain");
 
-/// Checks licences, bans and sources, and writes and validates an SBOM of the command and of the Python package. Returns the
-/// paths of the SBOMs.
+/// Checks licences, bans and sources, and writes and validates an SBOM of the command and one of the Python package.
 pub(crate) fn run() -> Result<(), Failure> {
     install::python()?;
     let environment = Path::new(FOLDER).join("venv");
@@ -66,7 +65,7 @@ fn write(name: &str, bom: &Bom) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// What was read or written, and why that failed.
+/// A failure to read or write this subject.
 fn failed(subject: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
     Failure::Launch { line: subject.to_owned(), source: io::Error::other(source) }
 }

@@ -63,7 +63,7 @@ fn bom_of(report: &str) -> Result<Bom, Box<dyn std::error::Error + Send + Sync>>
 }
 
 /// The name in a requirement such as `httpcore==1.*` or `h2<5; extra == 'http2'`. `None` for one of an extra. Other conditions need no
-/// evaluation: pip has not installed what is not needed.
+/// evaluation: pip leaves out each package that is not needed.
 fn needed(requirement: &str) -> Option<String> {
     let (specifier, marker) = requirement.split_once(';').unwrap_or((requirement, ""));
     if marker.contains("extra") {
