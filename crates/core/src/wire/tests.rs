@@ -599,7 +599,14 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
             accepted,
             "former ids"
         );
-        let slots = MAX_SLOTS + u32::try_from(over).unwrap();
+        let count = u32::try_from(over).unwrap();
+        let losers = vec![WorkerId::new(Uuid::nil()); MAX_FORMER_IDS + over];
+        let lost = JobRecord { lost_workers: losers, losses: 1_000, ..job() };
+        assert_eq!(stored(&lost) == Ok(lost), accepted, "lost workers");
+        let losers = vec![WorkerId::new(Uuid::nil()); 3 + over];
+        let lost = JobRecord { lost_workers: losers, losses: 3, ..job() };
+        assert_eq!(stored(&lost) == Ok(lost), accepted, "lost workers for three losses");
+        let slots = MAX_SLOTS + count;
         assert_eq!(worker_with(|info| info.slots = slots), accepted, "slots");
         assert_eq!(worker_with(|info| info.settings.slots = Some(slots)), accepted, "slots of an operator");
         let pause = PauseRecord { by: "x".repeat(MAX_BY_BYTES + over), ..pause() };

@@ -69,6 +69,13 @@ fn handed() -> InboxWatcher {
 }
 
 #[test]
+fn a_closed_attempt_is_not_read_again_unless_the_job_was_assigned_again() {
+    let mut machine = handed();
+    assert_eq!(handle(&mut machine, Event::Closed(vec![job(0)])), []);
+    assert_eq!(machine.handed(), 0);
+}
+
+#[test]
 fn a_reassigned_job_is_read_after_its_last_attempt_is_closed() {
     let mut machine = handed();
     assert_eq!(handle(&mut machine, Event::Deleted(vec![job(0)])), [Effect::Vanished(job(0))]);

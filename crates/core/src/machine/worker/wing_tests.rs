@@ -233,6 +233,8 @@ fn too_many_dead_children_fail_the_wing_after_it_has_left() {
         handle(&mut machine, now, applied());
         handle(&mut machine, now, applied());
     }
+    let mut later = machine.clone();
+    assert!(handle(&mut later, now + RESTART_WINDOW, Event::ChildDied).contains(&Effect::Restarted));
     assert_eq!(handle(&mut machine, now, Event::ChildDied), [Effect::Stop, Effect::Leave]);
     assert_eq!(handle(&mut machine, now, applied()), [Effect::Fail]);
 }
@@ -465,8 +467,10 @@ fn a_takeover_comes_between_the_registration_and_the_first_offer() {
 
 #[test]
 fn a_session_that_expires_in_a_takeover_is_followed_by_a_registration_without_one() {
+    let machine = WorkerWing::new(GRACE).taking_over();
+    assert!(machine.takes_over());
     let machine = play_on(
-        WorkerWing::new(GRACE).taking_over(),
+        machine,
         &[
             (Event::Connected, REGISTER),
             (applied(), &[Effect::TakeOver]),

@@ -161,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn an_unreadable_registration_is_reported_unless_its_worker_is_dead() {
+        let unreadable = || Event::Read(worker(1), Stored::Unreadable("newer".to_owned()));
+        assert_eq!(run([unreadable()]), [Effect::Unreadable(worker(1), "newer".to_owned())]);
+        assert_eq!(run([Event::Deleted(worker(1)), unreadable()]), [Effect::Dead(worker(1))]);
+    }
+
+    #[test]
     fn an_older_registration_does_not_replace_a_newer_one() {
         let draining = WorkerInfo { draining: true, ..info() };
         let out = run([

@@ -95,13 +95,16 @@ struct World {
     wire: Vec<Effect>,
     late: Vec<Vec<Op>>,
     settled: Vec<(JobId, Settled)>,
+    /// Whether each lost write was applied.
+    resolved: Vec<bool>,
     refused: usize,
 }
 
 impl World {
     fn new(jobs: usize) -> Self {
         let (machine, tree) = (Reporter::new(worker(), vec![]), Tree::with_jobs(jobs));
-        Self { machine, tree, now: Millis(0), wire: vec![], late: vec![], settled: vec![], refused: 0 }
+        let (wire, late, settled, resolved) = Default::default();
+        Self { machine, tree, now: Millis(0), wire, late, settled, resolved, refused: 0 }
     }
 
     fn handle(&mut self, event: Event) {
@@ -109,9 +112,13 @@ impl World {
         self.machine.handle(self.now, event, &mut out);
         for effect in out {
             match effect {
-                Effect::Settled(close, settled) => self.settled.push((close.job().clone(), settled)),
+                Effect::Settled(close, settled) => {
+                    assert_eq!(close.since_submission(), AT.since(start(0).record.submitted_at));
+                    self.settled.push((close.job().clone(), settled));
+                }
                 Effect::Refused(..) => self.refused += 1,
-                Effect::Resolved { .. } | Effect::WakeAt(_) => {}
+                Effect::Resolved { applied } => self.resolved.push(applied),
+                Effect::WakeAt(_) => {}
                 Effect::Commit(_) | Effect::Read(_) | Effect::MakeMinute(_) => self.wire.push(effect),
             }
         }
@@ -494,4 +501,64 @@ fn a_close_without_a_reply_is_read_back_before_it_is_sent_again() {
         world.answer(fate);
         assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
     }
+}
+
+#[test]
+fn only_a_lost_reply_is_reported_as_resolved() {
+    for (fate, resolved) in [(Fate::ReplyLost, vec![true]), (Fate::RequestLost, vec![false])] {
+        let mut world = World::new(1);
+        world.report([(0, Ending::Succeeded(result()))]);
+        world.answer(fate);
+        world.settle();
+        assert_eq!((world.settled.len(), &world.resolved), (1, &resolved), "{fate:?}");
+    }
+    // Another process closed the attempt: its write shows nothing about ours.
+    for fate in [Fate::RequestLost, Fate::Answered] {
+        let mut world = World::new(1);
+        world.tree.close_as_lost(0);
+        world.report([(0, Ending::Succeeded(result()))]);
+        world.answer(fate);
+        world.settle();
+        assert_eq!((world.settled.len(), world.resolved.len()), (1, 0), "{fate:?}");
+    }
+}
+
+#[test]
+fn an_unsent_close_is_sent_again_after_a_delay() {
+    let mut world = World::new(1);
+    world.report([(0, Ending::Succeeded(result()))]);
+    world.answer(Fate::NotSent);
+    assert!(world.wire.is_empty(), "the session has not reported the problem yet");
+    world.handle(Event::Wake);
+    assert!(matches!(&world.wire[..], [Effect::Commit(_)]), "{:?}", world.wire);
+}
+
+#[test]
+fn a_minute_is_created_once_for_all_jobs_that_are_delayed_to_it() {
+    let mut world = World::new(3);
+    for (n, wait, made) in [(0, 1_000, true), (1, 600_000, true), (2, 1_000, false)] {
+        let ending = Ending::Deferred(Duration::from_millis(wait));
+        world.report([(n, ending)]);
+        assert_eq!(matches!(&world.wire[..], [Effect::MakeMinute(_)]), made, "{n}: {:?}", world.wire);
+        while !world.wire.is_empty() {
+            world.answer(Fate::Answered);
+        }
+    }
+}
+
+#[test]
+fn lost_closes_are_read_back_in_requests_of_bounded_size() {
+    let mut world = World::new(0);
+    world.report((0..1).map(|n| (n, Ending::Succeeded(result()))));
+    world.report((1..=BATCH).map(|n| (n, Ending::Succeeded(result()))));
+    world.answer(Fate::RequestLost);
+    let commit = world.wire.iter().position(|effect| matches!(effect, Effect::Commit(_))).unwrap();
+    let full = world.wire.remove(commit);
+    world.wire = vec![full];
+    world.answer(Fate::RequestLost);
+    let closes = world.wire.iter().map(|effect| match effect {
+        Effect::Read(closes) => closes.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(closes.collect::<Vec<_>>(), [MAX_READ_BATCH / 2; 2], "a record and an assignment for each");
 }

@@ -361,15 +361,14 @@ impl Recovery {
     fn removed(&mut self, worker: WorkerId, outcome: Outcome<()>, out: &mut Vec<Effect>) {
         match outcome {
             Outcome::Applied(()) => self.forget(worker),
-            Outcome::Unknown => self.interrupt(worker),
-            Outcome::Rejected(rejection) if rejection.is_whole() => self.interrupt(worker),
             Outcome::Rejected(rejection) if rejection.is_fenced_out() => {
                 out.push(Effect::FencedOut);
             }
             // Already removed.
             Outcome::Rejected(Rejection { reason: Reason::NoNode, .. }) => self.forget(worker),
-            // The inbox contains a foreign child. Removing it is not urgent: the sweep tries again.
-            Outcome::Rejected(_) => self.interrupt(worker),
+            // The reply is lost, nothing was sent, or the inbox contains a foreign child. Removing it is not urgent: the
+            // sweep tries again.
+            Outcome::Unknown | Outcome::Rejected(_) => self.interrupt(worker),
         }
     }
 

@@ -334,6 +334,35 @@ fn a_rejected_epoch_ends_the_term() {
     assert_eq!(bench.answer(batch, rejected(0, Reason::BadVersion)), [Effect::FencedOut]);
 }
 
+#[test]
+fn an_epoch_that_may_not_be_read_does_not_end_the_term() {
+    let mut bench = Bench::new();
+    bench.listed(&["a"]);
+    let batch = bench.read(vec![orphan("a", false, record())]);
+    assert_eq!(bench.answer(batch, rejected(0, Reason::NoAuth)), []);
+    assert_eq!(bench.handle(Event::Sweep), [Effect::List(worker())]);
+}
+
+#[test]
+fn each_rejection_of_the_removal_of_an_inbox_leads_to_its_next_step() {
+    for (at, reason, out, left) in [
+        (0, Reason::BadVersion, vec![Effect::FencedOut], 1),
+        (0, Reason::NoNode, vec![Effect::FencedOut], 1),
+        (0, Reason::NotSent, vec![], 1),
+        (1, Reason::NoNode, vec![], 0),
+        (1, Reason::NotEmpty, vec![], 1),
+    ] {
+        let mut bench = Bench::new();
+        bench.listed(&[]);
+        assert_eq!(
+            bench.handle(Event::Removed(worker(), rejected(at, reason.clone()))),
+            out,
+            "{at} {reason}"
+        );
+        assert_eq!(bench.0.inboxes(), left, "{at} {reason}");
+    }
+}
+
 fn laned() -> JobRecord {
     let lane = Some(crate::name::Lane::new("l").unwrap());
     JobRecord { losses: 1, placement: Placement { lane, ..Placement::default() }, ..record() }

@@ -26,6 +26,7 @@ fn the_epoch_is_claimed_before_the_first_candidate_is_active() {
     let run = run.answer(Reply::Claimed(Outcome::Applied(())));
     assert_eq!(run.seen(), "active 5: tell");
     let term = run.term();
+    assert_eq!(run.machine.state().term(), Some(&term));
     assert_eq!((term.session(), term.token()), (SESSION, claim.token()));
     assert_eq!(term.candidate(), claim.seat().candidate());
     assert_eq!(term.fence(), Op::Check { path: path::EPOCH.to_owned(), version: 5 });
@@ -45,6 +46,18 @@ fn the_last_proof_that_a_session_lives_counts_after_its_reconnection() {
     let proven = Event::Trust { session: SESSION, until: Millis(5_000) };
     let run = Driver::new().connected().on(proven).disconnected().connected();
     assert_eq!(run.at(5_000).ran(1, None).epoch(4, None).seen(), "campaigning");
+}
+
+/// The read belongs to a claim that a disconnection has ended.
+#[test]
+fn a_read_of_an_earlier_claim_is_dropped() {
+    let old = claiming().asked.clone();
+    let again = || claiming().disconnected().connected().looked(Some(1), None);
+    assert_eq!(again().awaiting(old.clone()).epoch(4, None).seen(), "campaigning");
+    let run = again().epoch(4, None);
+    let token = run.claim().token();
+    let run = run.answer(Reply::Claimed(Outcome::Unknown));
+    assert_eq!(run.awaiting(old).epoch(5, Some(token)).seen(), "campaigning");
 }
 
 #[test]

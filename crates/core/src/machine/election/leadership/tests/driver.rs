@@ -122,10 +122,14 @@ impl Driver {
     /// Connected, with two candidates before its own.
     pub(super) fn behind_two(self) -> Self {
         let created = Reply::Campaign(campaign::Reply::Created(Outcome::Applied(())));
-        let run = self.looked(None, None).answer(created);
+        self.looked(None, None).answer(created).looked_behind_two()
+    }
+
+    /// Answers a look with this node's candidate behind two others.
+    pub(super) fn looked_behind_two(self) -> Self {
         let other = |n: u128| format!("{}-n-{n:010}", Uuid::from_u128(90 + n).hyphenated());
-        let names = vec![other(1), other(2), format!("{}{:010}", run.prefix, 3)];
-        run.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
+        let names = vec![other(1), other(2), format!("{}{:010}", self.prefix, 3)];
+        self.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
     }
 
     pub(super) fn epoch(self, version: i32, token: Option<Uuid>) -> Self {

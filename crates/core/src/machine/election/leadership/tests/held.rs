@@ -48,6 +48,18 @@ fn a_held_term_ends_when_the_epoch_shows_another_claim() {
     assert!(!may_act(&run));
 }
 
+/// An operator deleted `/epoch`, and another node claimed the same number; or wrote the record of this term again.
+#[test]
+fn a_held_term_ends_when_the_epoch_is_not_its_own_or_has_moved() {
+    for other in [false, true] {
+        let run = expired().ran(1, None);
+        let own = run.term().token();
+        let (version, token) = if other { (1, Uuid::from_u128(77)) } else { (2, own) };
+        let run = run.read_of(SESSION + 1, Some(Sighting { version, token: Some(token) }));
+        assert!(run.seen().starts_with("campaigning: tell, lost 1 (epoch-moved)"), "{}", run.seen());
+    }
+}
+
 #[test]
 fn an_own_claim_whose_reply_was_lost_does_not_end_a_held_term() {
     let run = expired().ran(1, None);
@@ -71,11 +83,20 @@ fn a_candidate_far_behind_reads_the_epoch_until_another_node_claims() {
     let run = run.read_of(0, Some(ours));
     assert_eq!(run.seen(), "paused 1");
     let now = run.now.0;
+    assert_eq!(run.machine.next_wake().map(|at| at.0), Some(now + BEAT));
     let run = run.at(now + BEAT).on(Event::Tick);
     assert_eq!(run.seen(), "paused 1: read");
     let run = run.read_of(0, Some(Sighting { version: 2, token: None }));
     assert_eq!(run.seen(), "standby: tell, lost 1 (epoch-moved)");
     assert_eq!(run.machine.may_act_until(), None);
+}
+
+#[test]
+fn a_read_for_a_held_term_that_a_disconnection_interrupts_is_sent_again() {
+    let run = expired().behind_two().on(Event::Tick);
+    assert_eq!(run.seen(), "paused 1: read");
+    let run = run.on(Event::Disconnected { session: SESSION + 1 }).on(connected(SESSION + 1));
+    assert_eq!(run.looked_behind_two().on(Event::Tick).seen(), "paused 1: read");
 }
 
 #[test]

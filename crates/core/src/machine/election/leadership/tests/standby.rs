@@ -73,6 +73,20 @@ fn a_look_does_not_start_the_wait_again() {
 }
 
 #[test]
+fn another_first_candidate_is_watched() {
+    let run = next().at(BEAT).connected().looked(Some(2), Some(0));
+    assert_eq!(run.seen(), "standby: watch, watch beats, read");
+}
+
+#[test]
+fn a_refused_watch_is_reported() {
+    let run = next();
+    let watch = run.watch.expect("a watch");
+    let refused = Reply::Watched(rejected(0, Reason::NoAuth));
+    assert_eq!(run.on(Event::Reply(watch, refused)).seen(), "standby: refused (not authorised)");
+}
+
+#[test]
 fn the_wait_continues_across_a_lost_connection() {
     let run = next().at(BEAT).disconnected().at(WAIT).connected().looked(Some(2), Some(1));
     assert_eq!(run.seen(), "standby: tell, watch, watch beats, read");

@@ -160,7 +160,47 @@ fn a_requested_renewal_is_written_after_a_third_of_the_lease_for_its_remaining_t
     let out = worker.on(Event::Committed(batch, Outcome::Applied(())));
     assert_eq!(out, [Effect::Until(job(0), 1, Millis(301_000))]);
     assert_eq!(worker.asks(0, SECOND), [], "a lease is never shortened");
-    assert_eq!(worker.after(LEASE), []);
+    assert_eq!(worker.after(2 * LEASE), [], "nothing more was requested");
+}
+
+#[test]
+fn a_renewal_that_does_not_move_the_end_of_the_lease_is_not_written() {
+    let mut worker = Worker::running(0..1, false);
+    assert_eq!(worker.asks(0, LEASE), []);
+    assert_eq!(worker.after(THIRD), [Effect::Third(job(0), 1)]);
+    assert_eq!(worker.after(THIRD), []);
+}
+
+#[test]
+fn a_longer_renewal_that_is_requested_during_a_beat_is_written_after_it() {
+    let mut worker = Worker::running(0..1, false);
+    worker.asks(0, 2 * LEASE);
+    let batch = sent(worker.after(THIRD));
+    assert_eq!(worker.asks(0, 4 * LEASE), []);
+    worker.on(Event::Committed(batch, Outcome::Applied(())));
+    // The lease of 100 s began at 20 s; the request at 20 s was for 240 s.
+    let batch = sent(worker.after(Duration::from_secs(34)));
+    assert_eq!(written(&batch), [beat(0, 240 - 34, "", 1)]);
+}
+
+#[test]
+fn an_attempt_that_begins_learns_the_end_of_its_lease() {
+    let mut worker = Worker::new();
+    let out = worker.on(Event::Started(vec![begun(0, true)]));
+    assert_eq!(out, [Effect::Until(job(0), 1, Millis(0) + LEASE)]);
+}
+
+/// Neither the reply to a beat nor its read-back was answered.
+#[test]
+fn the_assignments_of_lost_beats_are_read_in_requests_of_bounded_size() {
+    let mut worker = Worker::running(0..150, true);
+    let batch = sent(worker.after(THIRD));
+    let out = worker.on(Event::Committed(batch, Outcome::Unknown));
+    let [Effect::Read(jobs), Effect::Commit(rest)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(worker.on(Event::Committed(rest.clone(), Outcome::Unknown)), []);
+    assert_eq!(worker.on(Event::ReadFailed(jobs.clone())), []);
+    let out = worker.after(RETRY);
+    assert!(matches!(&out[..], [Effect::Read(jobs)] if jobs.len() == MAX_READ_BATCH), "{out:?}");
 }
 
 #[test]
@@ -267,6 +307,18 @@ fn a_newer_assignment_of_the_executor_is_not_replaced_by_an_older_one() {
     assert_eq!(left.progress, Some(said("one")));
 }
 
+#[test]
+fn a_cancel_flag_that_only_the_executor_has_seen_is_not_lost() {
+    let mut worker = Worker::running(0..1, true);
+    let batch = sent(worker.after(THIRD));
+    worker.on(Event::Committed(batch, Outcome::Applied(())));
+    let assignment = Assignment { cancel: true, ..begun(0, true).assignment };
+    let start = crate::machine::worker::Start { assignment, ..start(0) };
+    let out = worker.on(Event::Finished(Box::new(Finished { start, ending: Ending::Cancelled })));
+    let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((closed.start.assignment_version, closed.start.assignment.cancel), (1, true));
+}
+
 /// A lost reply.
 #[test]
 fn a_beat_without_a_reply_is_read_back_before_anything_else_is_written() {
@@ -311,12 +363,18 @@ fn a_beat_rejected_by_a_cancel_reports_the_cancel_and_keeps_its_progress() {
     let batch = sent(worker.after(THIRD));
     let out = worker.on(Event::Committed(batch, rejected(0, Reason::BadVersion)));
     assert_eq!(out[0], Effect::Read(vec![job(0)]));
-    assert_eq!(written(&sent(out)), [beat(1, 60, "", 0)], "the other beat is sent immediately");
+    let rest = sent(out);
+    assert_eq!(written(&rest), [beat(1, 60, "", 0)], "the other beat is sent immediately");
     let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
     let out = worker.on(Event::Read(vec![(job(0), Lookup::Found(flagged.clone(), 1))]));
     let cancel = Effect::Cancel { job: job(0), attempt: 1, assignment: flagged, version: 1 };
     assert!(out.contains(&cancel), "{out:?}");
     assert!(out.contains(&Effect::Until(job(0), 1, Millis(0) + LEASE)), "the lease was not renewed: {out:?}");
+    let flagged = Assignment { cancel: true, ..begun(0, true).assignment };
+    let again = sent(worker.on(Event::Committed(rest, Outcome::Applied(()))));
+    worker.on(Event::Committed(again, rejected(0, Reason::BadVersion)));
+    let out = worker.on(Event::Read(vec![(job(0), Lookup::Found(flagged, 2))]));
+    assert!(!out.iter().any(|effect| matches!(effect, Effect::Cancel { .. })), "once: {out:?}");
 }
 
 #[test]
@@ -360,13 +418,18 @@ fn an_assignment_that_cannot_be_read_is_left_alone() {
     assert_eq!(worker.after(SECOND), [], "progress would erase it");
     assert_eq!(worker.awaits(0, LEASE, 1), []);
     assert_eq!(worker.after(LEASE), [Effect::Lapsed(job(0), 1)]);
+    let out = worker.on(finished(0));
+    let [Effect::Close(closed)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(closed.start.assignment_version, 4, "the close deletes the version that was found");
 }
 
 #[test]
 fn answers_for_an_earlier_attempt_are_dropped() {
     let mut worker = Worker::running(0..1, true);
     let batch = sent(worker.after(THIRD));
+    assert!(!worker.machine.is_empty());
     worker.on(Event::Over(job(0), 1));
+    assert_eq!(worker.machine.len(), 0);
     let again = Assignment { attempt: 2, ..begun(0, true).assignment };
     worker.on(Event::Started(vec![StartedAttempt { assignment: again, ..begun(0, true) }]));
     assert_eq!(worker.on(Event::Committed(batch, Outcome::Applied(()))), []);
@@ -386,6 +449,22 @@ fn the_timer_is_armed_only_for_the_earliest_time() {
         worker.on(finished(n));
     }
     assert_eq!(armed, 1);
+}
+
+#[test]
+fn the_timer_is_armed_again_only_for_an_earlier_time() {
+    let mut machine = Beats::new(worker());
+    let mut armed = |event| {
+        let mut out = Vec::new();
+        machine.handle(Millis(0), event, &mut out);
+        out.retain(|effect| matches!(effect, Effect::WakeAt(_)));
+        out
+    };
+    assert_eq!(armed(Event::Started(vec![begun(0, true)])), [Effect::WakeAt(Millis(0) + THIRD)]);
+    assert_eq!(armed(Event::Started(vec![begun(1, true)])), [], "for the same time");
+    let progress = Some(said("one"));
+    let requested = Event::Requested { job: job(0), attempt: 1, renew: None, confirm: None, progress };
+    assert_eq!(armed(requested), [Effect::WakeAt(Millis(0) + PROGRESS_EVERY)]);
 }
 
 #[derive(Debug, Clone)]
