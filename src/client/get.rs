@@ -3,6 +3,7 @@
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobState;
 use bellwether_core::name::{GroupId, JobId};
+use bellwether_core::path;
 use bellwether_core::wire::WireError;
 
 use super::Client;
@@ -58,6 +59,23 @@ impl Client {
             views.append(&mut self.with_results(page).await?);
         }
         Ok(views)
+    }
+
+    /// Returns whether each of these jobs has a record, readable or not. The result is in the order of the ids.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each batch of 100.
+    ///
+    /// # Consistency
+    /// A job that was accepted before the call, and whose record was not removed, exists (S23).
+    pub async fn exist(&self, ids: &[JobId]) -> Result<Vec<bool>, Error> {
+        let mut exist = Vec::with_capacity(ids.len());
+        for page in ids.chunks(MAX_READ_BATCH) {
+            let paths = page.iter().map(path::record).collect();
+            let nodes = self.0.session.get_many(self.by(), paths).await?;
+            exist.extend(nodes.iter().map(Option::is_some));
+        }
+        Ok(exist)
     }
 
     /// Reads a job, with the payload and the result as stored.

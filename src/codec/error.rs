@@ -4,7 +4,8 @@ use std::fmt;
 
 use bellwether_core::remedy::ErrorClass;
 
-/// Bytes cannot be encoded or decoded, now or ever.
+/// Bytes cannot be encoded or decoded, now or ever. A worker stores the message with the job, in plain: it must not contain
+/// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CodecError {

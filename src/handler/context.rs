@@ -135,7 +135,7 @@ impl JobContext {
         self.run.trace.as_ref()
     }
 
-    /// Returns the submitted payload, byte for byte.
+    /// Returns the submitted payload, byte for byte; decoded, if the node has a [codec](crate::codec).
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.run.payload

@@ -21,7 +21,8 @@
 //! error, and refuse to run the handler. It runs on the async runtime, also around a blocking handler.
 //!
 //! **Built in.** A built-in middleware, outside of all others, runs the handler in the span of its attempt and measures
-//! its run time. The outcome of an attempt is not visible from a middleware; the worker records it.
+//! its run time. Inside of it, the [codec](crate::codec) of the node decodes the payload and encodes the result, so other
+//! middleware sees plain bytes. The outcome of an attempt is not visible from a middleware; the worker records it.
 //!
 //! **Order.** The first one added is the outermost. The middleware of a set ([`Handlers::layer`]) is outside of that of
 //! a handler ([`KindHandler::layer`]).

@@ -90,7 +90,8 @@ async fn without_a_codec_a_payload_over_64_kib_is_refused_by_the_submission() {
     assert!(matches!(refused, SubmitError::Invalid(JobError::Payload(_))), "{refused}");
     let refused = client(&cluster, keys()).await.submit(large).await.unwrap_err();
     let why = bellwether::error::chain(&refused);
-    assert!(why.contains("cannot be encoded: it has, once encoded, 65") && !refused.is_retryable(), "{why}");
+    assert!(why.contains("cannot be encoded: it has, once encoded, 65"), "{why}");
+    assert_eq!(refused.remedy(), bellwether::Remedy::FixInput);
     cluster.stop().await.unwrap();
 }
 

@@ -153,6 +153,7 @@ impl SubmitError {
             Self::Unknown { .. } => ErrorClass::Unknown,
             Self::Refused { reason, .. } => reason.class(),
             Self::Unreadable { .. } => ErrorClass::Unreadable,
+            Self::Encode { source, .. } if !source.is_retryable() => ErrorClass::Invalid,
             Self::Encode { source, .. } | Self::Undecodable { source, .. } => source.class(),
         }
     }

@@ -141,7 +141,8 @@ impl ScheduleError {
             Self::Contended { .. } => ErrorClass::Contended,
             Self::Unknown { .. } | Self::TriggerUnknown { .. } => ErrorClass::Unknown,
             Self::Submit(error) => error.class(),
-            Self::Codec { source, .. } => source.class(),
+            Self::Codec { source, .. } if source.is_retryable() => source.class(),
+            Self::Codec { .. } => ErrorClass::Invalid,
             Self::Client(error) => error.class(),
         }
     }

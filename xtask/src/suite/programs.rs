@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
 const ON_A_SERVER: [&str; 5] =
     ["tests", "actors/host/tests", "crates/server/tests", "crates/zk/tests", "crates/testkit/tests"];
 /// Those in these directories that choose a server themselves.
-const OF_ITS_OWN: [&str; 4] = ["actors", "otel", "short", "testing"];
+const OF_ITS_OWN: [&str; 5] = ["actors", "codec", "otel", "short", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
 const LONG: [&str; 8] = ["actors", "client", "cli", "faults", "console", "http", "exhaustive", "short"];
