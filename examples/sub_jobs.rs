@@ -62,17 +62,17 @@ impl JoinKind for RecordSet {
 }
 
 /// The lines of output, from all nodes.
-type Told = Arc<Mutex<Vec<String>>>;
+type Log = Arc<Mutex<Vec<String>>>;
 
 /// Runs the example and returns its output.
 ///
 /// # Errors
 /// Fails if ZooKeeper cannot be reached, or the group is not done in time.
 pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
-    let told = Told::default();
+    let log = Log::default();
     let mut nodes = Vec::new();
     for name in ["one", "two", "three"] {
-        nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers(&told)).start().await?);
+        nodes.push(Node::builder(zookeeper).node_id(name).handlers(handlers(&log)).start().await?);
     }
     let client = Client::connect(zookeeper).await?;
     let group = client.group(System::group("november").total(2)).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     for node in nodes {
         node.stop().await;
     }
-    let mut lines = told.lock().map_err(|_| "a handler panicked")?.clone();
+    let mut lines = log.lock().map_err(|_| "a handler panicked")?.clone();
     // The two systems end in any order, and the books are closed after both.
     if let Some((_, systems)) = lines.split_last_mut() {
         systems.sort();
@@ -92,9 +92,9 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     Ok(lines.iter().map(|line| format!("{line}\n")).collect())
 }
 
-fn handlers(told: &Told) -> Handlers {
-    let shared = with_state(Arc::clone(told));
-    let tell = |told: &Told, line: String| told.lock().map(|mut told| told.push(line)).is_ok();
+fn handlers(log: &Log) -> Handlers {
+    let shared = with_state(Arc::clone(log));
+    let note = |log: &Log, line: String| log.lock().map(|mut log| log.push(line)).is_ok();
     Handlers::new()
         .kind::<System>(|job, system| async move {
             // A second attempt finds the group of the first, and the members by their numbers.
@@ -113,18 +113,18 @@ fn handlers(told: &Told) -> Handlers {
             }
             Ok((count, differences))
         })
-        .add(shared.finished::<System>(move |told, _, recon| async move {
+        .add(shared.finished::<System>(move |log, _, recon| async move {
             let system = recon.parent_result()?;
             let (sets, differences) = recon.join_result()?.unwrap_or_default();
-            tell(&told, format!("{system}: {sets} record sets, {differences} differences"));
+            note(&log, format!("{system}: {sets} record sets, {differences} differences"));
             Ok(())
         }))
-        .add(shared.join::<System>(move |told, _, mut systems| async move {
+        .add(shared.join::<System>(move |log, _, mut systems| async move {
             let mut count = 0_u32;
             while let Some(system) = systems.next().await? {
                 count += u32::from(system.succeeded());
             }
-            tell(&told, format!("books closed: {count} systems"));
+            note(&log, format!("books closed: {count} systems"));
             Ok(())
         }))
 }

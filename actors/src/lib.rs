@@ -24,6 +24,7 @@ pub mod gauge;
 pub mod group;
 mod intensity;
 pub mod kind_label;
+pub mod last_will;
 pub mod leader;
 mod mail;
 pub mod node;
@@ -33,7 +34,6 @@ pub mod session;
 mod stage;
 pub mod trace;
 mod unreadable;
-pub mod will;
 pub mod worker;
 
 pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task, Trust};

@@ -10,16 +10,16 @@ use bellwether_core::wire::encode;
 use bellwether_core::{path, txn};
 use bellwether_testkit::namespace;
 
-use crate::hand::{Hand, client, id};
+use crate::fake_cluster::{FakeCluster, client, id};
 
 #[tokio::test]
 async fn a_queued_job_is_cancelled_and_can_be_retried() {
     let to = namespace("cancel");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
-    assert_eq!(hand.zk.get(path::queue_entry(job.id())).await.unwrap(), None);
+    assert_eq!(fake.zk.get(path::queue_entry(job.id())).await.unwrap(), None);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Cancelled));
 
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
@@ -30,16 +30,16 @@ async fn a_queued_job_is_cancelled_and_can_be_retried() {
 #[tokio::test]
 async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
     let to = namespace("cancel-delayed");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-    hand.assign(job.id(), worker).await;
+    fake.assign(job.id(), worker).await;
     // The leader or the worker would have created the minute's container.
     let minute = bellwether_host::clock::local().minute();
     for minute in minute..minute + 2 {
-        hand.zk.create_container(path::delayed_minute(minute)).await;
+        fake.zk.create_container(path::delayed_minute(minute)).await;
     }
-    hand.close(job.id(), worker, Ending::Failed("boom".into())).await;
+    fake.close(job.id(), worker, Ending::Failed("boom".into())).await;
     let view = client.get(job.id()).await.unwrap().unwrap();
     assert_eq!((view.state, view.waiting, view.attempt), (State::Delayed, Some(WaitReason::Backoff), 1));
     assert!(view.not_before.is_some());
@@ -51,29 +51,29 @@ async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
 #[tokio::test]
 async fn a_cancel_of_a_running_job_sets_a_flag_and_its_worker_ends_it() {
     let to = namespace("cancel-running");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-    hand.assign(job.id(), worker).await;
+    fake.assign(job.id(), worker).await;
     for _ in 0..2 {
         assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Requested(worker));
         assert!(client.get(job.id()).await.unwrap().unwrap().cancel_requested);
     }
-    hand.close(job.id(), worker, Ending::Cancelled).await;
+    fake.close(job.id(), worker, Ending::Cancelled).await;
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Cancelled));
 }
 
 #[tokio::test]
 async fn a_dead_job_is_retried_and_a_successful_one_is_not() {
     let to = namespace("retry");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a").max_losses(1)).await.unwrap();
-    hand.assign(job.id(), worker).await;
-    hand.close(job.id(), worker, Ending::Lost).await;
+    fake.assign(job.id(), worker).await;
+    fake.close(job.id(), worker, Ending::Lost).await;
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Dead);
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
-    hand.succeed(job.id(), worker, "1").await;
+    fake.succeed(job.id(), worker, "1").await;
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Succeeded);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Succeeded));
 }
@@ -81,23 +81,23 @@ async fn a_dead_job_is_retried_and_a_successful_one_is_not() {
 #[tokio::test]
 async fn absent_and_unreadable_jobs_are_left_alone() {
     let to = namespace("left-alone");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     assert_eq!(client.cancel(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
     assert_eq!(client.retry(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-    hand.overwrite(path::record(job.id()), b"garbage".to_vec()).await;
+    fake.overwrite(path::record(job.id()), b"garbage".to_vec()).await;
     for error in [client.cancel(job.id()).await.unwrap_err(), client.retry(job.id()).await.unwrap_err()] {
         assert!(matches!(error, Error::Unreadable { .. }), "{error}");
     }
-    assert_eq!(hand.read(path::record(job.id())).await.data, b"garbage");
+    assert_eq!(fake.read(path::record(job.id())).await.data, b"garbage");
 }
 
 #[tokio::test]
 async fn a_member_of_an_unreadable_group_is_refused_with_that_reason() {
     let to = namespace("group-unreadable");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let group = client.group(Group::new("sum", "g")).await.unwrap();
-    hand.overwrite(path::group(group.id()), b"garbage".to_vec()).await;
+    fake.overwrite(path::group(group.id()), b"garbage".to_vec()).await;
     let refused = group.submit(0, Job::new("sum", &1)).await.unwrap_err();
     assert!(matches!(refused, SubmitError::Client(Error::GroupUnreadable { .. })), "{refused}");
     assert_eq!(refused.remedy(), Remedy::GiveUp);
@@ -108,72 +108,72 @@ async fn a_member_of_an_unreadable_group_is_refused_with_that_reason() {
 #[tokio::test]
 async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     let to = namespace("release");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 2, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 2, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-    hand.assign(job.id(), worker).await;
-    hand.close(job.id(), worker, Ending::Released).await;
-    hand.assign(job.id(), worker).await;
-    hand.set_aside(job.id(), worker).await;
-    let (before, version) = hand.record(job.id()).await;
+    fake.assign(job.id(), worker).await;
+    fake.close(job.id(), worker, Ending::Released).await;
+    fake.assign(job.id(), worker).await;
+    fake.set_aside(job.id(), worker).await;
+    let (before, version) = fake.record(job.id()).await;
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, State::Quarantined);
     assert_eq!(client.cancel(job.id()).await, Err(Error::Quarantined(job.id().clone())));
 
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
-    assert_eq!(hand.record(job.id()).await, (before.clone(), version + 1));
-    assert_eq!(hand.zk.get(path::quarantine(job.id())).await.unwrap(), None);
+    assert_eq!(fake.record(job.id()).await, (before.clone(), version + 1));
+    assert_eq!(fake.zk.get(path::quarantine(job.id())).await.unwrap(), None);
     let view = client.get(job.id()).await.unwrap().unwrap();
     assert_eq!((view.state, view.generation, view.attempt), (State::Queued, 1, 1));
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
 
-    hand.assign(job.id(), worker).await;
+    fake.assign(job.id(), worker).await;
     let attempt = Attempt { number: before.attempts + 1, worker };
     let ending = Ending::Succeeded(Payload::json(*b"1").unwrap());
     let (closed, next) = before.close(attempt, ending.clone(), bellwether_host::clock::local(), 0);
     let zombie = txn::close(job.id(), worker, version, None, &closed, &next);
-    let Outcome::Rejected(rejection) = hand.zk.commit(zombie).await else {
+    let Outcome::Rejected(rejection) = fake.zk.commit(zombie).await else {
         panic!("the version of the record is old")
     };
     assert_eq!(rejection.reason, Reason::BadVersion);
-    hand.close(job.id(), worker, ending).await;
+    fake.close(job.id(), worker, ending).await;
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Succeeded);
 }
 
 #[tokio::test]
 async fn a_stale_quarantine_note_does_not_move_the_job() {
     let to = namespace("stale-note");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-    hand.note(job.id()).await;
+    fake.note(job.id()).await;
     for state in [State::Queued, State::Running] {
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
         assert_eq!(client.get(job.id()).await.unwrap().unwrap().state, state);
         if state == State::Queued {
-            hand.assign(job.id(), worker).await;
+            fake.assign(job.id(), worker).await;
         }
     }
-    assert_eq!(hand.record(job.id()).await.1, 0);
-    hand.read(path::quarantine(job.id())).await;
+    assert_eq!(fake.record(job.id()).await.1, 0);
+    fake.read(path::quarantine(job.id())).await;
 }
 
 /// S7: a cancel succeeds even if an operator deleted parts of the group.
 #[tokio::test]
 async fn a_waiting_member_is_cancelled_after_an_operator_removed_parts_of_its_group() {
     let to = namespace("cancel-group-by-hand");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let group = client.group(Group::new("sum", "g")).await.unwrap();
     let gone = |path: String| Op::Delete { path, version: None };
     // Its attempt had sub-jobs, and their group is deleted: the job's own place is deleted with its end.
     let parent = group.submit(0, Job::new("sum", &1)).await.unwrap();
-    let (record, _) = hand.record(parent.id()).await;
-    hand.overwrite(path::record(parent.id()), encode(&JobRecord { spawned: true, ..record })).await;
+    let (record, _) = fake.record(parent.id()).await;
+    fake.overwrite(path::record(parent.id()), encode(&JobRecord { spawned: true, ..record })).await;
     assert_eq!(client.cancel(parent.id()).await.unwrap(), Cancelled::Cancelled);
-    assert_eq!(hand.zk.get(path::place(group.id(), 0)).await.unwrap(), None);
+    assert_eq!(fake.zk.get(path::place(group.id(), 0)).await.unwrap(), None);
     let mark = path::mark(group.id(), Mark::Member(0), End::Cancelled);
-    hand.read(mark.clone()).await;
+    fake.read(mark.clone()).await;
     // The place and the group of this member are deleted.
     let member = group.submit(1, Job::new("sum", &1)).await.unwrap();
-    hand.apply([path::place(group.id(), 1), mark, path::mark_chunk(group.id(), 0)].map(gone).into()).await;
+    fake.apply([path::place(group.id(), 1), mark, path::mark_chunk(group.id(), 0)].map(gone).into()).await;
     assert_eq!(client.cancel(member.id()).await.unwrap(), Cancelled::Cancelled);
 }

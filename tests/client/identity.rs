@@ -10,7 +10,7 @@ use bellwether_core::path;
 use bellwether_core::txn::Op;
 use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
 
-use crate::hand::{Hand, client, id};
+use crate::fake_cluster::{FakeCluster, client, id};
 
 fn result() -> Ending {
     Ending::Succeeded(Payload::json(*b"3").unwrap())
@@ -48,13 +48,13 @@ async fn ignore_accepts_any_existing_job_and_reports_it() {
 #[tokio::test]
 async fn again_reopens_only_ended_jobs_as_a_new_generation() {
     let to = namespace("again");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(again(1)).await.unwrap();
     assert_eq!(job.accepted(), Accepted::New);
     assert_eq!(client.submit(again(1)).await.unwrap().accepted(), Accepted::Same, "the job is open");
-    hand.assign(job.id(), worker).await;
-    hand.close(job.id(), worker, Ending::Failed("boom".into())).await;
+    fake.assign(job.id(), worker).await;
+    fake.close(job.id(), worker, Ending::Failed("boom".into())).await;
     assert_eq!(
         client.submit(again(1)).await.unwrap().accepted(),
         Accepted::Same,
@@ -71,8 +71,8 @@ async fn again_reopens_only_ended_jobs_as_a_new_generation() {
         (State::Queued, 2, 0, Some(9))
     );
     assert_eq!((view.lane.unwrap().as_str(), view.error.as_deref()), ("l", Some("boom")));
-    hand.assign(job.id(), worker).await;
-    hand.close(job.id(), worker, result()).await;
+    fake.assign(job.id(), worker).await;
+    fake.close(job.id(), worker, result()).await;
     let opened = client.submit(again(1)).await.unwrap();
     assert_eq!(opened.accepted(), Accepted::Again(3), "a successful job is reopened, too");
     let later = client.submit(again(1).delay(Duration::from_secs(600))).await.unwrap_err();
@@ -99,10 +99,10 @@ async fn one_of_many_concurrent_submissions_reopens_a_job() {
 #[tokio::test]
 async fn a_reopened_job_whose_record_was_deleted_is_new() {
     let to = namespace("again-deleted");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let job = client.submit(again(1)).await.unwrap();
     client.cancel(job.id()).await.unwrap();
-    hand.apply(vec![Op::Delete { path: path::record(job.id()), version: None }]).await;
+    fake.apply(vec![Op::Delete { path: path::record(job.id()), version: None }]).await;
     assert_eq!(client.submit(again(1)).await.unwrap().accepted(), Accepted::New);
 }
 
@@ -112,7 +112,7 @@ async fn a_reopening_with_a_lost_reply_is_applied_once() {
     let to = namespace("again-lost");
     let proxy = Proxy::to(&to);
     let behind = client(&proxy.connect_string()).await;
-    let hand = Hand::new(&to).await;
+    let fake = FakeCluster::new(&to).await;
     let job = behind.submit(again(1)).await.unwrap();
     behind.cancel(job.id()).await.unwrap();
     let reopen = |request: &Request<'_>| {
@@ -128,8 +128,8 @@ async fn a_reopening_with_a_lost_reply_is_applied_once() {
     };
     assert_eq!(behind.submit(again(1)).await.unwrap().accepted(), Accepted::Again(3));
     assert!(dropped.has_fired());
-    let (record, _) = hand.record(job.id()).await;
+    let (record, _) = fake.record(job.id()).await;
     assert_eq!((record.generation, record.is_terminal()), (3, false));
-    let gone = hand.zk.commit(vec![Op::Delete { path: path::queue_entry(job.id()), version: Some(0) }]).await;
+    let gone = fake.zk.commit(vec![Op::Delete { path: path::queue_entry(job.id()), version: Some(0) }]).await;
     assert_eq!(gone, Outcome::Applied(()), "it is queued once");
 }

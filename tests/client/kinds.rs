@@ -9,7 +9,7 @@ use bellwether_core::path;
 use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_testkit::{Cut, Proxy, Request, eventually, namespace, op};
 
-use crate::hand::{Hand, SOON, client, id};
+use crate::fake_cluster::{FakeCluster, SOON, client, id};
 
 fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
@@ -18,8 +18,8 @@ fn kind(name: &str) -> Kind {
 #[tokio::test]
 async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     let to = namespace("kinds");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let (one, two) = (hand.worker(&["echo", "sum"], 2, &[]).await, hand.worker(&["sum"], 3, &[]).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let (one, two) = (fake.worker(&["echo", "sum"], 2, &[]).await, fake.worker(&["sum"], 3, &[]).await);
     assert_eq!(client.pause_kind(&kind("sum"), "ops").await, Ok(true));
     assert_eq!(client.pause_kind(&kind("sum"), "others").await, Ok(false), "the first pause is kept");
     assert_eq!(
@@ -29,7 +29,7 @@ async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
     );
     // An unreadable pause is a pause, too.
     let path = path::pause(&kind("odd"));
-    hand.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
+    fake.apply(vec![Op::Create { path, data: b"?".to_vec(), lifetime: Lifetime::Persistent }]).await;
     let kinds = client.kinds().await.unwrap();
     let told = kinds.iter().map(|view| {
         let by = view.paused.as_ref().map(|pause| pause.by.as_deref().unwrap_or("?"));
@@ -53,8 +53,8 @@ async fn a_kind_is_paused_once_and_listed_with_its_workers_and_pause() {
 #[tokio::test]
 async fn a_worker_is_marked_as_draining_once_and_keeps_its_registration() {
     let to = namespace("drain");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["echo"], 2, &["gpu"]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["echo"], 2, &["gpu"]).await;
     let mut expected = client.workers().await.unwrap().remove(0).info.unwrap();
     expected.draining = true;
     assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::Marked));
@@ -62,10 +62,10 @@ async fn a_worker_is_marked_as_draining_once_and_keeps_its_registration() {
     let after = client.workers().await.unwrap().remove(0).info.unwrap();
     assert_eq!(after, expected);
     let path = path::worker(worker);
-    hand.apply(vec![Op::Set { path: path.clone(), data: b"?".to_vec(), version: 1 }]).await;
+    fake.apply(vec![Op::Set { path: path.clone(), data: b"?".to_vec(), version: 1 }]).await;
     let unreadable = client.drain_worker(worker).await.unwrap_err();
     assert!(matches!(unreadable, Error::WorkerUnreadable { .. }), "{unreadable}");
-    hand.apply(vec![Op::Delete { path, version: None }]).await;
+    fake.apply(vec![Op::Delete { path, version: None }]).await;
     assert_eq!(client.drain_worker(worker).await, Ok(DrainedWorker::NotFound));
 }
 
@@ -74,9 +74,9 @@ async fn a_worker_is_marked_as_draining_once_and_keeps_its_registration() {
 async fn a_drain_with_a_lost_reply_counts_as_done_by_this_call() {
     let to = namespace("drain-lost");
     let proxy = Proxy::to(&to);
-    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
     let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/");
-    let (one, two) = (hand.worker(&["echo"], 2, &[]).await, hand.worker(&["echo"], 2, &[]).await);
+    let (one, two) = (fake.worker(&["echo"], 2, &[]).await, fake.worker(&["echo"], 2, &[]).await);
     let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
     assert_eq!(client.drain_worker(one).await, Ok(DrainedWorker::Marked));
     assert!(lost.has_fired());
@@ -116,17 +116,17 @@ impl Explained {
 #[tokio::test]
 async fn explain_shows_why_a_job_waits_in_each_state() {
     let to = namespace("explain");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let explained = Explained { client: client.clone() };
     let sum = || Job::new("sum", &1);
     let job = client.submit(sum().id("a").tag("eu").tag("gpu").lane("l")).await.unwrap();
     let job = job.id();
     assert_eq!(explained.why(job).await.to_string(), "no live worker has a handler for kind sum");
-    hand.worker(&["sum"], 1, &["eu"]).await;
+    fake.worker(&["sum"], 1, &["eu"]).await;
     assert_eq!(explained.why(job).await.to_string(), "no live worker of kind sum has the tag gpu");
-    let worker = hand.worker(&["sum"], 1, &["eu", "gpu"]).await;
+    let worker = fake.worker(&["sum"], 1, &["eu", "gpu"]).await;
     assert_eq!(explained.why(job).await, Cause::NoLeader);
-    hand.lead().await;
+    fake.lead().await;
     assert_eq!(explained.why(job).await, Cause::Assignment);
     client.pause_kind(&kind("sum"), "ops").await.unwrap();
     let paused = explained.why(job).await.to_string();
@@ -135,7 +135,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     client.resume_kind(&kind("sum")).await.unwrap();
 
     let second = client.submit(sum().id("b").lane("l")).await.unwrap();
-    hand.assign(job, worker).await;
+    fake.assign(job, worker).await;
     let behind = explained.why(second.id()).await.to_string();
     assert_eq!(behind, "a comes first in lane l, and is running");
     let busy = client.submit(sum().id("c").tag("gpu")).await.unwrap();
@@ -145,7 +145,7 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
     client.cancel(job).await.unwrap();
     assert!(explained.why(job).await.to_string().ends_with("and was asked to stop"));
 
-    hand.close(job, worker, Ending::Failed("boom".into())).await;
+    fake.close(job, worker, Ending::Failed("boom".into())).await;
     let backoff = explained.why(job).await.to_string();
     assert!(backoff.ends_with("after 1 failures, the last: boom"), "{backoff}");
     client.cancel(job).await.unwrap();
@@ -160,19 +160,19 @@ async fn explain_shows_why_a_job_waits_in_each_state() {
         matches!(explained.why(expired.id()).await, Cause::Overdue { .. })
     })
     .await;
-    hand.assign(busy.id(), worker).await;
-    hand.set_aside(busy.id(), worker).await;
+    fake.assign(busy.id(), worker).await;
+    fake.set_aside(busy.id(), worker).await;
     let aside = explained.why(busy.id()).await.to_string();
     assert_eq!(aside, "it is quarantined: assignment unreadable");
     assert_eq!(client.explain(&id("nobody")).await, Err(Error::NotFound(id("nobody"))));
 
     let gone = client.submit(sum().id("f")).await.unwrap();
-    hand.assign(gone.id(), worker).await;
-    hand.apply(vec![Op::Delete { path: path::worker(worker), version: None }]).await;
+    fake.assign(gone.id(), worker).await;
+    fake.apply(vec![Op::Delete { path: path::worker(worker), version: None }]).await;
     assert_eq!(explained.why(gone.id()).await, Cause::WorkerLost { worker });
     let done = client.submit(sum().id("g")).await.unwrap();
-    hand.assign(done.id(), worker).await;
-    hand.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
+    fake.assign(done.id(), worker).await;
+    fake.close(done.id(), worker, Ending::Succeeded(Payload::json(*b"1").unwrap())).await;
     let done = explained.why(done.id()).await.to_string();
     assert!(done.starts_with("it ended at 20") && !done.contains("boom"), "{done}");
 }
@@ -183,32 +183,32 @@ async fn explain_shows_that_a_job_with_losses_waits_to_be_isolated() {
     let to = namespace("explain-isolated");
     let client = client(&to).await;
     let explained = Explained { client: client.clone() };
-    let hand = Hand::new(&to).await;
-    hand.lead().await;
-    let (busy, lost) = (hand.worker(&["sum"], 4, &[]).await, hand.worker(&["other"], 1, &[]).await);
+    let fake = FakeCluster::new(&to).await;
+    fake.lead().await;
+    let (busy, lost) = (fake.worker(&["sum"], 4, &[]).await, fake.worker(&["other"], 1, &[]).await);
     let neighbour = client.submit(Job::new("sum", &1)).await.unwrap();
     let job = client.submit(Job::new("sum", &2)).await.unwrap();
-    hand.assign(neighbour.id(), busy).await;
+    fake.assign(neighbour.id(), busy).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     for (losses, alone) in [(1, false), (2, true)] {
-        hand.lose(job.id(), lost).await;
+        fake.lose(job.id(), lost).await;
         assert_eq!(explained.why(job.id()).await, Cause::Isolated { losses, alone });
         assert_eq!(client.get(job.id()).await.unwrap().unwrap().waiting, Some(WaitReason::Isolated));
     }
-    hand.close(neighbour.id(), busy, Ending::Released).await;
+    fake.close(neighbour.id(), busy, Ending::Released).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
 }
 
 #[tokio::test]
 async fn explain_names_the_shunned_worker_and_the_time_until_which_it_is_shunned() {
     let to = namespace("explain-shunned");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let explained = Explained { client: client.clone() };
-    let worker = hand.worker(&["sum"], 2, &[]).await;
-    hand.lead().await;
+    let worker = fake.worker(&["sum"], 2, &[]).await;
+    fake.lead().await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
-    let taken = || hand.apply(vec![txn::shun(worker)]);
+    let taken = || fake.apply(vec![txn::shun(worker)]);
     taken().await;
     let why = explained.why(job.id()).await;
     let Cause::Shunned { workers } = &why else { panic!("{why}") };
@@ -218,15 +218,15 @@ async fn explain_names_the_shunned_worker_and_the_time_until_which_it_is_shunned
     assert!(left <= Duration::from_secs(60), "{left:?}");
     assert_eq!(client.workers().await.unwrap()[0].shunned_until, Some(*until));
     // A worker that registers again is no longer shunned.
-    let registration = hand.read(path::worker(worker)).await.data;
-    hand.overwrite(path::worker(worker), registration).await;
+    let registration = fake.read(path::worker(worker)).await.data;
+    fake.overwrite(path::worker(worker), registration).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     // Another free worker gets the job, and a new leader does not know that the first one was shunned.
     taken().await;
     assert_eq!(explained.why(job.id()).await.as_str(), "shunned");
-    hand.worker(&["sum"], 1, &[]).await;
+    fake.worker(&["sum"], 1, &[]).await;
     assert_eq!(explained.why(job.id()).await, Cause::Assignment);
     assert!(client.workers().await.unwrap()[0].shunned_until.is_some());
-    hand.lead().await;
+    fake.lead().await;
     assert_eq!(client.workers().await.unwrap()[0].shunned_until, None);
 }

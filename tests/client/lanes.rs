@@ -16,7 +16,7 @@ use bellwether_testkit::{Cut, Proxy, Request, namespace, op};
 use futures::StreamExt;
 use tokio::time::timeout;
 
-use crate::hand::{Hand, SOON, client, id};
+use crate::fake_cluster::{FakeCluster, SOON, client, id};
 
 fn laned(name: &str) -> Job {
     Job::new("sum", &1).id(name).lane("account-7")
@@ -26,19 +26,19 @@ fn turn(generation: u32, job: &str) -> String {
     path::turn(&Turn { lane: Lane::new("account-7").unwrap(), generation }, &id(job))
 }
 
-async fn turns(hand: &Hand) -> Vec<String> {
+async fn turns(fake: &FakeCluster) -> Vec<String> {
     let lane = path::lane(&Lane::new("account-7").unwrap());
-    let mut turns = hand.zk.children(lane).await.unwrap().unwrap_or_default();
+    let mut turns = fake.zk.children(lane).await.unwrap().unwrap_or_default();
     turns.sort();
     turns
 }
 
 /// Returns the jobs of the lane in the order of their turns.
-async fn order(hand: &Hand) -> Vec<String> {
+async fn order(fake: &FakeCluster) -> Vec<String> {
     let mut order = Vec::new();
-    for name in turns(hand).await {
+    for name in turns(fake).await {
         let (generation, job) = path::parse_turn(&name).unwrap();
-        let node = hand.read(turn(generation, job.as_str())).await;
+        let node = fake.read(turn(generation, job.as_str())).await;
         let TurnIndex(index) = wire::decode(&node.data).unwrap();
         order.push((node.created, index, job.to_string()));
     }
@@ -56,12 +56,12 @@ async fn behind(client: &Client, jobs: &[&str]) -> Vec<Option<String>> {
 #[tokio::test]
 async fn a_lane_is_created_on_demand_and_shows_its_first_job() {
     let to = namespace("lanes");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     // In one multi, so that only the indices differ; and not in the order of the names.
     let answers = client.submit_many(["c", "a", "b"].map(laned), |_| {}).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(turns(&hand).await, ["1-a", "1-b", "1-c"]);
+    assert_eq!(turns(&fake).await, ["1-a", "1-b", "1-c"]);
     let first = || Some("c".to_owned());
     assert_eq!(behind(&client, &["a", "b", "c"]).await, [first(), first(), None]);
     let view = client.get(&id("a")).await.unwrap().unwrap();
@@ -69,43 +69,43 @@ async fn a_lane_is_created_on_demand_and_shows_its_first_job() {
     assert_eq!(view.status(), "queued: c comes first in its lane");
     assert_eq!(view.lane, Some(Lane::new("account-7").unwrap()));
 
-    hand.succeed(&id("c"), worker, "1").await;
-    assert_eq!(turns(&hand).await, ["1-a", "1-b"]);
+    fake.succeed(&id("c"), worker, "1").await;
+    assert_eq!(turns(&fake).await, ["1-a", "1-b"]);
     assert_eq!(behind(&client, &["a", "b"]).await, [None, Some("a".to_owned())]);
 }
 
 #[tokio::test]
 async fn a_cancelled_job_leaves_its_lane_and_a_retry_puts_it_last() {
     let to = namespace("lanes-retry");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     for name in ["a", "b"] {
         client.submit(laned(name)).await.unwrap();
     }
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
-    assert_eq!(turns(&hand).await, ["1-b"]);
+    assert_eq!(turns(&fake).await, ["1-b"]);
     assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
-    assert_eq!(turns(&hand).await, ["1-b", "2-a"]);
+    assert_eq!(turns(&fake).await, ["1-b", "2-a"]);
     assert_eq!(behind(&client, &["a", "b"]).await, [Some("b".to_owned()), None]);
     assert!(client.submit(laned("a")).await.unwrap().is_duplicate());
     // The lane itself may have been removed before a retry.
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(client.cancel(&id("b")).await.unwrap(), Cancelled::Cancelled);
     let lane = path::lane(&Lane::new("account-7").unwrap());
-    hand.apply(vec![txn::Op::Delete { path: lane, version: None }]).await;
+    fake.apply(vec![txn::Op::Delete { path: lane, version: None }]).await;
     assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(3));
-    assert_eq!(turns(&hand).await, ["3-a"]);
+    assert_eq!(turns(&fake).await, ["3-a"]);
 }
 
 #[tokio::test]
 async fn a_job_with_a_deleted_turn_shows_it_and_can_be_cancelled() {
     let to = namespace("lanes-by-hand");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     client.submit(laned("a")).await.unwrap();
-    hand.apply(vec![txn::Op::Delete { path: turn(1, "a"), version: None }]).await;
+    fake.apply(vec![txn::Op::Delete { path: turn(1, "a"), version: None }]).await;
     assert_eq!(client.get(&id("a")).await.unwrap().unwrap().waiting, Some(WaitReason::NoTurn));
     assert_eq!(client.cancel(&id("a")).await.unwrap(), Cancelled::Cancelled);
     assert_eq!(client.retry(&id("a")).await.unwrap(), Retried::Reopened(2));
-    assert_eq!(turns(&hand).await, ["2-a"]);
+    assert_eq!(turns(&fake).await, ["2-a"]);
 }
 
 fn multi_read_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
@@ -177,13 +177,13 @@ async fn a_lane_is_listed_once_for_all_of_its_jobs() {
 async fn a_job_that_ends_during_a_read_is_not_reported_without_a_turn() {
     let to = namespace("lanes-ends");
     let proxy = Proxy::to(&to);
-    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     client.submit(laned("a")).await.unwrap();
     let placed = proxy.hold_reply(multi_read_about("/queue/"));
     let ends = async {
         placed.fired().await;
-        hand.succeed(&id("a"), worker, "1").await;
+        fake.succeed(&id("a"), worker, "1").await;
         placed.release();
     };
     let job = id("a");
@@ -201,7 +201,7 @@ async fn a_job_that_ends_during_a_read_is_not_reported_without_a_turn() {
 async fn a_lane_accepts_a_job_between_two_items_of_a_stream() {
     const JOBS: usize = 600;
     let to = namespace("lanes-stream");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let mut stream = pin!(client.submit_stream((0..JOBS).map(|n| laned(&format!("job-{n}")))));
     stream.next().await.expect("the stream has 600 items").expect("the job is accepted");
     timeout(Duration::from_secs(5), client.submit(laned("between")))
@@ -209,7 +209,7 @@ async fn a_lane_accepts_a_job_between_two_items_of_a_stream() {
         .expect("in time")
         .expect("accepted");
     assert!(stream.all(|answer| ready(answer.is_ok())).await);
-    let mut order = order(&hand).await;
+    let mut order = order(&fake).await;
     assert_eq!(order.pop().as_deref(), Some("between"), "it was polled last");
     assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>());
 }
@@ -221,7 +221,7 @@ async fn a_lane_keeps_its_order_when_a_reply_is_lost() {
     const JOBS: usize = 450;
     for (name, after) in [("lanes-first", 0), ("lanes-second", 1), ("lanes-later", 3)] {
         let to = namespace(name);
-        let hand = Hand::new(&to).await;
+        let fake = FakeCluster::new(&to).await;
         let proxy = Proxy::to(&to);
         let client =
             Client::builder(proxy.connect_string()).session_timeout(Duration::from_secs(5)).deadline(SOON);
@@ -235,6 +235,6 @@ async fn a_lane_keeps_its_order_when_a_reply_is_lost() {
         let answers = client.submit_many((0..JOBS).map(|n| laned(&format!("job-{n}"))), |_| {}).await;
         fault.fired().await;
         assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|job| !job.is_duplicate())), "{name}");
-        assert_eq!(order(&hand).await, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{name}");
+        assert_eq!(order(&fake).await, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>(), "{name}");
     }
 }

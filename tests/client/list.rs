@@ -8,7 +8,7 @@ use bellwether_core::job::Ending;
 use bellwether_core::path;
 use bellwether_testkit::namespace;
 
-use crate::hand::{Hand, client, id};
+use crate::fake_cluster::{FakeCluster, client, id};
 
 async fn listed(client: &Client, state: Option<State>, kind: Option<&str>) -> BTreeSet<String> {
     let mut listing =
@@ -24,8 +24,8 @@ async fn listed(client: &Client, state: Option<State>, kind: Option<&str>) -> BT
 #[tokio::test]
 async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
     let to = namespace("list");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 9, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 9, &[]).await;
     let jobs = ["queued", "delayed", "running", "succeeded", "cancelled", "dead", "quarantined"];
     for job in jobs {
         let attempts = if job == "dead" { 1 } else { 2 };
@@ -34,16 +34,16 @@ async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
     client.submit(Job::new("product", &1).id("other")).await.unwrap();
     let minute = bellwether_host::clock::local().minute();
     for minute in minute..minute + 2 {
-        hand.zk.create_container(path::delayed_minute(minute)).await;
+        fake.zk.create_container(path::delayed_minute(minute)).await;
     }
     for job in ["delayed", "dead"].map(id) {
-        hand.assign(&job, worker).await;
-        hand.close(&job, worker, Ending::Failed("boom".into())).await;
+        fake.assign(&job, worker).await;
+        fake.close(&job, worker, Ending::Failed("boom".into())).await;
     }
-    hand.assign(&id("running"), worker).await;
-    hand.succeed(&id("succeeded"), worker, "1").await;
+    fake.assign(&id("running"), worker).await;
+    fake.succeed(&id("succeeded"), worker, "1").await;
     client.cancel(&id("cancelled")).await.unwrap();
-    hand.overwrite(path::record(&id("quarantined")), b"garbage".to_vec()).await;
+    fake.overwrite(path::record(&id("quarantined")), b"garbage".to_vec()).await;
 
     for state in State::ALL {
         let one = BTreeSet::from([state.to_string()]);

@@ -17,7 +17,7 @@ use bellwether_testkit::{
 use futures::{StreamExt, stream};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
-use crate::hand::{Hand, SOON, client, id};
+use crate::fake_cluster::{FakeCluster, SOON, client, id};
 
 fn multi_about(text: &'static str) -> impl Fn(&Request<'_>) -> bool + Send + 'static {
     move |request| request.op == op::MULTI && request.mentions(text)
@@ -36,10 +36,10 @@ fn resolved(counts: &PrometheusHandle, how: &str) -> u64 {
 }
 
 async fn assert_one_queued_job(to: &str, job: &str) {
-    let hand = Hand::new(to).await;
-    let (record, version) = hand.record(&id(job)).await;
+    let fake = FakeCluster::new(to).await;
+    let (record, version) = fake.record(&id(job)).await;
     assert_eq!((record.attempts, version), (0, 0));
-    hand.read(path::queue_entry(&id(job))).await;
+    fake.read(path::queue_entry(&id(job))).await;
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_first_copy_applied_after_the_read_back_is_the_same_job() {
     let to = namespace("late-copy");
     let (counts, _recorder) = counting();
     let proxy = Proxy::to(&to);
-    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
+    let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
     let first_copy = Arc::new(Mutex::new(Vec::new()));
     let copy = Arc::clone(&first_copy);
     let lost = move |request: &Request<'_>| {
@@ -131,7 +131,7 @@ async fn a_first_copy_applied_after_the_read_back_is_the_same_job() {
         read_back.fired().await;
         let job = id("lingering");
         let record = record_in(&first_copy.lock().unwrap(), &path::record(&job));
-        hand.apply(txn::submit(&job, &record, 0)).await;
+        fake.apply(txn::submit(&job, &record, 0)).await;
         read_back.release();
     };
     let submission = client.submit(Job::new("sum", &1).id("lingering"));
@@ -251,7 +251,7 @@ async fn a_cancel_with_a_lost_reply_or_request_takes_effect() {
         let fault = lose(&proxy, reply);
         assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
         fault.fired().await;
-        assert!(Hand::new(&to).await.record(job.id()).await.0.is_terminal());
+        assert!(FakeCluster::new(&to).await.record(job.id()).await.0.is_terminal());
     }
 }
 
@@ -266,7 +266,7 @@ async fn a_retry_with_a_lost_reply_or_request_opens_one_generation() {
         let fault = lose(&proxy, reply);
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
         fault.fired().await;
-        assert_eq!(Hand::new(&to).await.record(job.id()).await.0.generation, 2);
+        assert_eq!(FakeCluster::new(&to).await.record(job.id()).await.0.generation, 2);
     }
 }
 
@@ -275,16 +275,16 @@ async fn a_release_from_quarantine_with_a_lost_reply_or_request_happens_once() {
     for reply in [true, false] {
         let to = namespace("release-lost");
         let proxy = Proxy::to(&to);
-        let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
-        let worker = hand.worker(&["sum"], 1, &[]).await;
+        let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
+        let worker = fake.worker(&["sum"], 1, &[]).await;
         let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
-        hand.assign(job.id(), worker).await;
-        hand.set_aside(job.id(), worker).await;
+        fake.assign(job.id(), worker).await;
+        fake.set_aside(job.id(), worker).await;
         let fault = lose(&proxy, reply);
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
         fault.fired().await;
-        assert_eq!(hand.record(job.id()).await.1, 1);
-        hand.read(path::queue_entry(job.id())).await;
+        assert_eq!(fake.record(job.id()).await.1, 1);
+        fake.read(path::queue_entry(job.id())).await;
     }
 }
 
@@ -293,8 +293,8 @@ async fn a_wait_survives_the_loss_of_connection_and_session() {
     let to = namespace("wait-reconnect");
     let proxy = Proxy::to(&to);
     let client = client(&proxy.connect_string()).await;
-    let hand = Hand::new(&to).await;
-    let worker = hand.worker(&["sum"], 9, &[]).await;
+    let fake = FakeCluster::new(&to).await;
+    let worker = fake.worker(&["sum"], 9, &[]).await;
     for (name, expire) in [("reconnect", false), ("expire", true)] {
         let job = client.submit(Job::new("sum", &1).id(name)).await.unwrap();
         let waiting = tokio::spawn({
@@ -306,7 +306,7 @@ async fn a_wait_survives_the_loss_of_connection_and_session() {
         } else {
             proxy.cut(Cut::Reset);
         }
-        hand.succeed(job.id(), worker, "7").await;
+        fake.succeed(job.id(), worker, "7").await;
         assert_eq!(waiting.await.unwrap().unwrap().state, State::Succeeded, "{name}");
     }
 }
@@ -320,8 +320,8 @@ async fn a_thousand_waits_set_few_watches_and_survive_a_reconnection() {
     let client =
         Client::builder(proxy.connect_string()).session_timeout(Duration::from_secs(40)).deadline(SOON);
     let client = client.connect().await.unwrap();
-    let hand = Hand::new(&to).await;
-    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    let fake = FakeCluster::new(&to).await;
+    let worker = fake.worker(&["sum"], 4_096, &[]).await;
     let jobs = (0..1_000).map(|n| Job::new("sum", &n).id(format!("{n:0>128}")));
     let submitted = client.submit_many(jobs, |_| {}).await;
     let ids = submitted.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
@@ -341,7 +341,7 @@ async fn a_thousand_waits_set_few_watches_and_survive_a_reconnection() {
     let (session, handshakes) = (proxy.session().unwrap().session_id, proxy.handshakes());
     proxy.cut(Cut::Reset);
     eventually("the client is connected again", SOON, async || proxy.handshakes() > handshakes).await;
-    stream::iter(&ids).for_each_concurrent(64, |id| hand.succeed(id, worker, "7")).await;
+    stream::iter(&ids).for_each_concurrent(64, |id| fake.succeed(id, worker, "7")).await;
     for wait in waits {
         assert_eq!(wait.await.unwrap().unwrap().state, State::Succeeded);
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod control;
-mod hand;
+mod fake_cluster;
 mod identity;
 mod kinds;
 mod lanes;

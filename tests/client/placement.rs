@@ -9,7 +9,7 @@ use bellwether::{Client, Handlers, Job, Node};
 use bellwether_core::path;
 use bellwether_testkit::{eventually, namespace};
 
-use crate::hand::{Hand, SOON, client};
+use crate::fake_cluster::{FakeCluster, SOON, client};
 
 /// Chooses the node with this name.
 struct To(&'static str);
@@ -76,21 +76,21 @@ async fn a_running_leader_follows_the_placement_setting() {
 #[tokio::test]
 async fn the_placement_setting_is_written_once_and_a_newer_one_is_kept() {
     let to = namespace("placement-setting");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     drop(client.submit(Job::new("where", &())).await.unwrap());
     for _ in 0..2 {
         client.set_placement_strategy(BuiltInStrategy::Rendezvous.into()).await.unwrap();
     }
-    let stored = hand.read(path::PLACEMENT.into()).await;
+    let stored = fake.read(path::PLACEMENT.into()).await;
     assert_eq!(stored.version, 0, "nothing to change, nothing written");
     assert_eq!(client.placement_strategy().await, Ok(Some(name("rendezvous"))));
     let mut newer = stored.data;
     newer[4] = 9;
-    hand.overwrite(path::PLACEMENT.into(), newer.clone()).await;
+    fake.overwrite(path::PLACEMENT.into(), newer.clone()).await;
     let refused = client.set_placement_strategy(BuiltInStrategy::Random.into()).await;
     assert!(matches!(refused, Err(Error::Settings { path: path::PLACEMENT, .. })), "{refused:?}");
-    assert_eq!(hand.read(path::PLACEMENT.into()).await.data, newer);
-    hand.overwrite(path::PLACEMENT.into(), b"foreign".to_vec()).await;
+    assert_eq!(fake.read(path::PLACEMENT.into()).await.data, newer);
+    fake.overwrite(path::PLACEMENT.into(), b"foreign".to_vec()).await;
     assert!(matches!(client.placement_strategy().await, Err(Error::Settings { .. })));
     client.set_placement_strategy(BuiltInStrategy::Random.into()).await.unwrap();
     assert_eq!(client.placement_strategy().await, Ok(Some(name("random"))));

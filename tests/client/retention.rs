@@ -9,7 +9,7 @@ use bellwether_core::path;
 use bellwether_core::txn::Op;
 use bellwether_testkit::{eventually, namespace};
 
-use crate::hand::{Hand, client, id};
+use crate::fake_cluster::{FakeCluster, client, id};
 
 /// Jobs that ended within the last minute are not purged.
 const OLD_ENOUGH: Duration = Duration::from_secs(90);
@@ -18,17 +18,17 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[tokio::test]
 async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
     let to = namespace("retention");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     assert_eq!(client.retention().await, Ok(Some(Retention::default())));
 
     let wanted = Retention { dead: 100 * HOUR, ..Retention::default() };
     client.set_retention(wanted).await.unwrap();
     let changed = client.update_retention(|there| Retention { records: 1_000, ..there }).await;
     assert_eq!(changed, Ok(Retention { records: 1_000, ..wanted }), "the other change is kept");
-    let version = hand.read(path::RETENTION.into()).await.version;
+    let version = fake.read(path::RETENTION.into()).await.version;
     client.update_retention(|there| there).await.unwrap();
     assert_eq!(
-        hand.read(path::RETENTION.into()).await.version,
+        fake.read(path::RETENTION.into()).await.version,
         version,
         "nothing to change, nothing written"
     );
@@ -36,26 +36,26 @@ async fn the_setting_exists_from_the_start_and_is_changed_within_its_bounds() {
     let refused = client.set_retention(Retention { dead: Duration::from_secs(59), ..wanted }).await;
     let Err(SetRetentionError::Invalid(error)) = refused else { panic!("{refused:?}") };
     assert!(error.to_string().starts_with("retention of dead jobs must be 1m to 3650d, not 59s"));
-    assert_eq!(hand.read(path::RETENTION.into()).await.version, version);
+    assert_eq!(fake.read(path::RETENTION.into()).await.version, version);
 }
 
 #[tokio::test]
 async fn an_unreadable_setting_is_an_error_and_a_newer_one_is_kept() {
     let to = namespace("retention-unreadable");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let mut newer = hand.read(path::RETENTION.into()).await.data;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let mut newer = fake.read(path::RETENTION.into()).await.data;
     newer[4] = 9;
-    hand.overwrite(path::RETENTION.into(), newer.clone()).await;
+    fake.overwrite(path::RETENTION.into(), newer.clone()).await;
     assert!(matches!(client.retention().await, Err(Error::Settings { path: path::RETENTION, .. })));
     let refused = client.set_retention(Retention::default()).await;
     assert!(matches!(refused, Err(SetRetentionError::Client(Error::Settings { .. }))), "{refused:?}");
-    assert_eq!(hand.read(path::RETENTION.into()).await.data, newer);
+    assert_eq!(fake.read(path::RETENTION.into()).await.data, newer);
 
-    hand.overwrite(path::RETENTION.into(), b"garbage".to_vec()).await;
+    fake.overwrite(path::RETENTION.into(), b"garbage".to_vec()).await;
     client.set_retention(Retention::default()).await.unwrap();
     assert_eq!(client.retention().await, Ok(Some(Retention::default())), "the setting is repaired");
 
-    hand.apply(vec![Op::Delete { path: path::RETENTION.into(), version: None }]).await;
+    fake.apply(vec![Op::Delete { path: path::RETENTION.into(), version: None }]).await;
     assert_eq!(client.retention().await, Ok(None));
     client.set_retention(Retention::default()).await.unwrap();
     assert_eq!(client.retention().await, Ok(Some(Retention::default())), "the setting is created again");
@@ -64,20 +64,20 @@ async fn an_unreadable_setting_is_an_error_and_a_newer_one_is_kept() {
 #[tokio::test]
 async fn a_purge_removes_selected_records_and_frees_their_ids() {
     let to = namespace("purge");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum", "product"], 9, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum", "product"], 9, &[]).await;
     let job = |kind: &str, name: &str| Job::new(kind, &1).id(name).max_attempts(1);
     for name in ["dead", "succeeded", "cancelled", "queued", "garbage"] {
         client.submit(job("sum", name)).await.unwrap();
     }
     client.submit(job("product", "other")).await.unwrap();
     for name in ["dead", "other"].map(id) {
-        hand.assign(&name, worker).await;
-        hand.close(&name, worker, Ending::Failed("boom".into())).await;
+        fake.assign(&name, worker).await;
+        fake.close(&name, worker, Ending::Failed("boom".into())).await;
     }
-    hand.succeed(&id("succeeded"), worker, "1").await;
+    fake.succeed(&id("succeeded"), worker, "1").await;
     assert_eq!(client.cancel(&id("cancelled")).await, Ok(Cancelled::Cancelled));
-    hand.overwrite(path::record(&id("garbage")), b"garbage".to_vec()).await;
+    fake.overwrite(path::record(&id("garbage")), b"garbage".to_vec()).await;
 
     let dead = Purge::default().kind(Kind::new("sum").unwrap());
     let young = client.purge(&dead, |_| {}).await.unwrap();
@@ -119,5 +119,5 @@ async fn a_purge_removes_selected_records_and_frees_their_ids() {
 
     let again = client.submit(job("product", "dead")).await.unwrap();
     assert!(!again.is_duplicate());
-    assert_eq!(hand.record(again.id()).await.1, 0, "another job with that id");
+    assert_eq!(fake.record(again.id()).await.1, 0, "another job with that id");
 }

@@ -9,7 +9,7 @@ use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_testkit::namespace;
 
-use crate::hand::{Hand, client, id};
+use crate::fake_cluster::{FakeCluster, client, id};
 
 #[tokio::test]
 async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
@@ -24,16 +24,16 @@ async fn an_accepted_job_is_queued_and_shows_why_it_waits() {
     };
     assert_eq!(waiting().await, WaitReason::UnknownKind);
 
-    let hand = Hand::new(&to).await;
-    hand.worker(&["sum"], 1, &["cpu"]).await;
+    let fake = FakeCluster::new(&to).await;
+    fake.worker(&["sum"], 1, &["cpu"]).await;
     assert_eq!(waiting().await, WaitReason::Tags);
-    let able = hand.worker(&["sum"], 1, &["gpu"]).await;
+    let able = fake.worker(&["sum"], 1, &["gpu"]).await;
     assert_eq!(waiting().await, WaitReason::NoLeader);
-    hand.lead().await;
+    fake.lead().await;
     assert!(client.leader().await.unwrap().unwrap().standing);
     assert_eq!(waiting().await, WaitReason::Assignment);
     let other = client.submit(Job::new("sum", &3)).await.unwrap();
-    hand.assign(other.id(), able).await;
+    fake.assign(other.id(), able).await;
     assert_eq!(waiting().await, WaitReason::Busy);
     let running = client.get(other.id()).await.unwrap().unwrap();
     assert_eq!((running.state, running.attempt, running.worker), (State::Running, 1, Some(able)));
@@ -89,10 +89,10 @@ async fn a_thousand_jobs_are_accepted_despite_one_id_in_use() {
             Err(error) => assert!(n == 500 && matches!(error, SubmitError::Conflict { .. }), "{n}: {error}"),
         }
     }
-    let hand = Hand::new(&to).await;
+    let fake = FakeCluster::new(&to).await;
     let mut queued = HashSet::new();
     for bucket in Bucket::all() {
-        queued.extend(hand.zk.children(bucket.queue()).await.unwrap().unwrap());
+        queued.extend(fake.zk.children(bucket.queue()).await.unwrap().unwrap());
     }
     assert_eq!(queued.len(), 1_000);
 }
@@ -120,7 +120,7 @@ async fn an_invalid_job_is_refused_before_anything_is_written() {
 async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     let to = namespace("overloaded");
     let client = client(&to).await;
-    let hand = Hand::new(&to).await;
+    let fake = FakeCluster::new(&to).await;
     let job = Job::new("sum", &1).id("a");
     let bucket = Bucket::of(&id("a"));
     for from in (0..MAX_BUCKET_ENTRIES).step_by(500) {
@@ -129,11 +129,11 @@ async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
             data: Vec::new(),
             lifetime: Lifetime::Persistent,
         };
-        hand.apply((from..from + 500).map(create).collect()).await;
+        fake.apply((from..from + 500).map(create).collect()).await;
     }
     let error = client.submit(job).await.unwrap_err();
     assert!(matches!(error, SubmitError::Overloaded { entries: MAX_BUCKET_ENTRIES, .. }), "{error}");
-    assert_eq!(hand.zk.get(path::record(&id("a"))).await.unwrap(), None);
+    assert_eq!(fake.zk.get(path::record(&id("a"))).await.unwrap(), None);
     assert_ne!(Bucket::of(&id("b")), bucket);
     client.submit(Job::new("sum", &1).id("b")).await.unwrap();
 }
@@ -148,7 +148,7 @@ async fn a_job_with_a_stray_queue_entry_is_refused_and_others_are_accepted() {
         data: Vec::new(),
         lifetime: Lifetime::Persistent,
     };
-    Hand::new(&to).await.apply(vec![stray]).await;
+    FakeCluster::new(&to).await.apply(vec![stray]).await;
     let jobs = ["fine", "stray", "fine-too"].map(|name| Job::new("sum", &1).id(name));
     let [fine, stray, too] = &client.submit_many(jobs, |_| {}).await[..] else { panic!("three answers") };
     assert!(fine.is_ok() && too.is_ok(), "{fine:?} {too:?}");

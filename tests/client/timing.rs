@@ -11,7 +11,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_testkit::namespace;
 
-use crate::hand::{Hand, client};
+use crate::fake_cluster::{FakeCluster, client};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,7 @@ fn sum() -> Job {
 #[tokio::test]
 async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     let to = namespace("later");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let at = SystemTime::now() + 90 * MINUTE;
     let job = client.submit(sum().run_at(at).expires_at(at + MINUTE).priority(8)).await.unwrap();
     let view = client.get(job.id()).await.unwrap().unwrap();
@@ -33,9 +33,9 @@ async fn a_job_with_a_later_start_is_delayed_and_can_be_cancelled() {
     assert_eq!(since(view.expires_at.unwrap()), since(at + MINUTE));
     let delay = Delay { minute: WallMillis::from(not_before).minute(), generation: 1, attempt: 1 };
     assert_eq!(view.options.unwrap().priority, Some(8));
-    hand.read(path::delayed_entry(delay, job.id())).await;
+    fake.read(path::delayed_entry(delay, job.id())).await;
     client.cancel(job.id()).await.unwrap();
-    assert_eq!(hand.zk.get(path::delayed_entry(delay, job.id())).await, Ok(None));
+    assert_eq!(fake.zk.get(path::delayed_entry(delay, job.id())).await, Ok(None));
     let now = client.submit(sum().run_at(SystemTime::now() - MINUTE)).await.unwrap();
     assert_eq!(client.get(now.id()).await.unwrap().unwrap().state, State::Queued, "not delayed");
 }
@@ -58,7 +58,7 @@ async fn jobs_of_many_minutes_and_lanes_go_in_one_batch() {
 #[tokio::test]
 async fn impossible_times_are_refused_before_anything_is_written() {
     let to = namespace("times");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let year = 366 * 24 * 60 * MINUTE;
     for (job, said) in [
         (sum().delay(11 * year), "run_at must be at most 3653 days ahead"),
@@ -73,13 +73,13 @@ async fn impossible_times_are_refused_before_anything_is_written() {
         assert!(matches!(refused, SubmitError::Invalid(_)), "{refused}");
         assert!(refused.to_string().starts_with(said), "{refused}");
     }
-    assert_eq!(hand.zk.get(path::record(&crate::hand::id("refused"))).await, Ok(None));
+    assert_eq!(fake.zk.get(path::record(&crate::fake_cluster::id("refused"))).await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_full_minute_refuses_jobs_before_anything_is_written() {
     let to = namespace("full-minute");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let at = SystemTime::now() + 60 * MINUTE;
     let job = client.submit(sum().run_at(at)).await.unwrap();
     let not_before = client.get(job.id()).await.unwrap().unwrap().not_before.unwrap();
@@ -90,12 +90,12 @@ async fn a_full_minute_refuses_jobs_before_anything_is_written() {
     };
     let all = (1..MAX_BUCKET_ENTRIES).map(create).collect::<Vec<_>>();
     for ops in all.chunks(500) {
-        hand.apply(ops.to_vec()).await;
+        fake.apply(ops.to_vec()).await;
     }
-    let other = crate::hand::client(&to).await;
+    let other = crate::fake_cluster::client(&to).await;
     let full = other.submit(sum().id("more").run_at(at)).await.unwrap_err();
     assert!(matches!(full, SubmitError::MinuteFull { entries: 5_000, .. }), "{full}");
     assert!(full.to_string().contains("choose another minute"), "{full}");
-    assert_eq!(other.get(&crate::hand::id("more")).await.unwrap(), None);
+    assert_eq!(other.get(&crate::fake_cluster::id("more")).await.unwrap(), None);
     other.submit(sum().id("more").run_at(at + MINUTE)).await.unwrap();
 }

@@ -8,7 +8,7 @@ use bellwether_core::job::Ending;
 use bellwether_core::path;
 use bellwether_testkit::namespace;
 
-use crate::hand::{Hand, SOON, client, id};
+use crate::fake_cluster::{FakeCluster, SOON, client, id};
 
 struct Sum;
 
@@ -21,20 +21,20 @@ impl JobKind for Sum {
 #[tokio::test]
 async fn a_typed_job_returns_its_typed_result() {
     let to = namespace("typed");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 1, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Sum::job(&vec![1, 2])).await.unwrap();
-    let (three, ()) = tokio::join!(job.result(SOON), hand.succeed(job.id(), worker, "3"));
+    let (three, ()) = tokio::join!(job.result(SOON), fake.succeed(job.id(), worker, "3"));
     assert_eq!(three.unwrap(), 3);
 
     let odd = client.submit(Sum::job(&vec![])).await.unwrap();
-    hand.succeed(odd.id(), worker, "\"three\"").await;
+    fake.succeed(odd.id(), worker, "\"three\"").await;
     let error = odd.result(SOON).await.unwrap_err();
     assert!(matches!(error, ResultError::Type { .. }), "{error}");
 
     let dead = client.submit(Sum::job(&vec![0]).max_attempts(1)).await.unwrap();
-    hand.assign(dead.id(), worker).await;
-    hand.close(dead.id(), worker, Ending::Failed("boom".into())).await;
+    fake.assign(dead.id(), worker).await;
+    fake.close(dead.id(), worker, Ending::Failed("boom".into())).await;
     let error = dead.result(SOON).await.unwrap_err().to_string();
     assert!(error.ends_with("has no result: dead: boom"), "{error}");
 }
@@ -42,15 +42,15 @@ async fn a_typed_job_returns_its_typed_result() {
 #[tokio::test]
 async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
     let to = namespace("wait-many");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 4_096, &[]).await;
     for count in [MAX_WATCHED, 3 * MAX_WATCHED] {
         let jobs = (0..count).map(|n| Job::new("sum", &n).id(format!("job-{count}-{n}")));
         let ids = client.submit_many(jobs, |_| {}).await;
         let ids = ids.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
         let work = async {
             for (n, job) in ids.iter().enumerate() {
-                hand.succeed(job, worker, &n.to_string()).await;
+                fake.succeed(job, worker, &n.to_string()).await;
             }
         };
         let mut told = 0;
@@ -66,8 +66,8 @@ async fn many_jobs_are_waited_for_by_watches_and_by_polling() {
 #[tokio::test]
 async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
     let to = namespace("wait-generations");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 4_096, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 4_096, &[]).await;
     for count in [1, MAX_WATCHED + 1] {
         let job = |n| Job::new("sum", &n).id(format!("{count}-{n}")).if_exists(IfExists::Again);
         let submit = async || {
@@ -75,11 +75,11 @@ async fn a_wait_for_many_handles_is_not_answered_by_an_earlier_generation() {
             handles.into_iter().map(Result::unwrap).collect::<Vec<_>>()
         };
         let first = submit().await;
-        hand.succeed(first[0].id(), worker, "1").await;
-        let ended = hand.read(path::record(first[0].id())).await.data;
+        fake.succeed(first[0].id(), worker, "1").await;
+        let ended = fake.read(path::record(first[0].id())).await.data;
         let again = submit().await;
         assert_eq!(again[0].generation(), 2);
-        hand.overwrite(path::record(first[0].id()), ended).await;
+        fake.overwrite(path::record(first[0].id()), ended).await;
         let within = Duration::from_millis(100);
         let state = client.wait_for_many(&first, within, |_| {}).await.remove(0).unwrap().state;
         assert_eq!(state, State::Succeeded);
@@ -101,15 +101,15 @@ async fn a_timed_out_wait_shows_why_the_job_waits() {
 #[tokio::test]
 async fn a_wait_for_many_reports_unfinished_absent_and_corrupt_jobs() {
     let to = namespace("mixed");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 9, &[]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 9, &[]).await;
     let jobs = (0..MAX_WATCHED + 2).map(|n| Job::new("sum", &n).id(format!("job-{n}")));
     let mut ids = Vec::new();
     for job in client.submit_many(jobs, |_| {}).await {
         ids.push(job.unwrap().id().clone());
     }
-    hand.succeed(&ids[1], worker, "1").await;
-    hand.overwrite(path::record(&ids[2]), b"garbage".to_vec()).await;
+    fake.succeed(&ids[1], worker, "1").await;
+    fake.overwrite(path::record(&ids[2]), b"garbage".to_vec()).await;
     ids[3] = id("nobody");
     for ids in [&ids[..], &ids[..4]] {
         let answers = client.wait_many(ids, Duration::from_millis(100), |_| {}).await;

@@ -10,7 +10,7 @@ use bellwether_core::path;
 use bellwether_testkit::{Cut, Proxy, Request, eventually, eventually_some, namespace, op};
 use tokio::sync::Semaphore;
 
-use crate::hand::{Hand, SOON, client};
+use crate::fake_cluster::{FakeCluster, SOON, client};
 
 fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
@@ -23,14 +23,14 @@ fn paused(name: &str) -> WorkerSettings {
 #[tokio::test]
 async fn settings_are_written_once_within_their_bounds() {
     let to = namespace("worker-settings");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["mail", "sum"], 4, &["eu"]).await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["mail", "sum"], 4, &["eu"]).await;
     let tags = vec![Tag::new("gpu").unwrap(), Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()];
     let wanted = WorkerSettings { slots: Some(2), tags: Some(tags), paused: vec![kind("sum")] };
     let set = client.update_worker(worker, |_| wanted.clone()).await.unwrap().unwrap();
     assert_eq!(set.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
     assert_eq!(client.update_worker(worker, |_| wanted.clone()).await, Ok(Some(set.clone())));
-    assert_eq!(hand.read(path::worker(worker)).await.version, 1, "nothing to change, nothing written");
+    assert_eq!(fake.read(path::worker(worker)).await.version, 1, "nothing to change, nothing written");
     let info = client.workers().await.unwrap().remove(0).info.unwrap();
     assert_eq!((info.slots, &info.settings), (2, &set));
     assert_eq!(info.tags, set.tags.clone().unwrap());
@@ -57,8 +57,8 @@ async fn settings_are_written_once_within_their_bounds() {
 async fn settings_with_a_lost_reply_are_read_back() {
     let to = namespace("worker-settings-lost");
     let proxy = Proxy::to(&to);
-    let (client, hand) = (client(&proxy.connect_string()).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 4, &[]).await;
+    let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 4, &[]).await;
     let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/");
     let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
     assert_eq!(client.update_worker(worker, |_| paused("sum")).await, Ok(Some(paused("sum"))));
@@ -67,15 +67,15 @@ async fn settings_with_a_lost_reply_are_read_back() {
     let usual = WorkerSettings::default();
     assert_eq!(client.update_worker(worker, |_| WorkerSettings::default()).await, Ok(Some(usual)));
     assert!(lost.has_fired());
-    assert_eq!(hand.read(path::worker(worker)).await.version, 2, "each was written once");
+    assert_eq!(fake.read(path::worker(worker)).await.version, 2, "each was written once");
 }
 
 #[tokio::test]
 async fn a_job_explains_that_its_kind_is_paused_on_each_worker() {
     let to = namespace("worker-settings-explain");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
-    let worker = hand.worker(&["sum"], 4, &[]).await;
-    hand.lead().await;
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 4, &[]).await;
+    fake.lead().await;
     let job = client.submit(Job::new("sum", &1)).await.unwrap();
     client.update_worker(worker, |_| paused("sum")).await.unwrap();
     assert_eq!(client.get(job.id()).await.unwrap().unwrap().waiting, Some(WaitReason::PausedOnWorkers));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bellwether_actors::session::{Made, SessionEvent as ToConcern};
 use bellwether_actors::{
-    Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Paused, Stamp, Stamps, Trust, will,
+    Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Paused, Stamp, Stamps, Trust, last_will,
 };
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
@@ -154,7 +154,7 @@ impl<C: Hosting> Drop for Hands<C> {
     fn drop(&mut self) {
         if let (Some(ops), Some(zk), Ok(runtime)) = (self.will.take(), self.zk.take(), Handle::try_current())
         {
-            runtime.spawn(will::carry_out(Arc::new(zk), ops, tokio::time::sleep));
+            runtime.spawn(last_will::carry_out(Arc::new(zk), ops, tokio::time::sleep));
         }
     }
 }

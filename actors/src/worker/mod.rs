@@ -2,7 +2,7 @@
 
 pub mod executor_pool;
 pub mod inbox_watcher;
-pub mod lapse;
+pub mod lane_trust;
 mod meters;
 pub mod pulse;
 mod pulses;

@@ -20,9 +20,9 @@ mod document;
 pub mod fuzz;
 pub mod http;
 pub mod metrics;
+mod node_process;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod rates;
-mod served;
 
 pub use cli::main;

@@ -15,7 +15,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_actors::worker::lapse::next_look;
+use bellwether_actors::worker::lane_trust::next_check;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run, Stop};
 use bellwether_core::name::JobId;
 use bellwether_zk::Trust;
@@ -152,7 +152,7 @@ async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) 
 /// Resolves when the session can no longer be trusted.
 async fn lapse(trust: Trust) {
     // The trust may be renewed during the sleep.
-    while let Some(at) = next_look(trust.until(), clock::now()) {
+    while let Some(at) = next_check(trust.until(), clock::now()) {
         clock::sleep_until(at).await;
     }
 }

@@ -1,12 +1,13 @@
 //! The server and its store, through sockets and in child processes.
 //!
-//! Tests that measure time or load have programs of their own, because programs run one after the other: `many`,
-//! `slow_reader` and `stopped`.
+//! Tests that measure time or load have programs of their own, because programs run one after the other: `concurrency`,
+//! `slow_reader` and `paused_server`.
 #![cfg(feature = "server")]
 
 mod client;
 mod committing;
 mod failing_store;
+mod four_letter_words;
 #[cfg(feature = "testing")]
 mod hooks;
 mod hostile;
@@ -17,4 +18,3 @@ mod store_kill;
 mod tls;
 #[path = "../wire/mod.rs"]
 mod wire;
-mod words;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, job};
-use super::{BenchConfig, Step, floor, millis};
+use super::{BenchConfig, Step, baseline, millis};
 
 pub(super) struct Idle {
     pub(super) p50_ms: f64,
@@ -26,7 +26,7 @@ pub(super) async fn measure(
         took.push(started.elapsed());
         progress(Step::Idle(n + 1));
     }
-    let writes = floor::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
+    let writes = baseline::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
     let mut three = writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
     took.sort();
     three.sort();

@@ -1,12 +1,12 @@
 //! The benchmark: the cost of scheduling compared with the bare ZooKeeper writes that each job needs.
 //!
 //! Absolute figures depend on the machine, so everything is measured in one run against one server and reported as a
-//! ratio to the floor, which applies the same transactions for the same number of jobs without a scheduler. The jobs of the
+//! ratio to the baseline, which applies the same transactions for the same number of jobs without a scheduler. The jobs of the
 //! other side are real: submitted by a [`Client`](bellwether::Client), assigned by an elected leader, run by workers, and read
 //! by the client. All parts share the machine, including ZooKeeper.
 
+mod baseline;
 mod cluster;
-mod floor;
 pub mod http;
 mod idle;
 mod load;
@@ -57,10 +57,10 @@ pub struct BenchReport {
     /// Slots of each worker.
     pub slots: u32,
     /// Jobs per second of the bare transactions.
-    pub floor_jobs_per_second: f64,
+    pub baseline_jobs_per_second: f64,
     /// Jobs per second through leader and workers, from the first submission until the last result is read.
     pub jobs_per_second: f64,
-    /// `jobs_per_second` divided by `floor_jobs_per_second`.
+    /// `jobs_per_second` divided by `baseline_jobs_per_second`.
     pub ratio: f64,
     /// Write transactions per job under load, of all processes together.
     pub transactions_per_job: f64,
@@ -84,7 +84,7 @@ pub struct BenchReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Bare transactions.
-    Floor,
+    Baseline,
     /// Jobs under load, with the number of ended jobs.
     Load(usize),
     /// Jobs one at a time, with the number of ended jobs.
@@ -127,9 +127,10 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
     let counts = load::Counts::install().map_err(failed("installing the recorder"))?;
     let run = uuid::Uuid::now_v7();
 
-    progress(Step::Floor);
-    let namespace = cluster::namespace(config, run, "floor").map_err(failed("naming a namespace"))?;
-    let floor = floor::throughput(&namespace, config.jobs).await.map_err(failed("measuring the floor"))?;
+    progress(Step::Baseline);
+    let namespace = cluster::namespace(config, run, "baseline").map_err(failed("naming a namespace"))?;
+    let baseline =
+        baseline::throughput(&namespace, config.jobs).await.map_err(failed("measuring the baseline"))?;
 
     let cluster = Cluster::start(config, run).await.map_err(failed("starting nodes"))?;
     let load = load::load(config, &cluster, &counts, &mut progress).await.map_err(failed("running jobs"))?;
@@ -147,9 +148,9 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         jobs: config.jobs,
         workers: config.workers,
         slots: config.slots,
-        floor_jobs_per_second: floor,
+        baseline_jobs_per_second: baseline,
         jobs_per_second: load.jobs_per_second,
-        ratio: load.jobs_per_second / floor,
+        ratio: load.jobs_per_second / baseline,
         transactions_per_job: load.transactions_per_job,
         requests_per_job: load.requests_per_job,
         operations_per_job: load.operations_per_job,

@@ -227,7 +227,7 @@ fn step(bar: &ProgressBar, now: Progress) {
 
 fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {
     let (what, length, position) = match step {
-        Step::Floor => ("bare writes", config.jobs, 0),
+        Step::Baseline => ("bare writes", config.jobs, 0),
         Step::Load(over) => ("jobs under load", config.jobs, over),
         Step::Idle(over) => ("jobs one at a time", config.idle_jobs, over),
         Step::Memory => ("memory of waiting jobs", config.pending, 0),
@@ -241,9 +241,13 @@ fn rows(report: &BenchReport) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
     let jobs = format!("{} jobs, {} workers of {} slots", report.jobs, report.workers, report.slots);
     let mut rows = vec![
-        row("floor", format!("{:.0} jobs/s", report.floor_jobs_per_second), "bare ZooKeeper transactions"),
+        row(
+            "baseline",
+            format!("{:.0} jobs/s", report.baseline_jobs_per_second),
+            "bare ZooKeeper transactions",
+        ),
         row("bellwether", format!("{:.0} jobs/s", report.jobs_per_second), &jobs),
-        row("ratio", format!("{:.2}", report.ratio), "bellwether / floor"),
+        row("ratio", format!("{:.2}", report.ratio), "bellwether / baseline"),
         row("transactions", format!("{:.3} per job", report.transactions_per_job), "multis of all processes"),
         row(
             "requests",

@@ -40,7 +40,7 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Lines for stderr, each with its kind.
-    Told(Vec<(Kind, String)>),
+    Lines(Vec<(Kind, String)>),
     /// The reader of stdout closed it, as `head` does. This is not a failure.
     Pipe,
 }
@@ -50,7 +50,7 @@ const LINES: usize = 10;
 
 impl Failure {
     pub(crate) fn new(kind: Kind, line: impl Into<String>) -> Self {
-        Self::Told(vec![(kind, line.into())])
+        Self::Lines(vec![(kind, line.into())])
     }
 
     pub(crate) fn failed(line: impl Into<String>) -> Self {
@@ -63,7 +63,7 @@ impl Failure {
 
     /// Returns `Ok` if there are no lines.
     pub(crate) fn all(lines: Vec<(Kind, String)>) -> Result<(), Self> {
-        if lines.is_empty() { Ok(()) } else { Err(Self::Told(lines)) }
+        if lines.is_empty() { Ok(()) } else { Err(Self::Lines(lines)) }
     }
 }
 
@@ -71,7 +71,7 @@ impl Failure {
 pub(crate) fn code(result: Result<(), Failure>, format: LogFormat) -> ExitCode {
     let lines = match result {
         Ok(()) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
-        Err(Failure::Told(lines)) => lines,
+        Err(Failure::Lines(lines)) => lines,
     };
     let say = |line: &str| match format {
         LogFormat::Text => eprintln!("{}", shown(line)),
@@ -109,17 +109,17 @@ impl From<ErrorClass> for Kind {
 }
 
 /// Errors of the library, whose class determines the kind of failure.
-pub(crate) trait Told: std::error::Error + Sized {
+pub(crate) trait LibraryError: std::error::Error + Sized {
     fn kind(&self) -> Kind;
 
-    fn told(&self) -> (Kind, String) {
+    fn report(&self) -> (Kind, String) {
         (self.kind(), chain(self))
     }
 }
 
-macro_rules! told {
+macro_rules! library_errors {
     ($($error:ty),+ $(,)?) => {$(
-        impl Told for $error {
+        impl LibraryError for $error {
             fn kind(&self) -> Kind {
                 self.class().into()
             }
@@ -127,7 +127,7 @@ macro_rules! told {
     )+};
 }
 
-told!(
+library_errors!(
     ConnectError,
     Error,
     GroupError,
@@ -141,9 +141,9 @@ told!(
     WaitError,
 );
 
-impl<E: Told> From<E> for Failure {
+impl<E: LibraryError> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::Told(vec![error.told()])
+        Self::Lines(vec![error.report()])
     }
 }
 

@@ -7,7 +7,7 @@ use bellwether::client::{GroupError, GroupView};
 use clap::{Args, Subcommand};
 
 use super::Global;
-use super::exit::{Failure, Told};
+use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
 use crate::document::GroupDocument;
 
@@ -63,14 +63,14 @@ pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) 
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
     let until = std::time::Instant::now() + global.timeout;
     for id in &ids {
-        let absent = || GroupError::Absent { group: id.clone() }.told();
+        let absent = || GroupError::Absent { group: id.clone() }.report();
         let seen = match act {
-            Act::Show => client.get_group(id).await.map_err(|error| error.told()),
+            Act::Show => client.get_group(id).await.map_err(|error| error.report()),
             Act::Wait => {
                 let left = until.saturating_duration_since(std::time::Instant::now());
-                client.wait_group(id, left).await.map(Some).map_err(|error| error.told())
+                client.wait_group(id, left).await.map(Some).map_err(|error| error.report())
             }
-            Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.told()),
+            Act::Abandon => client.abandon_group(id).await.map(Some).map_err(|error| error.report()),
         };
         match seen {
             Ok(Some(view)) => views.push(view),

@@ -13,7 +13,7 @@ use super::{Global, config, gateway, input, process};
 use crate::builtin::{self, Exec, ExecUser, Program};
 use crate::http::{Gateway, MetricsServer, MetricsServerError};
 use crate::metrics;
-use crate::served::{ServeError, Served};
+use crate::node_process::{NodeProcess, ServeError};
 
 /// A role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,12 +99,12 @@ fn session_timeout(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(global: &Global, node: Node) -> Result<(), Failure> {
-    config::warn_of_strangers();
+    config::warn_of_unknown_variables();
     ended(start(global.zookeeper()?, global.access.access()?, node).await?).await
 }
 
 /// Starts the roles. The node is on its way to ZooKeeper when this returns, and the gateway listens.
-pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<Served, Failure> {
+pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Result<NodeProcess, Failure> {
     process::protect_memory();
     let exec = options.exec().await?;
     let handlers = options.plays(Role::Worker).then(|| options.handlers(exec)).transpose()?;
@@ -151,7 +151,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
         },
         Err(failure) => return Err(stopped(gateway, failure).await),
     };
-    let served = Served { node, gateway, metrics_server };
+    let served = NodeProcess { node, gateway, metrics_server };
     if let Some(address) = served.http() {
         tracing::info!(%address, "serving HTTP");
     }
@@ -244,7 +244,7 @@ async fn stopped(gateway: Option<Gateway>, failure: Failure) -> Failure {
 }
 
 /// Runs until a signal ends it, or one of its parts ends on its own.
-pub(crate) async fn ended(served: Served) -> Result<(), Failure> {
+pub(crate) async fn ended(served: NodeProcess) -> Result<(), Failure> {
     served.run().await.map_err(|error| match error {
         ServeError::Node(error) => error.into(),
         ServeError::Gateway(_) => Failure::failed(chain(&error)),

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::ask::Ask;
-use crate::crowd::Gateway;
+use crate::idle_connections::Gateway;
 use crate::stage::{SOON, Secrets, Stage};
 
 /// The log of this process. All tests write into it, and each test looks for its own requests.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::ask::Ask;
-use crate::crowd::Gateway;
+use crate::idle_connections::Gateway;
 
 /// Kinds that were never registered get half of the hundred series, and `other`.
 const MOST_KINDS: usize = 51;

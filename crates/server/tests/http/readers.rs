@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::ask::{Ask, exchange};
-use crate::crowd::Gateway;
+use crate::idle_connections::Gateway;
 use crate::stage::{SOON, Stage};
 
 /// As many requests as one caller may have.

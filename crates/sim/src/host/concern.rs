@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::{
-    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Paused, Stamps, Trust, will,
+    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Paused, Stamps, Trust, last_will,
 };
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
@@ -116,7 +116,7 @@ impl<C: Hosting> Hosted<C> {
     pub(crate) fn end(self, cx: &mut Context<'_>) -> C::Links {
         if let (Some(zk), Some(ops)) = (self.zk, self.will) {
             cx.begin(move |env| async move {
-                will::carry_out(env.session(zk), ops, |wait| env.sleep(wait)).await;
+                last_will::carry_out(env.session(zk), ops, |wait| env.sleep(wait)).await;
             });
         }
         self.links

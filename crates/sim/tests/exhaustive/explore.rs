@@ -1,8 +1,8 @@
 //! Explores all states of a model and reports the result.
 //!
 //! Invariants are of the form [`Property::always`](stateright::Property::always). States that must be seen at least
-//! once, so that a model without steps is noticed, are *sights*. A step notes a sight in [`Sights`], outside the state,
-//! because otherwise the sight would multiply the states. A `Property::sometimes` then reports it once; the state that
+//! once, so that a model without steps is noticed, are *milestones*. A step notes a milestone in [`Milestones`], outside the state,
+//! because otherwise the milestone would multiply the states. A `Property::sometimes` then reports it once; the state that
 //! it is reported for has no meaning.
 
 use std::fmt::Debug;
@@ -18,33 +18,33 @@ const THREADS: usize = 2;
 /// Upper limit of the transitions of one exploration, which must take only seconds. Above it the bounds are too wide.
 const MOST_TRANSITIONS: usize = 400_000;
 
-/// The sights that a model expects within its bounds, and the sights noted so far, by number.
+/// The milestones that a model expects within its bounds, and the milestones noted so far, by number.
 #[derive(Debug)]
-pub(crate) struct Sights<S: 'static> {
+pub(crate) struct Milestones<S: 'static> {
     pub(crate) expected: &'static [S],
     noted: AtomicU64,
     told: AtomicU64,
 }
 
-impl<S> Sights<S> {
+impl<S> Milestones<S> {
     pub(crate) fn expecting(expected: &'static [S]) -> Self {
         Self { expected, noted: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
-    pub(crate) fn note(&self, sight: u32) {
-        if self.noted.load(Ordering::Relaxed) & (1 << sight) == 0 {
-            self.noted.fetch_or(1 << sight, Ordering::Relaxed);
+    pub(crate) fn note(&self, milestone: u32) {
+        if self.noted.load(Ordering::Relaxed) & (1 << milestone) == 0 {
+            self.noted.fetch_or(1 << milestone, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether the sight was noted, but `true` only once, because the checker stores a path for each `true`.
-    pub(crate) fn tell(&self, sight: u32) -> bool {
-        let bit = 1 << sight;
+    /// Returns whether the milestone was noted, but `true` only once, because the checker stores a path for each `true`.
+    pub(crate) fn tell(&self, milestone: u32) -> bool {
+        let bit = 1 << milestone;
         self.noted.load(Ordering::Relaxed) & bit != 0 && self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
-/// Explores all states and prints their number. Fails with the steps that lead to a broken invariant, or when a sight
+/// Explores all states and prints their number. Fails with the steps that lead to a broken invariant, or when a milestone
 /// was never seen, or when there are fewer states than `floor`.
 #[expect(clippy::print_stdout, reason = "the number of states is the result of an exploration")]
 pub(crate) fn explore<M>(name: &str, floor: usize, model: M)
@@ -83,21 +83,21 @@ where
     assert!(unique >= floor, "{name}: only {unique} states, expected at least {floor}");
 }
 
-/// Names the sights of a model, which notes them in its steps, and defines properties of the expected ones.
-macro_rules! sights {
-    ($model:ty { $($sight:ident = $text:literal,)* }) => {
+/// Names the milestones of a model, which notes them in its steps, and defines properties of the expected ones.
+macro_rules! milestones {
+    ($model:ty { $($milestone:ident = $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy)]
-        pub(crate) enum Sight { $($sight,)* }
+        pub(crate) enum Milestone { $($milestone,)* }
 
         impl $model {
-            pub(super) fn note(&self, sight: Sight) {
-                self.sights.note(sight as u32);
+            pub(super) fn note(&self, milestone: Milestone) {
+                self.milestones.note(milestone as u32);
             }
 
-            fn sights(&self) -> impl Iterator<Item = stateright::Property<Self>> {
-                self.sights.expected.iter().map(|sight| match sight {
-                    $(Sight::$sight => stateright::Property::sometimes($text, |model: &Self, _| {
-                        model.sights.tell(Sight::$sight as u32)
+            fn milestones(&self) -> impl Iterator<Item = stateright::Property<Self>> {
+                self.milestones.expected.iter().map(|milestone| match milestone {
+                    $(Milestone::$milestone => stateright::Property::sometimes($text, |model: &Self, _| {
+                        model.milestones.tell(Milestone::$milestone as u32)
                     }),)*
                 })
             }
@@ -107,18 +107,18 @@ macro_rules! sights {
 
 /// Names invariants that are checked in each step, and defines properties of them. A state stores the first one that
 /// was broken.
-macro_rules! laws {
-    ($model:ty { $($law:ident = $text:literal,)* }) => {
+macro_rules! invariants {
+    ($model:ty { $($invariant:ident = $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub(crate) enum Law { $($law,)* }
+        pub(crate) enum Invariant { $($invariant,)* }
 
-        fn laws() -> Vec<stateright::Property<$model>> {
+        fn invariants() -> Vec<stateright::Property<$model>> {
             type State = <$model as stateright::Model>::State;
             vec![$(stateright::Property::always($text, |_: &$model, state: &State| {
-                state.broken != Some(Law::$law)
+                state.broken != Some(Invariant::$invariant)
             }),)*]
         }
     };
 }
 
-pub(crate) use {laws, sights};
+pub(crate) use {invariants, milestones};

@@ -27,15 +27,15 @@
 //!   of waiting jobs, drains that are given up, and re-registration.
 //! * Retries and removals of a group's members are tested at random, in `machine/group_joiner/model.rs` of the core and
 //!   in the simulator.
-//! * A model must always have a next step and must reach its *sights*: states without which the exploration would prove
+//! * A model must always have a next step and must reach its *milestones*: states without which the exploration would prove
 //!   nothing.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model matches only the variants that it needs")]
 
 mod attempts;
 mod election;
 mod explore;
+mod fixture;
 mod groups;
-mod kit;
 mod lanes;
-mod part;
+mod shared_part;
 mod zookeeper;

@@ -1,7 +1,7 @@
 //! Handles the answer to a batch for each of its ticks: implements the table of the [parent module](super).
 
 use super::known::{Plan, ScheduleState, Write};
-use super::{Effect, Key, PUZZLES, ScheduleKeeper, single};
+use super::{Effect, Key, MAX_UNEXPLAINED, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
@@ -63,7 +63,7 @@ impl ScheduleKeeper {
         else {
             return;
         };
-        known.puzzles = 0;
+        known.unexplained = 0;
         known.apply(&write.plan);
         match write.plan {
             Plan::Tick { at, before, .. } => {
@@ -101,10 +101,10 @@ impl ScheduleKeeper {
                 self.check_again(key, write);
             }
             (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
-                known.puzzles += 1;
-                if known.puzzles >= PUZZLES {
+                known.unexplained += 1;
+                if known.unexplained >= MAX_UNEXPLAINED {
                     // The lane cannot be created.
-                    self.puzzle(&key.schedule);
+                    self.wait_for_sweep(&key.schedule);
                 } else {
                     let lane = known.lane(&key.schedule);
                     known.state = ScheduleState::MakingLane(write);
@@ -123,9 +123,9 @@ impl ScheduleKeeper {
                 self.ready.push_back(key.schedule.clone());
             }
             (_, _) => {
-                known.puzzles += u32::from(rejection.reason != Reason::BadVersion);
-                if known.puzzles >= PUZZLES {
-                    self.puzzle(&key.schedule);
+                known.unexplained += u32::from(rejection.reason != Reason::BadVersion);
+                if known.unexplained >= MAX_UNEXPLAINED {
+                    self.wait_for_sweep(&key.schedule);
                 } else {
                     self.reread(&key.schedule);
                 }
@@ -142,11 +142,11 @@ impl ScheduleKeeper {
     }
 
     /// Makes a schedule wait for the next list.
-    fn puzzle(&mut self, schedule: &ScheduleId) {
+    fn wait_for_sweep(&mut self, schedule: &ScheduleId) {
         self.leave(schedule);
         if let Some(known) = self.known.get_mut(schedule) {
-            known.puzzles = 0;
-            known.state = ScheduleState::Puzzling;
+            known.unexplained = 0;
+            known.state = ScheduleState::Unexplained;
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Known {
     pub(super) hints: u32,
     /// Expected hints of this leader's own writes.
     pub(super) echoes: u32,
-    pub(super) puzzles: u32,
+    pub(super) unexplained: u32,
     /// The number of lists requested when the schedule was first seen.
     pub(super) round: u32,
 }
@@ -38,7 +38,7 @@ pub(super) enum ScheduleState {
     MakingLane(Write),
     Committing(Write),
     /// Waits for the next list, after unexplained rejections.
-    Puzzling,
+    Unexplained,
 }
 
 /// A pending write.
@@ -73,7 +73,7 @@ impl ScheduleState {
             | Self::Ready(write)
             | Self::MakingLane(write)
             | Self::Committing(write) => Some(write),
-            Self::Unread | Self::Reading | Self::Waiting(_) | Self::Puzzling => None,
+            Self::Unread | Self::Reading | Self::Waiting(_) | Self::Unexplained => None,
         }
     }
 

@@ -19,8 +19,8 @@
 //! | check the last job, or open the job with the schedule's id again | it was retried or submitted, or its record was deleted | read it again |
 //! | create the job with the schedule's id | it was submitted | read it |
 //! | create another job | the tick already has a job: possible only if a removed schedule was added again and the clock was set back | pass the tick over, as taken |
-//! | create the turn | the lane is absent | create the lane and commit again; after [`PUZZLES`] times at the next sweep |
-//! | anything else | – | read it again; after [`PUZZLES`] times at the next sweep |
+//! | create the turn | the lane is absent | create the lane and commit again; after [`MAX_UNEXPLAINED`] times at the next sweep |
+//! | anything else | – | read it again; after [`MAX_UNEXPLAINED`] times at the next sweep |
 //!
 //! **Lost reply.** The schedule waits until the session is back and everything was read again: the cursor shows whether
 //! the tick was created. If the first write is applied after that read, the second one fails at the schedule's version.
@@ -68,7 +68,7 @@ pub const READ_WINDOW: usize = 4;
 pub const LATE: usize = 20;
 
 /// Unexplained rejections of a schedule's write before it waits for the next sweep.
-pub const PUZZLES: u32 = 3;
+pub const MAX_UNEXPLAINED: u32 = 3;
 
 /// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -246,7 +246,7 @@ impl ScheduleKeeper {
                 | ScheduleState::Checking(_)
                 | ScheduleState::Ready(_)
                 | ScheduleState::MakingLane(_)
-                | ScheduleState::Puzzling => {
+                | ScheduleState::Unexplained => {
                     if known.echoes > 0 {
                         known.echoes -= 1;
                     } else {
@@ -290,7 +290,7 @@ impl ScheduleKeeper {
             | ScheduleState::Checking(_)
             | ScheduleState::MakingLane(_)
             | ScheduleState::Committing(_)
-            | ScheduleState::Puzzling => {}
+            | ScheduleState::Unexplained => {}
         }
         if known.state.is_busy() {
             self.busy -= 1;

@@ -302,7 +302,7 @@ fn a_tick_is_skipped_while_the_job_with_its_id_is_open_or_is_another_job() {
 fn a_lane_that_cannot_be_created_waits_for_the_next_list() {
     let mut stage = Stage::knowing(Overlap::Queue);
     let mut out = stage.tick(10);
-    for _ in 1..PUZZLES {
+    for _ in 1..MAX_UNEXPLAINED {
         let missing = rejected(batch(&out), 5, Reason::NoNode);
         let made = stage.feed(missing);
         let [Effect::MakeLane(key, made)] = &made[..] else { panic!("{made:?}") };
@@ -592,7 +592,7 @@ fn an_answer_about_the_job_of_an_earlier_write_is_dropped() {
 fn a_schedule_that_was_changed_during_its_write_is_read_again_however_often() {
     let mut stage = Stage::knowing(Overlap::Allow);
     let mut out = stage.tick(10);
-    for _ in 0..2 * PUZZLES {
+    for _ in 0..2 * MAX_UNEXPLAINED {
         let read = stage.feed(rejected(batch(&out), 2, Reason::BadVersion));
         assert_eq!(read, [Effect::Read(vec![id("a")])]);
         out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
@@ -605,7 +605,7 @@ fn a_write_with_unexplained_rejections_waits_for_the_next_list() {
     for (at, reason) in [(3, Reason::NoNode), (4, Reason::NodeExists), (4, Reason::NoNode)] {
         let mut stage = Stage::knowing(Overlap::Allow);
         let mut out = stage.tick(10);
-        for _ in 1..PUZZLES {
+        for _ in 1..MAX_UNEXPLAINED {
             let read = stage.feed(rejected(batch(&out), at, reason.clone()));
             assert_eq!(read, [Effect::Read(vec![id("a")])], "{at} {reason}");
             out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));

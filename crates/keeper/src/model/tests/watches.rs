@@ -18,17 +18,17 @@ fn add(path: &str, mode: AddWatchMode) -> Request {
     Request::AddWatch { path: path.to_owned(), mode }
 }
 
-type Told = (EventKind, String);
+type Fired = (EventKind, String);
 
 /// Returns the kinds and paths of the notifications of one write.
-fn told(stage: &mut Stage, writer: ConnectionId, op: Op) -> Vec<Told> {
+fn fired(stage: &mut Stage, writer: ConnectionId, op: Op) -> Vec<Fired> {
     let (heard, reply) = stage.request(writer, Request::Write(op));
     assert!(reply.result.is_ok(), "{reply:?}");
     assert!(heard.iter().all(|(.., zxid)| *zxid == reply.zxid), "the zxid of the transaction: {heard:?}");
     heard.into_iter().map(|(_, kind, path, _)| (kind, path)).collect()
 }
 
-fn event(kind: EventKind, path: &str) -> Told {
+fn event(kind: EventKind, path: &str) -> Fired {
     (kind, path.to_owned())
 }
 
@@ -37,7 +37,7 @@ fn one_shot_watches_fire_as_in_zookeeper() {
     use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     let persistent = CreateMode::Persistent;
     // The watch, the write, the notifications.
-    let table: Vec<(Request, Op, Vec<Told>)> = vec![
+    let table: Vec<(Request, Op, Vec<Fired>)> = vec![
         (exists("/a"), set("/a", "", -1), vec![event(NodeDataChanged, "/a")]),
         (exists("/a/no"), create("/a/no", persistent), vec![event(NodeCreated, "/a/no")]),
         (exists("/a/b"), delete("/a/b"), vec![event(NodeDeleted, "/a/b")]),
@@ -60,7 +60,7 @@ fn one_shot_watches_fire_as_in_zookeeper() {
         stage.create(writer, "/a").expect("created");
         stage.create(writer, "/a/b").expect("created");
         stage.request(watcher, watch.clone());
-        assert_eq!(told(&mut stage, writer, op.clone()), expected, "{watch:?}, {op:?}");
+        assert_eq!(fired(&mut stage, writer, op.clone()), expected, "{watch:?}, {op:?}");
         let spent = stage.model.watched_paths() == 0;
         assert_eq!(spent, !expected.is_empty() || watch == get("/no"), "{watch:?}, {op:?}");
     }
@@ -75,7 +75,7 @@ fn a_deletion_notifies_once_and_then_the_watchers_of_the_parent() {
         stage.request(client, watch);
     }
     let expected = [event(EventKind::NodeDeleted, "/a"), event(EventKind::NodeChildrenChanged, "/")];
-    assert_eq!(told(&mut stage, client, delete("/a")), expected);
+    assert_eq!(fired(&mut stage, client, delete("/a")), expected);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn persistent_watches_are_kept() {
         (delete("/a/b"), vec![event(NodeChildrenChanged, "/a")]),
         (delete("/a"), vec![event(NodeDeleted, "/a")]),
     ] {
-        assert_eq!(told(&mut stage, client, op.clone()), expected, "{op:?}");
+        assert_eq!(fired(&mut stage, client, op.clone()), expected, "{op:?}");
     }
     assert_eq!(stage.model.watch_count(), 1);
 }
@@ -113,7 +113,7 @@ fn recursive_watches_fire_for_all_descendants() {
         (delete("/a/b/c"), vec![event(NodeDeleted, "/a/b/c")]),
     ] {
         assert_eq!(
-            told(&mut stage, client, op.clone()),
+            fired(&mut stage, client, op.clone()),
             expected,
             "one notification for two watches: {op:?}"
         );
@@ -254,7 +254,7 @@ fn a_watch_on_an_absent_znode_needs_no_permission_on_its_parent() {
     stage.write(client, create_with("/secret", CreateMode::Persistent, vec![world(30)])).expect("created");
     assert_eq!(stage.ask(client, exists("/secret/open")), Err(ErrorCode::NoNode));
     let expected = [event(EventKind::NodeCreated, "/secret/open")];
-    assert_eq!(told(&mut stage, client, create("/secret/open", CreateMode::Persistent)), expected);
+    assert_eq!(fired(&mut stage, client, create("/secret/open", CreateMode::Persistent)), expected);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn watches_are_deleted_with_their_connection() {
     stage.ask(client, add("/", AddWatchMode::PersistentRecursive)).expect("added");
     stage.ask(client, list("/")).expect("listed");
     stage.input(client, Input::Disconnected);
-    assert_eq!(told(&mut stage, writer, create("/a", CreateMode::Persistent)), []);
+    assert_eq!(fired(&mut stage, writer, create("/a", CreateMode::Persistent)), []);
     assert_eq!(stage.model.watch_count(), 0);
 }
 

@@ -4,13 +4,13 @@
 //! lock, no access to the store during a commit, and a second batch cannot overtake the first.
 //!
 //! ```text
-//!  engine ── store, changes, letters ──► committer: commit, then deliver the letters
+//!  engine ── store, changes, replies ──► committer: commit, then deliver them
 //!    ▲   └── store, Tidy ──────────────► committer: part of the store's deferred work
 //!    │                                        │
 //!    └── store, result ◄───────────────────┘  and a message to the inbox, which wakes the engine
 //! ```
 //!
-//! * **Every delivered byte is durable:** while a batch is being committed, letters are delivered only here, after the
+//! * **Every delivered byte is durable:** while a batch is being committed, replies are delivered only here, after the
 //!   commit.
 //! * **A failed commit delivers nothing,** and neither does a panic, which the engine sees as a closed channel.
 //! * **Drop:** dropping the committer waits for the running commit and for the store to be closed.
@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 
 use super::super::inbox::{Closed, Inbox, Message};
 use super::super::keeper::StopReason;
-use super::letter::Letter;
+use super::sealed_replies::SealedReplies;
 use crate::store::{Changes, Store, StoreError};
 
 /// An order for the thread.
 enum Work {
-    /// Make a batch durable and deliver its letters.
-    Commit(Changes, Vec<Letter>),
+    /// Make a batch durable and deliver its replies.
+    Commit(Changes, Vec<SealedReplies>),
     /// Do part of the store's deferred work.
     Tidy,
 }
@@ -43,8 +43,8 @@ struct Returned {
 /// The result of a completed order.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// A batch is durable, and its letters were delivered at that time.
-    Delivered(Vec<Letter>, Instant),
+    /// A batch is durable, and its replies were delivered at that time.
+    Delivered(Vec<SealedReplies>, Instant),
     /// Part of the deferred work is done.
     Tidied {
         /// The store has more deferred work.
@@ -114,8 +114,8 @@ impl Committer {
     ///
     /// # Panics
     /// If the engine does not have the store.
-    pub(super) fn commit(&mut self, changes: Changes, letters: Vec<Letter>) {
-        self.send(Work::Commit(changes, letters), false);
+    pub(super) fn commit(&mut self, changes: Changes, sealed: Vec<SealedReplies>) {
+        self.send(Work::Commit(changes, sealed), false);
     }
 
     /// Lets the store do part of its deferred work.
@@ -191,12 +191,12 @@ fn serve(orders: &Receiver<(Box<dyn Store>, Work)>, done: Sender<Returned>, inbo
     while let Ok((mut store, order)) = orders.recv() {
         let mut changes = Changes::default();
         let done = match order {
-            Work::Commit(batch, mut letters) => {
+            Work::Commit(batch, mut sealed) => {
                 changes = batch;
                 store.commit(&changes).map(|()| {
                     let at = Instant::now();
-                    letters.iter_mut().for_each(Letter::deliver);
-                    Done::Delivered(letters, at)
+                    sealed.iter_mut().for_each(SealedReplies::deliver);
+                    Done::Delivered(sealed, at)
                 })
             }
             Work::Tidy => store.tidy().map(|more| Done::Tidied { more }),

@@ -10,7 +10,7 @@ use super::super::inbox::Asked;
 use super::super::limits::{BATCH_NOTICE_BYTES, NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
-use super::letter::Letter;
+use super::sealed_replies::SealedReplies;
 use crate::model::{ConnectionId, Effect};
 use crate::proto::{self, Id, Reply, Response, WatchedEvent};
 
@@ -117,11 +117,11 @@ impl Connection {
     }
 
     /// Seals the result of this batch.
-    fn seal(&mut self, connection: ConnectionId) -> Letter {
+    fn seal(&mut self, connection: ConnectionId) -> SealedReplies {
         self.touched = false;
         let notices = std::mem::take(&mut self.notices);
         self.outbox.promise(self.pending.len(), notices);
-        Letter {
+        SealedReplies {
             connection,
             outbox: Arc::clone(&self.outbox),
             bytes: std::mem::take(&mut self.pending),
@@ -133,15 +133,15 @@ impl Connection {
         }
     }
 
-    /// Records a delivery, and keeps the buffer for the next batch.
-    fn delivered(&mut self, letter: Letter, at: Instant) {
-        self.record.sent += letter.frames;
-        self.record.latency.record(letter.arrivals, at);
-        if letter.frames > 0 {
+    /// Records delivered replies, and keeps the buffer for the next batch.
+    fn delivered(&mut self, replies: SealedReplies, at: Instant) {
+        self.record.sent += replies.frames;
+        self.record.latency.record(replies.arrivals, at);
+        if replies.frames > 0 {
             self.record.last_response = Some(SystemTime::now());
         }
         if self.pending.capacity() == 0 {
-            self.pending = letter.bytes;
+            self.pending = replies.bytes;
         }
     }
 }
@@ -261,26 +261,26 @@ impl Connections {
     }
 
     /// Seals the results of this batch and starts the next one.
-    pub(super) fn seal(&mut self) -> Vec<Letter> {
+    pub(super) fn seal(&mut self) -> Vec<SealedReplies> {
         self.sealed_notices = std::mem::take(&mut self.notices);
-        let mut letters = Vec::with_capacity(self.touched.len());
+        let mut sealed = Vec::with_capacity(self.touched.len());
         for id in self.touched.drain(..) {
             // A connection that was cut or removed within the batch is still in the list.
-            letters.extend(self.all.get_mut(&id).map(|connection| connection.seal(id)));
+            sealed.extend(self.all.get_mut(&id).map(|connection| connection.seal(id)));
         }
-        letters
+        sealed
     }
 
-    /// Records the delivery of sealed letters; returns the number of frames.
-    pub(super) fn delivered(&mut self, letters: Vec<Letter>, at: Instant) -> u64 {
+    /// Records the delivery of sealed replies; returns the number of frames.
+    pub(super) fn delivered(&mut self, sealed: Vec<SealedReplies>, at: Instant) -> u64 {
         self.sealed_notices = 0;
         let mut sent = 0;
-        for letter in letters {
-            sent += letter.frames;
-            if letter.last {
-                self.all.remove(&letter.connection);
-            } else if let Some(connection) = self.all.get_mut(&letter.connection) {
-                connection.delivered(letter, at);
+        for replies in sealed {
+            sent += replies.frames;
+            if replies.last {
+                self.all.remove(&replies.connection);
+            } else if let Some(connection) = self.all.get_mut(&replies.connection) {
+                connection.delivered(replies, at);
             }
         }
         sent
@@ -354,9 +354,9 @@ mod tests {
 
     /// Seals and delivers a batch without changes.
     fn released(connections: &mut Connections) -> u64 {
-        let mut letters = connections.seal();
-        letters.iter_mut().for_each(Letter::deliver);
-        connections.delivered(letters, Instant::now())
+        let mut sealed = connections.seal();
+        sealed.iter_mut().for_each(SealedReplies::deliver);
+        connections.delivered(sealed, Instant::now())
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * **Every delivered byte is durable,** and so is every write that it depends on. Replies and notifications wait in
-//!   the buffers of their connections, then in sealed letters, until the commit of their batch returns. One batch is
+//!   the buffers of their connections, then in sealed replies, until the commit of their batch returns. One batch is
 //!   committed at a time, so a reply can only depend on earlier batches that are durable. A batch without changes needs
 //!   no commit, but it waits for the running one.
 //! * **The store does deferred work when the server is idle** for [`TIDY_AFTER`](super::limits::TIDY_AFTER), a little
@@ -28,7 +28,7 @@
 
 mod committer;
 mod connections;
-mod letter;
+mod sealed_replies;
 mod settled_time;
 
 use std::io;
@@ -40,7 +40,7 @@ use tracing::{debug, warn};
 
 use self::committer::{Committer, Done};
 pub(super) use self::connections::{Connection, Connections};
-use self::letter::Letter;
+use self::sealed_replies::SealedReplies;
 use self::settled_time::SettledTime;
 use super::clock::Clock;
 use super::fourletter::{self, Facts, Report, Source};
@@ -279,9 +279,9 @@ impl Engine {
         self.sealed_arrivals = self.arrivals.take();
         if !changed {
             if self.connections.has_letters() {
-                let mut letters = self.connections.seal();
-                letters.iter_mut().for_each(Letter::deliver);
-                self.done(Done::Delivered(letters, Instant::now()));
+                let mut sealed = self.connections.seal();
+                sealed.iter_mut().for_each(SealedReplies::deliver);
+                self.done(Done::Delivered(sealed, Instant::now()));
             }
             return Ok(());
         }
@@ -291,17 +291,17 @@ impl Engine {
         }
         let changes = self.model.take_changes();
         self.sealed = changes.zxid;
-        let letters = self.connections.seal();
-        self.committer.commit(changes, letters);
+        let sealed = self.connections.seal();
+        self.committer.commit(changes, sealed);
         self.untidy = true;
         Ok(())
     }
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Delivered(letters, at) => {
+            Done::Delivered(sealed, at) => {
                 self.traffic.latency.record(self.sealed_arrivals.take(), at);
-                self.traffic.sent += self.connections.delivered(letters, at);
+                self.traffic.sent += self.connections.delivered(sealed, at);
             }
             Done::Tidied { more } => self.untidy = more,
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Subcommand};
 
-use super::environment::{strangers, warn_of_strangers};
+use super::environment::{unknown_variables, warn_of_unknown_variables};
 use super::layer::Effective;
 use super::{Said, example};
 use crate::cli::exit::{Failure, Kind};
@@ -44,7 +44,7 @@ pub(crate) fn run(output: Output, command: &ConfigCommand, said: &Said) -> Resul
     match command {
         ConfigCommand::Check { files } => check(output, files),
         ConfigCommand::Show(_) => {
-            warn_of_strangers();
+            warn_of_unknown_variables();
             show(output, &said.effective(&Arguments::command()))
         }
         ConfigCommand::Example => output.text(example::text(&Arguments::command()).trim_end()),
@@ -52,8 +52,8 @@ pub(crate) fn run(output: Output, command: &ConfigCommand, said: &Said) -> Resul
 }
 
 fn check(output: Output, files: &[PathBuf]) -> Result<(), Failure> {
-    let strangers = strangers().into_iter().map(|line| (Kind::Usage, line)).collect::<Vec<_>>();
-    Failure::all(strangers)?;
+    let unknown = unknown_variables().into_iter().map(|line| (Kind::Usage, line)).collect::<Vec<_>>();
+    Failure::all(unknown)?;
     let mut checked = Vec::new();
     for file in files {
         let config = super::read(file)?;

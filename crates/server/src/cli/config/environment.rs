@@ -19,7 +19,7 @@ const FOR_TESTS: &str = "BELLWETHER_TEST_";
 const OF_JOBS: [&str; 3] = ["BELLWETHER_JOB", "BELLWETHER_ATTEMPT", "BELLWETHER_FENCING_TOKEN"];
 
 /// Returns one line for each environment variable of this process that has our prefix and that nothing reads.
-pub(super) fn strangers() -> Vec<String> {
+pub(super) fn unknown_variables() -> Vec<String> {
     let known = known(&Arguments::command());
     among(std::env::vars_os().map(|(name, _)| name), &known)
         .into_iter()
@@ -28,8 +28,8 @@ pub(super) fn strangers() -> Vec<String> {
 }
 
 /// Logs a warning for each of them.
-pub(crate) fn warn_of_strangers() {
-    for line in strangers() {
+pub(crate) fn warn_of_unknown_variables() {
+    for line in unknown_variables() {
         tracing::warn!("{line}");
     }
 }

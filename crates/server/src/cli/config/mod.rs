@@ -20,7 +20,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use command::{ConfigCommand, run};
-pub(crate) use environment::warn_of_strangers;
+pub(crate) use environment::warn_of_unknown_variables;
 pub(crate) use layer::{Refused, Said, understand};
 
 use super::Arguments;

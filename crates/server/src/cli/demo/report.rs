@@ -10,7 +10,7 @@ use super::cluster::{Cluster, LeaderChange};
 use crate::cli::exit::Failure;
 
 /// How many jobs the report describes one by one.
-const TOLD: usize = 5;
+const DESCRIBED: usize = 5;
 
 /// The outcome of a demo.
 #[derive(Debug, Serialize)]
@@ -73,8 +73,8 @@ impl Report {
             lost_with_a_killed_node: killed,
             ended_otherwise: otherwise,
             unexplained,
-            stories: failed.take(TOLD).chain(twice.take(TOLD)).collect(),
-            more: again.len().saturating_sub(TOLD),
+            stories: failed.take(DESCRIBED).chain(twice.take(DESCRIBED)).collect(),
+            more: again.len().saturating_sub(DESCRIBED),
             submitting_seconds: submitting.as_secs_f64(),
             seconds: took.as_secs_f64(),
         }

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use serde::Serialize;
 
 use super::super::Global;
-use super::super::exit::{Failure, Kind, Told};
+use super::super::exit::{Failure, Kind, LibraryError};
 use super::super::output::Output;
 use super::{documents, is_json, not_found};
 use crate::document::JobDocument;
@@ -89,7 +89,7 @@ async fn change(
     client.close().await;
     // The jobs are already changed, so the outcomes are printed even if this read fails.
     let views = read.unwrap_or_else(|error| {
-        wrong.push(error.told());
+        wrong.push(error.report());
         Vec::new()
     });
     let read = !views.is_empty();
@@ -104,7 +104,7 @@ async fn change(
                 }
                 changed.push((id, done.outcome, view));
             }
-            Err(error) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.report()),
         }
     }
     if is_json(output) {

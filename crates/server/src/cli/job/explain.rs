@@ -3,7 +3,7 @@
 use bellwether::JobId;
 
 use super::super::Global;
-use super::super::exit::{Failure, Told};
+use super::super::exit::{Failure, LibraryError};
 use super::super::output::Output;
 use super::{documents, is_json};
 use crate::document::ExplanationDocument;
@@ -14,7 +14,7 @@ pub(super) async fn run(global: &Global, output: Output, ids: &[JobId]) -> Resul
     for id in ids {
         match client.explain(id).await {
             Ok(explanation) => explained.push(explanation),
-            Err(error) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.report()),
         }
     }
     client.close().await;

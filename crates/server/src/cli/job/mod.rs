@@ -11,7 +11,7 @@ use bellwether::{JobId, JobView, State};
 use clap::{Args, Subcommand};
 
 use super::Global;
-use super::exit::{Failure, Kind, Told};
+use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
 use crate::document::JobDocument;
 
@@ -155,7 +155,7 @@ fn ended(view: &JobView) -> Option<(Kind, String)> {
 }
 
 fn not_found(id: &JobId) -> (Kind, String) {
-    bellwether::client::Error::NotFound(id.clone()).told()
+    bellwether::client::Error::NotFound(id.clone()).report()
 }
 
 fn is_json(output: Output) -> bool {

@@ -5,7 +5,7 @@ use bellwether::{Client, DurationText, JobId, JobView};
 use clap::Args;
 
 use super::super::Global;
-use super::super::exit::{Failure, Kind, Told};
+use super::super::exit::{Failure, Kind, LibraryError};
 use super::super::output::Output;
 use super::{Ids, ended, is_json, jobs, not_found, table};
 
@@ -126,7 +126,7 @@ async fn told(
                 views.push(view);
             }
             Err(error) => {
-                wrong.push(error.told());
+                wrong.push(error.report());
                 if let WaitError::TimedOut { last: Some(view), .. } = error {
                     views.push(*view);
                 }

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::exit::{Failure, Kind, Told};
+use super::super::exit::{Failure, Kind, LibraryError};
 use super::super::job_flags::JobFlags;
 use super::super::output::Output;
 use super::super::{Global, input};
@@ -118,7 +118,7 @@ pub(super) async fn run(global: &Global, output: Output, submit: Submit) -> Resu
                 how.insert(job.id().clone(), job.accepted());
                 handles.push(job);
             }
-            Err(error) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.report()),
         }
     }
     let ids = handles.iter().map(|job| job.id().clone()).collect::<Vec<_>>();

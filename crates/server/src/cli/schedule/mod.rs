@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::Global;
-use super::exit::{Failure, Told};
+use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
 use crate::document::ScheduleDocument;
 
@@ -128,7 +128,7 @@ async fn each(
     for id in ids {
         match act(&client, id).await {
             Ok(view) => views.push(view),
-            Err(error) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.report()),
         }
     }
     client.close().await;
@@ -151,9 +151,9 @@ async fn remove(global: &Global, output: Output, ids: &[ScheduleId]) -> Result<(
             Ok(true) => removed.push((id, true)),
             Ok(false) => {
                 removed.push((id, false));
-                wrong.push(ScheduleError::NotFound(id.clone()).told());
+                wrong.push(ScheduleError::NotFound(id.clone()).report());
             }
-            Err(error) => wrong.push(error.told()),
+            Err(error) => wrong.push(error.report()),
         }
     }
     client.close().await;

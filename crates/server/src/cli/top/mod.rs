@@ -52,7 +52,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// One line of the JSON stream.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SnapshotLine<'a> {
     /// Why there is no newer data. The other fields are then of the last snapshot, or absent.
     trouble: Option<&'a str>,
     #[serde(flatten)]
@@ -94,7 +94,7 @@ async fn stream(follower: &mut Follower, output: Output, command: &Top) -> Resul
     loop {
         let trouble = follower.next().await?.err();
         let view = follower.view(command.sort).map(|(view, _)| view);
-        output.json_line(&Told { trouble: trouble.as_deref(), view })?;
+        output.json_line(&SnapshotLine { trouble: trouble.as_deref(), view })?;
         if command.once {
             return Ok(());
         }

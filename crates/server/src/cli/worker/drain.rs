@@ -28,70 +28,70 @@ pub(crate) struct Drain {
 
 pub(super) async fn run(global: &Global, output: Output, drain: &Drain) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let done = told(global, &client, drain).await;
+    let done = drained(global, &client, drain).await;
     client.close().await;
-    let (told, failed) = done?;
+    let (drained, failed) = done?;
     // The outcomes are printed even if a later worker failed.
     match output.format {
         Format::Json => {
-            let documents = told.iter().map(
+            let documents = drained.iter().map(
                 |(worker, outcome)| json!({ "id": worker.id, "node": node(worker), "outcome": outcome }),
             );
             output.json(&documents.collect::<Vec<_>>())?;
         }
-        Format::Table if told.is_empty() => {}
+        Format::Table if drained.is_empty() => {}
         Format::Table => {
             let row = |(worker, outcome): &(WorkerView, &str)| {
                 [worker.id.to_string(), node(worker).unwrap_or_default(), outcome.replace('_', " ")]
             };
-            output.rows(["ID", "NODE", "OUTCOME"], told.iter().map(row).collect())?;
+            output.rows(["ID", "NODE", "OUTCOME"], drained.iter().map(row).collect())?;
         }
     }
     failed
 }
 
-type Told = Vec<(WorkerView, &'static str)>;
+type Drained = Vec<(WorkerView, &'static str)>;
 
-async fn told(
+async fn drained(
     global: &Global,
     client: &Client,
     drain: &Drain,
-) -> Result<(Told, Result<(), Failure>), Failure> {
+) -> Result<(Drained, Result<(), Failure>), Failure> {
     let by = Instant::now() + global.timeout;
     let chosen = choose(&client.workers().await?, &drain.workers)?;
-    let mut told = Told::new();
+    let mut drained = Drained::new();
     for worker in chosen {
         let outcome = match client.drain_worker(worker.id).await {
             Ok(DrainedWorker::Marked) => "drains",
             Ok(DrainedWorker::Already) => "drained_already",
             Ok(DrainedWorker::NotFound) => "gone",
-            Err(error) => return Ok((told, Err(error.into()))),
+            Err(error) => return Ok((drained, Err(error.into()))),
         };
-        told.push((worker, outcome));
+        drained.push((worker, outcome));
     }
-    if drain.wait { left(global, client, told, by).await } else { Ok((told, Ok(()))) }
+    if drain.wait { left(global, client, drained, by).await } else { Ok((drained, Ok(()))) }
 }
 
 /// Waits until the workers have left.
 async fn left(
     global: &Global,
     client: &Client,
-    mut told: Told,
+    mut drained: Drained,
     by: Instant,
-) -> Result<(Told, Result<(), Failure>), Failure> {
+) -> Result<(Drained, Result<(), Failure>), Failure> {
     loop {
         let live = client.workers().await?;
         let stays = |worker: &WorkerView| live.iter().any(|live| live.id == worker.id);
-        let waiting = told.iter().filter(|(worker, _)| stays(worker)).count();
+        let waiting = drained.iter().filter(|(worker, _)| stays(worker)).count();
         if waiting == 0 {
-            told.iter_mut().for_each(|(_, outcome)| *outcome = "left");
-            return Ok((told, Ok(())));
+            drained.iter_mut().for_each(|(_, outcome)| *outcome = "left");
+            return Ok((drained, Ok(())));
         }
         if Instant::now() >= by {
             let within = global.timeout;
             let said =
                 format!("{waiting} workers have not left within {within:?}: wait longer with --timeout");
-            return Ok((told, Err(Failure::new(Kind::TimedOut, said))));
+            return Ok((drained, Err(Failure::new(Kind::TimedOut, said))));
         }
         sleep(LOOK).await;
     }

@@ -67,37 +67,37 @@ impl Change {
 
 pub(super) async fn run(global: &Global, output: Output, set: &Set) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let done = told(&client, set).await;
+    let done = changed(&client, set).await;
     client.close().await;
-    let (told, failed) = done?;
+    let (changed, failed) = done?;
     // The outcomes are printed even if a later worker failed.
     match output.format {
-        Format::Json => output.json(&told.iter().map(document).collect::<Vec<_>>())?,
-        Format::Table if told.is_empty() => {}
+        Format::Json => output.json(&changed.iter().map(document).collect::<Vec<_>>())?,
+        Format::Table if changed.is_empty() => {}
         Format::Table => {
             let header = ["ID", "NODE", "SLOTS", "TAGS", "PAUSED KINDS"];
-            output.rows(header, told.iter().map(row).collect())?;
+            output.rows(header, changed.iter().map(row).collect())?;
         }
     }
     failed
 }
 
-type Told = Vec<(WorkerView, WorkerSettings)>;
+type Changed = Vec<(WorkerView, WorkerSettings)>;
 
-async fn told(client: &Client, set: &Set) -> Result<(Told, Result<(), Failure>), Failure> {
+async fn changed(client: &Client, set: &Set) -> Result<(Changed, Result<(), Failure>), Failure> {
     let chosen = choose(&client.workers().await?, &set.workers)?;
-    let mut told = Told::new();
+    let mut changed = Changed::new();
     for worker in chosen {
         match client.update_worker(worker.id, |present| set.change.apply(present)).await {
-            Ok(Some(settings)) => told.push((worker, settings)),
+            Ok(Some(settings)) => changed.push((worker, settings)),
             Ok(None) => {
                 let said = format!("worker {} has left", worker.id);
-                return Ok((told, Err(Failure::new(exit::Kind::NotFound, said))));
+                return Ok((changed, Err(Failure::new(exit::Kind::NotFound, said))));
             }
-            Err(error) => return Ok((told, Err(error.into()))),
+            Err(error) => return Ok((changed, Err(error.into()))),
         }
     }
-    Ok((told, Ok(())))
+    Ok((changed, Ok(())))
 }
 
 fn document((worker, settings): &(WorkerView, WorkerSettings)) -> Value {

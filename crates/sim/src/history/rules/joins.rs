@@ -69,9 +69,9 @@ impl Predicate for Joins {
     }
 }
 
-type Told = Result<(), String>;
+type Verdict = Result<(), String>;
 
-fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) -> Told {
+fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) -> Verdict {
     let either = change.after.as_ref().or(change.before.as_ref()).and_then(|znode| znode.record());
     let Some(Membership { group, role, .. }) = either.and_then(|record| record.membership.as_ref()) else {
         return parent_ended(job, change, truth);
@@ -109,7 +109,7 @@ fn record_changed(job: &JobId, change: &Change, commit: &Commit, truth: &Truth) 
 }
 
 /// Checks that the end of a job with sub-jobs is marked in their group.
-fn parent_ended(job: &JobId, change: &Change, truth: &Truth) -> Told {
+fn parent_ended(job: &JobId, change: &Change, truth: &Truth) -> Verdict {
     let Some(record) = change.after.as_ref().and_then(|znode| znode.record()) else { return Ok(()) };
     let Some(end) = End::of(&record.state).filter(|_| record.spawned) else { return Ok(()) };
     let nested = GroupId::of_sub_jobs(job, record);
@@ -124,7 +124,7 @@ fn parent_ended(job: &JobId, change: &Change, truth: &Truth) -> Told {
 }
 
 /// Checks the place and the marks of a member.
-fn member(group: &GroupId, number: u32, truth: &Truth) -> Told {
+fn member(group: &GroupId, number: u32, truth: &Truth) -> Verdict {
     let Some(there) = truth.groups().get(group) else { return Ok(()) };
     let place = there.places.contains(&number);
     let marks: Vec<_> = there.ends(Mark::Member(number)).collect();
@@ -150,7 +150,7 @@ fn member(group: &GroupId, number: u32, truth: &Truth) -> Told {
     Err(format!("{job} is {is}, but has {place} place in {group} and the marks {marks:?}"))
 }
 
-fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) -> Told {
+fn group_changed(id: &GroupId, change: &Change, commit: &Commit, truth: &Truth) -> Verdict {
     let group = |znode: &Option<_>| {
         znode.as_ref().and_then(|znode: &crate::history::truth::Znode| znode.group()).cloned()
     };
@@ -292,7 +292,7 @@ fn extended_rightly(
 }
 
 /// Checks the mark of a further group in the first group.
-fn further_marked(first: &GroupId, number: u32, truth: &Truth) -> Told {
+fn further_marked(first: &GroupId, number: u32, truth: &Truth) -> Verdict {
     // The first group is removed, with its marks, before its further groups.
     if truth.group(first).is_none() {
         return Ok(());
@@ -307,7 +307,7 @@ fn further_marked(first: &GroupId, number: u32, truth: &Truth) -> Told {
     }
 }
 
-fn parent_is_told(group: &GroupRecord, truth: &Truth) -> Told {
+fn parent_is_told(group: &GroupRecord, truth: &Truth) -> Verdict {
     if let Some(FirstGroup { group: first, number }) =
         group.parent.as_ref().and_then(|parent| parent.first.as_ref())
     {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::worker::executor_pool::ExecutorPoolMsg;
-use bellwether_actors::worker::lapse::next_look;
+use bellwether_actors::worker::lane_trust::next_check;
 use bellwether_actors::worker::pulse::Pulse;
 use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_core::job::Payload;
@@ -242,7 +242,7 @@ impl Runs {
         if let Some(limit) = start.record.policy.timeout.filter(|limit| as_millis(*limit) < took_ms) {
             cx.after(limit, address.run(RunMsg::TimedOut(id)));
         }
-        if let Some(at) = next_look(trusted_until(cx, address), cx.now()).filter(|_| laned) {
+        if let Some(at) = next_check(trusted_until(cx, address), cx.now()).filter(|_| laned) {
             cx.out.push(Out::At(at.0 * 1_000, address.run(RunMsg::Lapse(id))));
         }
         let blocking = (kind == "stubborn" && !laned) || deaf;
@@ -278,7 +278,7 @@ impl Runs {
             RunMsg::TimedOut(id) => self.give_up(cx, id, How::Failed("timed out".to_owned())),
             RunMsg::Lapse(id) => {
                 let Some(running) = self.runs.get(&id) else { return };
-                match next_look(trusted_until(cx, running.address), cx.now()) {
+                match next_check(trusted_until(cx, running.address), cx.now()) {
                     None => self.give_up(cx, id, How::Lapsed),
                     Some(at) => cx.out.push(Out::At(at.0 * 1_000, running.address.run(RunMsg::Lapse(id)))),
                 }
@@ -364,7 +364,7 @@ impl Runs {
 
 /// Returns whether the lane's next job may already run.
 fn lapsed(cx: &Context<'_>, address: Address, start: &Start) -> bool {
-    start.record.placement.lane.is_some() && next_look(trusted_until(cx, address), cx.now()).is_none()
+    start.record.placement.lane.is_some() && next_check(trusted_until(cx, address), cx.now()).is_none()
 }
 
 /// Returns until when the session is trusted. A session that has ended is not trusted.

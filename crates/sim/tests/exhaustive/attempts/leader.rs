@@ -24,9 +24,9 @@ use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
 use bellwether_core::wire;
 
+use super::removal;
 use super::stage::{self, WALL};
-use super::tidy;
-use crate::part::Part;
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 /// A request in flight.
@@ -195,7 +195,7 @@ impl Leader {
     /// The janitor finds the records to remove. The removal is served later.
     pub(crate) fn tidy(&mut self, zk: &ZooKeeper) {
         let Some(wing) = &mut self.wing else { return };
-        if let Some((janitor, batch)) = tidy::removal(zk, self.epoch) {
+        if let Some((janitor, batch)) = removal::removal(zk, self.epoch) {
             wing.janitor = Some(Part::new(janitor));
             self.sent.push_back(Write::Tidy(batch));
         }
@@ -230,7 +230,7 @@ impl Leader {
     pub(crate) fn cut(&mut self, zk: &ZooKeeper) -> Vec<Write> {
         self.up = false;
         // The first answer that was not sent shows that the session is disturbed.
-        let nobody = crate::kit::worker(usize::from(u8::MAX));
+        let nobody = crate::fixture::worker(usize::from(u8::MAX));
         self.hear(zk, Heard::Assigner(assigner::Event::InboxRead(nobody, None)));
         while !self.hints.is_empty() {
             self.hear_hint(zk);

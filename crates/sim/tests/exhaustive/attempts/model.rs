@@ -10,13 +10,13 @@ use bellwether_core::txn::{self, Op};
 use stateright::{Model, Property};
 
 use super::client::Client;
-use super::law::{Life, View};
+use super::invariants::{Life, View};
 use super::leader::Leader;
 use super::stage::{self, NOBODY, WALL, job, worker};
 use super::steps;
 use super::worker::Worker;
-use crate::explore::{Sights, laws, sights};
-use crate::part::Part;
+use crate::explore::{Milestones, invariants, milestones};
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 /// The token of the client that submits the job again.
@@ -72,7 +72,7 @@ pub(crate) struct Bounds {
 
 pub(crate) struct Attempts {
     pub(super) bounds: Bounds,
-    sights: Sights<Sight>,
+    milestones: Milestones<Milestone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ pub(crate) struct State {
     /// Whether a minute has passed since the job's end.
     pub(super) aged: bool,
     pub(super) left: Bounds,
-    pub(crate) broken: Option<Law>,
+    pub(crate) broken: Option<Invariant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -178,7 +178,7 @@ pub(crate) enum Action {
     TakeOver(usize),
 }
 
-laws! { Attempts {
+invariants! { Attempts {
     Kept = "S1: a record exists until its job is terminal",
     Accepted = "S1: an accepted submission has a record",
     OneEnd = "S2: a job ends once per generation",
@@ -198,7 +198,7 @@ laws! { Attempts {
     Pause = "S5: a leader that has noticed its lost connection plans nothing",
 }}
 
-sights! { Attempts {
+milestones! { Attempts {
     Succeeded = "a job succeeds",
     Second = "a job succeeds at its second attempt",
     Dead = "a job is dead after its losses or failures",
@@ -247,8 +247,8 @@ sights! { Attempts {
 }}
 
 impl Attempts {
-    pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, sights: Sights::expecting(expected) }
+    pub(crate) fn new(bounds: Bounds, expected: &'static [Milestone]) -> Self {
+        Self { bounds, milestones: Milestones::expecting(expected) }
     }
 
     fn worker(&self, n: usize) -> Worker {
@@ -333,7 +333,7 @@ impl Model for Attempts {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = laws();
+        let mut properties = invariants();
         properties.push(Property::<Self>::always(
             "L3: when no automatic step is left, the job is terminal",
             |_, state| state.broken.is_some() || steps::goes_on(state) || state.is_over(),
@@ -342,7 +342,7 @@ impl Model for Attempts {
             "L9: when no automatic step is left, no worker drains",
             |_, state| state.broken.is_some() || !stage::drains(&state.zk) || steps::goes_on(state),
         ));
-        properties.extend(self.sights());
+        properties.extend(self.milestones());
         properties
     }
 }

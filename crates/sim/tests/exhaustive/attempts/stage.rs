@@ -11,8 +11,8 @@ use bellwether_core::txn::{self, Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
-use crate::kit;
-pub(crate) use crate::kit::{MINUTE, WALL, delayed, worker};
+use crate::fixture;
+pub(crate) use crate::fixture::{MINUTE, WALL, delayed, worker};
 use crate::zookeeper::ZooKeeper;
 
 /// Just after the expiry.
@@ -34,8 +34,8 @@ pub(crate) fn job() -> JobId {
 /// Returns the job, as submitted by the owner of this token.
 pub(crate) fn record(token: u128) -> JobRecord {
     let payload = Payload::json(*b"1").expect("small");
-    let record = JobRecord::new(kit::kind(), payload, Uuid::from_u128(token), WallMillis(0));
-    JobRecord { policy: kit::policy(2), ..record }
+    let record = JobRecord::new(fixture::kind(), payload, Uuid::from_u128(token), WallMillis(0));
+    JobRecord { policy: fixture::policy(2), ..record }
 }
 
 /// Creates the initial state: the workers are registered, and no epoch is claimed.
@@ -55,7 +55,7 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
         assert_eq!(zk.commit(session, &ops), Outcome::Applied(()), "{ops:?}");
     };
     for n in 0..workers {
-        commit(session(n), txn::register(worker(n), &kit::info(1)));
+        commit(session(n), txn::register(worker(n), &fixture::info(1)));
     }
     for n in 0..2 {
         let lifetime = Lifetime::Persistent;

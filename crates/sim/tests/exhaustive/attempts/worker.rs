@@ -7,7 +7,7 @@
 //! retires. Otherwise the worker is always registered and this machine is left out.
 
 mod effects;
-mod line;
+mod in_flight;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::time::{Millis, WallMillis};
 
-use super::law::Life;
+use super::invariants::Life;
 use super::stage::WALL;
 use effects::begun;
 
-pub(crate) use line::{Heard, Sent};
+pub(crate) use in_flight::{Heard, Sent};
 
-/// An act of a worker that the laws or sights need.
+/// An act of a worker that the invariants or milestones need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// An attempt starts to run.

@@ -30,122 +30,142 @@ mod rules;
 use bellwether_core::machine::election::campaign::Strategy;
 
 use crate::explore::explore;
-use model::{Bounds, Election, Sight, Start};
+use model::{Bounds, Election, Milestone, Start};
 
 #[test]
 fn an_election_from_nothing() {
     let bounds = Bounds { faulty: 2, cuts: 1, ..Bounds::default() };
-    let sights = &[Sight::Active];
-    explore("election, from nothing", 5_000, Election::new(Strategy::Queue, Start::Cold, bounds, sights));
+    let milestones = &[Milestone::Active];
+    explore("election, from nothing", 5_000, Election::new(Strategy::Queue, Start::Cold, bounds, milestones));
 }
 
 #[test]
 fn a_leader_is_cut_off_for_longer_and_longer() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 3, writes: 1, ..Bounds::default() };
-    let sights =
-        &[Sight::LeadOn, Sight::Lapsed, Sight::Anew, Sight::Successor, Sight::Committed, Sight::StaleWrite];
-    explore("election, a leader cut off", 5_000, Election::new(Strategy::Queue, Start::Led, bounds, sights));
+    let milestones = &[
+        Milestone::LeadOn,
+        Milestone::Lapsed,
+        Milestone::Anew,
+        Milestone::Successor,
+        Milestone::Committed,
+        Milestone::StaleWrite,
+    ];
+    explore(
+        "election, a leader cut off",
+        5_000,
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones),
+    );
 }
 
 #[test]
 fn a_leader_that_acts_on_is_cut_off() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 3, writes: 1, ..Bounds::default() };
-    let sights = &[Sight::Lapsed, Sight::Successor, Sight::Committed, Sight::StaleWrite];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).at_least_one();
+    let milestones = &[Milestone::Lapsed, Milestone::Successor, Milestone::Committed, Milestone::StaleWrite];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).at_least_one();
     explore("election, at least one", 5_000, election);
 }
 
 #[test]
 fn a_silent_leader_that_acts_on_is_replaced() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).at_least_one().fast();
+    let milestones = &[Milestone::LeadOn, Milestone::Replaced, Milestone::StaleBeat, Milestone::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).at_least_one().fast();
     explore("election, at least one, silent", 1_000, election);
 }
 
 #[test]
 fn a_leader_and_its_successor_are_cut_off() {
     let bounds = Bounds { faulty: 2, cuts: 1, passes: 2, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Lapsed, Sight::Anew, Sight::Successor];
-    explore("election, two cut off", 20_000, Election::new(Strategy::Queue, Start::Led, bounds, sights));
+    let milestones = &[Milestone::LeadOn, Milestone::Lapsed, Milestone::Anew, Milestone::Successor];
+    explore("election, two cut off", 20_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
 }
 
 #[test]
 fn a_silent_leader_is_replaced() {
     let bounds = Bounds { passes: 2, writes: 1, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats, Sight::StaleWrite];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    let milestones = &[
+        Milestone::LeadOn,
+        Milestone::Replaced,
+        Milestone::StaleBeat,
+        Milestone::Beats,
+        Milestone::StaleWrite,
+    ];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).fast();
     explore("election, a silent leader", 1_000, election);
 }
 
 #[test]
 fn a_silent_leader_is_cut_off() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    let milestones = &[Milestone::LeadOn, Milestone::Replaced, Milestone::StaleBeat, Milestone::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).fast();
     explore("election, silent and cut off", 1_000, election);
 }
 
 #[test]
 fn the_successor_of_a_silent_leader_is_cut_off() {
     let bounds = Bounds { faulty: 2, cuts: 1, passes: 1, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, sights).fast();
+    let milestones = &[Milestone::LeadOn, Milestone::Replaced, Milestone::StaleBeat, Milestone::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).fast();
     explore("election, silent, two cut off", 1_000, election);
 }
 
 #[test]
 fn a_silent_leader_of_the_strategy_single_is_replaced() {
     let bounds = Bounds { passes: 1, ..Bounds::default() };
-    let sights = &[Sight::LeadOn, Sight::Replaced, Sight::StaleBeat, Sight::Beats];
-    let election = Election::new(Strategy::Single, Start::Led, bounds, sights).fast();
+    let milestones = &[Milestone::LeadOn, Milestone::Replaced, Milestone::StaleBeat, Milestone::Beats];
+    let election = Election::new(Strategy::Single, Start::Led, bounds, milestones).fast();
     explore("election, single, silent", 1_000, election);
 }
 
 #[test]
 fn a_first_candidate_that_never_claims_is_replaced() {
     let bounds = Bounds { passes: 2, ..Bounds::default() };
-    let sights = &[Sight::Active, Sight::Replaced, Sight::Vandalised];
-    let election = Election::new(Strategy::Queue, Start::Claiming, bounds, sights).fast();
+    let milestones = &[Milestone::Active, Milestone::Replaced, Milestone::Vandalised];
+    let election = Election::new(Strategy::Queue, Start::Claiming, bounds, milestones).fast();
     explore("election, no claim", 1_000, election);
 }
 
 #[test]
 fn candidates_of_the_strategy_single_are_cut_off() {
     let bounds = Bounds { faulty: 1, passes: 2, writes: 1, ..Bounds::default() };
-    let sights = &[Sight::Lapsed, Sight::Successor, Sight::StaleWrite];
-    let election = Election::new(Strategy::Single, Start::Led, bounds, sights).of_two();
+    let milestones = &[Milestone::Lapsed, Milestone::Successor, Milestone::StaleWrite];
+    let election = Election::new(Strategy::Single, Start::Led, bounds, milestones).of_two();
     explore("election, single", 1_000, election);
 }
 
 #[test]
 fn a_leader_steps_down() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, writes: 1, leaves: 1, ..Bounds::default() };
-    let sights = &[Sight::Released, Sight::LeadOn, Sight::StaleWrite];
-    explore("election, stepping down", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, sights));
+    let milestones = &[Milestone::Released, Milestone::LeadOn, Milestone::StaleWrite];
+    explore("election, stepping down", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
 }
 
 #[test]
 fn a_claim_is_answered_late() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 2, ..Bounds::default() };
-    let sights = &[Sight::LateReply, Sight::Successor];
-    explore("election, a late reply", 1_000, Election::new(Strategy::Queue, Start::Claiming, bounds, sights));
+    let milestones = &[Milestone::LateReply, Milestone::Successor];
+    explore(
+        "election, a late reply",
+        1_000,
+        Election::new(Strategy::Queue, Start::Claiming, bounds, milestones),
+    );
 }
 
 #[test]
 fn a_claim_is_lost_on_the_way() {
     let bounds = Bounds { faulty: 2, cuts: 2, leaves: 1, ..Bounds::default() };
-    let sights = &[Sight::Released, Sight::ClaimedBefore];
-    explore("election, a late claim", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, sights));
+    let milestones = &[Milestone::Released, Milestone::ClaimedBefore];
+    explore("election, a late claim", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
 }
 
 #[test]
 fn an_operator_deletes_a_candidate() {
     let bounds = Bounds { faulty: 1, writes: 1, leaves: 1, strange: 1, ..Bounds::default() };
-    let sights = &[Sight::Vandalised, Sight::StaleWrite];
+    let milestones = &[Milestone::Vandalised, Milestone::StaleWrite];
     explore(
         "election, a deleted candidate",
         1_000,
-        Election::new(Strategy::Queue, Start::Led, bounds, sights),
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones),
     );
 }

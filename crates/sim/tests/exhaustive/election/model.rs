@@ -16,8 +16,8 @@ use stateright::{Model, Property};
 
 use super::node::{News, Node, Sent, is_grave, outlives_connection};
 use super::rules;
-use crate::explore::{Sights, laws, sights};
-use crate::part::Part;
+use crate::explore::{Milestones, invariants, milestones};
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 const NODES: usize = 3;
@@ -72,7 +72,7 @@ pub(crate) struct Election {
     nodes: usize,
     failover: Failover,
     bounds: Bounds,
-    sights: Sights<Sight>,
+    milestones: Milestones<Milestone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ pub(crate) struct State {
     claims: Part<BTreeMap<i32, (usize, i64)>>,
     left: Bounds,
     vandalised: bool,
-    broken: Option<Law>,
+    broken: Option<Invariant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,14 +113,14 @@ pub(crate) enum Action {
     Pass,
 }
 
-laws! { Election {
+invariants! { Election {
     Claims = "S4: epochs increase, and each is claimed by one session",
     Terms = "S4: a term belongs to the session that claimed its epoch",
     Fence = "S3: a leader's write is applied only in its own epoch",
     Candidate = "S5: only the first candidate claims, and only while its znode exists",
 }}
 
-sights! { Election {
+milestones! { Election {
     Active = "a node leads",
     LeadOn = "a paused leader resumes in the same term",
     Lapsed = "a term ends because its trust has ended",
@@ -138,9 +138,14 @@ sights! { Election {
 }}
 
 impl Election {
-    pub(crate) fn new(strategy: Strategy, start: Start, bounds: Bounds, expected: &'static [Sight]) -> Self {
-        let (policy, sights) = (Policy::AtMostOne, Sights::expecting(expected));
-        Self { strategy, policy, start, nodes: NODES, failover: SLOW, bounds, sights }
+    pub(crate) fn new(
+        strategy: Strategy,
+        start: Start,
+        bounds: Bounds,
+        expected: &'static [Milestone],
+    ) -> Self {
+        let (policy, milestones) = (Policy::AtMostOne, Milestones::expecting(expected));
+        Self { strategy, policy, start, nodes: NODES, failover: SLOW, bounds, milestones }
     }
 
     /// With leaders that act while they are cut off.
@@ -282,26 +287,26 @@ impl Election {
                         && let Some((_, session)) = state.claims.values().last()
                         && *session == node.session
                     {
-                        self.note(Sight::Anew);
+                        self.note(Milestone::Anew);
                     }
                     unsent.extend(node.send(ticket, request));
                 }
-                Effect::Lost { why: Why::TrustLapsed, .. } => self.note(Sight::Lapsed),
+                Effect::Lost { why: Why::TrustLapsed, .. } => self.note(Milestone::Lapsed),
                 Effect::Tell(_) | Effect::Lost { .. } | Effect::Refused(_) | Effect::EpochsUsedUp => {}
             }
         }
         match (before, node.machine.state()) {
-            (LeadershipState::Paused { .. }, LeadershipState::Active(_)) => self.note(Sight::LeadOn),
+            (LeadershipState::Paused { .. }, LeadershipState::Active(_)) => self.note(Milestone::LeadOn),
             (LeadershipState::Inactive(_), LeadershipState::Active(_)) => {
-                self.note(Sight::Active);
+                self.note(Milestone::Active);
             }
-            (_, LeadershipState::Inactive(_)) if claimed => self.note(Sight::LateReply),
+            (_, LeadershipState::Inactive(_)) if claimed => self.note(Milestone::LateReply),
             _ => {}
         }
         if let Some(term) = node.machine.term()
             && state.claims.get(&term.epoch()) != Some(&(n, term.session()))
         {
-            state.broken.get_or_insert(Law::Terms);
+            state.broken.get_or_insert(Invariant::Terms);
         }
         for event in unsent {
             self.handle(state, n, event);
@@ -313,16 +318,16 @@ impl Election {
         match sent {
             Sent::Write(epoch) => match state.zk.commit(session, &[txn::fence(epoch)]) {
                 Outcome::Applied(()) => {
-                    self.note(Sight::Committed);
+                    self.note(Milestone::Committed);
                     let (present, (claimer, _)) =
                         state.claims.last_key_value().expect("an epoch was claimed");
                     if (*present, *claimer) != (epoch, n) {
-                        state.broken.get_or_insert(Law::Fence);
+                        state.broken.get_or_insert(Invariant::Fence);
                     }
                     None
                 }
                 Outcome::Rejected(_) | Outcome::Unknown => {
-                    self.note(Sight::StaleWrite);
+                    self.note(Milestone::StaleWrite);
                     Some(Event::FencedOut { epoch })
                 }
             },
@@ -339,15 +344,15 @@ impl Election {
                         match outcome {
                             Outcome::Applied(()) => self.claimed(state, n, session, claim, first),
                             Outcome::Rejected(rejection) => self.note(match claim.step(rejection.at) {
-                                ClaimStep::RaiseEpoch | ClaimStep::ReplaceSilent => Sight::ClaimedBefore,
-                                ClaimStep::Beat => Sight::Beats,
-                                ClaimStep::CheckCandidate => Sight::Vandalised,
+                                ClaimStep::RaiseEpoch | ClaimStep::ReplaceSilent => Milestone::ClaimedBefore,
+                                ClaimStep::Beat => Milestone::Beats,
+                                ClaimStep::CheckCandidate => Milestone::Vandalised,
                             }),
                             Outcome::Unknown => {}
                         }
                     }
                     (Request::Beat { .. }, Reply::Beaten(Outcome::Rejected(_))) => {
-                        self.note(Sight::StaleBeat);
+                        self.note(Milestone::StaleBeat);
                     }
                     (Request::WatchBeats, _) => {
                         // Its reply has no effect.
@@ -368,21 +373,21 @@ impl Election {
     fn claimed(&self, state: &mut State, n: usize, session: i64, claim: &Claim, first: bool) {
         let epoch = claim.epoch();
         if *claim.seat() != claim.seat().after() {
-            self.note(Sight::Replaced);
+            self.note(Milestone::Replaced);
         }
         let highest = state.claims.last_key_value().map_or(0, |(epoch, _)| *epoch);
         let stands_at = rules::sighting(&state.zk).map(|seen| seen.version);
         if epoch <= highest || stands_at != Some(epoch) {
-            state.broken.get_or_insert(Law::Claims);
+            state.broken.get_or_insert(Invariant::Claims);
         }
         if !first {
-            state.broken.get_or_insert(Law::Candidate);
+            state.broken.get_or_insert(Invariant::Candidate);
         }
         if state.claims.values().any(|(claimer, _)| *claimer != n) {
             self.note(if state.nodes.iter().all(|node| node.alive) {
-                Sight::Released
+                Milestone::Released
             } else {
-                Sight::Successor
+                Milestone::Successor
             });
         }
         state.claims.insert(epoch, (n, session));
@@ -499,7 +504,7 @@ impl Model for Election {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = laws();
+        let mut properties = invariants();
         properties.extend([
             Property::<Self>::always(
                 "S5: two nodes do not act as leader at the same time",
@@ -528,7 +533,7 @@ impl Model for Election {
                 })
             }),
         ]);
-        properties.extend(self.sights());
+        properties.extend(self.milestones());
         properties
     }
 }

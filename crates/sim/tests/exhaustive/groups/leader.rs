@@ -16,7 +16,7 @@ use bellwether_core::path;
 use bellwether_core::txn::{Batch, EntryLocation, Op};
 
 use super::stage::{member, worker};
-use crate::kit::WALL;
+use crate::fixture::WALL;
 use crate::zookeeper::ZooKeeper;
 
 /// A request in flight.

@@ -11,8 +11,8 @@ use stateright::{Model, Property};
 use super::calls::{Call, Phase, What};
 use super::leader::Leader;
 use super::stage::{self, Cast, MEMBERS, SUB_JOBS};
-use crate::explore::{Sights, laws, sights};
-use crate::part::Part;
+use crate::explore::{Milestones, invariants, milestones};
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 pub(super) const LEADERS: usize = 2;
@@ -51,7 +51,7 @@ pub(crate) struct Bounds {
 pub(crate) struct Groups {
     pub(super) bounds: Bounds,
     pub(super) cast: Cast,
-    sights: Sights<Sight>,
+    milestones: Milestones<Milestone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ pub(crate) struct State {
     /// The joins and finished jobs that were created.
     pub(super) made: Part<BTreeSet<usize>>,
     pub(super) left: Bounds,
-    pub(crate) broken: Option<Law>,
+    pub(crate) broken: Option<Invariant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) enum Action {
     Late(usize),
 }
 
-laws! { Groups {
+invariants! { Groups {
     OneEnd = "S2: a job ends once",
     Fence = "S3: a leader's write is applied only in its own epoch",
     Once = "S7: a join and a finished job are created once",
@@ -117,7 +117,7 @@ laws! { Groups {
     OnePlace = "S1, S10: an open job is in exactly one place, a terminal job in none",
 }}
 
-sights! { Groups {
+milestones! { Groups {
     Joined = "a group is joined and done",
     Stopped = "a group is joined because a member failed",
     Refused = "a member is rejected because its group has advanced",
@@ -131,7 +131,7 @@ sights! { Groups {
     Cancelled = "a stop cancels a waiting member",
     Asked = "a stop requests a running member to end",
     Counted = "an unsealed group of sub-jobs is closed, counted and joined",
-    Told = "a parent's end is marked in its own group",
+    ParentMarked = "a parent's end is marked in its own group",
     StoppedByParent = "a parent's end stops its group of sub-jobs",
     NoSubJobs = "a parent ends before it has sub-jobs, and can no longer create any",
     NoFurther = "a parent ends before it has a further group, and can no longer create any",
@@ -139,8 +139,8 @@ sights! { Groups {
 }}
 
 impl Groups {
-    pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, cast: Cast::new(&bounds), sights: Sights::expecting(expected) }
+    pub(crate) fn new(bounds: Bounds, expected: &'static [Milestone]) -> Self {
+        Self { bounds, cast: Cast::new(&bounds), milestones: Milestones::expecting(expected) }
     }
 
     fn calls(&self) -> Vec<Call> {
@@ -279,7 +279,7 @@ impl Model for Groups {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = laws();
+        let mut properties = invariants();
         properties.push(Property::<Self>::always(
             "L3: when no automatic step is left, all jobs and groups are done",
             |model, state| state.broken.is_some() || model.goes_on(state) || model.is_over(state),
@@ -287,7 +287,7 @@ impl Model for Groups {
         properties.push(Property::<Self>::always("a group can always be advanced", |_, state| {
             state.leaders.iter().all(|leader| !leader.stuck)
         }));
-        properties.extend(self.sights());
+        properties.extend(self.milestones());
         properties
     }
 }

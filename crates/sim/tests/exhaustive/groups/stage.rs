@@ -11,7 +11,7 @@ use bellwether_core::txn::{self, Op};
 use uuid::Uuid;
 
 use super::model::Bounds;
-use crate::kit::{self, WALL, kind};
+use crate::fixture::{self, WALL, kind};
 use crate::zookeeper::ZooKeeper;
 
 pub(crate) const SESSION: i64 = 1;
@@ -78,7 +78,7 @@ impl Cast {
         let members = if self.nested { 1 } else { MEMBERS };
         let total = (self.nested || bounds.total).then_some(members);
         let record = GroupRecord { fail_fast: bounds.fail_fast, total, ..plain() };
-        commit(txn::register(worker(), &kit::info(1)));
+        commit(txn::register(worker(), &fixture::info(1)));
         commit(txn::make_group(&group(), &record));
         commit(txn::make_chunk(&group(), 0));
         if self.nested {
@@ -100,7 +100,7 @@ fn part(id: JobId, counts: bool) -> Part {
 }
 
 pub(crate) fn worker() -> WorkerId {
-    kit::worker(0)
+    fixture::worker(0)
 }
 
 pub(crate) fn group() -> GroupId {
@@ -160,6 +160,6 @@ pub(crate) fn member(group: &GroupId, number: u32) -> JobId {
 pub(crate) fn job(group: &GroupId, number: u32) -> JobRecord {
     let membership = Some(Membership { group: group.clone(), role: Role::Member(number), counted: true });
     let payload = Payload::json(*b"1").expect("small");
-    let policy = kit::policy(1);
+    let policy = fixture::policy(1);
     JobRecord { membership, policy, ..JobRecord::new(kind(), payload, Uuid::nil(), WallMillis(0)) }
 }

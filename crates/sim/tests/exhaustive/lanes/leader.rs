@@ -96,7 +96,7 @@ impl Leader {
         self.up = false;
         self.hints.clear();
         // The first answer that was not sent shows that the session is disturbed.
-        self.hear(zk, Event::InboxRead(crate::kit::worker(usize::from(u8::MAX)), None));
+        self.hear(zk, Event::InboxRead(crate::fixture::worker(usize::from(u8::MAX)), None));
         for reply in std::mem::take(&mut self.replies) {
             let lost = match reply {
                 Event::LanesListed { ticket, lanes, .. } => Event::LanesListed { ticket, lanes, lists: None },

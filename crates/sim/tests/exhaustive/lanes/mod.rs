@@ -10,25 +10,25 @@ mod model;
 mod stage;
 
 use crate::explore::explore;
-use model::{Bounds, Lanes, Sight};
+use model::{Bounds, Lanes, Milestone};
 
 #[test]
 fn two_leaders_at_the_same_time() {
     let bounds = Bounds { leaders: 2, ..Bounds::default() };
-    let sights = &[Sight::Second, Sight::EntryRejected, Sight::Empty];
-    explore("lanes, two leaders", 2_000, Lanes::new(bounds, sights));
+    let milestones = &[Milestone::Second, Milestone::EntryRejected, Milestone::Empty];
+    explore("lanes, two leaders", 2_000, Lanes::new(bounds, milestones));
 }
 
 #[test]
 fn a_leader_is_cut_off_while_jobs_are_cancelled_and_retried() {
     let bounds = Bounds { leaders: 1, cuts: 1, cancels: 1, retries: 1, ..Bounds::default() };
-    let sights = &[Sight::TurnRejected, Sight::Retried, Sight::LateApplied, Sight::Empty];
-    explore("lanes, cancelled and retried", 2_000, Lanes::new(bounds, sights));
+    let milestones = &[Milestone::TurnRejected, Milestone::Retried, Milestone::LateApplied, Milestone::Empty];
+    explore("lanes, cancelled and retried", 2_000, Lanes::new(bounds, milestones));
 }
 
 #[test]
 fn attempts_fail_and_are_lost_while_another_job_comes() {
     let bounds = Bounds { leaders: 1, failures: 1, losses: 1, submissions: 1, ..Bounds::default() };
-    let sights = &[Sight::Waits, Sight::Second, Sight::Empty];
-    explore("lanes, failing", 2_000, Lanes::new(bounds, sights));
+    let milestones = &[Milestone::Waits, Milestone::Second, Milestone::Empty];
+    explore("lanes, failing", 2_000, Lanes::new(bounds, milestones));
 }

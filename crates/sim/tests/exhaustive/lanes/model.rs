@@ -10,8 +10,8 @@ use stateright::{Model, Property};
 
 use super::leader::{Hint, Leader};
 use super::stage::{self, JOBS, SESSION, WALL, delayed, job, paths, worker};
-use crate::explore::{Sights, laws, sights};
-use crate::part::Part;
+use crate::explore::{Milestones, invariants, milestones};
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 /// How often each adversity may happen.
@@ -35,7 +35,7 @@ pub(crate) struct Bounds {
 
 pub(crate) struct Lanes {
     bounds: Bounds,
-    sights: Sights<Sight>,
+    milestones: Milestones<Milestone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub(crate) struct State {
     /// Lost assignments that may still be applied.
     late: Part<Vec<Vec<Op>>>,
     left: Bounds,
-    broken: Option<Law>,
+    broken: Option<Invariant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) enum Action {
     Submit,
 }
 
-laws! { Lanes {
+invariants! { Lanes {
     OneAtATime = "S6: jobs of a lane are assigned one at a time",
     InOrder = "S6: no job of a lane is assigned before an earlier one has ended",
     Turn = "S6: a turn exists while its job is open",
@@ -78,7 +78,7 @@ laws! { Lanes {
     Fence = "S3: an assignment within its epoch is not treated as stale",
 }}
 
-sights! { Lanes {
+milestones! { Lanes {
     Second = "the second job is assigned after the first ended",
     TurnRejected = "an assignment is rejected because its turn was deleted",
     EntryRejected = "an assignment is rejected because its entry was deleted",
@@ -89,8 +89,8 @@ sights! { Lanes {
 }}
 
 impl Lanes {
-    pub(crate) fn new(bounds: Bounds, expected: &'static [Sight]) -> Self {
-        Self { bounds, sights: Sights::expecting(expected) }
+    pub(crate) fn new(bounds: Bounds, expected: &'static [Milestone]) -> Self {
+        Self { bounds, milestones: Milestones::expecting(expected) }
     }
 
     /// Applies a transaction, checks it, and sends hints to the watchers.
@@ -100,9 +100,9 @@ impl Lanes {
             Err(rejection) => {
                 match ops.get(rejection.at).map(|op| path::parse(op.path())) {
                     Some(Place::Turn(..)) if rejection.reason == Reason::NoNode => {
-                        self.note(Sight::TurnRejected)
+                        self.note(Milestone::TurnRejected)
                     }
-                    Some(Place::QueueEntry(_)) => self.note(Sight::EntryRejected),
+                    Some(Place::QueueEntry(_)) => self.note(Milestone::EntryRejected),
                     _ => {}
                 }
                 return Outcome::Rejected(rejection);
@@ -127,17 +127,17 @@ impl Lanes {
             });
         if let Some(id) = assigned {
             if record(zk, &id).is_some_and(|(record, _)| record.generation > 1) {
-                self.note(Sight::Retried);
+                self.note(Milestone::Retried);
             }
             if id == job(1) && record(zk, &job(0)).is_some_and(|(record, _)| record.is_terminal()) {
-                self.note(Sight::Second);
+                self.note(Milestone::Second);
             }
         }
         if delayed(zk, &job(0)).is_some() && zk.znodes.contains_key(&paths(1).queued) {
-            self.note(Sight::Waits);
+            self.note(Milestone::Waits);
         }
         if zk.names(&path::lane(&stage::lane())).next().is_none() {
-            self.note(Sight::Empty);
+            self.note(Milestone::Empty);
         }
     }
 
@@ -145,7 +145,7 @@ impl Lanes {
         let zk = state.zk.clone();
         act(&mut state.leaders[n], &zk);
         if state.leaders[n].fenced_out {
-            state.broken.get_or_insert(Law::Fence);
+            state.broken.get_or_insert(Invariant::Fence);
         }
     }
 
@@ -190,7 +190,7 @@ impl Lanes {
             Action::Late(at) => {
                 let ops = state.late.remove(at);
                 if self.commit(&mut state, &ops) == Outcome::Applied(()) {
-                    self.note(Sight::LateApplied);
+                    self.note(Milestone::LateApplied);
                 }
             }
             Action::Succeed(n) => {
@@ -245,8 +245,8 @@ fn turns(zk: &ZooKeeper) -> impl Iterator<Item = ((i64, u32), JobId)> {
     })
 }
 
-/// Returns the law that a transaction broke.
-fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
+/// Returns the invariant that a transaction broke.
+fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Invariant> {
     let there = |path: &str| usize::from(zk.znodes.contains_key(path));
     let mut assigned = 0;
     for n in 0..JOBS {
@@ -255,22 +255,22 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Law> {
         let open = usize::from(!record.is_terminal());
         assigned += there(&at.assigned);
         if there(&at.assigned) + there(&at.queued) + usize::from(delayed(zk, &job(n)).is_some()) != open {
-            return Some(Law::OnePlace);
+            return Some(Invariant::OnePlace);
         }
         let turn = record.turn().expect("every job has the lane");
         if there(&path::turn(&turn, &job(n))) != open {
-            return Some(Law::Turn);
+            return Some(Invariant::Turn);
         }
     }
     if assigned > 1 {
-        return Some(Law::OneAtATime);
+        return Some(Invariant::OneAtATime);
     }
     let first = turns(zk).min().map(|(_, job)| job);
     let out_of_order = ops.iter().any(|op| match (op, path::parse(op.path())) {
         (Op::Create { .. }, Place::Assignment(_, job)) => first.as_ref() != Some(&job),
         _ => false,
     });
-    out_of_order.then_some(Law::InOrder)
+    out_of_order.then_some(Invariant::InOrder)
 }
 
 /// Sends hints about an operation to the leaders.
@@ -355,6 +355,6 @@ impl Model for Lanes {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        laws().into_iter().chain(self.sights()).collect()
+        invariants().into_iter().chain(self.milestones()).collect()
     }
 }

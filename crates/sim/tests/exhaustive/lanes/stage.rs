@@ -11,8 +11,8 @@ use bellwether_core::txn;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
-use crate::kit;
-pub(crate) use crate::kit::{MINUTE, WALL, delayed};
+use crate::fixture;
+pub(crate) use crate::fixture::{MINUTE, WALL, delayed};
 use crate::zookeeper::ZooKeeper;
 
 /// The epoch of both leaders, so that no fence keeps them apart.
@@ -49,19 +49,19 @@ pub(crate) fn lane() -> Lane {
 }
 
 pub(crate) fn worker() -> WorkerId {
-    kit::worker(0)
+    fixture::worker(0)
 }
 
 /// Returns a worker with room for all jobs at the same time.
 pub(crate) fn info() -> WorkerInfo {
-    kit::info(8)
+    fixture::info(8)
 }
 
 pub(crate) fn record() -> JobRecord {
     let payload = Payload::json(*b"1").expect("small");
-    let record = JobRecord::new(kit::kind(), payload, Uuid::nil(), WallMillis(0));
+    let record = JobRecord::new(fixture::kind(), payload, Uuid::nil(), WallMillis(0));
     let placement = Placement { lane: Some(lane()), ..Placement::default() };
-    JobRecord { policy: kit::policy(2), placement, ..record }
+    JobRecord { policy: fixture::policy(2), placement, ..record }
 }
 
 /// Creates the initial state: two jobs were submitted in one multi, and the order of their names is reversed.

@@ -12,8 +12,8 @@ use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
 
 use super::{Deed, HOLD, Heard, RESUME, Running, Sent, Worker};
-use crate::attempts::law::Life;
-use crate::kit;
+use crate::attempts::invariants::Life;
+use crate::fixture;
 
 impl Worker {
     pub(super) fn life(&mut self, effect: wing::Effect, deeds: &mut Vec<Deed>, todo: &mut VecDeque<Heard>) {
@@ -21,7 +21,7 @@ impl Worker {
         match effect {
             Effect::Read => self.send(Sent::Look, todo),
             Effect::UpdateRegistration(version) => {
-                let (path, data) = (path::worker(self.id), wire::encode(&kit::info(1)));
+                let (path, data) = (path::worker(self.id), wire::encode(&fixture::info(1)));
                 self.send(Sent::UpdateRegistration(vec![Op::Set { path, data, version }]), todo);
             }
             Effect::Hold => todo.extend(HOLD),

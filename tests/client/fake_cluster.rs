@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A ZooKeeper session of the test in the namespace of a client.
-pub(crate) struct Hand {
+pub(crate) struct FakeCluster {
     pub(crate) zk: Zk,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn id(id: &str) -> JobId {
     JobId::new(id).unwrap()
 }
 
-impl Hand {
+impl FakeCluster {
     pub(crate) async fn new(to: &str) -> Self {
         Self { zk: connect(&to.parse().unwrap(), Duration::from_secs(10)).await.unwrap() }
     }

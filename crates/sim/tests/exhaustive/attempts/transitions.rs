@@ -19,12 +19,12 @@ use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use super::client::Call;
-use super::law::{Life, View};
+use super::invariants::{Life, View};
 use super::leader::{Hint, Leader, Write};
-use super::model::{Action, Attempts, Author, CLIENT, Law, Sight, State};
+use super::model::{Action, Attempts, Author, CLIENT, Invariant, Milestone, State};
 use super::stage::{self, EXPIRED, NOBODY, WALL, delayed, job, worker};
 use super::worker::{Deed, Sent, Worker};
-use crate::part::Part;
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 impl Attempts {
@@ -44,25 +44,25 @@ impl Attempts {
             let serves_again = after.znodes.contains_key(&first) && !stage::drains(&after);
             let has = |view: &View| view.assigned.iter().any(|(to, _)| *to == worker(0));
             let gets = !has(&was) && has(&is);
-            broken = broken.or((serves_again || gets).then_some(Law::Drains));
+            broken = broken.or((serves_again || gets).then_some(Invariant::Drains));
         }
         if let Author::Leader(epoch) = author
             && state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)
         {
-            broken = Some(Law::Fence);
+            broken = Some(Invariant::Fence);
         }
         if let Some((record, _)) = &is.record {
             let token = record.token == Uuid::from_u128(CLIENT);
             if token && was.record.as_ref().is_none_or(|(before, _)| before.token != record.token) {
                 state.made += 1;
-                broken = broken.or((state.made > 1).then_some(Law::MadeOnce));
+                broken = broken.or((state.made > 1).then_some(Invariant::MadeOnce));
             }
             if let [(worker, assignment)] = &is.assigned[..]
                 && was.assigned.iter().all(|(from, _)| from != worker)
             {
                 state.given.insert((Life::of(record), assignment.attempt, *worker));
                 let expired = record.is_overdue(assignment.assigned_at);
-                broken = broken.or(expired.then_some(Law::Expiry));
+                broken = broken.or(expired.then_some(Invariant::Expiry));
             }
             state.aged &= record.is_terminal();
         }
@@ -80,24 +80,24 @@ impl Attempts {
             match deed {
                 Deed::Launched { life, attempt, expired, drains } => {
                     if drains {
-                        state.broken.get_or_insert(Law::Drains);
+                        state.broken.get_or_insert(Invariant::Drains);
                     }
                     if !state.given.contains(&(life, attempt, worker(n))) {
-                        state.broken.get_or_insert(Law::Begins);
+                        state.broken.get_or_insert(Invariant::Begins);
                     }
                     let elsewhere = state.launched.contains(&(life, attempt, worker(1 - n)));
                     let again = !state.launched.insert((life, attempt, worker(n)));
                     if again || (elsewhere && self.bounds.moves == 0) {
-                        state.broken.get_or_insert(Law::Once);
+                        state.broken.get_or_insert(Invariant::Once);
                     }
                     if expired {
-                        state.broken.get_or_insert(Law::Expiry);
+                        state.broken.get_or_insert(Invariant::Expiry);
                     }
                 }
                 Deed::Settled(life, attempt, settled) => {
                     let record = View::of(&state.zk).record.map(|(record, _)| record);
                     if settled == Settled::Zombie && record.as_ref().is_some_and(|it| Life::of(it) != life) {
-                        self.note(Sight::Haunted);
+                        self.note(Milestone::Haunted);
                     }
                     let last =
                         record.filter(|record| Life::of(record) == life).and_then(|record| record.last);
@@ -110,14 +110,14 @@ impl Attempts {
                         Settled::Zombie => by_leader(last.how) || last.attempt.worker != worker(n),
                     });
                     if !truth {
-                        state.broken.get_or_insert(Law::Truth);
+                        state.broken.get_or_insert(Invariant::Truth);
                     }
                 }
-                Deed::Resolved { applied: true } => self.note(Sight::AppliedUnheard),
-                Deed::Resolved { applied: false } => self.note(Sight::NotApplied),
-                Deed::Requeued => self.note(Sight::Requeued),
-                Deed::DroppedZombie => self.note(Sight::Dropped),
-                Deed::Retired => self.note(Sight::Retired),
+                Deed::Resolved { applied: true } => self.note(Milestone::AppliedUnheard),
+                Deed::Resolved { applied: false } => self.note(Milestone::NotApplied),
+                Deed::Requeued => self.note(Milestone::Requeued),
+                Deed::DroppedZombie => self.note(Milestone::Dropped),
+                Deed::Retired => self.note(Milestone::Retired),
             }
         }
     }
@@ -126,7 +126,7 @@ impl Attempts {
         let zk = state.zk.clone();
         act(&mut state.leaders[n], &zk);
         if state.leaders[n].overstepped {
-            state.broken.get_or_insert(Law::Pause);
+            state.broken.get_or_insert(Invariant::Pause);
         }
     }
 
@@ -142,7 +142,7 @@ impl Attempts {
         let author = Author::Leader(state.leaders[n].epoch);
         let outcome = self.commit(state, author, NOBODY, &write.ops());
         if matches!(&write, Write::Remove(..)) && outcome == Outcome::Applied(()) {
-            self.note(Sight::Removed);
+            self.note(Milestone::Removed);
         }
         (write, outcome)
     }
@@ -221,7 +221,7 @@ impl Attempts {
 
     fn accepted(&self, state: &mut State) {
         if state.client.call == Call::Accepted && View::of(&state.zk).record.is_none() {
-            state.broken.get_or_insert(Law::Accepted);
+            state.broken.get_or_insert(Invariant::Accepted);
         }
     }
 
@@ -353,15 +353,15 @@ impl Attempts {
                 let entry = state.zk.value(&path::delayed_entry(delay, &job())).expect("it has an entry").0;
                 let ops = [vec![txn::fence(epoch)], txn::promote(&job(), delay, &entry)].concat();
                 if self.commit(&mut state, Author::Leader(epoch), NOBODY, &ops) == Outcome::Applied(()) {
-                    self.note(Sight::Promoted);
+                    self.note(Milestone::Promoted);
                 }
             }
             Action::Late(at) => {
                 let (author, ops) = state.late.remove(at);
                 let outcome = self.commit(&mut state, author, NOBODY, &ops);
                 match (author, outcome) {
-                    (Author::Leader(_), Outcome::Applied(())) => self.note(Sight::LateAssign),
-                    (Author::Worker, Outcome::Rejected(_)) => self.note(Sight::ZombieLate),
+                    (Author::Leader(_), Outcome::Applied(())) => self.note(Milestone::LateAssign),
+                    (Author::Worker, Outcome::Rejected(_)) => self.note(Milestone::ZombieLate),
                     _ => {}
                 }
             }

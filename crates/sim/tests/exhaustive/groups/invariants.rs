@@ -1,4 +1,4 @@
-//! The laws for each transaction.
+//! The invariants for each transaction.
 
 use bellwether_core::group::{End, GroupRecord, Stage, Stop};
 use bellwether_core::job::{JobRecord, Role};
@@ -7,42 +7,44 @@ use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::Op;
 
 use super::leader::{ended, open};
-use super::model::Law;
+use super::model::Invariant;
 use super::stage::Cast;
-use crate::kit::WALL;
+use crate::fixture::WALL;
 use crate::zookeeper::ZooKeeper;
 
-/// Returns the law that a transaction from `was` to `is` broke.
-pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -> Option<Law> {
+/// Returns the invariant that a transaction from `was` to `is` broke.
+pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -> Option<Invariant> {
     for part in &cast.jobs {
         let Some((record, version)) = is.value::<JobRecord>(&part.record) else { continue };
         let places = [&part.queued, &part.assigned].into_iter().filter(|at| is.znodes.contains_key(*at));
         if places.count() != usize::from(!record.is_terminal()) {
-            return Some(Law::OnePlace);
+            return Some(Invariant::OnePlace);
         }
         match was.value::<JobRecord>(&part.record) {
-            Some((before, then)) if then != version && before.is_terminal() => return Some(Law::OneEnd),
+            Some((before, then)) if then != version && before.is_terminal() => {
+                return Some(Invariant::OneEnd);
+            }
             Some(_) => {}
             None => {
-                if let Some(law) = made(was, is, &record) {
-                    return Some(law);
+                if let Some(invariant) = made(was, is, &record) {
+                    return Some(invariant);
                 }
             }
         }
         let over = over(is, &record, &part.id);
         if !is_where_it_counts(is, &record, over) {
-            return Some(Law::PlaceOrMark);
+            return Some(Invariant::PlaceOrMark);
         }
         let turn = record.turn().map(|turn| path::turn(&turn, &part.id));
         if turn.is_some_and(|turn| is.znodes.contains_key(&turn) == over) {
-            return Some(Law::Turn);
+            return Some(Invariant::Turn);
         }
     }
     ops.iter().find_map(|op| marked(was, is, op))
 }
 
 /// Checks a new job of a group.
-fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
+fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Invariant> {
     let membership = record.membership.as_ref()?;
     let group = &membership.group;
     let (before, _) = was.value::<GroupRecord>(&path::group(group))?;
@@ -61,8 +63,9 @@ fn made(was: &ZooKeeper, is: &ZooKeeper, record: &JobRecord) -> Option<Law> {
                 && !further
         }
     };
-    let law = if matches!(membership.role, Role::Member(_)) { Law::Sealed } else { Law::AfterTheLast };
-    (!holds).then_some(law)
+    let invariant =
+        if matches!(membership.role, Role::Member(_)) { Invariant::Sealed } else { Invariant::AfterTheLast };
+    (!holds).then_some(invariant)
 }
 
 /// Returns whether all members have ended, and the parent that might submit more.
@@ -131,7 +134,7 @@ fn is_where_it_counts(zk: &ZooKeeper, record: &JobRecord, over: bool) -> bool {
 }
 
 /// Checks that the end of a parent with sub-jobs is marked only after its finished job.
-fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Law> {
+fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Invariant> {
     let Op::Set { path, .. } = op else { return None };
     let Place::Group(GroupPlace::Record(group)) = path::parse(path) else { return None };
     let (before, _) = was.value::<GroupRecord>(path)?;
@@ -147,5 +150,5 @@ fn marked(was: &ZooKeeper, is: &ZooKeeper, op: &Op) -> Option<Law> {
         }
     };
     let further = after.further_groups(&group).any(|further| is_open(was, &further));
-    (done && (!ended || !open(was, &group).is_empty() || further)).then_some(Law::Done)
+    (done && (!ended || !open(was, &group).is_empty() || further)).then_some(Invariant::Done)
 }

@@ -8,12 +8,12 @@ use bellwether_core::path::{self, GroupPlace, Place};
 use bellwether_core::txn::{self, Op};
 
 use super::calls::{Phase, What};
-use super::law;
+use super::invariants;
 use super::leader::{Leader, Write};
-use super::model::{Action, Groups, Law, Sight, State};
+use super::model::{Action, Groups, Invariant, Milestone, State};
 use super::stage::{self, SESSION, worker};
-use crate::kit::WALL;
-use crate::part::Part;
+use crate::fixture::WALL;
+use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
 impl Groups {
@@ -23,15 +23,15 @@ impl Groups {
             Ok(after) => after,
             Err(rejection) => return Outcome::Rejected(rejection),
         };
-        let mut broken = law::broken(&self.cast, &state.zk, &after, ops);
+        let mut broken = invariants::broken(&self.cast, &state.zk, &after, ops);
         if epoch.is_some_and(|epoch| state.zk.get(path::EPOCH).map(|(_, version)| version) != Some(epoch)) {
-            broken = Some(Law::Fence);
+            broken = Some(Invariant::Fence);
         }
         for (at, part) in self.cast.jobs.iter().enumerate() {
             let comes =
                 !state.zk.znodes.contains_key(&part.record) && after.znodes.contains_key(&part.record);
             if comes && !state.made.insert(at) {
-                broken = broken.or(Some(Law::Once));
+                broken = broken.or(Some(Invariant::Once));
             }
         }
         state.broken = state.broken.or(broken);
@@ -48,14 +48,14 @@ impl Groups {
                     let (before, after) = (was.value::<GroupRecord>(path), is.value::<GroupRecord>(path));
                     let (Some((before, _)), Some((after, _))) = (before, after) else { continue };
                     if group == stage::further() && before.stage != after.stage && after.is_done() {
-                        self.note(Sight::FurtherDone);
+                        self.note(Milestone::FurtherDone);
                     }
                     self.taken_on(&before, &after, group == stage::inner());
                 }
                 (Op::Set { path, .. }, Place::Assignment(..))
                     if is.value::<Assignment>(path).is_some_and(|(assignment, _)| assignment.cancel) =>
                 {
-                    self.note(Sight::Asked);
+                    self.note(Milestone::Asked);
                 }
                 _ => {}
             }
@@ -65,14 +65,14 @@ impl Groups {
     fn taken_on(&self, before: &GroupRecord, after: &GroupRecord, sub_jobs: bool) {
         let done = matches!(after.stage, Stage::Done { .. });
         match (after.stopped, done) {
-            (Some(Stop::Member(_)), true) => self.note(Sight::Stopped),
-            (Some(Stop::Parent), true) => self.note(Sight::StoppedByParent),
-            (None, true) if sub_jobs => self.note(Sight::Told),
-            (None, true) => self.note(Sight::Joined),
+            (Some(Stop::Member(_)), true) => self.note(Milestone::Stopped),
+            (Some(Stop::Parent), true) => self.note(Milestone::StoppedByParent),
+            (None, true) if sub_jobs => self.note(Milestone::ParentMarked),
+            (None, true) => self.note(Milestone::Joined),
             _ => {}
         }
         if sub_jobs && before.stage == Stage::Open && after.stage == Stage::Joining && after.closed {
-            self.note(Sight::Counted);
+            self.note(Milestone::Counted);
         }
     }
 
@@ -86,14 +86,14 @@ impl Groups {
         let epoch = state.leaders[n].epoch;
         let outcome = self.commit(state, Some(epoch), &write.ops());
         match (&write, &outcome) {
-            (_, Outcome::Rejected(rejection)) if rejection.is_fenced_out() => self.note(Sight::Stale),
+            (_, Outcome::Rejected(rejection)) if rejection.is_fenced_out() => self.note(Milestone::Stale),
             (Write::Advance(..), Outcome::Rejected(rejection)) if rejection.reason == Reason::BadVersion => {
-                self.note(Sight::Raced);
+                self.note(Milestone::Raced);
             }
             (Write::Cancel(_, batch), Outcome::Applied(())) => {
                 let waited = batch.ops().any(|op| matches!(path::parse(op.path()), Place::QueueEntry(_)));
                 if waited {
-                    self.note(Sight::Cancelled);
+                    self.note(Milestone::Cancelled);
                 }
             }
             _ => {}
@@ -167,13 +167,13 @@ impl Groups {
         let outcome = self.commit(state, epoch, &ops);
         let about_group = |op: &Op| matches!(path::parse(op.path()), Place::Group(GroupPlace::Record(_)));
         match (epoch, outcome) {
-            (Some(_), Outcome::Applied(())) => self.note(Sight::LateApplied),
-            (Some(_), Outcome::Rejected(_)) => self.note(Sight::LateAdvance),
-            (None, Outcome::Rejected(_)) if ops.len() == 1 => self.note(Sight::LateSeal),
+            (Some(_), Outcome::Applied(())) => self.note(Milestone::LateApplied),
+            (Some(_), Outcome::Rejected(_)) => self.note(Milestone::LateAdvance),
+            (None, Outcome::Rejected(_)) if ops.len() == 1 => self.note(Milestone::LateSeal),
             (None, Outcome::Rejected(rejection)) if ops.get(rejection.at).is_some_and(about_group) => {
-                self.note(Sight::LateMember);
+                self.note(Milestone::LateMember);
             }
-            (None, Outcome::Rejected(_)) if matches!(ops[0], Op::Set { .. }) => self.note(Sight::LateEnd),
+            (None, Outcome::Rejected(_)) if matches!(ops[0], Op::Set { .. }) => self.note(Milestone::LateEnd),
             _ => {}
         }
     }
@@ -215,9 +215,9 @@ impl Groups {
                 state.calls[n].make(&self.bounds, &zk);
                 if state.calls[n].phase == Phase::Refused {
                     self.note(match state.calls[n].what {
-                        What::Spawn => Sight::NoSubJobs,
-                        What::Extend => Sight::NoFurther,
-                        What::Member(..) | What::Seal(_) => Sight::Refused,
+                        What::Spawn => Milestone::NoSubJobs,
+                        What::Extend => Milestone::NoFurther,
+                        What::Member(..) | What::Seal(_) => Milestone::Refused,
                     });
                 }
             }

@@ -8,7 +8,7 @@ use crate::model::ConnectionId;
 
 /// Replies and notifications for the outbox of one connection.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct SealedReplies {
     pub(super) connection: ConnectionId,
     pub(super) outbox: Arc<Outbox>,
     /// Promised to the outbox; empty after the delivery.
@@ -23,7 +23,7 @@ pub(super) struct Letter {
     pub(super) arrivals: Arrivals,
 }
 
-impl Letter {
+impl SealedReplies {
     /// Delivers the bytes. The batch must be durable.
     pub(super) fn deliver(&mut self) {
         self.outbox.deliver(&mut self.bytes, self.notices);

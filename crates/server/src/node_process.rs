@@ -19,14 +19,14 @@ pub(crate) enum ServeError {
 
 /// The running parts. Both run until they are stopped, whether or not this value is kept.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct NodeProcess {
     pub(crate) node: Option<Node>,
     pub(crate) gateway: Option<Gateway>,
     /// Serves until the process ends.
     pub(crate) metrics_server: Option<MetricsServer>,
 }
 
-impl Served {
+impl NodeProcess {
     /// The address of the gateway.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.gateway.as_ref().map(Gateway::address)

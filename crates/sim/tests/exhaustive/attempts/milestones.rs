@@ -1,57 +1,59 @@
-//! The sights of each transaction.
+//! The milestones of each transaction.
 
 use bellwether_core::job::{AttemptEndKind, JobState, Verdict};
 use bellwether_core::outcome::Reason;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::{Op, Subject};
 
-use super::law::View;
-use super::model::{Attempts, Author, Sight, State};
+use super::invariants::View;
+use super::model::{Attempts, Author, Milestone, State};
 use super::stage;
 
 impl Attempts {
     pub(super) fn applied(&self, state: &State, author: Author, was: &View, is: &View) {
         let (before, record) = match (&was.record, &is.record) {
             (Some((before, _)), Some((record, _))) => (before, record),
-            (Some(_), None) => return self.note(Sight::Deleted),
-            (None, Some(_)) => return self.note(Sight::Anew),
+            (Some(_), None) => return self.note(Milestone::Deleted),
+            (None, Some(_)) => return self.note(Milestone::Anew),
             (None, None) => return,
         };
         if record.generation > before.generation {
-            self.note(if record.token == before.token { Sight::Retried } else { Sight::Again });
+            self.note(if record.token == before.token { Milestone::Retried } else { Milestone::Again });
         }
         let expired = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
         if record.attempts == before.attempts && !before.is_terminal() && expired {
-            self.note(Sight::Expired);
+            self.note(Milestone::Expired);
         }
         let Some(last) = record.last.filter(|_| before.attempts != record.attempts) else { return };
         let cancelled = was.assigned.iter().any(|(_, assignment)| assignment.cancel);
         match last.how {
-            AttemptEndKind::Succeeded if cancelled => self.note(Sight::CancelTooLate),
+            AttemptEndKind::Succeeded if cancelled => self.note(Milestone::CancelTooLate),
             AttemptEndKind::Succeeded if was.assigned.iter().any(|(_, it)| it.moved_from.is_some()) => {
-                self.note(Sight::Moved);
+                self.note(Milestone::Moved);
             }
-            AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Sight::Second),
-            AttemptEndKind::Succeeded => self.note(Sight::Succeeded),
+            AttemptEndKind::Succeeded if record.attempts > 1 => self.note(Milestone::Second),
+            AttemptEndKind::Succeeded => self.note(Milestone::Succeeded),
             AttemptEndKind::Cancelled if matches!(author, Author::Leader(_)) => {
                 let lost = !state.workers.iter().any(|it| it.alive && it.id == last.attempt.worker);
-                self.note(if lost { Sight::CancelledLost } else { Sight::CancelledSilent });
+                self.note(if lost { Milestone::CancelledLost } else { Milestone::CancelledSilent });
             }
-            AttemptEndKind::Cancelled => self.note(Sight::CancelledRunning),
-            AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => self.note(Sight::Dead),
-            AttemptEndKind::Lost => self.note(Sight::Recovered),
-            AttemptEndKind::LeaseExpired => self.note(Sight::Revoked),
-            AttemptEndKind::Released if stage::drains(&state.zk) => self.note(Sight::HandedBack),
+            AttemptEndKind::Cancelled => self.note(Milestone::CancelledRunning),
+            AttemptEndKind::Lost | AttemptEndKind::Failed if record.is_terminal() => {
+                self.note(Milestone::Dead)
+            }
+            AttemptEndKind::Lost => self.note(Milestone::Recovered),
+            AttemptEndKind::LeaseExpired => self.note(Milestone::Revoked),
+            AttemptEndKind::Released if stage::drains(&state.zk) => self.note(Milestone::HandedBack),
             AttemptEndKind::Failed
             | AttemptEndKind::Released
             | AttemptEndKind::Invalid
             | AttemptEndKind::Deferred => {}
-            AttemptEndKind::Overdue => self.note(Sight::Overdue),
+            AttemptEndKind::Overdue => self.note(Milestone::Overdue),
         }
         if record.attempts > 1
             && state.workers.iter().any(|worker| worker.run.as_ref().is_some_and(|run| run.attempt == 1))
         {
-            self.note(Sight::Beside);
+            self.note(Milestone::Beside);
         }
     }
 
@@ -65,49 +67,49 @@ impl Attempts {
                 );
                 let takes = about(|op| matches!(path::parse(op.path()), Place::Assignment(..)));
                 self.note(match (assigns, takes, removal) {
-                    (true, _, _) => Sight::StaleAssign,
-                    (false, true, _) => Sight::StaleRecovery,
-                    (false, false, true) => Sight::StaleRemoval,
-                    (false, false, false) => Sight::StaleExpiry,
+                    (true, _, _) => Milestone::StaleAssign,
+                    (false, true, _) => Milestone::StaleRecovery,
+                    (false, false, true) => Milestone::StaleRemoval,
+                    (false, false, false) => Milestone::StaleExpiry,
                 });
             }
             (Author::Leader(_), Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
-                self.note(Sight::Marked);
+                self.note(Milestone::Marked);
             }
-            (Author::Leader(_), Some(Place::Worker(_))) => self.note(Sight::Gone),
+            (Author::Leader(_), Some(Place::Worker(_))) => self.note(Milestone::Gone),
             (Author::Worker, Some(Place::Inbox(_))) if *reason == Reason::NotEmpty => {
-                self.note(Sight::NotEmpty);
+                self.note(Milestone::NotEmpty);
             }
             (Author::Worker, Some(Place::Worker(_))) if *reason == Reason::BadVersion => {
-                self.note(Sight::SaidLate);
+                self.note(Milestone::SaidLate);
             }
-            (Author::Leader(_) | Author::Client, _) if removal => self.note(Sight::KeptAfterAll),
-            (Author::Client, _) => self.note(Sight::ClientTooLate),
+            (Author::Leader(_) | Author::Client, _) if removal => self.note(Milestone::KeptAfterAll),
+            (Author::Client, _) => self.note(Milestone::ClientTooLate),
             (Author::Leader(_), Some(Place::Assignment(..))) if *reason == Reason::BadVersion => {
-                self.note(Sight::RenewedInTime);
+                self.note(Milestone::RenewedInTime);
             }
             (Author::Leader(_), _) if *reason == Reason::BadVersion => {
                 let succeeded = View::of(&state.zk).record.and_then(|(record, _)| record.last);
                 let done = succeeded.is_some_and(|last| last.how == AttemptEndKind::Succeeded);
                 if done {
-                    self.note(Sight::DoneInTime);
+                    self.note(Milestone::DoneInTime);
                 }
-                self.note(Sight::Raced);
+                self.note(Milestone::Raced);
             }
             (Author::Worker, Some(Place::Assignment(..))) if ops.len() == 1 => {
-                self.note(Sight::RevokedInTime)
+                self.note(Milestone::RevokedInTime)
             }
-            (Author::Gateway, _) => self.note(Sight::MovedTooLate),
+            (Author::Gateway, _) => self.note(Milestone::MovedTooLate),
             (Author::Worker, _) if at == 0 && *reason == Reason::BadVersion => {
                 let view = View::of(&state.zk);
                 if view.assigned.iter().any(|(_, assignment)| assignment.moved_from.is_some()) {
-                    self.note(Sight::LeftBehind);
+                    self.note(Milestone::LeftBehind);
                 }
                 let lost = view.record.and_then(|(record, _)| record.last);
                 if lost.is_some_and(|last| {
                     matches!(last.how, AttemptEndKind::Lost | AttemptEndKind::LeaseExpired)
                 }) {
-                    self.note(Sight::ZombieRejected);
+                    self.note(Milestone::ZombieRejected);
                 }
             }
             _ => {}

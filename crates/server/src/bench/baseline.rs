@@ -1,4 +1,4 @@
-//! The floor: the ZooKeeper transactions of a job's life, sent by one caller without a scheduler.
+//! The baseline: the ZooKeeper transactions of a job's life, sent by one caller without a scheduler.
 //!
 //! A batch of jobs is created, assigned and completed by one caller that knows everything in advance: no leader, no watches,
 //! no retries. The znodes have as many bytes as those of real jobs. On the same server no scheduler that takes one znode per

@@ -1,11 +1,11 @@
-//! The laws for each transaction that changes the job.
+//! The invariants for each transaction that changes the job.
 
 use bellwether_core::job::{Assignment, AttemptEndKind, JobRecord, JobState, Verdict};
 use bellwether_core::name::WorkerId;
 use bellwether_core::path::{self, Place};
 use uuid::Uuid;
 
-use super::model::Law;
+use super::model::Invariant;
 use super::stage::{JOB, job};
 use crate::zookeeper::ZooKeeper;
 
@@ -53,17 +53,17 @@ impl View {
         Self { record: zk.value(&path::record(&job())), places, assigned }
     }
 
-    /// Returns the law that the transaction from `self` to `after` broke.
-    pub(crate) fn broken_by(&self, after: &Self) -> Option<Law> {
+    /// Returns the invariant that the transaction from `self` to `after` broke.
+    pub(crate) fn broken_by(&self, after: &Self) -> Option<Invariant> {
         let Some((record, next)) = &after.record else {
             let open = self.record.as_ref().is_some_and(|(before, _)| !before.is_terminal());
-            return if open { Some(Law::Kept) } else { (after.places > 0).then_some(Law::Over) };
+            return if open { Some(Invariant::Kept) } else { (after.places > 0).then_some(Invariant::Over) };
         };
         if after.places != usize::from(!record.is_terminal()) {
-            return Some(if record.is_terminal() { Law::Over } else { Law::OnePlace });
+            return Some(if record.is_terminal() { Invariant::Over } else { Invariant::OnePlace });
         }
         let Some((before, version)) = &self.record else {
-            return (record.is_terminal() || record.generation != 1).then_some(Law::OneEnd);
+            return (record.is_terminal() || record.generation != 1).then_some(Invariant::OneEnd);
         };
         if next == version {
             return None;
@@ -71,16 +71,16 @@ impl View {
         let (was, is) = (Life::of(before), Life::of(record));
         if before.is_terminal() {
             let opened = !record.is_terminal() && is.generation == was.generation + 1;
-            return (!opened).then_some(Law::OneEnd);
+            return (!opened).then_some(Invariant::OneEnd);
         }
         if was != is {
-            return Some(Law::Own);
+            return Some(Invariant::Own);
         }
         if before == record
             && let ([(from, was)], [(to, is)]) = (&self.assigned[..], &after.assigned[..])
         {
             let moved = Assignment { fencing_token: *next, moved_from: Some(*version), ..was.clone() };
-            return (from == to || was.fencing_token != *version || *is != moved).then_some(Law::Moves);
+            return (from == to || was.fencing_token != *version || *is != moved).then_some(Invariant::Moves);
         }
         if record.attempts == before.attempts {
             return self.ended_where_it_waited(before, record);
@@ -88,19 +88,19 @@ impl View {
         self.closed(before, record)
     }
 
-    fn ended_where_it_waited(&self, before: &JobRecord, record: &JobRecord) -> Option<Law> {
+    fn ended_where_it_waited(&self, before: &JobRecord, record: &JobRecord) -> Option<Invariant> {
         let ended = match record.state {
             JobState::Terminal { verdict: Verdict::Cancelled, .. } => true,
             JobState::Terminal { verdict: Verdict::Dead, .. } => before.expires_at.is_some(),
             JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
         };
-        (!ended || !self.assigned.is_empty()).then_some(Law::Attempts)
+        (!ended || !self.assigned.is_empty()).then_some(Invariant::Attempts)
     }
 
-    fn closed(&self, before: &JobRecord, record: &JobRecord) -> Option<Law> {
+    fn closed(&self, before: &JobRecord, record: &JobRecord) -> Option<Invariant> {
         let assigned = match (record.last, &self.assigned[..]) {
             (Some(last), [(worker, assigned)]) if last.attempt.worker == *worker => (last, assigned),
-            _ => return Some(Law::Attempts),
+            _ => return Some(Invariant::Attempts),
         };
         let (last, assignment) = assigned;
         let in_order = record.attempts == before.attempts + 1 && last.attempt.number == record.attempts;
@@ -111,8 +111,8 @@ impl View {
             || record.failures > policy.max_attempts
             || record.losses > policy.max_losses
         {
-            return Some(Law::Attempts);
+            return Some(Invariant::Attempts);
         }
-        (assignment.cancel && !record.is_terminal()).then_some(Law::Cancel)
+        (assignment.cancel && !record.is_terminal()).then_some(Invariant::Cancel)
     }
 }
