@@ -8,6 +8,7 @@ use serde_json::json;
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
+use super::process;
 use crate::document::KindDocument;
 
 #[derive(Debug, Subcommand)]
@@ -38,15 +39,16 @@ pub(crate) struct Kinds {
 pub(crate) struct Pause {
     #[command(flatten)]
     kinds: Kinds,
-    /// Who pauses the kinds and why, as a note for operators.
-    #[arg(long, default_value = "the command line", value_name = "TEXT")]
-    by: String,
+    /// Who pauses the kinds and why, as a note for operators [default: the user and the host of the command].
+    #[arg(long, value_name = "TEXT")]
+    by: Option<String>,
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: KindCommand) -> Result<(), Failure> {
     match command {
         KindCommand::List => list(global, output).await,
         KindCommand::Pause(Pause { kinds: Kinds { kinds }, by }) => {
+            let by = by.unwrap_or_else(process::user_and_host);
             change(global, output, &kinds, ["paused", "already_paused"], async |client, kind| {
                 client.pause_kind(kind, &by).await
             })

@@ -1,6 +1,16 @@
-//! What the kernel lets other processes do with this one.
+//! What the kernel lets other processes do with this one, and who runs it.
+
+use nix::unistd::{Uid, User, gethostname};
 
 use super::exit::Failure;
+
+/// Returns `USER@HOST`. It is a note and no proof: the machine of the command decides both.
+pub(super) fn user_and_host() -> String {
+    let id = Uid::current();
+    let user = User::from_uid(id).ok().flatten().map_or_else(|| id.to_string(), |user| user.name);
+    let host = gethostname().map_or_else(|_| "localhost".into(), |host| host.to_string_lossy().into_owned());
+    format!("{user}@{host}")
+}
 
 /// Keeps other processes of this user out of the memory and the environment of this one, which contain passwords and keys: the
 /// process cannot be traced and leaves no core file.

@@ -23,10 +23,10 @@ pub(super) struct AuditEntry {
     pub(super) number: u64,
     /// When it was answered.
     pub(super) at: String,
-    /// Name of the token; null if the request was refused before it was known.
+    /// Name of the token or certificate, or `ISSUER#SUBJECT`; null if the request was refused before it was known.
     #[schema(required)]
     pub(super) who: Option<String>,
-    /// Role of the token.
+    /// Role of the caller.
     #[schema(required)]
     pub(super) role: Option<&'static str>,
     /// Address of the caller.

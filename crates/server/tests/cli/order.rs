@@ -99,6 +99,10 @@ fn a_kind_is_paused_listed_and_resumed_and_its_jobs_are_explained() {
     let both = json(&["job", "explain", "a", "a"]);
     assert_eq!(both.as_array().map(Vec::len), Some(2));
     assert_eq!(Value::Null, both[0]["missing"]);
+    assert_eq!(json(&["kind", "pause", "report"])[0]["outcome"], json!("paused"));
+    let by = json(&["kind", "list"])[0]["paused"]["by"].as_str().unwrap().to_owned();
+    let (user, host) = by.split_once('@').unwrap();
+    assert!(!user.is_empty() && !host.is_empty(), "{by}");
     let long = "x".repeat(257);
     run_in(&to, &["kind", "pause", "report", "--by", &long]).exits(2).says("by must be at most 256 bytes");
 }

@@ -11,7 +11,8 @@ use crate::http::problem::Problem;
 #[derive(Serialize, ToSchema)]
 #[schema(as = Caller)]
 pub(super) struct CallerDocument {
-    /// The name of the token, or `anonymous` if the gateway requires no tokens.
+    /// The name of the token or client certificate, `ISSUER#SUBJECT` for a token of an OpenID Connect provider, or `anonymous` if the
+    /// gateway requires no tokens.
     name: String,
     /// `read`, `submit`, `operate` or `admin`, of which each includes the ones before it.
     role: String,

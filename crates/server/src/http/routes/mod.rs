@@ -158,5 +158,6 @@ fn about() -> OpenApi {
 const ABOUT: &str = "A distributed job scheduler on Apache ZooKeeper that loses nothing it acknowledged.\n\n\
     Submitting a job with an `id` again is safe: the same id, kind and payload is the same job. \
     Errors are `application/problem+json`; programs evaluate `type`. 429 and 503 carry `Retry-After`. \
-    If tokens are required, the scope of an operation is the role that it needs: read, submit, operate or admin, of \
+    If tokens are required, a caller sends one of the gateway's file, one of its OpenID Connect provider, or has a client certificate, \
+    and the scope of an operation is the role that it needs: read, submit, operate or admin, of \
     which each includes the ones before it, or work, which permits only remote workers and which admin includes.";
