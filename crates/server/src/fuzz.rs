@@ -6,6 +6,7 @@ use futures::FutureExt as _;
 
 use crate::builtin::Exec;
 pub use crate::cli::fuzz::command_line;
+pub use crate::http::access::fuzz::credentials;
 
 /// A payload for a built-in kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
 pub fn builtin(bytes: &[u8]) {

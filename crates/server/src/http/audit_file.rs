@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe that nobody reads is full after some lines.
+    /// A pipe without a reader that reads is full after some lines.
     #[test]
     fn a_line_that_was_written_in_part_does_not_spoil_the_next_one() {
         let (reader, writer) = pipe2(OFlag::O_NONBLOCK).unwrap();

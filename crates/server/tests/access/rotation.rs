@@ -26,7 +26,7 @@ async fn refused(to: &str, access: Access) -> String {
     Client::builder(to).access(access).connect().await.unwrap_err().to_string()
 }
 
-/// Submits jobs until told to stop, and returns how many ran.
+/// Submits jobs until `stop` is set, and returns how many ran.
 async fn submit_all_the_time(client: Client, stop: watch::Receiver<bool>) -> usize {
     let mut n = 0;
     while !*stop.borrow() {
@@ -116,7 +116,7 @@ fn a_former_password_needs_a_login_whose_identity_depends_on_it() {
     assert!(!texts.contains(PASSWORD) && !texts.contains(NEW), "{texts}");
 }
 
-/// A session with a former password treats the znodes of that password as its own, but only of its own user.
+/// A session with a former password treats the znodes of that password as its own, but only those of its own user.
 #[tokio::test]
 async fn a_former_password_opens_no_namespace_of_another_user() {
     let server = ZooKeeperServer::builder().program(Program::Keeper).memory().start();

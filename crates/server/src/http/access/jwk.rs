@@ -8,6 +8,8 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+#[cfg(any(test, fuzzing))]
+use jsonwebtoken::AlgorithmFamily;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
@@ -75,6 +77,13 @@ impl Keys {
             (None, _) => None,
             (Some(id), keys) => keys.iter().find(|key| key.id.as_deref() == Some(id)),
         }
+    }
+
+    /// Whether no key verifies signatures with a secret.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn are_public(&self) -> bool {
+        let secret = AlgorithmFamily::Hmac;
+        self.keys.iter().all(|key| key.algorithms.iter().all(|algorithm| algorithm.family() != secret))
     }
 
     pub(super) fn text(&self) -> &str {

@@ -1,7 +1,7 @@
 //! JSON Web Tokens of an OpenID Connect provider, as an alternative to tokens of the file.
 //!
-//! The gateway has a copy of the provider's public keys (a JWK set), which it reads again when the file changes, and contacts
-//! nobody. A token counts only if one of these keys has signed it, and issuer, audience and times fit. Its role is in a claim:
+//! The gateway has a copy of the provider's public keys (a JWK set), which it reads again when the file changes, and does not
+//! contact the provider. A token counts only if one of these keys has signed it, and issuer, audience and times fit. Its role is in a claim:
 //!
 //! ```json
 //! {"iss": "https://id.example.org", "aud": "bellwether", "sub": "alice", "exp": 1800000000, "bellwether_role": "submit"}
@@ -116,7 +116,7 @@ impl Jwt {
     /// Reads the provider's public keys from a JWK set.
     ///
     /// # Errors
-    /// [`JwtError`] names the setting, or the file and what is wrong with it.
+    /// [`JwtError`] names the setting, or the file and its problem.
     pub fn read(settings: JwtSettings, file: &Path) -> Result<Self, JwtError> {
         for (what, text, most) in [
             ("issuer", &settings.issuer, MAX_ISSUER),
@@ -127,16 +127,19 @@ impl Jwt {
                 return Err(JwtError::Setting { what, most });
             }
         }
+        Ok(Self::of(settings, file, read(file)?))
+    }
+
+    pub(super) fn of(settings: JwtSettings, file: &Path, keys: Keys) -> Self {
         // Without a choice the library panics in a program that enables both of its backends. An error means that the program
         // has chosen.
         if aws_lc::DEFAULT_PROVIDER.install_default().is_err() {
             tracing::trace!("the backend for JSON Web Tokens was already chosen");
         }
-        let keys = RwLock::new(Arc::new(read(file)?));
-        Ok(Self(Arc::new(Provider { settings, file: file.to_owned(), keys })))
+        Self(Arc::new(Provider { settings, file: file.to_owned(), keys: RwLock::new(Arc::new(keys)) }))
     }
 
-    /// Reads the file again and replaces all keys at once. Returns whether they changed. After an error the old keys stay in
+    /// Reads the file again and replaces all keys together. Returns whether they changed. After an error the old keys stay in
     /// use.
     pub(in crate::http) fn reload(&self) -> Result<bool, JwtError> {
         let read = read(&self.0.file)?;

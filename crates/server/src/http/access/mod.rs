@@ -8,6 +8,8 @@
 //! scope.
 
 mod certificate;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod jwk;
 mod jwt;
 mod role;

@@ -55,7 +55,7 @@ enum Proof {
     Certificate(SubjectName),
 }
 
-/// The holder of a token or certificate, and what it permits.
+/// The holder of a token or certificate, with its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Holder {
     pub(in crate::http) name: Arc<str>,

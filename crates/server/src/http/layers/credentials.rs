@@ -39,7 +39,7 @@ impl fmt::Display for Credential {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Caller {
     pub(in crate::http) credential: Credential,
-    /// The name of the token or certificate, or `anonymous` if none is required.
+    /// The name of the token or certificate, or `anonymous` if the gateway requires no credentials.
     pub(in crate::http) name: Arc<str>,
     pub(in crate::http) role: Role,
     pub(in crate::http) scope: Arc<Scope>,
