@@ -159,12 +159,12 @@ async fn a_job_with_a_stray_queue_entry_is_refused_and_others_are_accepted() {
 #[tokio::test]
 async fn a_job_exists_while_it_has_a_record_readable_or_not() {
     let to = namespace("exist");
-    let (client, hand) = (client(&to).await, Hand::new(&to).await);
+    let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     for name in ["open", "ended", "unreadable"] {
         client.submit(Job::new("sum", &1).id(name)).await.unwrap();
     }
     client.cancel(&id("ended")).await.unwrap();
-    hand.overwrite(path::record(&id("unreadable")), b"no record".to_vec()).await;
+    fake.overwrite(path::record(&id("unreadable")), b"no record".to_vec()).await;
     let ids = ["never", "open", "ended", "unreadable"].map(id);
     assert_eq!(client.exist(&ids).await.unwrap(), [false, true, true, true]);
     assert_eq!(client.exist(&[]).await.unwrap(), []);
