@@ -167,5 +167,5 @@ async fn a_job_exists_while_it_has_a_record_readable_or_not() {
     fake.overwrite(path::record(&id("unreadable")), b"no record".to_vec()).await;
     let ids = ["never", "open", "ended", "unreadable"].map(id);
     assert_eq!(client.exist(&ids).await.unwrap(), [false, true, true, true]);
-    assert_eq!(client.exist(&[]).await.unwrap(), []);
+    assert!(client.exist(&[]).await.unwrap().is_empty());
 }
