@@ -2,18 +2,20 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_server::http::access::{Issued, Role, Tokens};
 use bellwether_server::http::tls::ClientCertificates::{self, Optional, Required};
 use bellwether_testkit::{Process, binary_or, eventually, eventually_some};
 use rcgen::{ExtendedKeyUsagePurpose, SanType};
+use rustls::HandshakeKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use crate::ask::{Answer, Ask};
-use crate::papers::{Paper, Papers, authority};
+use crate::papers::{Paper, Papers, authority, connect};
 use crate::stage::{SOON, Stage};
 
 const LINES: &str = "\
@@ -207,6 +209,25 @@ async fn a_certificate_that_expires_is_refused_also_on_its_open_connection() {
     eventually("the certificate has expired", SOON, async || open.get("/v1/caller").await.status == 401)
         .await;
     assert!(papers.ask(stage.address(), Some(&brief), Ask::get("/v1/caller")).await.is_none());
+}
+
+/// A resumed session would have the certificate of the former one, without a verification.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_a_client_certificate_is_not_resumed() {
+    let ours = authority("ours");
+    let papers = Papers::new(&ours, LINES);
+    let stage = serve("http-mtls-resumed", &papers, Required).await;
+    let config = papers.config(Some(&Paper::new(&ours, "spiffe://example/web")));
+    for _ in 0..3 {
+        let mut open = Open(connect(Arc::clone(&config), stage.address()).await.unwrap());
+        // A ticket would follow the handshake, before the answer.
+        open.get("/v1/caller").await.is(200);
+        let kind = open.0.get_ref().1.handshake_kind();
+        assert!(
+            matches!(kind, Some(HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest)),
+            "{kind:?}"
+        );
+    }
 }
 
 fn node(papers: &Papers, options: &[&str]) -> Command {

@@ -60,6 +60,12 @@ impl Paper {
     }
 }
 
+pub(crate) async fn connect(config: Arc<ClientConfig>, to: SocketAddr) -> Option<TlsStream<TcpStream>> {
+    let tcp = TcpStream::connect(to).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(config).connect(name, tcp).await.ok()
+}
+
 /// The files of a gateway: its certificate, the authorities of its clients, and the token file.
 pub(crate) struct Papers {
     home: tempfile::TempDir,
@@ -90,12 +96,8 @@ impl Papers {
         tls.clients(&self.path("clients.pem"), clients).unwrap()
     }
 
-    /// Connects to a gateway with these papers.
-    pub(crate) async fn connect(
-        &self,
-        to: SocketAddr,
-        client: Option<&Paper>,
-    ) -> Option<TlsStream<TcpStream>> {
+    /// A client of a gateway with these papers. It resumes sessions if the gateway allows it.
+    pub(crate) fn config(&self, client: Option<&Paper>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.own.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -109,9 +111,16 @@ impl Papers {
                 config.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
             }
         };
-        let tcp = TcpStream::connect(to).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.ok()
+        Arc::new(config)
+    }
+
+    /// Connects to a gateway with these papers.
+    pub(crate) async fn connect(
+        &self,
+        to: SocketAddr,
+        client: Option<&Paper>,
+    ) -> Option<TlsStream<TcpStream>> {
+        connect(self.config(client), to).await
     }
 
     /// Sends a request; `None` if the handshake fails. In TLS 1.3 a client learns that only when it reads.
