@@ -78,7 +78,7 @@ pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce
     drop(std::fs::remove_file(screenshot_file(&failed)));
     let ended = AssertUnwindSafe(test(page.clone())).catch_unwind().await;
     if ended.is_err() {
-        // The page may be the reason of the failure, so that it has no screenshot.
+        // The failure may be one of the browser, which then has no screenshot.
         drop(AssertUnwindSafe(page.screenshot(&failed)).catch_unwind().await);
     }
     drop(client.close().await);

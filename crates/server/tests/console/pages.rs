@@ -208,7 +208,7 @@ async fn draws_are_bounded_by_frames(stage: &Stage, page: &Page) {
         stage.post("/v1/batch", &body).await.is(200);
     }
     page.shows("Jobs have changed").await;
-    // The events before that of the first row have arrived when the page shows it.
+    // Events arrive in order: when the page shows the last one, all earlier ones have arrived.
     page.run("document.querySelector('.scroll').scrollTop = 0").await;
     let first = "return document.querySelector('tr[aria-rowindex=\"2\"]')?.dataset.key";
     page.until("the first row is drawn", async |page| page.run(first).await.is_string()).await;
@@ -239,7 +239,7 @@ async fn keys_and_the_search_field_lead_to_pages() {
         press("/").await;
         press("far-away\n").await;
         page.shows("no live worker has a handler").await;
-        // The search field has gone with its page.
+        // The page of a job has no search field, so `?` is a key again.
         press("?").await;
         page.shows("go to the search field").await;
         assert_eq!(violations(&page).await, Vec::<String>::new(), "the help");

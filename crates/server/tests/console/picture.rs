@@ -66,7 +66,7 @@ async fn the_overview_is_live_while_a_cluster_works() {
     }
     let submitter = client().await;
     browse(gateway.address(), async |page| {
-        page.looks(1280, 860).await;
+        page.looks(1280, 800).await;
         page.open("#/").await;
         page.shows("Live").await;
         submit(&submitter, Instant::now() + Duration::from_secs(works_for)).await;

@@ -1,7 +1,7 @@
-//! `GET /v1/jobs/{id}/payload`, `…/result` and `…/checkpoint`: the bytes as they are stored.
+//! `GET /v1/jobs/{id}/payload`, `…/result` and `…/checkpoint`: the stored bytes.
 //!
 //! The type of the answer is always `application/octet-stream`: a browser must not run what a submitter wrote as a page of this
-//! origin. The stored content type is in a header of its own.
+//! origin. The header `Bellwether-Content-Type` has the stored type.
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
@@ -18,18 +18,18 @@ use bellwether::client::Error;
 /// The content type that was stored with the bytes. A checkpoint has none.
 const STORED_TYPE: HeaderName = HeaderName::from_static("bellwether-content-type");
 
-/// Bytes as they are stored. The header `Bellwether-Content-Type` has the stored content type; a checkpoint has none.
+/// Stored bytes. The header `Bellwether-Content-Type` has the stored content type; a checkpoint has none.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "it only describes the answer")]
 pub(super) struct StoredBytes(Vec<u8>);
 
-/// Show the payload of a job as it is stored.
+/// Show the stored payload of a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/payload", tag = "jobs", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, description = "The bytes as they are stored", body = StoredBytes, content_type = "application/octet-stream"),
+        (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
         (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
@@ -44,12 +44,12 @@ pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<R
     )
 }
 
-/// Show the result of a job as it is stored.
+/// Show the stored result of a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/result", tag = "jobs", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, description = "The bytes as they are stored", body = StoredBytes, content_type = "application/octet-stream"),
+        (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
         (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
@@ -65,7 +65,7 @@ pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<Re
     get, path = "/v1/jobs/{id}/checkpoint", tag = "jobs", security(("token" = ["read"])),
     params(("id" = String, Path, description = "The job's id")),
     responses(
-        (status = 200, description = "The bytes as they are stored", body = StoredBytes, content_type = "application/octet-stream"),
+        (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
         (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
