@@ -315,9 +315,12 @@ mod tests {
         let refused = Err(AccessError::ClearText { server: "192.0.2.1:2181".to_owned() });
         assert_eq!(login(Scheme::Digest).check(&far), refused);
         assert_eq!(login(Scheme::Digest).check(&near), Ok(()));
-        for allowed in [login(Scheme::Digest).insecure(true), login(Scheme::SaslDigestMd5), Access::default()]
-        {
-            assert_eq!(allowed.check(&far), Ok(()), "{allowed:?}");
+        for (allowed, is_login) in [
+            (login(Scheme::Digest).insecure(true), true),
+            (login(Scheme::SaslDigestMd5), true),
+            (Access::default(), false),
+        ] {
+            assert_eq!((allowed.check(&far), allowed.is_login()), (Ok(()), is_login), "{allowed:?}");
         }
     }
 

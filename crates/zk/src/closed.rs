@@ -241,4 +241,17 @@ mod tests {
         assert_eq!(told(Scheme::SaslDigestMd5, &[(Permission::ALL, "sasl", "other")]), "changeable");
         assert_eq!(told(Scheme::SaslDigestMd5, &[own]), "changeable");
     }
+
+    /// The same text in another scheme is another identity.
+    #[test]
+    fn the_scheme_is_part_of_the_identity() {
+        for (login, scheme, id) in [
+            (Scheme::Digest, "sasl", OWN),
+            (Scheme::Digest, "ip", OWN),
+            (Scheme::SaslDigestMd5, "digest", "bellwether"),
+            (Scheme::SaslDigestMd5, "x509", "bellwether"),
+        ] {
+            assert_eq!(told(login, &[(Permission::ALL, scheme, id)]), "changeable", "{login} {scheme}");
+        }
+    }
 }

@@ -36,3 +36,36 @@ pub(crate) fn answered(request: Request, after: Duration) {
 pub(crate) fn unknown() {
     counter!(metric::ZOOKEEPER_UNKNOWN_OUTCOMES).increment(1);
 }
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_kind_with_their_operations_and_answers() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            sent(Request::Read, 3);
+            sent(Request::Write, 2);
+            sent(Request::Write, 5);
+            answered(Request::Read, Duration::from_millis(5));
+            unknown();
+        });
+        let text = recorder.handle().render();
+        for (name, label, value) in [
+            (metric::ZOOKEEPER_REQUESTS, "{request=\"read\"}", 1),
+            (metric::ZOOKEEPER_REQUESTS, "{request=\"write\"}", 2),
+            (metric::ZOOKEEPER_OPERATIONS, "{request=\"read\"}", 3),
+            (metric::ZOOKEEPER_OPERATIONS, "{request=\"write\"}", 7),
+            (&format!("{}_count", metric::ZOOKEEPER_REQUEST_DURATION_SECONDS), "{request=\"read\"}", 1),
+            (metric::ZOOKEEPER_UNKNOWN_OUTCOMES, "", 1),
+        ] {
+            assert!(
+                text.lines().any(|line| line == format!("{name}{label} {value}")),
+                "{name}{label}: {text}"
+            );
+        }
+    }
+}

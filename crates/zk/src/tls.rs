@@ -145,3 +145,139 @@ fn text(what: &'static str, path: &Path) -> Result<String, TlsError> {
         reason: error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use rustls::ServerConfig;
+    use tempfile::TempDir;
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+    use zookeeper_client::AuthId;
+
+    use super::*;
+    use crate::access::{Access, Scheme};
+
+    type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+    /// A directory with an authority, and a certificate of it for 127.0.0.1 with its key.
+    struct Papers {
+        folder: TempDir,
+        authority: Issuer,
+    }
+
+    impl Papers {
+        fn new() -> Self {
+            let mut params = CertificateParams::new(vec![]).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let authority = Issuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+            let papers = Self { folder: tempfile::tempdir().unwrap(), authority };
+            let key = KeyPair::generate().unwrap();
+            let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+            let certificate = params.signed_by(&key, &papers.authority).unwrap();
+            papers.write("authority.pem", &papers.authority.pem());
+            papers.write("some.pem", &certificate.pem());
+            papers.write("some.key", &key.serialize_pem());
+            papers
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.path(name), text).unwrap();
+        }
+
+        fn read(&self, identity: Option<(&str, &str)>) -> Result<Tls, TlsError> {
+            let identity = identity.map(|(certificate, key)| (self.path(certificate), self.path(key)));
+            let identity = identity.as_ref().map(|(certificate, key)| (&**certificate, &**key));
+            Tls::read(&self.path("authority.pem"), identity)
+        }
+
+        fn tls(&self) -> Tls {
+            self.read(None).unwrap()
+        }
+
+        /// A server's side of a handshake.
+        fn acceptor(&self) -> TlsAcceptor {
+            let chain = vec![CertificateDer::from_pem_file(self.path("some.pem")).unwrap()];
+            let key = PrivateKeyDer::from_pem_file(self.path("some.key")).unwrap();
+            let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+            TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key).unwrap()))
+        }
+    }
+
+    #[test]
+    fn tls_is_no_login_and_does_not_replace_one() {
+        let tls = Papers::new().tls();
+        assert_eq!(format!("{tls:?}"), "Tls");
+        assert!(!Access::default().tls(tls.clone()).is_login());
+        let login = Access::login(Scheme::Digest, "bellwether", "hunter2").unwrap().tls(tls);
+        let far = "192.0.2.1".parse().unwrap();
+        assert_eq!((login.is_login(), login.check(&far)), (true, Ok(())), "TLS protects the password");
+    }
+
+    /// The server adds the name of the client's certificate to each list.
+    #[test]
+    fn only_a_session_with_a_certificate_owns_entries_of_certificates() {
+        let papers = Papers::new();
+        let with = Access::default().tls(papers.read(Some(("some.pem", "some.key"))).unwrap());
+        let without = Access::default().tls(papers.tls());
+        let may = |access: &Access, scheme| access.may_be_certificate(&AuthId::new(scheme, "CN=client"));
+        assert!(may(&with, "x509") && !may(&with, "digest"));
+        assert!(!may(&without, "x509") && !may(&without, "digest") && !may(&Access::default(), "x509"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_its_purpose() {
+        let papers = Papers::new();
+        let refused = |certificate, key| papers.read(Some((certificate, key))).unwrap_err().to_string();
+        assert!(refused("absent.pem", "some.key").starts_with("cannot read a client certificate from "));
+        assert!(refused("some.pem", "absent.key").starts_with("cannot read a private key from "));
+        let said = refused("some.key", "some.key");
+        assert!(
+            said.starts_with("cannot read a client certificate") && said.ends_with("none in PEM format"),
+            "{said}"
+        );
+        let other = Papers::new();
+        fs::copy(other.path("some.key"), papers.path("other.key")).unwrap();
+        let said = refused("some.pem", "other.key");
+        assert!(said.contains("cannot be used"), "{said}");
+    }
+
+    #[test]
+    fn a_server_whose_name_no_certificate_can_have_is_refused_before_a_connection() {
+        let access = Access::default().tls(Papers::new().tls());
+        let refused = "no_such..name:2181: no certificate can have this name".to_owned();
+        assert_eq!(access.unnameable("no_such..name:2181"), Some(refused));
+        for server in ["127.0.0.1:2181", "[::1]:2181", "zookeeper.example:2181"] {
+            assert_eq!(access.unnameable(server), None, "{server}");
+        }
+        assert_eq!(Access::default().unnameable("no_such..name:2181"), None, "without TLS");
+    }
+
+    #[tokio::test]
+    async fn a_handshake_fails_with_its_reason_unless_the_authority_is_trusted() {
+        let (papers, stranger) = (Papers::new(), Papers::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap().to_string();
+        for (trusted, access) in [(true, papers.tls()), (false, stranger.tls())] {
+            let access = Access::default().tls(access);
+            let acceptor = papers.acceptor();
+            let accept = async { acceptor.accept(listener.accept().await.unwrap().0).await };
+            let complain = async {
+                let stream = TcpStream::connect(&server).await.unwrap();
+                access.complaint(&server, stream).await
+            };
+            let (accepted, complaint) = tokio::join!(accept, complain);
+            assert_eq!((accepted.is_ok(), complaint.is_none()), (trusted, trusted), "{complaint:?}");
+            if let Some(complaint) = complaint {
+                assert!(complaint.starts_with("no TLS: invalid peer certificate"), "{complaint}");
+            }
+        }
+    }
+}

@@ -52,7 +52,6 @@ impl Watch {
                 return Some(changes);
             }
             match self.0.changed().now_or_never() {
-                Some(next) if next.event_type == EventType::Session => return None,
                 Some(next) => event = next,
                 None if changes.is_empty() => event = self.0.changed().await,
                 None => return Some(changes),

@@ -115,3 +115,18 @@ async fn the_shortest_timeout_that_any_server_grants_counts() {
     let zk = connect_trusted(&alone, &Access::default(), asked).await.expect("a session");
     assert_eq!(zk.session_timeout(), two_ticks, "a server that is down is not considered");
 }
+
+#[tokio::test]
+async fn a_single_server_is_not_asked_twice_and_each_of_several_is() {
+    let proxies = [Proxy::to(&namespace("asked-1")), Proxy::to(&namespace("asked-2"))];
+    let handshakes = || proxies.iter().map(Proxy::handshakes).sum::<u64>();
+    let [one, two] = proxies.each_ref().map(Proxy::address);
+    let timeout = Duration::from_secs(5);
+    for (to, asked) in [(one.to_string(), 1), (format!("{one},{two}"), 3)] {
+        let before = handshakes();
+        let to = to.parse().expect("a connect string");
+        let zk = connect_trusted(&to, &Access::default(), timeout).await.expect("a session");
+        assert_eq!(handshakes() - before, asked);
+        drop(zk);
+    }
+}

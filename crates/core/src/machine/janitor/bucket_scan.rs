@@ -246,6 +246,8 @@ mod tests {
         assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert!(scan(&retention(256 * 8), young).0.is_empty());
+        let at_the_limit = (0..12).map(|_| over(Verdict::Dead, MINUTE)).collect();
+        assert_eq!(scan(&retention(256 * 8), at_the_limit).0.len(), 5);
         let share = (0..8).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
         assert!(scan(&retention(256 * 8), share).0.is_empty(), "the share is full");
     }

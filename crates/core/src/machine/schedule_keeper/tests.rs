@@ -423,6 +423,20 @@ fn ticks_are_committed_in_full_batches_within_the_window() {
     assert_eq!(stage.keeper.next_due(), Some(at(20)), "all of them have ticked");
 }
 
+#[test]
+fn jobs_are_read_in_full_batches() {
+    let mut stage = knowing_many(2 * MAX_READ_BATCH, Overlap::Forbid);
+    for effect in stage.tick(10) {
+        let Effect::Commit(batch) = effect else { panic!("{effect:?}") };
+        stage.feed(Event::Committed(batch, Outcome::Applied(())));
+    }
+    let reads = stage.tick(20).into_iter().map(|effect| match effect {
+        Effect::ReadJobs(jobs) => jobs.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [MAX_READ_BATCH; 2]);
+}
+
 /// Few of them fit into a batch.
 #[test]
 fn batches_of_large_ticks_keep_the_window() {

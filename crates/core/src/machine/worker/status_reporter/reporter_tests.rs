@@ -512,6 +512,12 @@ fn only_a_lost_reply_is_reported_as_resolved() {
         world.settle();
         assert_eq!((world.settled.len(), &world.resolved), (1, &resolved), "{fate:?}");
     }
+    // The first write was rejected, because a client had set the cancel flag.
+    let mut world = World::new(1);
+    world.tree.flag_cancel(0);
+    world.report([(0, Ending::Failed("no".into()))]);
+    world.settle();
+    assert_eq!((world.settled.len(), world.resolved.len()), (1, 0));
     // Another process closed the attempt: its write shows nothing about ours.
     for fate in [Fate::RequestLost, Fate::Answered] {
         let mut world = World::new(1);

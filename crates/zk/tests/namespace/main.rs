@@ -1,5 +1,7 @@
 //! A namespace is created once, by the first node, and a foreign namespace or one with another layout is refused.
 
+mod closed;
+
 use std::time::Duration;
 
 use bellwether_core::failover::Failover;
@@ -11,6 +13,7 @@ use bellwether_core::wire;
 use bellwether_testkit::{ZooKeeperServer, namespace};
 use bellwether_zk::{NamespaceError, Zk, connect, open_namespace, settle_strategy};
 use futures::future::join_all;
+use metrics_exporter_prometheus::PrometheusBuilder;
 
 async fn session(to: &str) -> Zk {
     connect(&to.parse().expect("a connect string"), Duration::from_secs(5)).await.expect("a session")
@@ -183,4 +186,17 @@ async fn only_in_the_root_a_znode_named_zookeeper_belongs_to_zookeeper() {
 #[test]
 fn a_lost_connection_may_pass() {
     assert!(NamespaceError::Disconnected.may_pass());
+}
+
+/// The checks of a namespace in use must cost its nodes nothing but reads.
+#[tokio::test]
+async fn opening_a_complete_namespace_that_is_open_to_all_writes_nothing() {
+    let zk = session(&namespace("complete")).await;
+    open_namespace(&zk, true).await.unwrap();
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    let _installed = metrics::set_default_local_recorder(&recorder);
+    open_namespace(&zk, true).await.unwrap();
+    let text = handle.render();
+    assert!(text.contains("request=\"read\"") && !text.contains("request=\"write\""), "{text}");
 }

@@ -1,0 +1,128 @@
+//! The namespace of a login, and znodes in it that others may read or change.
+
+use std::time::Duration;
+
+use bellwether_core::path;
+use bellwether_testkit::{ZooKeeperServer, namespace};
+use bellwether_zk::{
+    Access, Closed, ConnectString, NamespaceError, Repaired, Scheme, Zk, closed, connect_as, open_namespace,
+    repair,
+};
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
+
+use crate::session;
+
+const USER: &str = "bellwether";
+const PASSWORD: &str = "secret";
+
+async fn owner(to: &str) -> Zk {
+    let to: ConnectString = to.parse().expect("a connect string");
+    let access = Access::login(Scheme::Digest, USER, PASSWORD).expect("a login");
+    connect_as(&to, &access, Duration::from_secs(5)).await.expect("a session")
+}
+
+/// A session of the client library alone, with the login.
+async fn bare(to: &str) -> Client {
+    let login = format!("{USER}:{PASSWORD}");
+    Client::connector().with_auth("digest", login.as_bytes()).connect(to).await.expect("a session")
+}
+
+/// Returns the number of znodes of a namespace.
+async fn count(zk: &Zk) -> usize {
+    let mut waiting = vec!["/".to_owned()];
+    let mut znodes = 0;
+    while let Some(path) = waiting.pop() {
+        znodes += 1;
+        let children = zk.children(path.clone()).await.expect("an answer").expect("a znode");
+        let below = path.trim_end_matches('/');
+        waiting.extend(
+            children.into_iter().map(|name| format!("{below}/{name}")).filter(|path| path != "/zookeeper"),
+        );
+    }
+    znodes
+}
+
+async fn open_to_all(bare: &Client, path: &str) {
+    bare.set_acl(path, &Acls::anyone_all(), None).await.expect("a changed list");
+}
+
+#[tokio::test]
+async fn a_namespace_that_others_may_change_is_refused_with_the_first_znodes() {
+    let to = namespace("changeable") + "/inner";
+    let (_, chroot) = to.split_once('/').expect("a chroot");
+    let (zk, bare) = (owner(&to).await, bare(&to).await);
+    open_namespace(&zk, true).await.expect("a namespace");
+    assert_eq!(closed(&zk).await, Ok(Closed::Entirely));
+    let parents = [path::PAUSES, path::SCHEDULES, path::WORKERS, path::DELAYED];
+    for (open, more) in [(1, None), (3, None), (4, Some(" and 1 more"))] {
+        for parent in &parents[..open] {
+            open_to_all(&bare, parent).await;
+        }
+        let refused = open_namespace(&zk, true).await.expect_err("it is not closed");
+        let NamespaceError::NotClosed { found, .. } = &refused else { panic!("{refused}") };
+        assert!(found.contains(&format!("/{chroot}/")) && found.contains("world:anyone may ALL"), "{found}");
+        assert_eq!(found.contains("more"), more.is_some(), "{found}");
+        assert!(more.is_none_or(|more| found.ends_with(more)), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_repair_closes_every_znode_and_a_dry_run_only_finds_them() {
+    let to = namespace("repairable") + "/inner";
+    let (_, chroot) = to.split_once('/').expect("a chroot");
+    let (zk, bare) = (owner(&to).await, bare(&to).await);
+    open_namespace(&zk, true).await.expect("a namespace");
+    open_to_all(&bare, "/").await;
+    let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    for n in 0..11 {
+        bare.create(&format!("{}/kind-{n}", path::PAUSES), b"", &open).await.expect("a znode");
+    }
+    let before = count(&zk).await;
+    for change in [false, false, true] {
+        let Repaired { znodes, differed, examples, .. } = repair(&zk, change).await.expect("an answer");
+        assert_eq!((znodes, differed, examples.len()), (before, 12, 10), "change: {change}");
+        assert_eq!(examples[0].path, format!("/{chroot}"));
+        let below = format!("/{chroot}{}/kind-", path::PAUSES);
+        assert!(examples[1..].iter().all(|example| example.path.starts_with(&below)), "{examples:?}");
+    }
+    let after = repair(&zk, false).await.expect("an answer");
+    assert_eq!((after.znodes, after.differed, after.examples.len()), (before, 0, 0));
+    assert_eq!(closed(&zk).await, Ok(Closed::Entirely));
+}
+
+#[tokio::test]
+async fn a_repair_of_a_whole_ensemble_leaves_the_znodes_of_zookeeper_alone() {
+    let server = ZooKeeperServer::builder().memory().start();
+    let zk = owner(&server.connect_string()).await;
+    let refused = open_namespace(&zk, true).await.expect_err("anyone may change the root");
+    assert!(refused.to_string().contains("/: world:anyone may ALL"), "{refused}");
+    let before = count(&zk).await;
+    let repaired = repair(&zk, true).await.expect("an answer");
+    assert_eq!((repaired.znodes, repaired.differed, &*repaired.examples[0].path), (before, 1, "/"));
+    open_namespace(&zk, true).await.expect("a closed namespace");
+    let list = bare(&server.connect_string()).await.get_acl("/zookeeper").await.expect("a list").0;
+    assert!(list.iter().any(|entry| *entry.auth_id() == AuthId::anyone()), "{list:?}");
+}
+
+/// A node in it could do nothing.
+#[tokio::test]
+async fn a_namespace_that_a_session_may_read_but_not_write_is_refused_with_create() {
+    let to = namespace("read-only") + "/inner";
+    let (zk, bare) = (owner(&to).await, bare(&to).await);
+    open_namespace(&zk, true).await.expect("a namespace");
+    let read = Acl::new(Permission::READ, AuthId::anyone());
+    let list = [Acl::new(Permission::ALL, AuthId::new("auth", "")), read];
+    let parts = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER]);
+    for path in ["/"].into_iter().chain(parts) {
+        bare.set_acl(path, &Acls::new(&list), None).await.expect("a changed list");
+    }
+    let stranger = session(&to).await;
+    open_namespace(&stranger, false).await.expect("a namespace to read");
+    let refused = open_namespace(&stranger, true).await.expect_err("it may not write");
+    assert!(
+        matches!(&refused, NamespaceError::Forbidden { may_not, .. } if may_not.contains("may not write")),
+        "{refused}"
+    );
+    assert!(matches!(closed(&zk).await, Ok(Closed::ReadableByOthers(_))));
+    open_namespace(&zk, true).await.expect("readable by others, but closed");
+}
