@@ -9,7 +9,7 @@ use crate::run::run_in;
 fn lanes_with_open_jobs_are_listed_with_the_job_that_is_first() {
     let to = namespace("cli-lanes");
     for (name, lane) in [("a", "account-1"), ("b", "account-1"), ("c", "account-2")] {
-        run_in(&to, &["job", "submit", "sum", "[1]", "--name", name, "--lane", lane]).exits(0);
+        run_in(&to, &["job", "submit", "sum", "[1]", "--named", name, "--lane", lane]).exits(0);
     }
     let lanes = run_in(&to, &["lane", "list", "--output", "json"]).exits(0).json();
     let mut lanes = lanes.as_array().unwrap().clone();
