@@ -77,7 +77,7 @@ mod tests {
                 "tests/groups/main.rs",
                 "actors/host/tests/worker/main.rs",
                 "crates/server/tests/faults/main.rs",
-                "crates/zk/tests/namespace.rs",
+                "crates/zk/tests/namespace/main.rs",
             ];
             let not = [
                 "tests/testing.rs",
