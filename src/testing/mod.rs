@@ -37,9 +37,9 @@
 //! });
 //! let order = || Job::new("charge", &995).id("order-7");
 //!
-//! let refused = Attempt::of(order()?)?.perform(&handlers).await.unwrap_err();
+//! let refused = Attempt::of(order())?.perform(&handlers).await.unwrap_err();
 //! assert_eq!(refused.to_string(), "the attempt failed: the bank does not answer");
-//! let charged = Attempt::of(order()?)?.number(2).perform(&handlers).await?;
+//! let charged = Attempt::of(order())?.number(2).perform(&handlers).await?;
 //! assert_eq!(charged.bytes(), br#""charged 995, once, as order-7""#);
 //! # Ok(()) }
 //! ```
