@@ -34,8 +34,8 @@ impl PastAttemptView {
     }
 }
 
-impl From<PastAttempt> for PastAttemptView {
-    fn from(past: PastAttempt) -> Self {
+impl PastAttemptView {
+    pub(super) fn of(past: PastAttempt) -> Self {
         Self {
             generation: past.generation,
             attempt: past.end.attempt.number,

@@ -247,7 +247,7 @@ impl JobView {
     /// Builds a view from the record alone. An open job counts as queued until its place is known.
     pub(crate) fn of(id: JobId, record: JobRecord) -> Self {
         let options = JobOptions::effective(&record.policy, &record.placement, record.priority);
-        let attempts = record.past().into_iter().map(Into::into).collect();
+        let attempts = record.past().into_iter().map(PastAttemptView::of).collect();
         let sub_jobs = record.spawned.then(|| GroupId::of_sub_jobs(&id, &record)).into_iter().collect();
         let (state, result, finished_at) = match record.state {
             JobState::Open { .. } => (State::Queued, None, None),

@@ -39,8 +39,8 @@ impl CandidatesError {
 
 bellwether_core::impl_remedy!(CandidatesError);
 
-impl From<ReadError> for CandidatesError {
-    fn from(error: ReadError) -> Self {
+impl CandidatesError {
+    pub(super) fn of_read(error: ReadError) -> Self {
         match error {
             ReadError::Disconnected => Self::Disconnected,
             ReadError::Refused(reason) => Self::Refused(reason),
@@ -112,10 +112,13 @@ impl CandidatesWatch {
         if self.watching.is_none() {
             let watches = [path::ELECTION, path::EPOCH].map(|path| zk.watch_path(path.to_owned()));
             let [members, epoch] = watches;
-            self.watching = Some([Box::new(members.await?), Box::new(epoch.await?)]);
+            self.watching = Some([
+                Box::new(members.await.map_err(CandidatesError::of_read)?),
+                Box::new(epoch.await.map_err(CandidatesError::of_read)?),
+            ]);
         }
         // Requested after the watches are set: they report everything that this list does not show.
-        let now = candidates::read(&zk).await?;
+        let now = candidates::read(&zk).await.map_err(CandidatesError::of_read)?;
         self.stale = false;
         Ok(now)
     }

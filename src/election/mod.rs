@@ -149,7 +149,7 @@ impl Election {
             }
         };
         let zk = connected.ok_or(CandidatesError::Disconnected)?;
-        Ok(candidates::read(&zk).await?)
+        candidates::read(&zk).await.map_err(CandidatesError::of_read)
     }
 
     /// Returns a stream of changes of [`Election::candidates`].
