@@ -219,7 +219,7 @@ fn after_a_read_without_an_answer_no_lane_is_listed_until_the_session_is_back() 
     );
 }
 
-/// The turns may have been deleted meanwhile.
+/// The turns may have been deleted since.
 #[test]
 fn a_released_job_without_a_worker_passes_the_gate_again_when_a_new_watch_is_set() {
     let mut bench = Bench::new();
