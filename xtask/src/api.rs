@@ -36,13 +36,23 @@ const ALLOWED: [(&str, &str); 10] = [
 ];
 
 /// Types whose fields or variants are part of the API, with the reason.
-const EXHAUSTIVE: [(&[&str], &str); 6] = [
+const EXHAUSTIVE: [(&[&str], &str); 7] = [
     (
         &["State", "GroupStage", "LeadershipState", "Inactive", "Ended", "MemberEnd", "Remedy"],
         "the states of a job, a group and a leader are the contract: a program that ignored a new one would be wrong",
     ),
     (
-        &["Accepted", "Added", "Cancelled", "Drained", "DrainedWorker", "Retried", "Reason", "Rejection"],
+        &[
+            "Accepted",
+            "Added",
+            "Cancelled",
+            "Closed",
+            "Drained",
+            "DrainedWorker",
+            "Retried",
+            "Reason",
+            "Rejection",
+        ],
         "outcomes of calls: the caller must decide on each, and a new one changes the call",
     ),
     (
@@ -66,9 +76,10 @@ const EXHAUSTIVE: [(&[&str], &str); 6] = [
         "settings that callers write, and that the stored form, the nodes and the simulator match completely",
     ),
     (
-        &["HeldAttempt", "Owner", "Refusal"],
+        &["HeldAttempt", "Owner", "Refusal", "Taken"],
         "what a program that takes over attempts writes and decides on, completely",
     ),
+    (&["Entry", "Fault", "Struck"], "the faults that a test injects, and the table of the actors"),
     (&["Labels", "Metric", "MetricType", "Unit"], "constants that dashboards are generated from"),
     (
         &["Handler", "Registered", "Untyped"],
