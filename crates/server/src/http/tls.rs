@@ -1,6 +1,6 @@
 //! TLS by rustls: versions 1.2 and 1.3, with HTTP/1.1 only; on request with certificates of the clients.
 //!
-//! A client certificate is verified again while its connection lasts ([`Tls::accepts`]), so that one that has expired, or whose
+//! A client certificate is verified again while its connection lasts, so that one that has expired, or whose
 //! authority was removed, is of no use within seconds. Sessions are not resumed then: a resumed one would skip the
 //! verification.
 
