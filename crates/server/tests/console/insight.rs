@@ -55,7 +55,7 @@ async fn the_overview_counts_the_jobs_that_die_while_it_is_open() {
     dies("before").await;
     let statistics = stage.get("/v1/kinds/statistics").await.is(200).json();
     assert_eq!((&statistics["observed"], &statistics["dead"]), (&"0s".into(), &0.into()));
-    let card = "return document.querySelector('.card[href^=\"#/jobs?state=dead\"]').innerText";
+    let card = "return document.querySelector('.card[href^=\"#/jobs?state=dead\"]')?.innerText ?? ''";
     browse(stage.address(), async |page| {
         page.open("#/").await;
         page.shows("Live").await;

@@ -68,10 +68,10 @@ async fn the_overview_follows_a_cluster_that_has_events_all_the_time() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let queued = "return document.querySelector('.card[href=\"#/jobs?state=queued\"] b').textContent";
+    let queued = "return document.querySelector('.card[href=\"#/jobs?state=queued\"] b')?.textContent ?? ''";
     let follows = browse(stage.address(), async |page| {
         page.open("#/").await;
-        page.shows("Live").await;
+        page.until("the number is shown", async |page| page.run(queued).await != "").await;
         for refresh in 0..3 {
             let before = page.run(queued).await;
             page.until(&format!("refresh {refresh}"), async |page| page.run(queued).await != before).await;
@@ -94,7 +94,7 @@ async fn the_list_of_jobs_follows_the_events() {
         page.shows("Live").await;
         page.run("window.requests = performance.getEntriesByType('resource').length").await;
         stage.post("/v1/jobs/a/cancel", "").await.is(200);
-        let state = "return document.querySelector('tr[data-key=a] .badge').textContent";
+        let state = "return document.querySelector('tr[data-key=a] .badge')?.textContent ?? ''";
         page.until("the row has the new state", async |page| page.run(state).await == "cancelled").await;
         stage.post("/v1/jobs", r#"{"id": "b", "kind": "nobody"}"#).await.is(201);
         page.shows("Jobs have changed: load again").await;

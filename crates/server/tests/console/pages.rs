@@ -214,7 +214,7 @@ async fn draws_are_bounded_by_frames(stage: &Stage, page: &Page) {
     page.until("the first row is drawn", async |page| page.run(first).await.is_string()).await;
     let first = page.run(first).await;
     stage.post(&format!("/v1/jobs/{}/cancel", first.as_str().unwrap()), "").await.is(200);
-    let state = "return document.querySelector('tr[aria-rowindex=\"2\"] .badge').textContent";
+    let state = "return document.querySelector('tr[aria-rowindex=\"2\"] .badge')?.textContent ?? ''";
     page.until("the last event has arrived", async |page| page.run(state).await == "cancelled").await;
     let counted = page.run("return [window.draws, window.frames]").await;
     let [draws, frames] = [0, 1].map(|at| counted[at].as_u64().unwrap());
