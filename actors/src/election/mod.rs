@@ -213,9 +213,10 @@ impl Election {
         }
     }
 
-    /// Sets the timer to the next time that the machine waits for.
+    /// Sets the timer to the next time that the machine waits for, or to the next look at the session's trust.
     fn arm(&mut self, cx: &mut Context<'_, Self>) {
-        let wake = self.machine.next_wake();
+        let look = self.machine.trusted_until().and_then(|until| next_look(cx.now, until));
+        let wake = self.machine.next_wake().into_iter().chain(look).min();
         if self.wake == wake {
             return;
         }
@@ -226,6 +227,18 @@ impl Election {
             None => cx.disarm(Key::Wake),
         }
     }
+}
+
+/// Returns when to look whether the session is trusted for longer: halfway to the end of the known trust.
+///
+/// The session supervisor extends the trust at every heartbeat, but the election learns of it only when it handles a message. If
+/// it woke at the end of the known trust, the permission to act would lapse for a moment whenever the trust is shorter than
+/// the time between two beats, and after each lapse the leader reads everything again.
+fn next_look(now: Millis, until: Millis) -> Option<Millis> {
+    /// A look that is closer is left to the end of the trust.
+    const CLOSEST: Duration = Duration::from_millis(20);
+    let half = until.since(now) / 2;
+    (half >= CLOSEST).then(|| now + half)
 }
 
 fn note(node: &NodeId, state: &LeadershipState) {
@@ -278,6 +291,22 @@ mod tests {
 
     fn clock(agrees: bool) -> ElectionMsg {
         ElectionMsg::Session(SessionEvent::Clock { agrees })
+    }
+
+    #[test]
+    fn the_trust_is_looked_at_before_it_ends_and_not_endlessly() {
+        let until = Millis(10_000);
+        let mut looks = Vec::new();
+        let mut now = Millis(6_000);
+        while let Some(look) = next_look(now, until) {
+            assert!(now < look && look < until);
+            looks.push(look);
+            now = look;
+        }
+        assert_eq!(looks.first(), Some(&Millis(8_000)));
+        assert_eq!(looks.len(), 7, "{looks:?}");
+        assert_eq!(next_look(until, until), None);
+        assert_eq!(next_look(Millis(11_000), until), None);
     }
 
     #[test]

@@ -38,6 +38,27 @@ async fn an_expired_leader_is_replaced_by_the_fastest_candidate() {
     an_expired_leader_is_replaced(Strategy::Single).await;
 }
 
+/// The trust of such a session is shorter than the time between two beats. If the leader's permission lapsed at its end, the
+/// leader would read everything again each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_extend_the_permission_of_a_leader_before_it_lapses() {
+    let (namespace, _witness) = stage("short-timeout").await;
+    let proxy = bellwether_testkit::Proxy::to(&namespace);
+    let a = Node::with_timeout(proxy, "a", Strategy::Queue, Duration::from_millis(1_500)).await;
+    let (_, term) = a.leads().await;
+    let mut leadership = a.election.leadership();
+    let observed = Instant::now() + Duration::from_secs(5);
+    let mut reports = 0;
+    while let Ok(changed) = tokio::time::timeout_at(observed.into(), leadership.changed()).await {
+        changed.unwrap();
+        println!("{}", leadership.borrow_and_update().as_str());
+        reports += 1;
+    }
+    // A busy machine may delay some heartbeats.
+    assert!(reports <= 2, "the permission lapsed {reports} times in five beats");
+    assert_eq!(a.leads().await.1, term);
+}
+
 async fn stepping_down_hands_over_within_a_second(strategy: Strategy) {
     let (namespace, _witness) = stage("step-down").await;
     let a = Node::start(&namespace, "a", strategy).await;

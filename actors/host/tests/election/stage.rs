@@ -37,13 +37,22 @@ impl Node {
     }
 
     pub(crate) async fn behind(proxy: Proxy, name: &str, strategy: Strategy) -> Self {
+        Self::with_timeout(proxy, name, strategy, TIMEOUT).await
+    }
+
+    pub(crate) async fn with_timeout(
+        proxy: Proxy,
+        name: &str,
+        strategy: Strategy,
+        session_timeout: Duration,
+    ) -> Self {
         let connect = proxy.connect_string().parse().unwrap();
         let session = SessionConfig {
             is_trusted: true,
             election: Some(strategy),
             connect,
             access: Access::default(),
-            session_timeout: TIMEOUT,
+            session_timeout,
             create_namespace: true,
             reads_clock: true,
         };
