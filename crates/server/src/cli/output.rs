@@ -1,6 +1,7 @@
 //! Results on stdout, as a table or as one JSON document.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use bellwether::client::rfc3339;
 use bellwether::{DurationText, JobView};
@@ -113,6 +114,21 @@ impl Output {
     }
 }
 
+/// Formats a duration for people, in its two largest units. It is rounded down, and shows tenths below ten seconds.
+pub(crate) fn rough(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, 0) if time.as_millis() > 0 => format!("{}ms", time.as_millis()),
+        (0, 0, 0, s) if s < 10 && time.subsec_millis() >= 100 => {
+            format!("{s}.{}s", time.subsec_millis() / 100)
+        }
+        (0, 0, 0, s) => format!("{s}s"),
+        (0, 0, m, s) => format!("{m}m{s:02}s"),
+        (0, h, m, _) => format!("{h}h{m:02}m"),
+        (d, h, _, _) => format!("{d}d{h:02}h"),
+    }
+}
+
 fn table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
@@ -178,6 +194,23 @@ mod tests {
     fn a_result_cannot_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
         assert_eq!(printable("\u{202e}daed"), "\\u{202e}daed");
+    }
+
+    #[test]
+    fn a_duration_for_people_has_two_units_at_most() {
+        let cases = [
+            (0, "0s"),
+            (541, "541ms"),
+            (3_599, "3.5s"),
+            (9_050, "9s"),
+            (30_541, "30s"),
+            (299_506, "4m59s"),
+            (3_725_000, "1h02m"),
+            (90_000_000, "1d01h"),
+        ];
+        for (millis, text) in cases {
+            assert_eq!(rough(Duration::from_millis(millis)), text);
+        }
     }
 
     #[test]

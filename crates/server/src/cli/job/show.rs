@@ -1,12 +1,12 @@
 //! `job show` and `job wait`.
 
 use bellwether::client::{JobHandle, PastAttemptView, WaitError, WorkerView, rfc3339};
-use bellwether::{Client, DurationText, JobId, JobView};
+use bellwether::{Client, JobId, JobView};
 use clap::Args;
 
 use super::super::Global;
 use super::super::exit::{Failure, Kind, LibraryError};
-use super::super::output::Output;
+use super::super::output::{Output, rough};
 use super::{Ids, ended, is_json, jobs, not_found, table};
 
 pub(super) async fn show(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
@@ -41,13 +41,12 @@ fn attempts(output: Output, closed: &[PastAttemptView]) -> Result<(), Failure> {
         return Ok(());
     }
     let row = |past: &PastAttemptView| {
-        let run_time = past.run_time().map(|time| DurationText(time).to_string());
         [
             past.generation.to_string(),
             past.attempt.to_string(),
             past.outcome.to_string(),
             rfc3339(past.ended_at),
-            run_time.unwrap_or_default(),
+            past.run_time().map(rough).unwrap_or_default(),
             past.worker.to_string(),
             past.error.clone().unwrap_or_default(),
         ]

@@ -12,7 +12,7 @@ use ratatui::widgets::Widget;
 
 use super::table::{Cell, Table, left, right};
 use super::view::{Count, Jobs, Kind, PerSecond, Sort, State, View, Worker};
-use crate::cli::output::{printable, short};
+use crate::cli::output::{printable, rough, short};
 use crate::rates::Rates;
 
 /// Limit of a cell's text in characters; longer texts are cut. A name may have 128 characters.
@@ -72,7 +72,7 @@ impl Screen<'_> {
         let mut lines = vec![self.title()];
         if let Some((why, old)) = self.trouble {
             let why = short(&printable(why), 200);
-            lines.push(Line::styled(format!("Data is {} old: {why}", time(old)), BAD));
+            lines.push(Line::styled(format!("Data is {} old: {why}", rough(old)), BAD));
         }
         lines.push(leader(self.view));
         lines.push(jobs(&self.view.jobs));
@@ -100,7 +100,7 @@ impl Screen<'_> {
     fn title(&self) -> Line<'static> {
         let to = short(&printable(self.to), 80);
         let at = self.view.at.clone();
-        let every = time(self.interval);
+        let every = rough(self.interval);
         Line::from(vec![
             Span::styled("bellwether top", STRONG),
             format!("  {to}  {at}  every {every}").into(),
@@ -111,7 +111,7 @@ impl Screen<'_> {
 fn leader(view: &View) -> Line<'static> {
     let told = match &view.leader {
         Some(leader) if leader.standing => {
-            let (node, epoch, age) = (cell(&leader.node), leader.epoch, time(leader.age));
+            let (node, epoch, age) = (cell(&leader.node), leader.epoch, rough(leader.age));
             Span::styled(format!("{node} leads, epoch {epoch}, for {age}"), GOOD)
         }
         Some(leader) => {
@@ -192,7 +192,7 @@ fn worker_row(worker: &Worker) -> Vec<Cell> {
         Cell::plain(grouped(worker.assigned)),
         Cell::plain(worker.slots.map_or_else(dash, |slots| grouped(slots as usize))),
         Cell::plain(rate(worker.ended_per_second)),
-        Cell::plain(worker.age.map_or_else(dash, time)),
+        Cell::plain(worker.age.map_or_else(dash, rough)),
         Cell::plain(names(&worker.tags)),
         Cell::plain(worker.error.as_deref().map_or_else(|| names(&worker.kinds), cell)),
     ]
@@ -260,16 +260,4 @@ fn grouped(number: usize) -> String {
         grouped.push(digit);
     }
     grouped
-}
-
-/// Formats a duration in its two largest units.
-fn time(time: Duration) -> String {
-    let (seconds, millis) = (time.as_secs(), time.subsec_millis());
-    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0, 0) if millis > 0 => format!("{millis}ms"),
-        (0, 0, 0, s) => format!("{s}s"),
-        (0, 0, m, s) => format!("{m}m{s:02}s"),
-        (0, h, m, _) => format!("{h}h{m:02}m"),
-        (d, h, _, _) => format!("{d}d{h:02}h"),
-    }
 }
