@@ -1,56 +1,101 @@
-//! The nodes of a run, in this process, each with its own session.
+//! The parts of a run: leader and workers, each in its own process, and a client in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::handler::{Handlers, with_state};
 use bellwether::{Client, ConnectString, Job, Node};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::BenchConfig;
+use super::load::Counts;
+use super::process::{self, NodeProcess, Sent};
+use super::server::Server;
+use super::usage::Usage;
 
-/// Kind of the jobs; its handler returns the payload.
+/// Kind of the jobs of scenarios, whose workers run in this process; its handler returns the payload.
 pub(super) const KIND: &str = "echo";
+
+/// Kind of the jobs under load: a sample kind of the command, whose handler returns the sum of the payload.
+const SUM: &str = "sum";
 
 /// No handler of a benchmark takes longer.
 const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub(super) struct Cluster {
-    nodes: Vec<Node>,
+    leader: NodeProcess,
+    workers: Vec<NodeProcess>,
+    server: Server,
     pub(super) client: Client,
     pub(super) namespace: ConnectString,
 }
 
 impl Cluster {
-    pub(super) async fn start(config: &BenchConfig, run: Uuid) -> Result<Self, String> {
-        let namespace = namespace(config, run, "jobs")?;
-        let mut nodes = vec![candidate(&namespace, "leader").await?];
-        for n in 0..config.workers {
-            nodes.push(
-                worker(&namespace, &format!("worker-{n}"), config.slots, handlers(&[KIND], || {})).await?,
-            );
-        }
+    /// Starts leader and workers, and waits until they have run a job.
+    pub(super) async fn start(namespace: ConnectString, workers: usize, slots: u32) -> Result<Self, String> {
         let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
-        // A warm-up job: it shows that all parts are connected, elected and registered.
-        let warm = client.submit(job(0)).await.map_err(|error| error.to_string())?;
-        warm.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
-        Ok(Self { nodes, client, namespace })
+        let leader = NodeProcess::lead(&namespace, "candidate", &client).await?;
+        let processes = (0..workers).map(|_| NodeProcess::work(&namespace, slots));
+        let workers = processes.collect::<Result<Vec<_>, _>>()?;
+        let by = Instant::now() + PATIENCE;
+        while client.workers().await.map_err(|error| error.to_string())?.len() < workers.len() {
+            if Instant::now() >= by {
+                return Err(format!("not all workers registered in {} s", PATIENCE.as_secs()));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        let warm = client.submit(sum_job(0)).await.map_err(|error| error.to_string())?;
+        warm.wait(PATIENCE).await.map_err(|error| error.to_string())?;
+        let server = Server::find(&namespace);
+        Ok(Self { leader, workers, server, client, namespace })
     }
 
-    pub(super) async fn stop(self) {
-        for node in self.nodes.iter().rev() {
-            node.stop().await;
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Returns the requests of all processes so far.
+    pub(super) async fn sent(&self, counts: &Counts) -> Result<Sent, String> {
+        let mut sent = counts.sent().plus(self.leader.sent().await?, 1.0);
+        for worker in &self.workers {
+            sent = sent.plus(worker.sent().await?, 1.0);
+        }
+        Ok(sent)
+    }
+
+    /// Returns the processor time of each process so far.
+    pub(super) fn cpu(&self) -> Result<Usage<Duration>, String> {
+        Ok(Usage {
+            client: process::cpu("self")?,
+            leader: self.leader.cpu()?,
+            workers: self.workers.iter().map(NodeProcess::cpu).sum::<Result<_, _>>()?,
+            server: self.server.cpu(),
+        })
+    }
+
+    /// Returns the resident memory of each process.
+    pub(super) fn bytes(&self) -> Result<Usage<u64>, String> {
+        Ok(Usage {
+            client: process::bytes("self")?,
+            leader: self.leader.bytes()?,
+            workers: self.workers.iter().map(NodeProcess::bytes).sum::<Result<_, _>>()?,
+            server: self.server.bytes(),
+        })
+    }
+
+    /// Kills the processes. The namespace is abandoned.
+    pub(super) async fn stop(mut self) -> Result<(), String> {
+        for node in self.workers.iter_mut().chain([&mut self.leader]) {
+            node.kill().await?;
         }
         self.client.close().await;
+        Ok(())
     }
 }
 
 /// Returns the namespace of a part of this run.
-pub(super) fn namespace(config: &BenchConfig, run: Uuid, part: &str) -> Result<ConnectString, String> {
-    named(&config.zookeeper, run, part)
-}
-
-/// As [`namespace`], from an address.
 pub(super) fn named(zookeeper: &ConnectString, run: Uuid, part: &str) -> Result<ConnectString, String> {
     let base = zookeeper.to_string();
     format!("{}/bench-{run}/{part}", base.trim_end_matches('/')).parse().map_err(|error| format!("{error}"))
@@ -64,6 +109,11 @@ pub(super) fn ranked(n: usize) -> Job {
 
 pub(super) fn job(n: usize) -> Job {
     Job::new(KIND, &n)
+}
+
+/// A job whose result is `n`, for workers in their own processes.
+pub(super) fn sum_job(n: usize) -> Job {
+    Job::new(SUM, &[n])
 }
 
 /// Starts a node that leads and runs no jobs.

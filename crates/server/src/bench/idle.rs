@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::cluster::{Cluster, job};
-use super::{BenchConfig, Step, baseline, millis};
+use super::cluster::{Cluster, sum_job};
+use super::load::check;
+use super::{BenchConfig, Step, floor, millis};
 
 pub(super) struct Idle {
     pub(super) p50_ms: f64,
@@ -19,14 +20,15 @@ pub(super) async fn measure(
 ) -> Result<Idle, String> {
     let mut took = Vec::with_capacity(config.idle_jobs);
     for n in 0..config.idle_jobs {
-        let job = job(n);
+        let job = sum_job(n);
         let started = Instant::now();
         let handle = cluster.client.submit(job).await.map_err(|error| error.to_string())?;
-        handle.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
+        let end = handle.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
         took.push(started.elapsed());
+        check(n, &end)?;
         progress(Step::Idle(n + 1));
     }
-    let writes = baseline::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
+    let writes = floor::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
     let mut three = writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
     took.sort();
     three.sort();

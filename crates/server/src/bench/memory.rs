@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::cluster::namespace;
+use super::cluster::named;
 use super::process::NodeProcess;
 use super::{BenchConfig, count};
 use bellwether::client::Client;
@@ -24,7 +24,7 @@ pub struct PendingMemory {
 
 /// Starts this binary as leader and worker, submits jobs that wait, and compares its resident memory.
 pub(super) async fn measure(config: &BenchConfig, run: Uuid) -> Result<PendingMemory, String> {
-    let namespace = namespace(config, run, "memory")?;
+    let namespace = named(&config.zookeeper, run, "memory")?;
     let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
     let node = NodeProcess::lead(&namespace, "candidate,worker", &client).await?;
     let before = node.bytes()?;

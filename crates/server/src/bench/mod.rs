@@ -1,26 +1,33 @@
 //! The benchmark: the cost of scheduling compared with the bare ZooKeeper writes that each job needs.
 //!
 //! Absolute figures depend on the machine, so everything is measured in one run against one server and reported as a
-//! ratio to the baseline, which applies the same transactions for the same number of jobs without a scheduler. The jobs of the
-//! other side are real: submitted by a [`Client`](bellwether::Client), assigned by an elected leader, run by workers, and read
-//! by the client. All parts share the machine, including ZooKeeper.
+//! ratio to the floor, which sends the same requests for the same number of jobs without a scheduler. The floor is measured
+//! before and after the load, because a server becomes slower or faster during a run. The jobs of the other side are real:
+//! submitted by a [`Client`](bellwether::Client), assigned by an elected leader, run by workers in processes of their own, and
+//! read by the client. All parts share the machine, including ZooKeeper.
 
-mod baseline;
 mod cluster;
+mod floor;
 pub mod http;
 mod idle;
 mod load;
 mod memory;
 mod process;
 pub mod scenario;
+mod server;
+pub mod sustained;
+mod usage;
 
 use std::time::Duration;
 
 use bellwether::ConnectString;
 use serde::Serialize;
 
-use cluster::Cluster;
+use cluster::{Cluster, named};
+pub use floor::Floors;
 pub use memory::PendingMemory;
+pub use server::Held;
+pub use usage::Usage;
 
 /// The configuration of a run.
 #[derive(Debug, Clone)]
@@ -56,18 +63,22 @@ pub struct BenchReport {
     pub workers: usize,
     /// Slots of each worker.
     pub slots: u32,
-    /// Jobs per second of the bare transactions.
-    pub baseline_jobs_per_second: f64,
+    /// The floors before the load.
+    pub floors_before: Floors,
+    /// The floors after the load.
+    pub floors_after: Floors,
     /// Jobs per second through leader and workers, from the first submission until the last result is read.
     pub jobs_per_second: f64,
-    /// `jobs_per_second` divided by `baseline_jobs_per_second`.
-    pub ratio: f64,
+    /// `jobs_per_second` divided by the mean of the floors, for each floor.
+    pub ratios: Floors,
     /// Write transactions per job under load, of all processes together.
     pub transactions_per_job: f64,
     /// Requests per job under load, reads and writes, of all processes together.
     pub requests_per_job: f64,
     /// Znode operations per job under load, reads and writes, of all processes together.
     pub operations_per_job: f64,
+    /// Microseconds of processor time per job under load.
+    pub cpu_us_per_job: Usage<f64>,
     /// Median time from submission until the result is read, one job at a time.
     pub idle_p50_ms: f64,
     /// 99th percentile of that time.
@@ -83,8 +94,10 @@ pub struct BenchReport {
 /// The current step, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Bare transactions.
-    Baseline,
+    /// Bare requests that are not measured, until the server is warm.
+    WarmUp,
+    /// Bare requests.
+    Floor,
     /// Jobs under load, with the number of ended jobs.
     Load(usize),
     /// Jobs one at a time, with the number of ended jobs.
@@ -127,15 +140,24 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
     let counts = load::Counts::install().map_err(failed("installing the recorder"))?;
     let run = uuid::Uuid::now_v7();
 
-    progress(Step::Baseline);
-    let namespace = cluster::namespace(config, run, "baseline").map_err(failed("naming a namespace"))?;
-    let baseline =
-        baseline::throughput(&namespace, config.jobs).await.map_err(failed("measuring the baseline"))?;
+    let floor = async |part: &str, jobs| {
+        let namespace = named(&config.zookeeper, run, part).map_err(failed("naming a namespace"))?;
+        floor::measure(&namespace, jobs).await.map_err(failed("measuring the floor"))
+    };
 
-    let cluster = Cluster::start(config, run).await.map_err(failed("starting nodes"))?;
-    let load = load::load(config, &cluster, &counts, &mut progress).await.map_err(failed("running jobs"))?;
+    progress(Step::WarmUp);
+    floor("warm-up", config.jobs.min(WARM_UP)).await?;
+    progress(Step::Floor);
+    let floors_before = floor("floor-1", config.jobs).await?;
+    let namespace = named(&config.zookeeper, run, "jobs").map_err(failed("naming a namespace"))?;
+    let cluster =
+        Cluster::start(namespace, config.workers, config.slots).await.map_err(failed("starting nodes"))?;
+    let load =
+        load::load(config.jobs, &cluster, &counts, &mut progress).await.map_err(failed("running jobs"))?;
     let idle = idle::measure(config, &cluster, &mut progress).await.map_err(failed("measuring latency"))?;
-    cluster.stop().await;
+    cluster.stop().await.map_err(failed("stopping nodes"))?;
+    progress(Step::Floor);
+    let floors_after = floor("floor-2", config.jobs).await?;
 
     let pending_memory = if config.pending > 0 {
         progress(Step::Memory);
@@ -144,16 +166,22 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         None
     };
 
+    let floors = floors_before.mean(floors_after);
     Ok(BenchReport {
         jobs: config.jobs,
         workers: config.workers,
         slots: config.slots,
-        baseline_jobs_per_second: baseline,
+        floors_before,
+        floors_after,
         jobs_per_second: load.jobs_per_second,
-        ratio: load.jobs_per_second / baseline,
-        transactions_per_job: load.transactions_per_job,
-        requests_per_job: load.requests_per_job,
-        operations_per_job: load.operations_per_job,
+        ratios: Floors {
+            plain: load.jobs_per_second / floors.plain,
+            packed: load.jobs_per_second / floors.packed,
+        },
+        transactions_per_job: load.sent.transactions / count(config.jobs),
+        requests_per_job: load.sent.requests / count(config.jobs),
+        operations_per_job: load.sent.operations / count(config.jobs),
+        cpu_us_per_job: load.cpu_us_per_job,
         idle_p50_ms: idle.p50_ms,
         idle_p99_ms: idle.p99_ms,
         three_writes_p50_ms: idle.three_writes_p50_ms,
@@ -161,6 +189,9 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         pending_memory,
     })
 }
+
+/// Jobs of the warm-up: Java compiles the code that handles these requests within some seconds.
+const WARM_UP: usize = 20_000;
 
 #[expect(clippy::cast_precision_loss, reason = "no benchmark has 2^53 jobs")]
 fn count(jobs: usize) -> f64 {

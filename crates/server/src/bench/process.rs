@@ -20,11 +20,34 @@ pub(super) struct NodeProcess {
     http: String,
 }
 
-/// What the node has sent to ZooKeeper so far.
+/// The requests that a process has sent to ZooKeeper so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) requests: f64,
+    /// Those of the requests that are write transactions.
+    pub(super) transactions: f64,
+    /// Znode reads and writes in the requests.
     pub(super) operations: f64,
+}
+
+impl Sent {
+    /// Reads the counts from a page of metrics.
+    pub(super) fn from_metrics(text: &str) -> Self {
+        Self {
+            requests: sum(text, metric::ZOOKEEPER_REQUESTS, ""),
+            transactions: sum(text, metric::ZOOKEEPER_REQUESTS, "write"),
+            operations: sum(text, metric::ZOOKEEPER_OPERATIONS, ""),
+        }
+    }
+
+    /// Adds, or with -1 subtracts, another count.
+    pub(super) fn plus(self, other: Self, times: f64) -> Self {
+        Self {
+            requests: self.requests + times * other.requests,
+            transactions: self.transactions + times * other.transactions,
+            operations: self.operations + times * other.operations,
+        }
+    }
 }
 
 impl NodeProcess {
@@ -41,6 +64,11 @@ impl NodeProcess {
             wait(by, "the node to lead").await?;
         }
         Ok(node)
+    }
+
+    /// Starts a worker, which registers soon.
+    pub(super) fn work(namespace: &ConnectString, slots: u32) -> Result<Self, String> {
+        Self::start(namespace, "worker", &["--slots", &slots.to_string()])
     }
 
     /// Starts a gateway for that many connections and waits until it serves.
@@ -95,8 +123,7 @@ impl NodeProcess {
 
     pub(super) async fn sent(&self) -> Result<Sent, String> {
         let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
-        let requests = sum(&text, metric::ZOOKEEPER_REQUESTS, "");
-        Ok(Sent { requests, operations: sum(&text, metric::ZOOKEEPER_OPERATIONS, "") })
+        Ok(Sent::from_metrics(&text))
     }
 
     /// Returns the processor time that it has used.
@@ -108,12 +135,16 @@ impl NodeProcess {
     /// Returns its resident memory.
     pub(super) fn bytes(&self) -> Result<u64, String> {
         let pid = self.child.id().ok_or("the node has ended")?;
-        let status =
-            std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
+        bytes(&pid.to_string())
     }
+}
+
+/// Returns the resident memory of a process: its id, or `self`.
+pub(super) fn bytes(pid: &str) -> Result<u64, String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
 }
 
 /// Returns the processor time that this process has used.
@@ -124,7 +155,8 @@ pub(super) fn cpu_of_this_process() -> Result<Duration, String> {
 /// The unit of times in `/proc/*/stat` is 10 ms on every Linux (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
-fn cpu(pid: &str) -> Result<Duration, String> {
+/// Returns the processor time that a process has used: its id, or `self`.
+pub(super) fn cpu(pid: &str) -> Result<Duration, String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.to_string())?;
     // User and system time are fields 14 and 15. The name in field 2 may contain spaces.
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();

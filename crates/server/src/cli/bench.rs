@@ -2,19 +2,25 @@
 
 use std::time::Duration;
 
-use crate::bench::http::{self, HttpConfig, HttpReport, RemoteShape};
-use crate::bench::scenario::{self, Part, Scenario, ScenarioConfig};
-use crate::bench::{BenchConfig, BenchReport, Progress, Step};
+use crate::bench::http::{self, HttpConfig};
+use crate::bench::scenario::{self, Scenario, ScenarioConfig};
+use crate::bench::sustained::{self, SustainedConfig};
+use crate::bench::{BenchConfig, Progress, Step};
 use bellwether::client::{ConnectError, Unavailable};
-use bellwether::{Client, ConnectString};
+use bellwether::{Client, ConnectString, DurationText};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
+mod table;
+
+use table::{http_rows, part, rows, sustained_rows};
+
 use super::Global;
 use super::exit::{Failure, Kind};
+use super::input;
 use super::output::{Format, Output};
 
-/// Measure jobs per second and latency, compared with the bare ZooKeeper writes that each job needs.
+/// Measure jobs per second and latency, compared with the bare ZooKeeper requests that each job needs.
 ///
 /// The benchmark leaves hundreds of thousands of znodes under the chroot: use a disposable ZooKeeper server.
 #[derive(Debug, Args)]
@@ -44,14 +50,27 @@ pub(crate) struct Bench {
     /// Number of waiting jobs while the memory of a node is measured; 0 skips the measurement.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) pending: u32,
+    /// Duration of the steady load of `sustained`, from 10s to 1d.
+    #[arg(long, default_value = "5m", value_parser = steady, value_name = "DURATION")]
+    pub(crate) duration: Duration,
+}
+
+/// Bounds of the steady load: it has ten parts, and a part has several rounds of jobs.
+fn steady(text: &str) -> Result<Duration, String> {
+    let given = input::duration(text)?;
+    let (least, most) = (Duration::from_secs(10), Duration::from_secs(86_400));
+    DurationText(given).within(least, most).map_err(|bounds| format!("the duration must be {bounds}"))?;
+    Ok(given)
 }
 
 /// The scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum What {
-    /// Throughput under load and latency of single jobs, compared with the bare ZooKeeper writes that each job needs.
+    /// Throughput under load and latency of single jobs, compared with the bare ZooKeeper requests that each job needs.
     #[default]
     Load,
+    /// Steady load for minutes, with results that are read and records that are removed, compared with a short run.
+    Sustained,
     /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000.
     Backlog,
     /// 10,000 lanes.
@@ -71,7 +90,7 @@ pub(crate) enum What {
 impl What {
     fn scenario(self) -> Option<Scenario> {
         match self {
-            Self::Load | Self::Http => None,
+            Self::Load | Self::Sustained | Self::Http => None,
             Self::Backlog => Some(Scenario::Backlog),
             Self::Lanes => Some(Scenario::Lanes),
             Self::Group => Some(Scenario::Group),
@@ -102,6 +121,12 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         };
         return over_http(global, output, &config).await;
     }
+    if bench.scenario == What::Sustained {
+        let (workers, slots) = (bench.workers as usize, bench.slots);
+        let jobs = bench.jobs as usize;
+        let config = SustainedConfig { zookeeper, jobs, workers, slots, duration: bench.duration };
+        return last(global, output, &config).await;
+    }
     let config = BenchConfig {
         zookeeper,
         jobs: bench.jobs as usize,
@@ -110,7 +135,7 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         slots: bench.slots,
         pending: bench.pending as usize,
     };
-    let bar = global.progress("bare writes", config.jobs);
+    let bar = global.progress("warming up", config.jobs);
     let report = crate::bench::run(&config, |step| show(&bar, &config, step)).await;
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
@@ -161,64 +186,6 @@ async fn over_http(global: &Global, output: Output, config: &HttpConfig) -> Resu
     }
 }
 
-fn http_rows(report: &HttpReport) -> Vec<[String; 3]> {
-    let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
-    let HttpReport { jobs, callers, native, http, ratio, remote, streams } = report;
-    let what = format!("{jobs} jobs each from {callers} callers, one at a time per caller");
-    let (connected, before) = (streams.streams, streams.bytes_before / (1024 * 1024));
-    let connected = format!("resident, for each of {connected} event streams; {before} MiB without streams");
-    let mut rows = vec![
-        row("native", format!("{:.0} jobs/s", native.jobs_per_second), &what),
-        row("native p50, p99", format!("{:.2} ms, {:.2} ms", native.p50_ms, native.p99_ms), ""),
-        row("HTTP", format!("{:.0} jobs/s", http.jobs_per_second), "the same over HTTP with keep-alive"),
-        row("HTTP p50, p99", format!("{:.2} ms, {:.2} ms", http.p50_ms, http.p99_ms), ""),
-        row("ratio", format!("{ratio:.2}"), "HTTP / native"),
-        row("stream", format!("{:.0} bytes", streams.bytes_per_stream), &connected),
-        row("stream after an event", format!("{:.0} bytes", streams.bytes_per_stream_after_events), ""),
-        row("last event", format!("{:.0} ms", streams.last_event_ms), "from submission to the last stream"),
-    ];
-    rows.extend(remote.shapes.iter().flat_map(|shape| remote_rows(remote.jobs, shape)));
-    rows
-}
-
-fn remote_rows(jobs: usize, shape: &RemoteShape) -> [[String; 3]; 3] {
-    let RemoteShape { workers, slots, in_process, remote, ratio } = shape;
-    let row =
-        |name: &str, value: String, what: String| [format!("{name}, {workers} × {slots} slots"), value, what];
-    let cpu = in_process.cpu_us_per_job;
-    let (all, gateway) = (remote.cpu_us_per_job, remote.gateway_cpu_us_per_job);
-    [
-        row(
-            "workers",
-            format!("{:.0} jobs/s", in_process.jobs_per_second),
-            format!(
-                "{jobs} jobs, workers in this process; {cpu:.0} µs of processor time per job without the server"
-            ),
-        ),
-        row(
-            "remote workers",
-            format!("{:.0} jobs/s", remote.jobs_per_second),
-            format!(
-                "the same through one gateway; {all:.0} µs per job, {gateway:.0} µs of them the gateway's"
-            ),
-        ),
-        row("ratio", format!("{ratio:.2}"), "remote / in this process".to_owned()),
-    ]
-}
-
-fn part(part: &Part) -> [String; 6] {
-    const MIB: u64 = 1024 * 1024;
-    let (bytes, before) = (part.leader_bytes / MIB, part.leader_bytes_before / MIB);
-    [
-        part.name.clone(),
-        format!("{:.0}", part.jobs_per_second),
-        part.jobs.to_string(),
-        format!("{:.1}", part.operations_per_job),
-        format!("{:.3}", part.requests_per_job),
-        format!("{bytes} MiB, {before} before"),
-    ]
-}
-
 fn step(bar: &ProgressBar, now: Progress) {
     bar.set_message(now.what);
     bar.set_length(now.of as u64);
@@ -227,7 +194,8 @@ fn step(bar: &ProgressBar, now: Progress) {
 
 fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {
     let (what, length, position) = match step {
-        Step::Baseline => ("bare writes", config.jobs, 0),
+        Step::WarmUp => ("warming up", config.jobs, 0),
+        Step::Floor => ("bare requests", config.jobs, 0),
         Step::Load(over) => ("jobs under load", config.jobs, over),
         Step::Idle(over) => ("jobs one at a time", config.idle_jobs, over),
         Step::Memory => ("memory of waiting jobs", config.pending, 0),
@@ -237,40 +205,13 @@ fn show(bar: &ProgressBar, config: &BenchConfig, step: Step) {
     bar.set_position(position as u64);
 }
 
-fn rows(report: &BenchReport) -> Vec<[String; 3]> {
-    let row = |name: &str, value: String, what: &str| [name.to_owned(), value, what.to_owned()];
-    let jobs = format!("{} jobs, {} workers of {} slots", report.jobs, report.workers, report.slots);
-    let mut rows = vec![
-        row(
-            "baseline",
-            format!("{:.0} jobs/s", report.baseline_jobs_per_second),
-            "bare ZooKeeper transactions",
-        ),
-        row("bellwether", format!("{:.0} jobs/s", report.jobs_per_second), &jobs),
-        row("ratio", format!("{:.2}", report.ratio), "bellwether / baseline"),
-        row("transactions", format!("{:.3} per job", report.transactions_per_job), "multis of all processes"),
-        row(
-            "requests",
-            format!("{:.3} per job", report.requests_per_job),
-            "reads and writes of all processes",
-        ),
-        row(
-            "operations",
-            format!("{:.1} per job", report.operations_per_job),
-            "znode reads and writes in these requests",
-        ),
-        row(
-            "idle p50",
-            format!("{:.2} ms", report.idle_p50_ms),
-            "submit until result is read, one at a time",
-        ),
-        row("idle p99", format!("{:.2} ms", report.idle_p99_ms), ""),
-        row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare writes, in sequence"),
-        row("idle ratio", format!("{:.2}", report.idle_ratio), "idle p50 / three writes p50"),
-    ];
-    if let Some(memory) = report.pending_memory {
-        let what = format!("resident, leader and worker, {} waiting jobs", memory.jobs);
-        rows.push(row("memory", format!("{:.0} bytes per job", memory.bytes_per_job), &what));
+async fn last(global: &Global, output: Output, config: &SustainedConfig) -> Result<(), Failure> {
+    let bar = global.progress("starting", config.jobs);
+    let report = sustained::run(config, |now| step(&bar, now)).await;
+    bar.finish_and_clear();
+    let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
+    match output.format {
+        Format::Json => output.json(&report),
+        Format::Table => output.rows(["MEASURED", "VALUE", "DESCRIPTION"], sustained_rows(&report)),
     }
-    rows
 }

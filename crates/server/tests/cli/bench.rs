@@ -26,3 +26,35 @@ fn the_http_benchmark_runs_every_job_through_remote_workers() {
     let table = run_in(&to, &small).exits(0).stdout;
     assert!(table.contains("remote workers, 4 × 25 slots"), "{table}");
 }
+
+#[test]
+fn the_load_is_compared_with_the_mean_of_the_floors_before_and_after_it() {
+    let to = namespace("cli-bench-load");
+    let small = ["bench", "--jobs", "300", "--idle-jobs", "10", "--pending", "0", "--output", "json"];
+    let report = run_in(&to, &small).exits(0).json();
+    let number = |pointer: &str| report.pointer(pointer).unwrap().as_f64().unwrap();
+    for floor in ["plain", "packed"] {
+        let mean = f64::midpoint(
+            number(&format!("/floors_before/{floor}")),
+            number(&format!("/floors_after/{floor}")),
+        );
+        let ratio = number("/jobs_per_second") / mean;
+        assert!((number(&format!("/ratios/{floor}")) - ratio).abs() < 1e-9, "{report}");
+    }
+    assert!(number("/transactions_per_job") < number("/requests_per_job"), "{report}");
+    // The test server runs on this machine.
+    assert!(report["cpu_us_per_job"]["server"].is_number(), "{report}");
+}
+
+#[test]
+fn steady_load_reports_every_tenth_of_the_time_and_what_the_server_holds() {
+    let to = namespace("cli-bench-sustained");
+    let small = ["bench", "sustained", "--jobs", "100", "--duration", "10s", "--output", "json"];
+    let report = run_in(&to, &small).exits(0).json();
+    assert_eq!(report["tenths"].as_array().unwrap().len(), 10, "{report}");
+    assert!(report["jobs"].as_u64().unwrap() > 0 && report["single_jobs"].as_u64().unwrap() > 0, "{report}");
+    let znodes = |when: &str| report[when]["znodes"].as_u64().unwrap();
+    assert!(znodes("held_before") < znodes("held_after"), "no record is removed within a minute: {report}");
+    assert!(report["bytes_after"]["server"].as_u64().unwrap() > 0, "{report}");
+    run_in(&to, &["bench", "sustained", "--duration", "9s"]).exits(2).says("10s to 1d");
+}

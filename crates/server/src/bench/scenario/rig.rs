@@ -159,11 +159,7 @@ impl<'a> Rig<'a> {
 
     /// Requests of all processes.
     async fn sent(&self) -> Result<Sent, String> {
-        let (here, leader) = (self.counts.sent(), self.leader.sent().await?);
-        Ok(Sent {
-            requests: here.requests + leader.requests,
-            operations: here.operations + leader.operations,
-        })
+        Ok(self.counts.sent().plus(self.leader.sent().await?, 1.0))
     }
 
     pub(super) async fn take_down(self) {
