@@ -13,8 +13,8 @@ const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
 /// The directories of the integration tests that connect to a server of the ZooKeeper protocol.
 const ON_A_SERVER: [&str; 5] =
     ["tests", "actors/host/tests", "crates/server/tests", "crates/zk/tests", "crates/testkit/tests"];
-/// Those in these directories that choose a server themselves.
-const OF_ITS_OWN: [&str; 5] = ["actors", "codec", "otel", "short", "testing"];
+/// Those in these directories that run once only: they choose a server themselves, or use only the HTTP API, as the console does.
+const RUN_ONCE: [&str; 6] = ["actors", "codec", "console", "otel", "short", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
 const LONG: [&str; 8] = ["actors", "client", "cli", "faults", "console", "http", "exhaustive", "short"];
@@ -53,7 +53,7 @@ pub(super) fn on(server: Server, programs: Vec<TestProgram>) -> impl Iterator<It
 
 fn uses_a_server(program: &TestProgram, source: &Path) -> bool {
     program.is_integration
-        && !OF_ITS_OWN.contains(&program.name.as_str())
+        && !RUN_ONCE.contains(&program.name.as_str())
         && ON_A_SERVER.iter().any(|tests| source.starts_with(tests))
 }
 
@@ -81,6 +81,7 @@ mod tests {
             ];
             let not = [
                 "tests/testing.rs",
+                "crates/server/tests/console/main.rs",
                 "tests/chaos/tests/short.rs",
                 "crates/sim/tests/simulator.rs",
                 "crates/keeper/tests/differential/main.rs",
