@@ -6,6 +6,7 @@
 //! the ZooKeeper client are not among the dependencies.
 //!
 //! * [`name`], [`time`], [`duration`], [`job`], [`trace`]: the domain types and their bounds.
+//! * [`segment`]: many jobs in one znode.
 //! * [`wire`]: the stored form of each type. [`path`]: the znode that stores it.
 //! * [`txn`]: all transactions that change a namespace, and how a lost reply of each is resolved.
 //! * [`takeover`]: whether an attempt moves to another worker.
@@ -33,6 +34,7 @@ pub mod port;
 pub mod remedy;
 pub mod retention;
 pub mod schedule;
+pub mod segment;
 pub mod takeover;
 pub mod time;
 pub mod trace;

@@ -8,11 +8,14 @@ use crate::job::{Delay, Turn};
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 
 mod group;
+mod segment;
 
 pub use group::{
     GROUPS, GroupPlace, MEMBERS, chunk, group, mark, mark_chunk, members, parse_chunk, parse_mark,
     parse_member_mark, parse_place, place, place_chunk,
 };
+
+pub use segment::{SEGMENTS, segment, segment_bucket, segment_chunk, slice};
 
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";

@@ -63,6 +63,7 @@ mod claim;
 mod group;
 mod reclaim;
 mod schedule;
+pub mod segment;
 mod subject;
 mod take_over;
 

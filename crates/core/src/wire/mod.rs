@@ -26,6 +26,7 @@ use crate::name::NameError;
 use crate::placement::PlacementSetting;
 use crate::retention::Retention;
 use crate::schedule::ScheduleRecord;
+use crate::segment::{Members, Pointer, Results, Segment, Slice};
 use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
 
 const MAGIC: [u8; 2] = *b"BW";
@@ -157,6 +158,27 @@ impl Stored for PlacementSetting {
 impl Stored for Failover {
     const KIND: u8 = 12;
     type Body = v1::FailoverV1;
+}
+
+impl Stored for Segment {
+    const KIND: u8 = 14;
+    type Body = v1::SegmentV1;
+}
+impl Stored for Slice {
+    const KIND: u8 = 15;
+    type Body = v1::SliceV1;
+}
+impl Stored for Results {
+    const KIND: u8 = 16;
+    type Body = v1::ResultsV1;
+}
+impl Stored for Members {
+    const KIND: u8 = 17;
+    type Body = v1::MembersV1;
+}
+impl Stored for Pointer {
+    const KIND: u8 = 18;
+    type Body = v1::PointerV1;
 }
 
 /// The layout of a namespace, in `/layout`.

@@ -9,6 +9,7 @@ mod pause;
 mod placement;
 mod retention;
 mod schedule;
+mod segment;
 mod worker;
 
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
@@ -19,4 +20,5 @@ pub(super) use pause::PauseRecordV1;
 pub(super) use placement::PlacementSettingV1;
 pub(super) use retention::RetentionV1;
 pub(super) use schedule::ScheduleRecordV1;
+pub(super) use segment::{MembersV1, PointerV1, ResultsV1, SegmentV1, SliceV1};
 pub(super) use worker::{EpochRecordV1, LayoutV1, WorkerInfoV1};
