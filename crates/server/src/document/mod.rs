@@ -9,6 +9,7 @@ mod duration;
 mod event;
 mod explanation;
 mod group;
+mod if_exists;
 mod job;
 mod job_options;
 mod lane;
@@ -26,6 +27,7 @@ pub(crate) use duration::{DurationSchema, InstantText, duration, instant};
 pub(crate) use event::EventDocument;
 pub(crate) use explanation::ExplanationDocument;
 pub(crate) use group::{GroupDocument, GroupSummaryDocument};
+pub(crate) use if_exists::IfExistsName;
 pub(crate) use job::{JobDocument, StateName};
 #[cfg(test)]
 pub(crate) use job_options::example as job_options_example;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use bellwether::client::{Accepted, JobHandle};
-use bellwether::{Client, Group, JobId, JobView, TraceContext, client};
-use clap::{Args, ValueEnum};
+use bellwether::{Client, Group, JobId, JobView, TraceContext};
+use clap::Args;
 use futures::StreamExt;
 use serde::Serialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use crate::document::JobDocument;
+use crate::document::{IfExistsName, JobDocument};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -54,7 +54,7 @@ pub(crate) struct Submit {
     total: Option<u32>,
     /// What to do if a job with this id exists.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    if_exists: IfExists,
+    if_exists: IfExistsName,
     /// Do not start the job before this instant, such as 2026-11-21T11:33:00Z.
     #[arg(long, value_parser = input::instant, value_name = "INSTANT", conflicts_with = "delay")]
     run_at: Option<SystemTime>,
@@ -70,18 +70,6 @@ pub(crate) struct Submit {
     /// Trace of the job as in W3C Trace Context: 00-TRACE-SPAN-FLAGS [default: the environment variable TRACEPARENT].
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<TraceContext>,
-}
-
-/// The client's `IfExists` as an option.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum IfExists {
-    /// The same job if kind and payload are the same, otherwise a conflict.
-    #[default]
-    Same,
-    /// Do nothing, whatever the existing job is.
-    Ignore,
-    /// As same, but a job that has ended is opened again.
-    Again,
 }
 
 /// A job and how its submission was accepted.
@@ -185,11 +173,7 @@ fn jobs(submit: &Submit) -> Result<Vec<bellwether::Job>, Failure> {
     if let Some(wait) = submit.expires_in {
         job = job.expires_in(wait);
     }
-    job = job.if_exists(match submit.if_exists {
-        IfExists::Same => client::IfExists::Same,
-        IfExists::Ignore => client::IfExists::Ignore,
-        IfExists::Again => client::IfExists::Again,
-    });
+    job = job.if_exists(submit.if_exists.into());
     job = job.trace_context(trace(submit));
     type Name = fn(bellwether::Job, String) -> bellwether::Job;
     let named = match (&submit.id, &submit.named) {

@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::submitted::Submitted;
-use crate::document::{DurationSchema, InstantText, JobOptionsSchema};
+use crate::document::{DurationSchema, IfExistsName, InstantText, JobOptionsSchema};
 use crate::http::extract::{Bounded, Json, Traced, shallow};
 use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::DurationText;
-use bellwether::client::{IfExists, Job, JobError, JobHandle, JobOptions};
+use bellwether::client::{Job, JobError, JobHandle, JobOptions};
 
 /// A job to submit.
 #[derive(Deserialize, ToSchema)]
@@ -55,30 +55,6 @@ pub(super) struct NewJob {
     /// What to do if a job with this id exists. Default `same`.
     #[serde(default)]
     if_exists: IfExistsName,
-}
-
-/// What to do if a job with this id exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = IfExists)]
-enum IfExistsName {
-    /// The same job if kind and payload are the same, otherwise a conflict.
-    #[default]
-    Same,
-    /// The submission is accepted and nothing is done.
-    Ignore,
-    /// As `same`, but a job that has ended is opened again, which needs the role `operate`.
-    Again,
-}
-
-impl From<IfExistsName> for IfExists {
-    fn from(name: IfExistsName) -> Self {
-        match name {
-            IfExistsName::Same => Self::Same,
-            IfExistsName::Ignore => Self::Ignore,
-            IfExistsName::Again => Self::Again,
-        }
-    }
 }
 
 impl Bounded for NewJob {
