@@ -6,9 +6,12 @@
 use std::time::Duration;
 
 use bellwether_core::remedy::ErrorClass;
-use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, ReadError, connect_as};
+use bellwether_zk::{
+    Access, AccessError, ConnectString, ConnectStringError, NamespaceError, ReadError, connect_as,
+    open_namespace,
+};
 
-pub use bellwether_zk::{Exposed, Repaired};
+pub use bellwether_zk::{Exposed, Repaired, Role, Roles, RolesError};
 
 /// The access lists were not inspected or not all repaired. A repair may be repeated.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,9 @@ pub enum AccessListError {
     /// This user may not read or change a list. Others may have been changed.
     #[error("ZooKeeper refused to read or change an access list: {0}")]
     Refused(String),
+    /// The namespace of the roles was not created. Its lists were changed.
+    #[error("the namespace was not created")]
+    Namespace(#[source] NamespaceError),
 }
 
 impl AccessListError {
@@ -41,14 +47,16 @@ impl AccessListError {
         match self {
             Self::ConnectString(_) | Self::Access(_) | Self::NoLogin => ErrorClass::Invalid,
             Self::Connect(_) | Self::Disconnected => ErrorClass::Unavailable,
-            Self::Refused(_) => ErrorClass::Failed,
+            Self::Namespace(error) if error.may_pass() => ErrorClass::Unavailable,
+            Self::Refused(_) | Self::Namespace(_) => ErrorClass::Failed,
         }
     }
 }
 
 bellwether_core::impl_remedy!(AccessListError);
 
-/// Visits every znode of a namespace, and returns how many have not an access list for the user of the login alone.
+/// Visits every znode of a namespace, and returns how many have not an access list for the user of the login alone, or for the
+/// [`Roles`] of the access.
 ///
 /// # Errors
 /// [`AccessListError`].
@@ -61,6 +69,8 @@ pub async fn inspect(
 }
 
 /// As [`inspect`], and gives each of those znodes an access list for the user of the login alone, its root first.
+///
+/// With [`Roles`] the lists are those of the roles, and the namespace is created if it does not exist. Only the operator can.
 ///
 /// The user must be allowed to change the lists: as anyone in a namespace that was created without a login. Stop all nodes
 /// and clients of the namespace first, because those of another user may create further znodes.
@@ -91,8 +101,12 @@ async fn visit(
     }
     let zk = connect_as(&connect, access, session_timeout).await;
     let zk = zk.map_err(|error| AccessListError::Connect(error.to_string()))?;
-    bellwether_zk::repair(&zk, change).await.map_err(|error| match error {
+    let visited = bellwether_zk::repair(&zk, change).await.map_err(|error| match error {
         ReadError::Disconnected => AccessListError::Disconnected,
         ReadError::Refused(reason) => AccessListError::Refused(reason.to_string()),
-    })
+    })?;
+    if change && access.role() == Some(Role::Operator) {
+        open_namespace(&zk, true).await.map_err(AccessListError::Namespace)?;
+    }
+    Ok(visited)
 }

@@ -244,6 +244,15 @@ pub fn candidate(name: &str) -> String {
     format!("{ELECTION}/{name}")
 }
 
+/// Splits a path into the znode at the top of the namespace and the number of names below it: `/jobs/1f/a` is two below
+/// `/jobs`. The root is `/`, 0.
+#[must_use]
+pub fn below_parent(path: &str) -> (&str, usize) {
+    let below_root = path.get(1..).unwrap_or_default();
+    let end = below_root.find('/').map_or(path.len(), |at| at + 1);
+    (&path[..end], path[end..].matches('/').count())
+}
+
 /// The meaning of a path that a watch reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -322,6 +331,17 @@ mod tests {
         assert_eq!(parse(&turn(&second, &job)), Place::Turn(second, job));
         let nightly = ScheduleId::new("nightly").unwrap();
         assert_eq!(parse(&schedule(&nightly)), Place::Schedule(nightly));
+    }
+
+    #[test]
+    fn a_path_is_split_at_its_parent_at_the_top() {
+        let bucket = Bucket::all().next().unwrap().jobs();
+        assert_eq!(below_parent("/"), ("/", 0));
+        assert_eq!(below_parent(EPOCH), (EPOCH, 0));
+        assert_eq!(below_parent(&bucket), (JOBS, 1));
+        assert_eq!(below_parent("/jobs/1f/a"), (JOBS, 2));
+        assert_eq!(below_parent("/lanes/00/l/1-a"), (LANES, 3));
+        assert_eq!(below_parent(""), ("", 0));
     }
 
     #[test]

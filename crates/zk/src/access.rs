@@ -2,8 +2,9 @@
 //!
 //! A session without a login creates znodes that anyone may read and change: ZooKeeper's default. A session with a
 //! login creates every znode, of every type and in every transaction, with access for its own identity only
-//! (`auth:`, which the server replaces with the identities of the session). The client library sends the login first
-//! on every connection, so a new or reconnected session has the same identity.
+//! (`auth:`, which the server replaces with the identities of the session). With [`Roles`] the path of a znode decides which
+//! role may do what with it. The client library sends the login first on every connection, so a new or reconnected session has
+//! the same identity.
 //!
 //! `Debug`, `Display` and errors contain no secret: they show the user name, never the password.
 
@@ -13,9 +14,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 use tokio::net::TcpStream;
-use zookeeper_client::{Acl, Acls, AuthId, Client, Connector, Error, Permission, SaslOptions};
+use uuid::Uuid;
+use zookeeper_client::{Acl, AuthId, Client, Connector, Error, Permission, SaslOptions};
 
 use crate::connect_string::ConnectString;
+use crate::roles::{OWNER, Role, Roles};
 use crate::tls::Tls;
 
 /// The longest user name in bytes. It is part of the access list of every znode, which ZooKeeper stores with each
@@ -53,6 +56,16 @@ pub struct Access {
     login: Option<Login>,
     tls: Option<Tls>,
     insecure: bool,
+    by_role: Option<ByRole>,
+}
+
+/// The role of a login in a namespace with logins by role.
+#[derive(Clone)]
+struct ByRole {
+    role: Role,
+    roles: Roles,
+    /// The password of the second identity, by which this process alone may change its own registrations.
+    owner: String,
 }
 
 #[derive(Clone)]
@@ -67,9 +80,13 @@ struct Login {
 impl Login {
     /// The id in access lists of the scheme `digest`.
     fn digest_id(&self, password: &str) -> String {
-        let hash = STANDARD.encode(Sha1::digest(format!("{}:{password}", self.user)));
-        format!("{}:{hash}", self.user)
+        digest_id(&self.user, password)
     }
+}
+
+fn digest_id(user: &str, password: &str) -> String {
+    let hash = STANDARD.encode(Sha1::digest(format!("{user}:{password}")));
+    format!("{user}:{hash}")
 }
 
 /// Why a login is invalid. The password is never part of the error.
@@ -100,6 +117,17 @@ pub enum AccessError {
     /// A former password was given without a login, or with one whose identity does not depend on the password.
     #[error("a former password needs a user with the scheme digest")]
     Former,
+    /// Roles were given without a login, or with the login of no role.
+    #[error("{who} has no role: the file of the roles must have a line for it")]
+    NoRole {
+        /// The identity of the session.
+        who: String,
+    },
+    /// Roles were given with a former password.
+    #[error(
+        "with roles, a former password is another line of the file of the roles, and not a former password of the login"
+    )]
+    FormerOfRole,
 }
 
 /// The password must be one that the server accepts.
@@ -150,6 +178,40 @@ impl Access {
             Some(Login { scheme: Scheme::SaslDigestMd5, .. }) | None => return Err(AccessError::Former),
         }
         Ok(self)
+    }
+
+    /// Gives the created znodes access lists by role. The login decides the role of this process, and every process of the
+    /// namespace must have the same roles.
+    ///
+    /// # Errors
+    /// [`AccessError`]: the login has no role, or a former password.
+    pub fn roles(mut self, roles: Roles) -> Result<Self, AccessError> {
+        if self.login.as_ref().is_some_and(|login| login.former.is_some()) {
+            return Err(AccessError::FormerOfRole);
+        }
+        let role =
+            roles.of(|id| self.is_own(id)).ok_or_else(|| AccessError::NoRole { who: self.to_string() })?;
+        self.by_role = Some(ByRole { role, roles, owner: Uuid::new_v4().simple().to_string() });
+        Ok(self)
+    }
+
+    /// The role of the login, in a namespace with logins by role.
+    #[must_use]
+    pub fn role(&self) -> Option<Role> {
+        self.by_role.as_ref().map(|by_role| by_role.role)
+    }
+
+    pub(crate) fn known_roles(&self) -> Option<&Roles> {
+        self.by_role.as_ref().map(|by_role| &by_role.roles)
+    }
+
+    /// The identity of the login in access lists, as in a file of roles: `digest:NAME:HASH` or `sasl:NAME`.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        self.login.as_ref().map(|login| match login.scheme {
+            Scheme::Digest => format!("digest:{}", login.digest_id(&login.password)),
+            Scheme::SaslDigestMd5 => format!("sasl:{}", login.user),
+        })
     }
 
     /// Encrypts every connection with TLS; there is no fallback. A certificate is not a login.
@@ -219,6 +281,12 @@ impl Access {
 
     /// Adds the login to the connector, which sends it first on each connection.
     fn introduce(&self, connector: Connector) -> Connector {
+        let connector = match &self.by_role {
+            Some(ByRole { owner, .. }) => {
+                connector.with_auth("digest", format!("{OWNER}:{owner}").as_bytes())
+            }
+            None => connector,
+        };
         match &self.login {
             None => connector,
             Some(Login { scheme: Scheme::Digest, user, password, former }) => {
@@ -253,19 +321,29 @@ impl Access {
         self.tls.as_ref()?.complaint(server, stream).await
     }
 
-    /// The access list of the znodes that the session creates.
-    pub(crate) fn acls(&self) -> Acls<'static> {
-        if self.is_login() { Acls::creator_all() } else { Acls::anyone_all() }
+    /// The access list of a znode that the session creates. The path of a sequential znode may lack the number.
+    pub(crate) fn list(&self, path: &str) -> Vec<Acl> {
+        match &self.by_role {
+            Some(ByRole { roles, owner, .. }) => {
+                roles.list(path, Some(&AuthId::new("digest", &digest_id(OWNER, owner))))
+            }
+            None if self.is_login() => vec![Acl::new(Permission::ALL, AuthId::authed())],
+            None => vec![Acl::new(Permission::ALL, AuthId::anyone())],
+        }
     }
 
-    /// The access list for this login alone, also without its former password.
-    pub(crate) fn own(&self) -> Vec<Acl> {
+    /// The access list of a znode of a closed namespace: for this login alone, also without its former password, or for the
+    /// roles.
+    pub(crate) fn closed_list(&self, path: &str) -> Vec<Acl> {
+        if let Some(ByRole { roles, .. }) = &self.by_role {
+            return roles.list(path, None);
+        }
         let id = match &self.login {
             Some(login @ Login { former: Some(_), .. }) => {
                 AuthId::new("digest", &login.digest_id(&login.password))
             }
             // The server replaces it with the identities of the session.
-            Some(_) | None => AuthId::new("auth", ""),
+            Some(_) | None => AuthId::authed(),
         };
         vec![Acl::new(Permission::ALL, id)]
     }
@@ -275,7 +353,10 @@ impl Access {
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.login {
-            Some(Login { scheme, user, .. }) => write!(f, "user {user:?} ({scheme})"),
+            Some(Login { scheme, user, .. }) => match self.role() {
+                Some(role) => write!(f, "user {user:?} ({scheme}, role {role})"),
+                None => write!(f, "user {user:?} ({scheme})"),
+            },
             None => f.write_str("a client without a login (no zookeeper_user is given)"),
         }
     }

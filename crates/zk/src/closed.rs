@@ -8,6 +8,8 @@
 //! The check does not read the lists of records, of which there may be a million. A user of the login creates every
 //! record closed; [`repair`] also finds those that others created before.
 //!
+//! With logins by role, each list must give the roles their permissions and nobody else more than read access.
+//!
 //! What if a reply is lost: the check is repeated with the next session. A repair that lost a reply is started again; to set
 //! an access list twice changes nothing.
 
@@ -19,9 +21,10 @@ use zookeeper_client::{Acl, Acls, Error, Permission};
 use crate::access::Access;
 use crate::error::{ReadError, read_error};
 use crate::exposure::Exposed;
+use crate::roles::Difference;
 use crate::session::Zk;
 
-/// How far a namespace belongs to the user of a login alone.
+/// How far a namespace belongs to the user of a login alone, or to the users of its roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
     /// Only the user has access to its permanent znodes.
@@ -30,12 +33,6 @@ pub enum Closed {
     ReadableByOthers(Exposed),
     /// These znodes can be changed by others, or not by the user.
     Not(Vec<Exposed>),
-}
-
-/// How a list differs from one for the user alone.
-enum Difference {
-    Readable(String),
-    Changeable(String),
 }
 
 /// The permissions beyond reading.
@@ -105,7 +102,13 @@ pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
 /// Returns how the list of a znode differs. A znode that an operator deleted has none.
 async fn look(zk: &Zk, path: String, own: Own) -> Result<Option<(String, Difference)>, ReadError> {
     match zk.client().get_acl(&path).await {
-        Ok((list, _)) => Ok(difference(&list, zk.access(), own).map(|difference| (path, difference))),
+        Ok((list, _)) => {
+            let difference = match zk.access().known_roles() {
+                Some(roles) => roles.difference(&path, &list),
+                None => difference(&list, zk.access(), own),
+            };
+            Ok(difference.map(|difference| (path, difference)))
+        }
         Err(Error::NoNode) => Ok(None),
         Err(Error::NoAuth) => {
             let none = Difference::Changeable("this user may not read its access list".to_owned());
@@ -177,7 +180,7 @@ async fn visit(zk: &Zk, path: String, change: bool) -> Result<Option<Visited>, R
         Exposed { path: absolute(zk, &path), may }
     });
     if exposed.is_some() && change {
-        match zk.client().set_acl(&path, &Acls::new(&zk.access().own()), None).await {
+        match zk.client().set_acl(&path, &Acls::new(&zk.access().closed_list(&path)), None).await {
             Ok(_) => {}
             Err(Error::NoNode) => return Ok(None),
             Err(error) => return Err(read_error(&error)),

@@ -25,6 +25,7 @@ mod metrics;
 mod namespace;
 mod read;
 mod requests;
+mod roles;
 mod session;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
@@ -38,6 +39,7 @@ pub use error::ReadError;
 pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace, settle_strategy};
 pub use read::{Node, ReadResult, Tally};
+pub use roles::{Role, Roles, RolesError};
 pub use session::{ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};

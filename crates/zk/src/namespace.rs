@@ -12,11 +12,12 @@ use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use zookeeper_client::{CreateMode, Error};
+use zookeeper_client::{Acls, CreateMode, Error};
 
 use crate::closed::{self, Closed};
 use crate::error::{ReadError, read_error};
 use crate::exposure;
+use crate::roles::Role;
 use crate::session::Zk;
 
 /// Why a namespace cannot be used.
@@ -130,7 +131,7 @@ pub enum NamespaceError {
     /// Others than the user of the login may change it, or the user may not.
     #[error(
         "namespace {chroot} does not belong to {who} alone: {found}. Find out who created it. To close it, stop all nodes and \
-         clients of it and run `bellwether access repair` with this login"
+         clients of it and run `bellwether access repair` with the login of its owner"
     )]
     NotClosed {
         /// The path of the namespace.
@@ -191,17 +192,21 @@ pub async fn open_namespace(zk: &Zk, create: bool) -> Result<Failover, Namespace
 }
 
 async fn open(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
+    // With logins by role only the operator may create znodes at the top.
+    let repairs = zk.access().role().is_none_or(|role| role == Role::Operator);
     let made = check_layout(zk).await? || (made_meanwhile(zk).await? && check_layout(zk).await?);
     match (made, create) {
         (true, true) => {
-            make_parts(zk).await?;
+            if repairs {
+                make_parts(zk).await?;
+            }
             check_writable(zk).await?;
             return check_closed(zk).await;
         }
         (true, false) => return Ok(()),
         (false, _) => {}
     }
-    if !create {
+    if !create || !repairs {
         return Err(NamespaceError::Absent { chroot: chroot(zk), known: LAYOUT_VERSION });
     }
     make_chroot(zk).await?;
@@ -231,7 +236,11 @@ async fn check_closed(zk: &Zk) -> Result<(), NamespaceError> {
             if let Some(more) = exposed.len().checked_sub(NAMED).filter(|more| *more > 0) {
                 found = format!("{found} and {more} more");
             }
-            Err(NamespaceError::NotClosed { chroot: chroot(zk), who: zk.access().to_string(), found })
+            let who = match zk.access().role() {
+                Some(_) => "the users of its roles".to_owned(),
+                None => zk.access().to_string(),
+            };
+            Err(NamespaceError::NotClosed { chroot: chroot(zk), who, found })
         }
     }
 }
@@ -296,6 +305,10 @@ pub async fn settle_strategy(zk: &Zk, given: Strategy) -> Result<(), NamespaceEr
 async fn check_writable(zk: &Zk) -> Result<(), NamespaceError> {
     /// An epoch never reaches this version: it would take two billion changes of leader.
     const NO_VERSION: i32 = i32::MAX;
+    // The lists of the roles are checked one by one.
+    if zk.access().role().is_some() {
+        return Ok(());
+    }
     if !zk.access().is_login() && exposure::everywhere(zk).await.map_err(|error| lost(zk, error))? {
         return Ok(());
     }
@@ -393,7 +406,8 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
         return Ok(());
     }
     let root = zk.client().clone().chroot("/").expect("/ is a valid root");
-    let options = CreateMode::Persistent.with_acls(zk.access().acls());
+    let list = zk.access().list("/");
+    let options = CreateMode::Persistent.with_acls(Acls::new(&list));
     match root.mkdir(path, &options).await {
         Ok(()) | Err(Error::NodeExists) => Ok(()),
         Err(Error::NoAuth) => Err(forbidden(zk, "it may not create it".to_owned())),

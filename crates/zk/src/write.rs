@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::{Either, Ready, ready};
 use zookeeper_client::{Acls, Client, CreateMode, Error, MultiWriteError, MultiWriter};
 
+use crate::access::Access;
 use crate::eager::Eager;
 use crate::error::refusal;
 use crate::metrics::{self, Request};
@@ -53,12 +54,12 @@ impl Zk {
             return Either::Left(ready((batch, refused(Reason::NotSent))));
         }
         metrics::sent(Request::Write, ops);
-        let acls = self.access().acls();
+        let access = self.access().clone();
         let sent = self.send(
             Request::Write,
             move |client| async move {
                 let mut writer = client.new_multi_writer();
-                let added = batch.ops().try_for_each(|op| add(&mut writer, acls, op));
+                let added = batch.ops().try_for_each(|op| add(&mut writer, &access, op));
                 if let Err(source) = added {
                     return Committed(batch, Err(MultiWriteError::RequestFailed { source }));
                 }
@@ -77,8 +78,9 @@ impl Zk {
         prefix: String,
         data: Vec<u8>,
     ) -> impl Future<Output = Outcome<String>> + Send + use<> {
-        let options = CreateMode::EphemeralSequential.with_acls(self.access().acls());
+        let list = self.access().list(&prefix);
         self.write(move |client| async move {
+            let options = CreateMode::EphemeralSequential.with_acls(Acls::new(&list));
             let (_, sequence) = client.create(&prefix, &data, &options).await?;
             Ok(format!("{prefix}{sequence}"))
         })
@@ -86,8 +88,11 @@ impl Zk {
 
     /// Creates a container znode, which ZooKeeper removes some time after its last child was deleted.
     pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
-        let options = CreateMode::Container.with_acls(self.access().acls());
-        self.write(move |client| async move { client.create(&path, &[], &options).await.map(|_| ()) })
+        let list = self.access().list(&path);
+        self.write(move |client| async move {
+            let options = CreateMode::Container.with_acls(Acls::new(&list));
+            client.create(&path, &[], &options).await.map(|_| ())
+        })
     }
 
     /// Reads ZooKeeper's clock: sets `/jobs`, which has no data, and returns the time of that write.
@@ -118,7 +123,7 @@ impl Zk {
     }
 }
 
-fn add(writer: &mut MultiWriter<'_>, acls: Acls<'static>, op: &Op) -> Result<(), Error> {
+fn add(writer: &mut MultiWriter<'_>, access: &Access, op: &Op) -> Result<(), Error> {
     match op {
         Op::Check { path, version } => writer.add_check_version(path, *version),
         Op::Create { path, data, lifetime } => {
@@ -126,7 +131,7 @@ fn add(writer: &mut MultiWriter<'_>, acls: Acls<'static>, op: &Op) -> Result<(),
                 Lifetime::Persistent => CreateMode::Persistent,
                 Lifetime::Ephemeral => CreateMode::Ephemeral,
             };
-            writer.add_create(path, data, &mode.with_acls(acls))
+            writer.add_create(path, data, &mode.with_acls(Acls::new(&access.list(path))))
         }
         Op::Set { path, data, version } => writer.add_set_data(path, data, Some(*version)),
         Op::Delete { path, version } => writer.add_delete(path, *version),

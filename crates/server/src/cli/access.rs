@@ -6,6 +6,7 @@
 use std::env::{self, VarError};
 use std::path::{Path, PathBuf};
 
+use bellwether::access_lists::Roles;
 use bellwether::{Access, Scheme};
 use clap::{Args, ValueEnum};
 
@@ -37,7 +38,7 @@ impl From<Auth> for Scheme {
 #[derive(Debug, Args)]
 pub(crate) struct AccessOptions {
     /// Log in to ZooKeeper as this user. Only this user can then access the znodes that are created. All nodes and
-    /// clients of a namespace must use the same user.
+    /// clients of a namespace must use the same user, unless zookeeper_roles is given.
     #[arg(
         long,
         global = true,
@@ -65,6 +66,17 @@ pub(crate) struct AccessOptions {
         hide_env_values = true
     )]
     zookeeper_former_password_file: Option<PathBuf>,
+    /// File with the identities of the roles operator, candidate, worker, gateway and client, the same for all processes of the
+    /// namespace: one line per identity, as printed by `bellwether access identity`. The user must be one of them. See
+    /// docs/operations.md.
+    #[arg(
+        long,
+        global = true,
+        env = "BELLWETHER_ZOOKEEPER_ROLES",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
     #[arg(
         long,
@@ -111,7 +123,7 @@ pub(crate) struct AccessOptions {
 impl AccessOptions {
     /// Combines the options and the environment into an `Access`. Does not connect.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
-        let login = self.login()?.insecure(self.insecure_zookeeper);
+        let login = self.with_roles(self.login()?)?.insecure(self.insecure_zookeeper);
         let identity = match (&self.zookeeper_tls_cert, &self.zookeeper_tls_key) {
             (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
             (None, None) => None,
@@ -160,6 +172,22 @@ impl AccessOptions {
             None => access,
         };
         access.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    fn with_roles(&self, access: Access) -> Result<Access, Failure> {
+        let Some(file) = &self.zookeeper_roles else { return Ok(access) };
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("cannot read zookeeper_roles {}: {error}", file.display()))
+        })?;
+        let roles = text.parse::<Roles>().map_err(|error| {
+            Failure::usage(format!("zookeeper_roles {} is invalid: {error}", file.display()))
+        })?;
+        access.roles(roles).map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// Returns the identity of the user, without the roles: their file may not have it yet.
+    pub(crate) fn identity(&self) -> Result<String, Failure> {
+        self.login()?.identity().ok_or_else(|| Failure::usage("give zookeeper_user and its password"))
     }
 
     /// Rejects a login and TLS for a command that starts its own nodes, because the nodes do not receive these

@@ -1,6 +1,6 @@
 //! `bellwether access`: the access lists of a namespace.
 
-use bellwether::access_lists::{self, AccessListError, Repaired};
+use bellwether::access_lists::{self, AccessListError, Repaired, Role};
 use bellwether::error::ErrorClass;
 use clap::Subcommand;
 use serde_json::json;
@@ -19,24 +19,45 @@ pub(crate) enum AccessCommand {
     ///
     /// Stop all nodes and clients of the namespace first. May be repeated. JSON as for `access check`, where differed are the
     /// lists that were changed.
+    ///
+    /// With --zookeeper-roles the lists are those of the roles, the user must be the operator, and a missing namespace is created.
     Repair,
+    /// Print the line of --zookeeper-user for the file of --zookeeper-roles. ZooKeeper is not contacted.
+    ///
+    /// The line has a hash of the password and not the password. JSON: an object with role and identity.
+    Identity {
+        /// Role of the user: operator, candidate, worker, gateway or client.
+        role: Role,
+    },
 }
 
 pub(crate) async fn run(global: &Global, output: Output, command: AccessCommand) -> Result<(), Failure> {
-    let (to, access) = (global.zookeeper()?, global.access.access()?);
-    let done = async {
-        match command {
-            AccessCommand::Check => access_lists::inspect(to, &access, global.timeout).await,
-            AccessCommand::Repair => access_lists::repair(to, &access, global.timeout).await,
-        }
-    };
-    let done = done.await.map_err(|error| failure(&error))?;
-    print(output, &command, &done)?;
     match command {
-        AccessCommand::Check if done.differed > 0 => {
-            Err(Failure::failed(format!("{} znodes do not belong to this user alone", done.differed)))
+        AccessCommand::Identity { role } => identity(global, output, role),
+        AccessCommand::Check => {
+            let (to, access) = (global.zookeeper()?, global.access.access()?);
+            let done = access_lists::inspect(to, &access, global.timeout).await;
+            let done = done.map_err(|error| failure(&error))?;
+            print(output, "differ", &done)?;
+            let whose = if access.role().is_some() { "its roles" } else { "this user" };
+            match done.differed {
+                0 => Ok(()),
+                differed => Err(Failure::failed(format!("{differed} znodes do not belong to {whose} alone"))),
+            }
         }
-        AccessCommand::Check | AccessCommand::Repair => Ok(()),
+        AccessCommand::Repair => {
+            let (to, access) = (global.zookeeper()?, global.access.access()?);
+            let done = access_lists::repair(to, &access, global.timeout).await;
+            print(output, "were closed", &done.map_err(|error| failure(&error))?)
+        }
+    }
+}
+
+fn identity(global: &Global, output: Output, role: Role) -> Result<(), Failure> {
+    let identity = global.access.identity()?;
+    match output.format {
+        Format::Json => output.json(&json!({ "role": role.name(), "identity": identity })),
+        Format::Table => output.text(&format!("{role} {identity}")),
     }
 }
 
@@ -49,7 +70,7 @@ fn failure(error: &AccessListError) -> Failure {
     Failure::new(kind, chain(error))
 }
 
-fn print(output: Output, command: &AccessCommand, done: &Repaired) -> Result<(), Failure> {
+fn print(output: Output, verb: &str, done: &Repaired) -> Result<(), Failure> {
     let Repaired { znodes, differed, examples, .. } = done;
     match output.format {
         Format::Json => {
@@ -58,10 +79,6 @@ fn print(output: Output, command: &AccessCommand, done: &Repaired) -> Result<(),
             output.json(&json!({ "znodes": znodes, "differed": differed, "examples": examples }))
         }
         Format::Table => {
-            let verb = match command {
-                AccessCommand::Check => "differ",
-                AccessCommand::Repair => "were closed",
-            };
             let mut text = format!("{znodes} znodes, of which {differed} {verb}");
             for exposed in examples {
                 text += &format!("\n  {} {}", exposed.path, exposed.may);

@@ -6,6 +6,7 @@ mod closed;
 mod command;
 mod pre_created;
 mod refused;
+mod roles;
 mod rotation;
 mod sasl;
 mod self_check;

@@ -33,7 +33,7 @@ fn password_file(dir: &Path) -> String {
 }
 
 /// Returns status and body.
-async fn ask(gateway: SocketAddr, line: &str, body: &str) -> (u16, Value) {
+pub(crate) async fn ask(gateway: SocketAddr, line: &str, body: &str) -> (u16, Value) {
     let length = body.len();
     let text = format!(
         "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\

@@ -13,11 +13,12 @@ use crate::http::DEFAULT_ADDRESS;
 pub(super) const FILE: &str = "config";
 
 /// Options of every command that a node also needs.
-const GLOBAL: [&str; 11] = [
+const GLOBAL: [&str; 12] = [
     "zookeeper",
     "zookeeper_user",
     "zookeeper_password_file",
     "zookeeper_former_password_file",
+    "zookeeper_roles",
     "zookeeper_auth",
     "zookeeper_tls_ca",
     "zookeeper_tls_cert",
