@@ -25,6 +25,7 @@ use super::fourletter::{self, Report};
 use super::frames::{BadLength, Frames};
 use super::inbox::{Asked, Closed, Inbox, Message};
 use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES};
+use super::memory::Share;
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
 use crate::proto::{self, ConnectRequest};
@@ -96,7 +97,7 @@ pub(super) async fn serve(
     if let Err(error) = getrandom::fill(&mut password) {
         return Ended::Unsafe(error);
     }
-    let outbox = Arc::new(Outbox::default());
+    let outbox = Arc::new(Outbox::new(Share::of(Arc::clone(&inbox.memory))));
     let hello = Message::Connect { connection, request, peer, outbox: Arc::clone(&outbox), password, size };
     if inbox.send(&mut vec![hello]).await.is_err() {
         return Ended::Stopped;
@@ -180,7 +181,14 @@ async fn read(
     inbox: &Inbox,
 ) -> Ended {
     let mut messages = Vec::new();
+    let mut held = 0;
     loop {
+        if !inbox.memory.may_decode(&outbox.share, frames.received()) {
+            if inbox.tell(Message::Crowded).is_err() {
+                return Ended::Stopped;
+            }
+            inbox.memory.room().await;
+        }
         let decoded = decode(frames, connection, &mut messages);
         if !messages.is_empty() {
             outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
@@ -195,6 +203,8 @@ async fn read(
         if let Err(ended) = receive(reader, frames).await {
             return ended;
         }
+        outbox.share.hold(frames.held());
+        outbox.share.release(std::mem::replace(&mut held, frames.held()));
     }
 }
 

@@ -57,6 +57,16 @@ impl Frames {
         Ok(Some(&self.buffer[begin..begin + length]))
     }
 
+    /// Returns the number of bytes that are not consumed yet.
+    pub(super) fn received(&self) -> usize {
+        self.rest().len()
+    }
+
+    /// Returns the memory of the buffer beyond what each connection keeps.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.capacity().saturating_sub(BUFFER_KEEPS)
+    }
+
     fn rest(&self) -> &[u8] {
         &self.buffer[self.start..]
     }

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::fourletter::Report;
 use super::limits::{INBOX_BYTES, INBOX_REQUESTS};
+use super::memory::Memory;
 use super::outbox::Outbox;
 use crate::model::ConnectionId;
 use crate::proto::{ConnectRequest, Request};
@@ -41,6 +42,8 @@ pub(super) enum Message {
     Reader(oneshot::Sender<Result<Box<dyn Reader>, StoreError>>),
     /// Wakes the engine: the committer has returned a batch.
     Committed,
+    /// A connection waits because the memory of all connections is used up.
+    Crowded,
     /// Ends the connections of all sessions, and the engine.
     Stop,
     /// Expires a session.
@@ -73,6 +76,7 @@ impl Message {
             | Self::Report(..)
             | Self::Reader(_)
             | Self::Committed
+            | Self::Crowded
             | Self::Stop => 0,
             #[cfg(feature = "testing")]
             Self::Expire(..) | Self::Skip(_) => 0,
@@ -92,6 +96,8 @@ pub(super) struct Inbox {
     filled: Condvar,
     /// Wakes connections that wait for free space or for the end.
     emptied: Notify,
+    /// What the connections hold.
+    pub(super) memory: Arc<Memory>,
 }
 
 #[derive(Default)]
@@ -120,6 +126,11 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
+    /// Creates an inbox for connections that hold at most about `memory` bytes together.
+    pub(super) fn new(memory: usize) -> Self {
+        Self { memory: Arc::new(Memory::new(memory)), ..Self::default() }
+    }
+
     /// Adds `messages` in order and under one lock, once there is free space.
     ///
     /// Cancel safe: all of them were handed over, or none.

@@ -8,10 +8,11 @@
 //! | replies | [`REPLIES_HIGH`] plus one reply: a znode of 1 MB, a multi-read of 32 MiB, or [`REPLY_BYTES`] of names |
 //! | notifications | [`NOTICE_BYTES`] |
 //!
-//! This adds up to 35 MB, or 100 MB with the longest lists of children, for each of [`Limits::connections`]. Only the
-//! notifications of one batch have a bound for all clients together. With the default of 4,096 connections, hostile
-//! clients can therefore exhaust the memory of the machine: on an untrusted network set fewer connections and a limit
-//! per address. [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
+//! This adds up to 35 MB, or 100 MB with the longest lists of children, for each connection. All connections together hold
+//! at most [`Limits::memory`]: above it the connections that hold most are closed. In addition each connection keeps up to
+//! four empty buffers of [`BUFFER_KEEPS`], and the budget can be exceeded by an
+//! eighth, by one reply and by one decoded request per thread.
+//! [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
 
 use std::time::Duration;
 
@@ -111,6 +112,9 @@ pub const BUFFER_KEEPS: usize = 64 * 1024;
 /// client can exceed [`OUTSTANDING_REQUESTS`].
 pub const READ_BYTES: u64 = 64 * 1024;
 
+/// Memory of a decoded request per byte of its frame, at most: a multi-read of the shortest paths.
+pub const DECODED_PER_BYTE: usize = 24;
+
 /// Limits for connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -120,12 +124,19 @@ pub struct Limits {
     /// Connections from one address (`maxClientCnxns`). Default: 0 (no limit), because all clients of a loopback
     /// listener share one address. Java's default is 60.
     pub connections_per_address: usize,
+    /// Bytes of received and unanswered requests, and of unsent replies and notifications, of all connections together.
+    /// Default: [`MEMORY_BYTES`].
+    pub memory: usize,
     /// Time limit for the TLS handshake and the first frame. Default: [`HANDSHAKE`].
     pub handshake: Duration,
 }
 
+/// Memory for the requests and replies of all connections: the longest notifications of a batch fit twice, and thousands of
+/// clients with usual requests.
+pub const MEMORY_BYTES: usize = 512 * 1024 * 1024;
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 4_096, connections_per_address: 0, handshake: HANDSHAKE }
+        Self { connections: 4_096, connections_per_address: 0, memory: MEMORY_BYTES, handshake: HANDSHAKE }
     }
 }

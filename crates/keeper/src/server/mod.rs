@@ -23,6 +23,7 @@ mod inbox;
 mod keeper;
 pub mod limits;
 mod listener;
+mod memory;
 mod outbox;
 mod stats;
 #[cfg(feature = "testing")]

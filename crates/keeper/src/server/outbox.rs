@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 use super::limits::{BUFFER_KEEPS, OUTSTANDING_BYTES, OUTSTANDING_REQUESTS, REPLIES_LOW};
+use super::memory::Share;
 
 /// Shared by the engine and one connection task.
 #[derive(Debug, Default)]
@@ -35,6 +36,8 @@ pub(super) struct Outbox {
     request_bytes: AtomicUsize,
     /// Signals that the engine answered requests.
     answered: Notify,
+    /// Everything that the connection holds: received bytes, unanswered requests and unsent bytes.
+    pub(super) share: Share,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +66,11 @@ pub(super) struct Taken {
 }
 
 impl Outbox {
-    /// Counts bytes that will be delivered, of which `notices` are notifications.
+    pub(super) fn new(share: Share) -> Self {
+        Self { share, ..Self::default() }
+    }
+
+    /// Counts bytes that will be delivered, and that [`share`](Self::share) holds since they were encoded, of which `notices` are notifications.
     pub(super) fn promise(&self, bytes: usize, notices: usize) {
         self.unsent.fetch_add(bytes, Ordering::SeqCst);
         self.unsent_notices.fetch_add(notices, Ordering::SeqCst);
@@ -102,6 +109,7 @@ impl Outbox {
             if end == End::Cut {
                 // These bytes are never written: free the memory now.
                 queue.bytes = Vec::new();
+                self.share.doom();
             }
         }
         self.queued.notify_one();
@@ -142,6 +150,7 @@ impl Outbox {
     /// the parked requests.
     pub(super) fn written(&self, taken: &Taken) -> bool {
         self.unsent_notices.fetch_sub(taken.notices, Ordering::SeqCst);
+        self.share.release(taken.bytes.len());
         let unsent = self.unsent.fetch_sub(taken.bytes.len(), Ordering::SeqCst) - taken.bytes.len();
         unsent <= REPLIES_LOW && self.parked.swap(false, Ordering::SeqCst)
     }
@@ -180,12 +189,14 @@ impl Outbox {
     pub(super) fn asked(&self, requests: usize, bytes: usize) {
         self.requests.fetch_add(requests, Ordering::SeqCst);
         self.request_bytes.fetch_add(bytes, Ordering::SeqCst);
+        self.share.hold(bytes);
     }
 
     /// Counts requests that the engine has answered.
     pub(super) fn answer(&self, requests: usize, bytes: usize) {
         let requests_before = self.requests.fetch_sub(requests, Ordering::SeqCst);
         let bytes_before = self.request_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.share.release(bytes);
         if requests_before >= OUTSTANDING_REQUESTS || bytes_before >= OUTSTANDING_BYTES {
             self.answered.notify_one();
         }
@@ -207,6 +218,7 @@ mod tests {
     use crate::server::limits::REPLIES_HIGH;
 
     fn deliver(outbox: &Outbox, bytes: &mut Vec<u8>, notices: usize) {
+        outbox.share.hold(bytes.len());
         outbox.promise(bytes.len(), notices);
         outbox.deliver(bytes, notices);
     }

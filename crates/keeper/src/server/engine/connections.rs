@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use super::super::fourletter::operation;
 use super::super::inbox::Asked;
 use super::super::limits::{BATCH_NOTICE_BYTES, NOTICE_BYTES, REPLIES_HIGH, REPLIES_LOW, REPLY_BYTES};
+use super::super::memory::Memory;
 use super::super::outbox::{End, Outbox};
 use super::super::stats::{Arrivals, Latency};
 use super::sealed_replies::SealedReplies;
@@ -23,6 +24,8 @@ pub(in super::super) enum Excess {
     AllNotices,
     #[error("a reply would be longer than {REPLY_BYTES} bytes")]
     Reply,
+    #[error("the memory of all connections is used up, and this one holds {0} bytes")]
+    Memory(usize),
 }
 
 /// The engine's view of one connection.
@@ -102,6 +105,13 @@ impl Connection {
         self.unsent() <= REPLIES_LOW && self.outbox.unpark()
     }
 
+    /// Encodes something for the client.
+    fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.pending.len();
+        encode(&mut self.pending);
+        self.outbox.share.hold(self.pending.len() - before);
+    }
+
     fn unsent(&self) -> usize {
         self.outbox.unsent() + self.pending.len()
     }
@@ -159,9 +169,33 @@ pub(in super::super) struct Connections {
     notices: usize,
     /// Bytes of notifications in the batch that is being committed.
     sealed_notices: usize,
+    /// What the connections hold.
+    memory: Arc<Memory>,
 }
 
 impl Connections {
+    pub(super) fn new(memory: Arc<Memory>) -> Self {
+        let mut connections = Self::default();
+        connections.memory = memory;
+        connections
+    }
+
+    /// If the memory of all connections is used up, cuts those that hold most.
+    pub(super) fn relieve(&mut self) {
+        let mut excess = self.memory.excess();
+        if excess == 0 {
+            return;
+        }
+        let open = self.all.iter().filter(|(_, connection)| !connection.closing);
+        let mut holders: Vec<_> =
+            open.map(|(id, connection)| (connection.outbox.share.bytes(), *id)).collect();
+        holders.sort_unstable();
+        while let Some((held, id)) = holders.pop().filter(|(held, _)| *held > 0 && excess > 0) {
+            self.cut(id, Excess::Memory(held));
+            excess = excess.saturating_sub(held);
+        }
+    }
+
     pub(super) fn add(&mut self, id: ConnectionId, connection: Connection) {
         self.all.insert(id, connection);
     }
@@ -202,7 +236,7 @@ impl Connections {
                     connection.record.session = Some((response.session_id, response.timeout_ms));
                     connection.record.last_operation = "SESS";
                 }
-                proto::encode_connected(&response, &mut connection.pending);
+                connection.append(|pending| proto::encode_connected(&response, pending));
                 connection.done.frames += 1;
             }
             Effect::Reply(id, reply) => {
@@ -211,7 +245,7 @@ impl Connections {
                     return self.cut(id, Excess::Reply);
                 }
                 connection.record.last_zxid = reply.zxid;
-                proto::encode_reply(&reply, &mut connection.pending);
+                connection.append(|pending| proto::encode_reply(&reply, pending));
                 connection.done.frames += 1;
             }
             Effect::Notify(hearers, event) => self.notify(&hearers, &event),
@@ -229,7 +263,7 @@ impl Connections {
         proto::encode_event(event, &mut notice);
         for &id in hearers {
             let Some(connection) = self.touch(id) else { continue };
-            connection.pending.extend_from_slice(&notice);
+            connection.append(|pending| pending.extend_from_slice(&notice));
             connection.notices += notice.len();
             connection.done.frames += 1;
             let unsent = connection.outbox.unsent_notices() + connection.notices;
@@ -244,7 +278,7 @@ impl Connections {
     }
 
     fn cut(&mut self, id: ConnectionId, excess: Excess) {
-        let connection = self.all.remove(&id).expect("a connection is touched before it is cut");
+        let connection = self.all.remove(&id).expect("a connection is cut once");
         connection.outbox.end(End::Cut);
         self.notices = self.notices.saturating_sub(connection.notices);
         self.cut.push((id, excess));

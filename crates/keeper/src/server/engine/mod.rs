@@ -92,13 +92,14 @@ impl Engine {
         clock: Clock,
         facts: Facts,
     ) -> io::Result<Self> {
+        let memory = Arc::clone(&inbox.memory);
         Ok(Self {
             model,
             committer: Committer::start(store, Arc::clone(&inbox))?,
             inbox,
             clock,
             facts,
-            connections: Connections::default(),
+            connections: Connections::new(memory),
             effects: Vec::new(),
             handled_bytes: 0,
             sealed: committed,
@@ -175,6 +176,7 @@ impl Engine {
         match message {
             // Only wakes the engine; the callers of `seal_if_clear` check the committer.
             Message::Committed => {}
+            Message::Crowded => self.relieve(now),
             Message::Connect { connection, request, peer, outbox, password, size: _ } => {
                 self.traffic.received += 1;
                 self.arrivals.add(Instant::now());
@@ -244,18 +246,28 @@ impl Engine {
     fn feed(&mut self, now: Now, connection: ConnectionId, input: Input) {
         self.model.handle(now, connection, input, &mut self.effects);
         self.perform(now);
+        self.relieve(now);
+    }
+
+    /// Closes the connections that hold most memory if it is used up.
+    fn relieve(&mut self, now: Now) {
+        self.connections.relieve();
+        self.perform(now);
     }
 
     /// Encodes the effects in order into the buffers of their connections. Cutting a connection is a new input to the
     /// model.
     fn perform(&mut self, now: Now) {
-        while !self.effects.is_empty() {
+        loop {
             for effect in self.effects.drain(..) {
                 self.connections.encode(effect);
             }
             while let Some((connection, excess)) = self.connections.take_cut() {
                 warn!(connection = connection.0, %excess, "connection cut");
                 self.model.handle(now, connection, Input::Disconnected, &mut self.effects);
+            }
+            if self.effects.is_empty() {
+                return;
             }
         }
     }

@@ -127,6 +127,9 @@ pub(crate) struct Options {
     /// Maximum number of connections from one address; 0 means no limit.
     #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N")]
     max_connections_per_address: usize,
+    /// Memory in MiB for the requests and replies of all connections; above it those that hold most are closed.
+    #[arg(long, default_value_t = Limits::default().memory as u64 / MIB, value_name = "MIB")]
+    max_connection_memory: u64,
     /// Maximum number of sessions; a client that asks for another one is disconnected.
     #[arg(long, default_value_t = Bounds::default().sessions, value_name = "N")]
     max_sessions: usize,

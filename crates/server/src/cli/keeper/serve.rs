@@ -124,6 +124,7 @@ impl Options {
         Limits {
             connections: self.max_connections,
             connections_per_address: self.max_connections_per_address,
+            memory: usize::try_from(self.max_connection_memory.saturating_mul(MIB)).unwrap_or(usize::MAX),
             ..Limits::default()
         }
     }

@@ -1,0 +1,110 @@
+//! Clients that do not read, or that send requests faster than the server answers them, hold a bounded amount of memory together,
+//! and other clients are served.
+//!
+//! A separate test program, because it measures the memory of the whole process.
+
+mod wire;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bellwether_keeper::server::limits::FRAME_BYTES;
+use bellwether_keeper::server::{Keeper, Limits};
+
+use self::wire::*;
+
+const MIB: usize = 1024 * 1024;
+
+/// The budget of this test.
+const BUDGET: usize = 64 * MIB;
+
+/// The bound of the process. Buffers grow by doubling, so they take up to twice what they hold; each connection keeps up to four
+/// small ones; and the allocator does not return everything. Without the budget each attack takes more than this.
+const BOUND: usize = 4 * BUDGET;
+
+/// Clients of an attack. Each holds at least 1 MiB.
+const CLIENTS: usize = 400;
+
+/// Returns the resident memory of the process, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    let kib: usize = line.split_whitespace().next().expect("a number").parse().expect("a number");
+    kib * 1024
+}
+
+/// An attack: what each client sends before it stops reading.
+struct Attack {
+    name: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn attacks() -> [Attack; 3] {
+    let reads = (0..100).flat_map(|xid| request(xid, GET_DATA, &read("/big", false))).collect();
+    // A frame of the longest length that lacks its last byte.
+    let mut unfinished = framed(&vec![0; FRAME_BYTES]);
+    unfinished.pop();
+    // Behind unread replies: 500 KB that decode to 10 MB.
+    let mut decoded: Vec<u8> = (0..16).flat_map(|xid| request(xid, GET_DATA, &read("/big", false))).collect();
+    let mut multi = Vec::new();
+    for _ in 0..25_000 {
+        // `getData` of "/", without a watch.
+        multi.extend(b"\0\0\0\x04\0\xff\xff\xff\xff\0\0\0\x01/\0");
+    }
+    multi.extend(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
+    decoded.extend(request(99, MULTI_READ, &multi));
+    [
+        Attack { name: "unread replies", bytes: reads },
+        Attack { name: "unfinished requests", bytes: unfinished },
+        Attack { name: "requests behind unread replies", bytes: decoded },
+    ]
+}
+
+/// Sends the bytes of an attack and keeps the connection, until the server closes it.
+async fn attack(address: SocketAddr, bytes: std::sync::Arc<Vec<u8>>) -> Wire {
+    let (mut wire, _) = Wire::session(address).await;
+    // An error means that the server has closed the connection.
+    drop(tokio::io::AsyncWriteExt::write_all(&mut wire.stream, &bytes).await);
+    wire
+}
+
+/// Writes for a while with one client, and returns the writes and the most memory.
+async fn writes(honest: &mut Wire, duration: Duration) -> (usize, usize) {
+    let (begun, mut written, mut most) = (Instant::now(), 0, 0);
+    while begun.elapsed() < duration {
+        assert_eq!(honest.call(7, SET_DATA, &set_data("/small", b"x")).await.error, 0);
+        written += 1;
+        if written % 20 == 0 {
+            most = most.max(resident());
+        }
+    }
+    (written, most.max(resident()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_hold_memory_are_closed_and_others_are_served() {
+    const LASTS: Duration = Duration::from_secs(2);
+    for Attack { name, bytes } in attacks() {
+        let limits = Limits { memory: BUDGET, ..Limits::default() };
+        let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
+        let (mut honest, _) = Wire::session(keeper.address()).await;
+        assert_eq!(honest.call(1, CREATE, &create("/big", &vec![7; MIB - 1024], PERSISTENT)).await.error, 0);
+        assert_eq!(honest.call(2, CREATE, &create("/small", b"", PERSISTENT)).await.error, 0);
+        let (alone, before) = writes(&mut honest, LASTS).await;
+        let (bytes, address) = (std::sync::Arc::new(bytes), keeper.address());
+        let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(attack(address, bytes.clone()))).collect();
+        let (during, most) = writes(&mut honest, 2 * LASTS).await;
+        let (after, later) = writes(&mut honest, LASTS).await;
+        let grown = most.max(later).saturating_sub(before);
+        println!(
+            "{name}: grew by {} MiB; {alone} writes without the attack, {} at its beginning, {after} then",
+            grown / MIB,
+            during / 2
+        );
+        assert!(grown < BOUND, "{name}: grew by {} MiB", grown / MIB);
+        for client in clients {
+            client.abort();
+        }
+        keeper.stop().await.expect("a stop without errors");
+    }
+}
