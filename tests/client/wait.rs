@@ -1,12 +1,15 @@
 //! Waiting for results: a few jobs by watches, many by polling.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bellwether::client::{Error, IfExists, MAX_WATCHED, ResultError, WaitError, WaitReason};
 use bellwether::{Job, JobKind, State};
 use bellwether_core::job::Ending;
 use bellwether_core::path;
-use bellwether_testkit::namespace;
+use bellwether_testkit::{Proxy, Request, eventually, namespace, op};
 
 use crate::fake_cluster::{FakeCluster, SOON, client, id};
 
@@ -37,6 +40,34 @@ async fn a_typed_job_returns_its_typed_result() {
     fake.close(dead.id(), worker, Ending::Failed("boom".into())).await;
     let error = dead.result(SOON).await.unwrap_err().to_string();
     assert!(error.ends_with("has no result: dead: boom"), "{error}");
+}
+
+/// The removal of a watch is a request, which would delay the caller's next one.
+#[tokio::test]
+async fn a_wait_leaves_no_watch_to_remove() {
+    let to = namespace("wait-watches");
+    let proxy = Proxy::to(&to);
+    let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
+    let worker = fake.worker(&["sum"], 1, &[]).await;
+    let (watching, removals) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (reads, removed) = (Arc::clone(&watching), Arc::clone(&removals));
+    let _observes = proxy.hold_reply(move |request: &Request<'_>| {
+        // The last byte of a read is whether it sets a watch.
+        let sets_watch = request.op == op::GET_DATA && request.body.last() == Some(&1);
+        reads.fetch_add(usize::from(sets_watch), Relaxed);
+        removed.fetch_add(usize::from(request.op == op::REMOVE_WATCHES), Relaxed);
+        false
+    });
+    let job = client.submit(Sum::job(&vec![1, 2])).await.unwrap();
+    let ends = async {
+        eventually("the wait has set its watch", SOON, async || watching.load(Relaxed) == 1).await;
+        fake.succeed(job.id(), worker, "3").await;
+    };
+    let (three, ()) = tokio::join!(job.result(SOON), ends);
+    assert_eq!(three.unwrap(), 3);
+    // A removal would be ahead of this read.
+    client.get(job.id()).await.unwrap();
+    assert_eq!((watching.load(Relaxed), removals.load(Relaxed)), (1, 0));
 }
 
 #[tokio::test]

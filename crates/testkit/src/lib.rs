@@ -63,6 +63,8 @@ pub mod op {
     pub const MULTI: i32 = 14;
     /// `create2`: a create whose reply contains the stat
     pub const CREATE2: i32 = 15;
+    /// `removeWatches`
+    pub const REMOVE_WATCHES: i32 = 18;
     /// `createContainer`
     pub const CREATE_CONTAINER: i32 = 19;
     /// `createTTL`
