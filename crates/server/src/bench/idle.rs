@@ -3,22 +3,26 @@
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, sum_job};
-use super::load::check;
-use super::{BenchConfig, Step, floor, millis};
+use super::load::{Counts, check};
+use super::{BenchConfig, Step, count, floor, millis};
 
 pub(super) struct Idle {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) three_writes_p50_ms: f64,
+    /// Requests of all processes per job.
+    pub(super) requests_per_job: f64,
 }
 
 /// Submits one job at a time and waits for its result. For comparison, runs three bare writes in sequence.
 pub(super) async fn measure(
     config: &BenchConfig,
     cluster: &Cluster,
+    counts: &Counts,
     progress: &mut impl FnMut(Step),
 ) -> Result<Idle, String> {
     let mut took = Vec::with_capacity(config.idle_jobs);
+    let sent = cluster.sent(counts).await?;
     for n in 0..config.idle_jobs {
         let job = sum_job(n);
         let started = Instant::now();
@@ -28,6 +32,7 @@ pub(super) async fn measure(
         check(n, &end)?;
         progress(Step::Idle(n + 1));
     }
+    let sent = cluster.sent(counts).await?.plus(sent, -1.0);
     let writes = floor::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
     let mut three = writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
     took.sort();
@@ -36,6 +41,7 @@ pub(super) async fn measure(
         p50_ms: millis(percentile(&took, 50)),
         p99_ms: millis(percentile(&took, 99)),
         three_writes_p50_ms: millis(percentile(&three, 50)),
+        requests_per_job: sent.requests / count(config.idle_jobs),
     })
 }
 

@@ -83,6 +83,8 @@ pub struct BenchReport {
     pub idle_p50_ms: f64,
     /// 99th percentile of that time.
     pub idle_p99_ms: f64,
+    /// Requests per job, reads and writes, of all processes together, one job at a time.
+    pub idle_requests_per_job: f64,
     /// Median time of three bare writes in sequence.
     pub three_writes_p50_ms: f64,
     /// `idle_p50_ms` divided by `three_writes_p50_ms`.
@@ -154,7 +156,8 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         Cluster::start(namespace, config.workers, config.slots).await.map_err(failed("starting nodes"))?;
     let load =
         load::load(config.jobs, &cluster, &counts, &mut progress).await.map_err(failed("running jobs"))?;
-    let idle = idle::measure(config, &cluster, &mut progress).await.map_err(failed("measuring latency"))?;
+    let idle =
+        idle::measure(config, &cluster, &counts, &mut progress).await.map_err(failed("measuring latency"))?;
     cluster.stop().await.map_err(failed("stopping nodes"))?;
     progress(Step::Floor);
     let floors_after = floor("floor-2", config.jobs).await?;
@@ -184,6 +187,7 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         cpu_us_per_job: load.cpu_us_per_job,
         idle_p50_ms: idle.p50_ms,
         idle_p99_ms: idle.p99_ms,
+        idle_requests_per_job: idle.requests_per_job,
         three_writes_p50_ms: idle.three_writes_p50_ms,
         idle_ratio: idle.p50_ms / idle.three_writes_p50_ms,
         pending_memory,

@@ -41,6 +41,11 @@ pub(super) fn rows(report: &BenchReport) -> Vec<[String; 3]> {
             "submit until result is read, one at a time",
         ),
         row("idle p99", format!("{:.2} ms", report.idle_p99_ms), ""),
+        row(
+            "idle requests",
+            format!("{:.1} per job", report.idle_requests_per_job),
+            "reads and writes of all processes, also heartbeats and beats",
+        ),
         row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare writes, in sequence"),
         row("idle ratio", format!("{:.2}", report.idle_ratio), "idle p50 / three writes p50"),
     ];
