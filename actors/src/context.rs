@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path;
 use bellwether_core::port::{Change, Node, ReadResult, Reply, Requests, Transaction};
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
@@ -73,8 +72,6 @@ where
 pub enum Ask<M> {
     /// One multi.
     Commit(Box<dyn Commit<M>>),
-    /// Creates a container znode.
-    Container(String, Answer<Outcome<()>, M>),
     /// Reads a znode.
     Get(String, Answer<ReadResult<Option<Node>>, M>),
     /// Lists the children of a znode.
@@ -155,24 +152,6 @@ impl<C: Concern> Context<'_, C> {
     ) {
         let answer = |batch, outcome| Some(answer(batch, outcome));
         self.out.push(Out::Ask(Ask::Commit(Box::new(Committing { transaction: batch, answer }))));
-    }
-
-    /// Creates a container znode.
-    pub fn create_container(
-        &mut self,
-        path: String,
-        answer: impl FnOnce(Outcome<()>) -> C::Msg + Send + 'static,
-    ) {
-        self.out.push(Out::Ask(Ask::Container(path, Box::new(|outcome| Some(answer(outcome))))));
-    }
-
-    /// Creates the containers of these minutes, which the next transaction needs. If one is not created, the transaction
-    /// is rejected.
-    pub fn make_minutes(&mut self, minutes: impl IntoIterator<Item = u64>) {
-        for minute in minutes {
-            let path = path::delayed_minute(minute);
-            self.out.push(Out::Ask(Ask::Container(path, Box::new(|_| None))));
-        }
     }
 
     /// Reads a znode.

@@ -27,7 +27,6 @@ impl<M> Ask<M> {
     pub fn refuse(self) -> Option<M> {
         match self {
             Self::Commit(commit) => commit.answered(unsent()),
-            Self::Container(_, answer) => answer(unsent()),
             Self::Get(_, answer) => answer(unread()),
             Self::Children(_, answer) => answer(unread()),
             Self::GetMany(_, answer) => answer(unread()),
@@ -42,10 +41,6 @@ pub struct Paused;
 
 impl Requests for Paused {
     fn commit(&self, _: Vec<Op>) -> Reply<Outcome<()>> {
-        Box::pin(ready(unsent()))
-    }
-
-    fn create_container(&self, _: String) -> Reply<Outcome<()>> {
         Box::pin(ready(unsent()))
     }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
-use bellwether_core::path;
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
 
 use super::Client;
@@ -162,10 +161,6 @@ impl Client {
             let rejoined = self.rejoin(id, &mut record, by).await?;
             let record = record.reopen();
             let generation = record.generation;
-            if let Some(lane) = &record.placement.lane {
-                // The lane's container may have been removed since the job's last turn.
-                self.0.session.make_container(by, path::lane(lane)).await?;
-            }
             let mut ops = txn::reopen(id, found.version, &record, 0);
             ops.extend(rejoined);
             match self.0.session.commit(by, ops).await? {

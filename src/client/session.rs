@@ -156,24 +156,6 @@ impl Session {
         }
     }
 
-    /// Creates a container. If the outcome is unknown, the write that needs the container shows it.
-    pub(super) async fn make_container(&self, by: Deadline, path: String) -> Result<(), Error> {
-        let zk = self.usable_by(by).await?;
-        match self.timeout_at(by.at, zk.create_container(path)).await {
-            Ok(Outcome::Applied(()) | Outcome::Unknown) | Err(_) => Ok(()),
-            Ok(Outcome::Rejected(rejection)) => match rejection.reason {
-                Reason::NodeExists | Reason::NotSent => Ok(()),
-                reason @ (Reason::NoNode
-                | Reason::BadVersion
-                | Reason::NotEmpty
-                | Reason::NoAuth
-                | Reason::OverBudget(_)
-                | Reason::Refused(_)
-                | Reason::Other(_)) => Err(Error::Refused(reason)),
-            },
-        }
-    }
-
     /// Returns the error of a deadline that has passed, with the reason from the session's status.
     pub(super) fn not_in_time(&self, by: Deadline) -> Unavailable {
         let servers = self.servers();

@@ -301,8 +301,6 @@ async fn closed_by_another(stage: &Stage) {
     let record = wire::decode::<JobRecord>(&node.data).unwrap();
     let attempt = Attempt { number: record.attempts + 1, worker };
     let (lost, next) = record.close(attempt, Ending::Lost, WallMillis(1), 0);
-    let minute = path::delayed_minute(lost.delay().expect("a loss backs off").minute);
-    assert_eq!(zk.create_container(minute).await, Outcome::Applied(()));
     let close = txn::close(&job, worker, node.version, None, &lost, &next);
     assert_eq!(zk.commit(close).await, Outcome::Applied(()));
     stage.met("executor_pool", "Tell.Zombie").await;

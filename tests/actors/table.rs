@@ -73,7 +73,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("expires", &[("assigner", &["Tick"]), ("expirer", &["Overdue", "Read", "Committed"])]),
     ("pauses", &[("assigner", &["Settings.Changes"])]),
     ("cancels", &[("executor_pool", &["Tell.Cancel", "Tell.GraceOver"])]),
-    ("ticks", &[("schedule_keeper", &["Tick", "Feed.Changes", "Read", "JobsRead", "LaneMade", "Committed"])]),
+    ("ticks", &[("schedule_keeper", &["Tick", "Feed.Changes", "Read", "JobsRead", "Committed"])]),
     (
         "leases",
         &[

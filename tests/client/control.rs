@@ -34,11 +34,6 @@ async fn a_delayed_job_shows_its_time_and_can_be_cancelled() {
     let worker = fake.worker(&["sum"], 1, &[]).await;
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     fake.assign(job.id(), worker).await;
-    // The leader or the worker would have created the minute's container.
-    let minute = bellwether_host::clock::local().minute();
-    for minute in minute..minute + 2 {
-        fake.zk.create_container(path::delayed_minute(minute)).await;
-    }
     fake.close(job.id(), worker, Ending::Failed("boom".into())).await;
     let view = client.get(job.id()).await.unwrap().unwrap();
     assert_eq!((view.state, view.waiting, view.attempt), (State::Delayed, Some(WaitReason::Backoff), 1));

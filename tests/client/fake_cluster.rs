@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether::{Client, JobId, Kind, WorkerId};
-use bellwether_core::job::{Assignment, Attempt, Delay, Ending, JobRecord, Payload};
+use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -98,10 +98,6 @@ impl FakeCluster {
         let (record, version) = self.record(job).await;
         let attempt = Attempt { number: record.attempts + 1, worker };
         let (record, next) = record.close(attempt, ending, clock::local(), 0);
-        if let Some(Delay { minute, .. }) = record.delay() {
-            // The container may exist already.
-            let _made = self.zk.create_container(path::delayed_minute(minute)).await;
-        }
         self.apply(txn::close(job, worker, version, None, &record, &next)).await;
     }
 

@@ -214,18 +214,29 @@ async fn a_lane_accepts_a_job_between_two_items_of_a_stream() {
     assert_eq!(order, (0..JOBS).map(|n| format!("job-{n}")).collect::<Vec<_>>());
 }
 
-/// The first submission to a lane is rejected, because the lane does not exist yet. If that rejection, or the reply
-/// after it, is lost, the rest of the lane must not overtake it.
+/// If the reply to the submission that creates the lane, or to a later one, is lost, the rest of the lane must not
+/// overtake it. The same holds for the rejection of a create of a lane that exists.
 #[tokio::test]
 async fn a_lane_keeps_its_order_when_a_reply_is_lost() {
     const JOBS: usize = 450;
-    for (name, after) in [("lanes-first", 0), ("lanes-second", 1), ("lanes-later", 3)] {
+    for (name, after, exists) in [
+        ("lanes-first", 0, false),
+        ("lanes-second", 1, false),
+        ("lanes-later", 3, false),
+        ("lanes-rejected", 0, true),
+        ("lanes-again", 1, true),
+    ] {
         let to = namespace(name);
         let fake = FakeCluster::new(&to).await;
         let proxy = Proxy::to(&to);
         let client =
             Client::builder(proxy.connect_string()).session_timeout(Duration::from_secs(5)).deadline(SOON);
         let client = client.connect().await.unwrap();
+        if exists {
+            let path = path::lane(&Lane::new("account-7").unwrap());
+            fake.apply(vec![txn::Op::Create { path, data: Vec::new(), lifetime: txn::Lifetime::Container }])
+                .await;
+        }
         let seen = AtomicUsize::new(0);
         let nth = move |request: &Request<'_>| {
             let submission = request.op == op::MULTI && request.mentions("/lanes/");

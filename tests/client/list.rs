@@ -32,10 +32,6 @@ async fn each_state_lists_its_jobs_despite_a_corrupt_record() {
         client.submit(Job::new("sum", &1).id(job).max_attempts(attempts)).await.unwrap();
     }
     client.submit(Job::new("product", &1).id("other")).await.unwrap();
-    let minute = bellwether_host::clock::local().minute();
-    for minute in minute..minute + 2 {
-        fake.zk.create_container(path::delayed_minute(minute)).await;
-    }
     for job in ["delayed", "dead"].map(id) {
         fake.assign(&job, worker).await;
         fake.close(&job, worker, Ending::Failed("boom".into())).await;

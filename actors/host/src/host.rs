@@ -327,7 +327,6 @@ where
         Ask::Commit(commit) => {
             report(me, zk.commit_of(Sent(commit)), |(sent, outcome)| letter(sent.0.answered(outcome)?))
         }
-        Ask::Container(path, answer) => report(me, zk.create_container(path), then(answer)),
         Ask::Get(path, answer) => report(me, zk.get(path), then(answer)),
         Ask::Children(path, answer) => report(me, zk.children(path), then(answer)),
         Ask::GetMany(paths, answer) => report(me, zk.get_many(paths), then(answer)),

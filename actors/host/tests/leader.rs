@@ -130,8 +130,6 @@ impl Bench {
     /// Submits jobs of one lane in one multi.
     async fn submit_lane(&self, lane: &str, names: &[String]) {
         let lane = Lane::new(lane).expect("a name");
-        let made = self.zk.create_container(path::lane(&lane)).await;
-        assert!(matches!(made, Outcome::Applied(()) | Outcome::Rejected(_)), "{made:?}");
         let record = record(Policy::default(), Some(lane));
         let ops = (0..)
             .zip(names)
@@ -299,8 +297,6 @@ async fn a_delayed_job_is_promoted_and_assigned() {
     let attempt = bellwether_core::job::Attempt { number: 1, worker };
     let ending = bellwether_core::job::Ending::Failed("boom".into());
     let (closed, next) = record.close(attempt, ending, bellwether_host::clock::local(), 0);
-    let delay = closed.delay().expect("a failed job is delayed");
-    bench.zk.create_container(path::delayed_minute(delay.minute)).await;
     applied(&bench.zk, txn::close(&job, worker, node.version, None, &closed, &next)).await;
     let assigned = eventually_some("attempt 2 is assigned", SOON, async || {
         let node = bench.zk.get(path::assignment(worker, &job)).await.expect("an answer")?;

@@ -111,13 +111,4 @@ kinds!(worker::status_reporter::beats::Event {
     Resume,
     Wake
 });
-kinds!(worker::status_reporter::reporter::Event {
-    Report,
-    Committed,
-    Read,
-    ReadFailed,
-    MinuteMade,
-    Hold,
-    Resume,
-    Wake
-});
+kinds!(worker::status_reporter::reporter::Event { Report, Committed, Read, ReadFailed, Hold, Resume, Wake });

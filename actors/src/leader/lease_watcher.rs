@@ -181,7 +181,6 @@ impl LeaseWatcher {
                         })
                     });
                 }
-                Effect::MakeMinutes(minutes) => cx.make_minutes(minutes),
                 Effect::Commit(batch) => cx.commit_batch(batch, LeaseWatcherMsg::Committed),
                 Effect::Revoked(revoked) => {
                     cx.tell(Tell::Assigner(assigner::Event::Hangs(revoked.worker)));

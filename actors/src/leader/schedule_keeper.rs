@@ -52,15 +52,13 @@ pub enum ScheduleKeeperMsg {
     Read(Vec<ScheduleId>, ReadResult<Vec<Option<Node>>>),
     /// The jobs on which ticks depend, or the keys whose read was not answered.
     JobsRead(Result<Vec<(schedule_keeper::Key, PriorJob)>, Vec<schedule_keeper::Key>>),
-    /// The outcome of creating a lane.
-    LaneMade(schedule_keeper::Key, Outcome<()>),
     /// The outcome of a batch of ticks.
     Committed(Batch<schedule_keeper::Key>, Outcome<()>),
     /// The periodic listing is due.
     Sweep,
 }
 
-kinds!(ScheduleKeeperMsg { Resume, Tick, Feed => Feed, Listed, Read, JobsRead, LaneMade, Committed, Sweep });
+kinds!(ScheduleKeeperMsg { Resume, Tick, Feed => Feed, Listed, Read, JobsRead, Committed, Sweep });
 
 impl Concern for ScheduleKeeper {
     const NAME: &'static str = "schedule_keeper";
@@ -122,11 +120,6 @@ impl Concern for ScheduleKeeper {
             ScheduleKeeperMsg::Read(schedules, Err(_)) => Event::ReadFailed(schedules),
             ScheduleKeeperMsg::JobsRead(Ok(jobs)) => Event::JobsRead(jobs),
             ScheduleKeeperMsg::JobsRead(Err(keys)) => Event::JobsReadFailed(keys),
-            ScheduleKeeperMsg::LaneMade(key, outcome) => {
-                // The commit that needs the lane shows whether the lane exists.
-                tracing::debug!(schedule = %key.schedule, ?outcome, "created the lane of a schedule");
-                Event::LaneMade(key)
-            }
             ScheduleKeeperMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         self.feed(cx, event);
@@ -169,9 +162,6 @@ impl ScheduleKeeper {
                         Ok(found) => Ok(keys.into_iter().zip(found).collect()),
                         Err(_) => Err(keys),
                     })
-                }),
-                Effect::MakeLane(key, lane) => cx.create_container(path::lane(&lane), move |outcome| {
-                    ScheduleKeeperMsg::LaneMade(key, outcome)
                 }),
                 Effect::Commit(mut batch) => {
                     let ticking = Ticking::begin(&mut batch);

@@ -192,7 +192,6 @@ impl WorkerRegistry {
                         answer(Event::Read(worker, nodes.map(|nodes| orphans(jobs, nodes)).map_err(|_| ())))
                     });
                 }
-                Effect::MakeMinutes(minutes) => cx.make_minutes(minutes),
                 Effect::Commit(worker, batch) => cx.commit_batch(batch, move |batch, outcome| {
                     answer(Event::Committed(worker, batch, note_unknown(worker, outcome)))
                 }),

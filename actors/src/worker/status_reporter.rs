@@ -105,7 +105,6 @@ impl Concern for StatusReporter {
                     | Event::Committed(..)
                     | Event::Read(_)
                     | Event::ReadFailed(_)
-                    | Event::MinuteMade(..)
                     | Event::Wake => {}
                 }
                 self.feed(cx, event);
@@ -241,11 +240,6 @@ impl StatusReporter {
                     StatusReporterMsg::Tell(Event::Committed(batch, outcome))
                 }),
                 Effect::Read(closes) => self.read(cx, closes),
-                Effect::MakeMinute(minute) => {
-                    cx.create_container(path::delayed_minute(minute), move |outcome| {
-                        StatusReporterMsg::Tell(Event::MinuteMade(minute, outcome))
-                    });
-                }
                 Effect::Settled(close, settled) => closed.push(self.settled(cx, &close, settled)),
                 Effect::Resolved { applied } => {
                     let outcome = if applied { "applied" } else { "not_applied" };

@@ -185,6 +185,20 @@ pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     Some((number(generation)?, JobId::new(job).ok()?))
 }
 
+/// The container that holds this znode: the minute of a delayed entry, or the lane of a turn. `None` for all others.
+#[must_use]
+pub fn container_of(path: &str) -> Option<&str> {
+    let depth = if path.starts_with("/delayed/") {
+        3
+    } else if path.starts_with("/lanes/") {
+        4
+    } else {
+        return None;
+    };
+    let (parent, _) = path.rsplit_once('/')?;
+    (parent.matches('/').count() + 1 == depth).then_some(parent)
+}
+
 /// Parses a number in a name. It has no sign and no leading zeros.
 fn number(digits: &str) -> Option<u32> {
     digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)
@@ -342,6 +356,19 @@ mod tests {
         assert_eq!(below_parent("/jobs/1f/a"), (JOBS, 2));
         assert_eq!(below_parent("/lanes/00/l/1-a"), (LANES, 3));
         assert_eq!(below_parent(""), ("", 0));
+    }
+
+    #[test]
+    fn only_delayed_entries_and_turns_are_in_a_container() {
+        let job = JobId::new("a").unwrap();
+        let entry = delayed_entry(Delay { minute: 29, generation: 1, attempt: 2 }, &job);
+        assert_eq!(container_of(&entry), Some(delayed_minute(29).as_str()));
+        let of = Turn { lane: Lane::new("account-7").unwrap(), generation: 2 };
+        assert_eq!(container_of(&turn(&of, &job)), Some(lane(&of.lane).as_str()));
+        for other in [record(&job), queue_entry(&job), delayed_minute(29), lane(&of.lane), DELAYED.to_owned()]
+        {
+            assert_eq!(container_of(&other), None, "{other}");
+        }
     }
 
     #[test]

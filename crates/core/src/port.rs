@@ -149,8 +149,6 @@ pub type Reply<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Requests: Send + Sync {
     /// Commits all operations or none.
     fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>>;
-    /// Creates a container znode.
-    fn create_container(&self, path: String) -> Reply<Outcome<()>>;
     /// Creates an ephemeral sequential znode and returns its path.
     fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>>;
     /// Waits until the session's server has applied every write that was committed before the call.

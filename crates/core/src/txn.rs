@@ -31,6 +31,11 @@
 //! | [`read_clock`] | nothing: only its time counts | send it again |
 //! | [`remove_record`] after [`count_removal`] | the record's version, the bucket's version (the leader: epoch) | read it again: absent ⇒ removed |
 //!
+//! # Containers
+//!
+//! A minute under `/delayed` and a lane under `/lanes` are containers, which ZooKeeper removes when they are empty. The
+//! driver that commits a transaction creates the missing ones ([`Parents`]); a transaction does not mention them.
+//!
 //! # Lanes
 //!
 //! A job with a lane has a *turn*, a znode under `/lanes`. It is created in the transaction that creates the job and
@@ -49,11 +54,9 @@
 //! The turn is deleted in the multi that ends the job and its sub-jobs, so the next job of the lane is assigned after
 //! that. None of this requires a single leader or a fresh list.
 
-use std::collections::BTreeSet;
-
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
-use crate::path::{self, Bucket, Place};
+use crate::path::{self, Bucket};
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::{PauseRecord, WorkerInfo, WorkerSettings};
@@ -61,6 +64,7 @@ use crate::worker::{PauseRecord, WorkerInfo, WorkerSettings};
 mod batch;
 mod claim;
 mod group;
+mod parents;
 mod reclaim;
 mod schedule;
 pub mod segment;
@@ -73,6 +77,7 @@ pub use group::{
     advance, extend_parent, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group,
     mark_spawned, rejoin_group, remove_chunk, remove_group, remove_member, set_group, without_part,
 };
+pub use parents::{Delivery, Parents, SeenParents};
 pub use reclaim::reclaim;
 pub use schedule::{
     Prior, add_schedule, check_removals, job_of_tick, remove_schedule, set_schedule, tick, trace_tick,
@@ -88,6 +93,8 @@ pub enum Lifetime {
     Persistent,
     /// Until the session that created it ends.
     Ephemeral,
+    /// Until ZooKeeper removes it, some time after its last child was deleted.
+    Container,
 }
 
 /// One operation of a multi.
@@ -209,9 +216,7 @@ pub fn check_worker(worker: WorkerId, version: i32) -> Op {
 }
 
 /// Creates a job, queued or delayed, with its turn if it has a lane. `index` is its position among the submissions
-/// of the same multi. Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the entry if the minute
-/// does not exist, and at the turn if the lane does not exist. The caller then creates the container
-/// ([`path::delayed_minute`] or [`path::lane`]) and sends the submission again.
+/// of the same multi.
 #[must_use]
 pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
     let mut ops = vec![Op::create(path::record(job), encode(record)), wait(job, record, 0)];
@@ -281,16 +286,6 @@ pub fn close(
     ops
 }
 
-/// Returns the minutes whose containers these operations need, because they create delayed entries.
-pub fn minutes<'a>(ops: impl Iterator<Item = &'a Op>) -> BTreeSet<u64> {
-    let created = ops.filter(|op| matches!(op, Op::Create { .. }));
-    let minute = |op: &Op| {
-        let Place::DelayedEntry(delay, _) = path::parse(op.path()) else { return None };
-        Some(delay.minute)
-    };
-    created.filter_map(minute).collect()
-}
-
 /// Moves a delayed job that is due to the queue. Rejected unless this attempt still waits: the name of the entry denotes
 /// it.
 #[must_use]
@@ -336,8 +331,7 @@ pub fn flag_cancel(job: &JobId, worker: WorkerId, version: i32, assignment: &Ass
     Op::Set { path: path::assignment(worker, job), data: encode(&flagged), version }
 }
 
-/// Opens a terminal job again as a new generation, last in its lane. Its minute and its lane must exist, and `index`
-/// has the same meaning as in [`submit`].
+/// Opens a terminal job again as a new generation, last in its lane. `index` has the same meaning as in [`submit`].
 #[must_use]
 pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<Op> {
     let set = Op::Set { path: path::record(job), data: encode(record), version };

@@ -3,7 +3,7 @@
 //! It applies each request immediately. A test decides which requests arrive and which answers get lost.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use bellwether_keeper::proto::{
 use bellwether_keeper::store::{Data, NodeRow};
 
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::path;
 use crate::time::Millis;
 use crate::txn::{Lifetime, Op};
 
@@ -92,8 +93,30 @@ impl ZooKeeper {
         self.run(|model, now, effects| model.tick(now, effects));
     }
 
-    /// Commits one multi.
+    /// Commits one transaction, with its missing containers.
     pub(crate) fn commit(&mut self, session: i64, ops: &[Op]) -> Outcome<()> {
+        let parents = ops.iter().filter_map(|op| match op {
+            Op::Create { path, .. } => path::container_of(path),
+            Op::Check { .. } | Op::Set { .. } | Op::Delete { .. } => None,
+        });
+        let absent = parents.filter(|parent| self.get(parent).is_none()).collect::<BTreeSet<_>>();
+        let create = |path: &str| Op::Create {
+            path: path.to_owned(),
+            data: Vec::new(),
+            lifetime: Lifetime::Container,
+        };
+        let creates = absent.into_iter().map(create).collect::<Vec<_>>();
+        match self.multi(session, &[&creates, ops].concat()) {
+            Outcome::Rejected(Rejection { at, reason }) => {
+                let at = at.checked_sub(creates.len()).expect("absent containers can be created");
+                Outcome::Rejected(Rejection { at, reason })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Commits one multi.
+    pub(crate) fn multi(&mut self, session: i64, ops: &[Op]) -> Outcome<()> {
         let answer = self.ask(session, Request::Multi(ops.iter().map(keeper_op).collect()));
         let Ok(Response::Multi(results)) = answer else { panic!("a multi was answered by {answer:?}") };
         // In a failed multi, the operations before the one that failed have the number 0.
@@ -193,6 +216,7 @@ fn keeper_op(op: &Op) -> KeeperOp {
             create(path, data, CreateMode::Persistent)
         }
         Op::Create { path, data, lifetime: Lifetime::Ephemeral } => create(path, data, CreateMode::Ephemeral),
+        Op::Create { path, data, lifetime: Lifetime::Container } => create(path, data, CreateMode::Container),
         Op::Set { path, data, version } => KeeperOp::SetData { path, data: Some(data.into()), version },
         Op::Delete { path, version } => KeeperOp::Delete { path, version: version.unwrap_or(-1) },
     }

@@ -16,10 +16,6 @@ impl Requests for Zk {
         Box::pin(self.commit(ops))
     }
 
-    fn create_container(&self, path: String) -> Reply<Outcome<()>> {
-        Box::pin(self.create_container(path))
-    }
-
     fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>> {
         Box::pin(self.create_sequential(prefix, data))
     }

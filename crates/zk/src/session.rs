@@ -1,11 +1,12 @@
 //! One ZooKeeper session.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether_core::clock::Clock;
 use bellwether_core::time::{Millis, WallMillis};
+use bellwether_core::txn::SeenParents;
 use futures::future::join_all;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -31,6 +32,7 @@ struct Inner {
     timeout: Duration,
     contact: Arc<Contact>,
     clock: Mutex<Clock>,
+    seen: Mutex<SeenParents>,
 }
 
 /// The state of the session as last reported by the client library.
@@ -200,7 +202,8 @@ impl Zk {
     /// `sent` is when the session was requested.
     fn of(client: Client, access: &Access, sent: Duration, timeout: Duration) -> Self {
         let contact = Arc::new(Contact::new(sent, timeout));
-        Self(Arc::new(Inner { client, access: access.clone(), timeout, contact, clock: Mutex::default() }))
+        let (access, clock, seen) = (access.clone(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { client, access, timeout, contact, clock, seen }))
     }
 
     /// The session's id, which owns its ephemeral znodes.
@@ -279,6 +282,11 @@ impl Zk {
     #[must_use]
     pub fn access(&self) -> &Access {
         &self.0.access
+    }
+
+    /// The containers that this session has seen.
+    pub(crate) fn seen(&self) -> MutexGuard<'_, SeenParents> {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn client(&self) -> &Client {

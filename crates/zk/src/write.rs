@@ -2,24 +2,28 @@
 //!
 //! The size is checked before a request is sent: above 1 MB, ZooKeeper drops the connection with all requests queued
 //! behind.
+//!
+//! A transaction that needs containers is sent with creates of those that this session has not seen, and again after a
+//! rejection because of one ([`Parents`]). Nothing else is ever sent again here.
 
 use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::port::Transaction;
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{Batch, Lifetime, Op};
+use bellwether_core::txn::{Batch, Delivery, Lifetime, Op, Parents};
 use futures::FutureExt;
 use futures::future::{Either, Ready, ready};
 use zookeeper_client::{Acls, Client, CreateMode, Error, MultiWriteError, MultiWriter};
 
 use crate::access::Access;
-use crate::eager::Eager;
+use crate::eager::{Eager, send_now};
 use crate::error::refusal;
 use crate::metrics::{self, Request};
 use crate::session::{Answer, SessionState, Zk};
 
-/// The largest single group, a record and its entries, may exceed the byte budget of a batch.
+/// The largest single group, a record and its entries, may exceed the byte budget of a batch. The creates of containers are
+/// not counted: there are fewer than operations, and each is as small as a path.
 const MAX_BYTES: usize = MAX_TXN_BYTES + MAX_RECORD_BYTES;
 
 impl Zk {
@@ -50,16 +54,51 @@ impl Zk {
             let what = format!("a transaction of {ops} operations and {bytes} bytes");
             return Either::Left(ready((batch, refused(Reason::OverBudget(what)))));
         }
-        if self.state() != SessionState::Connected {
-            return Either::Left(ready((batch, refused(Reason::NotSent))));
+        let parents = Parents::of(batch.ops(), &self.seen());
+        Either::Right(match parents {
+            None => self.multi(batch, Vec::new()),
+            Some(parents) => send_now(self.clone().deliver(batch, parents)),
+        })
+    }
+
+    /// Sends a transaction with its missing containers until its outcome is known or lost.
+    async fn deliver<T: Transaction + Send + Unpin + 'static>(
+        self,
+        mut batch: T,
+        mut parents: Parents,
+    ) -> (T, Outcome<()>) {
+        loop {
+            let (back, outcome) = self.multi(batch, parents.creates()).await;
+            batch = back;
+            let delivery = parents.answered(&mut self.seen(), outcome);
+            match delivery {
+                Delivery::Done(outcome) => return (batch, outcome),
+                Delivery::Look => {
+                    if let Err(outcome) = parents.look(&self).await {
+                        return (batch, outcome);
+                    }
+                }
+            }
         }
-        metrics::sent(Request::Write, ops);
+    }
+
+    /// Sends one multi: `first`, then the operations of the transaction.
+    fn multi<T: Transaction + Send + Unpin + 'static>(
+        &self,
+        batch: T,
+        first: Vec<Op>,
+    ) -> Eager<(T, Outcome<()>)> {
+        if self.state() != SessionState::Connected {
+            let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+            return Eager::Ready(Some((batch, not_sent)));
+        }
+        metrics::sent(Request::Write, first.len() + batch.ops().count());
         let access = self.access().clone();
-        let sent = self.send(
+        self.send(
             Request::Write,
             move |client| async move {
                 let mut writer = client.new_multi_writer();
-                let added = batch.ops().try_for_each(|op| add(&mut writer, &access, op));
+                let added = first.iter().chain(batch.ops()).try_for_each(|op| add(&mut writer, &access, op));
                 if let Err(source) = added {
                     return Committed(batch, Err(MultiWriteError::RequestFailed { source }));
                 }
@@ -67,8 +106,7 @@ impl Zk {
                 Committed(batch, committed.map(|_| ()))
             },
             |Committed(batch, committed)| (batch, outcome(committed)),
-        );
-        Either::Right(sent)
+        )
     }
 
     /// Creates an ephemeral znode named `prefix` and a sequence number, and returns its full path. Not idempotent:
@@ -83,15 +121,6 @@ impl Zk {
             let options = CreateMode::EphemeralSequential.with_acls(Acls::new(&list));
             let (_, sequence) = client.create(&prefix, &data, &options).await?;
             Ok(format!("{prefix}{sequence}"))
-        })
-    }
-
-    /// Creates a container znode, which ZooKeeper removes some time after its last child was deleted.
-    pub fn create_container(&self, path: String) -> impl Future<Output = Outcome<()>> + Send + use<> {
-        let list = self.access().list(&path);
-        self.write(move |client| async move {
-            let options = CreateMode::Container.with_acls(Acls::new(&list));
-            client.create(&path, &[], &options).await.map(|_| ())
         })
     }
 
@@ -130,8 +159,10 @@ fn add(writer: &mut MultiWriter<'_>, access: &Access, op: &Op) -> Result<(), Err
             let mode = match lifetime {
                 Lifetime::Persistent => CreateMode::Persistent,
                 Lifetime::Ephemeral => CreateMode::Ephemeral,
+                Lifetime::Container => CreateMode::Container,
             };
-            writer.add_create(path, data, &mode.with_acls(Acls::new(&access.list(path))))
+            let list = access.list(path);
+            writer.add_create(path, data, &mode.with_acls(Acls::new(&list)))
         }
         Op::Set { path, data, version } => writer.add_set_data(path, data, Some(*version)),
         Op::Delete { path, version } => writer.add_delete(path, *version),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether_core::budget::{MAX_RECORD_BYTES, MAX_TXN_BYTES, MAX_TXN_OPS};
 use bellwether_core::clock::{Clock, Reading};
 use bellwether_core::name::ScheduleId;
-use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::Session as _;
 use bellwether_core::time::{Millis, WallMillis};
@@ -139,6 +139,28 @@ async fn a_transaction_over_a_budget_is_not_sent() {
     assert!(zk.is_connected());
 }
 
+/// The commit of a delayed entry creates its minute, whatever other sessions and the server did to the minute.
+#[tokio::test]
+async fn a_transaction_creates_the_containers_that_it_needs() {
+    let to = namespace("containers");
+    let (first, second) = (session(&to).await, session(&to).await);
+    open_namespace(&first, true).await.expect("a namespace");
+    let entry = |job: &str| create(&format!("/delayed/7/1.1-{job}"), Lifetime::Persistent);
+    commit(&first, vec![entry("a")]).await;
+    commit(&first, vec![entry("b")]).await;
+    commit(&second, vec![entry("c"), create("/delayed/8/1.1-c", Lifetime::Persistent)]).await;
+    let both = first.children(path::DELAYED.to_owned()).await.expect("an answer").expect("a parent");
+    assert_eq!(both.len(), 2, "{both:?}");
+    let exists = |at| Outcome::Rejected(Rejection { at, reason: Reason::NodeExists });
+    assert_eq!(second.commit(vec![entry("d"), entry("a")]).await, exists(1));
+    let absent = create("/delayed/9/1.1-c", Lifetime::Persistent);
+    assert_eq!(second.commit(vec![absent, entry("a")]).await, exists(1), "not the position in the multi");
+    // As ZooKeeper does with an empty container.
+    commit(&second, vec![delete("/delayed/8/1.1-c"), delete("/delayed/8")]).await;
+    commit(&second, vec![create("/delayed/8/1.1-e", Lifetime::Persistent)]).await;
+    assert!(first.get("/delayed/9".to_owned()).await.expect("an answer").is_none());
+}
+
 #[tokio::test]
 async fn a_disconnected_session_sends_nothing_and_then_ends() {
     let proxy = Proxy::to(&namespace("cut-off"));
@@ -155,7 +177,7 @@ async fn a_disconnected_session_sends_nothing_and_then_ends() {
     assert_eq!((zk.is_connected(), zk.has_ended()), (false, false));
     let not_sent =
         |outcome: Outcome<()>| matches!(outcome, Outcome::Rejected(r) if r.reason == Reason::NotSent);
-    assert!(not_sent(zk.create_container("/delayed/1".to_owned()).await));
+    assert!(not_sent(zk.commit(vec![create("/delayed/1/1.1-a", Lifetime::Persistent)]).await));
     assert!(not_sent(zk.commit(vec![delete("/x")]).await));
     assert_eq!(zk.get("/".to_owned()).await, Err(ReadError::Disconnected));
     assert_eq!(timeout(DEADLINE, watch.changes()).await.expect("the end of the watch"), None);

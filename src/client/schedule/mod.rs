@@ -15,7 +15,7 @@ mod view;
 use bellwether_core::budget::{MAX_READ_BATCH, MAX_SCHEDULES};
 use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path;
-use bellwether_core::schedule::{Overlap, ScheduleRecord, ScheduleSpec, SpecError, When, lane};
+use bellwether_core::schedule::{ScheduleRecord, ScheduleSpec, SpecError, When};
 use bellwether_core::txn;
 use bellwether_core::wire::{self, WireError};
 use bellwether_zk::Node;
@@ -257,9 +257,6 @@ impl Schedules {
                     .map_err(|error| ScheduleError::Submit(Box::new(error)));
             }
             let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
-            if record.spec.overlap == Overlap::Queue {
-                session.make_container(by, path::lane(&lane(id))).await?;
-            }
             match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
                 Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
                 // A rejection may also mean that an earlier copy was applied after the read: then the next read finds

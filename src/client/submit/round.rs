@@ -1,6 +1,6 @@
 //! One multi of submissions, and the outcome of each.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -13,7 +13,7 @@ use bellwether_core::path;
 use bellwether_core::txn::{self, Batch, Locus, Subject};
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadError, ReadResult};
-use futures::future::{join_all, try_join};
+use futures::future::try_join;
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
@@ -223,10 +223,6 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
         {
             taken(zk, jobs).await
         }
-        // The entry's minute or the turn's lane is missing.
-        (Reason::NoNode, Some(Locus::Group { group, subject: Subject::Entry | Subject::Turn, .. })) => {
-            make_parents(zk, jobs, group).await
-        }
         (reason, Some(Locus::Group { group, .. })) => {
             refuse(vec![jobs.remove(group)], &reason);
             jobs
@@ -234,31 +230,6 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
         // The batch has no fence, and every operation belongs to a group.
         (reason, Some(Locus::Fence(_)) | None) => refuse(jobs, &reason),
     }
-}
-
-/// A lane or a minute of one job is missing, and those of others may be too: all are created, and all jobs are sent
-/// again.
-async fn make_parents(zk: &Zk, mut jobs: Vec<Submission>, culprit: usize) -> Vec<Submission> {
-    let parents = jobs.iter().flat_map(parents_of).collect::<BTreeSet<_>>();
-    let made = join_all(parents.iter().map(|parent| zk.create_container(parent.clone()))).await;
-    let refused = parents.iter().zip(made).filter_map(|(parent, made)| match made {
-        Outcome::Rejected(Rejection { reason: Reason::NodeExists | Reason::NotSent, .. }) => None,
-        Outcome::Rejected(Rejection { reason, .. }) => Some((parent.as_str(), reason)),
-        // If the outcome is unknown, the next submission shows it.
-        Outcome::Applied(()) | Outcome::Unknown => None,
-    });
-    let refused = refused.collect::<BTreeMap<_, _>>();
-    let own = parents_of(&jobs[culprit]);
-    if let Some(reason) = own.iter().find_map(|parent| refused.get(parent.as_str())) {
-        refuse(vec![jobs.remove(culprit)], reason);
-    }
-    jobs
-}
-
-/// Returns the containers that a submission needs.
-fn parents_of(job: &Submission) -> Vec<String> {
-    let minute = job.record.delay().map(|delay| path::delayed_minute(delay.minute));
-    minute.into_iter().chain(job.record.placement.lane.as_ref().map(path::lane)).collect()
 }
 
 /// A record exists. The records of all jobs are read, because each multi would reveal only one of many.

@@ -109,8 +109,6 @@ async fn an_attempt_closed_by_another_node_is_stopped_and_its_result_is_dropped(
     let (record, version) = stage.record(&job).await;
     let attempt = Attempt { number: 1, worker };
     let (lost, next) = record.close(attempt, Ending::Lost, WallMillis(2), 0);
-    let minute = path::delayed_minute(lost.delay().expect("a loss backs off").minute);
-    assert_eq!(stage.zk.create_container(minute).await, Outcome::Applied(()));
     let close = txn::close(&job, worker, version, None, &lost, &next);
     assert_eq!(stage.zk.commit(close).await, Outcome::Applied(()));
     // The only slot is free again, and the record is unchanged.

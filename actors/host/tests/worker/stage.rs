@@ -9,7 +9,6 @@ use bellwether_core::job::{Assignment, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
 use bellwether_host::session::{Session, SessionConfig};
@@ -146,8 +145,6 @@ impl Stage {
 
     pub(crate) async fn submit_laned(&self, name: &str, kind_name: &str) -> JobId {
         let lane = Lane::new("lane").unwrap();
-        let lanes = Op::Create { path: path::lane(&lane), data: vec![], lifetime: Lifetime::Persistent };
-        assert_eq!(self.zk.commit(vec![lanes]).await, Outcome::Applied(()));
         let record = JobRecord {
             placement: Placement { lane: Some(lane), ..Placement::default() },
             ..JobRecord::new(kind(kind_name), Payload::json(*b"[1]").unwrap(), Uuid::nil(), WallMillis(1))

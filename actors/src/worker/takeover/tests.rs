@@ -142,10 +142,6 @@ impl Requests for Server {
         Box::pin(ready(Ok(paths.iter().map(|path| state.node(path)).collect())))
     }
 
-    fn create_container(&self, _: String) -> Reply<Outcome<()>> {
-        panic!("a takeover sends no such request")
-    }
-
     fn create_sequential(&self, _: String, _: Vec<u8>) -> Reply<Outcome<String>> {
         panic!("a takeover sends no such request")
     }

@@ -48,6 +48,7 @@ fn shape(ops: &[Op]) -> Vec<String> {
         Op::Check { path, version } => format!("check {} at {version}", short(path)),
         Op::Create { path, lifetime: Lifetime::Persistent, .. } => format!("create {}", short(path)),
         Op::Create { path, lifetime: Lifetime::Ephemeral, .. } => format!("create {} for us", short(path)),
+        Op::Create { path, lifetime: Lifetime::Container, .. } => format!("create container {}", short(path)),
         Op::Set { path, version, .. } => format!("set {} at {version}", short(path)),
         Op::Delete { path, version: Some(version) } => format!("delete {} at {version}", short(path)),
         Op::Delete { path, version: None } => format!("delete {}", short(path)),

@@ -12,8 +12,7 @@ use crate::time::WallMillis;
 /// The attempt number is the record's next one, regardless of the assignment: attempt numbers have no gaps (S9).
 /// Fenced by both versions, so that a concurrent renewal or cancel wins. The [`gone`](super::gone_part) parts of the
 /// job's end are left out. The jitter of the backoff is derived from job and attempt, so that the jobs of one worker do
-/// not return together. Returns the record as the transaction writes it, and the transaction. A job that waits for its
-/// backoff needs its minute ([`minutes`](super::minutes)).
+/// not return together. Returns the record as the transaction writes it, and the transaction.
 #[must_use]
 pub fn reclaim(
     job: &JobId,

@@ -63,9 +63,6 @@ pub enum Prior<'a> {
 
 /// Creates the job of a tick, or opens it again, and moves the schedule's cursor past it. `record` is the schedule after
 /// the tick.
-///
-/// Rejected with [`Reason::NoNode`](crate::outcome::Reason::NoNode) at the job's turn if its lane does not exist, as
-/// [`submit`] is.
 #[must_use]
 pub fn tick(
     schedule: &ScheduleId,

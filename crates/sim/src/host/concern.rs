@@ -204,13 +204,17 @@ fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, address: C::Address, ask: A
             {
                 cx.leader_writes(*version);
             }
+            if commit.ops().any(needs_container) {
+                cx.begin(move |env| async move {
+                    let outcome = env.session(zk).commit(commit.ops().cloned().collect()).await;
+                    env.tell(answer::<C>(address, commit.answered(outcome)));
+                });
+                return;
+            }
             let request = protocol::commit(commit.ops());
             cx.ask(zk, request, move |answered| {
                 answer::<C>(address, commit.answered(protocol::written(answered)))
             });
-        }
-        Ask::Container(path, then) => {
-            read::<C, _>(cx, zk, address, protocol::create_container(path), protocol::written, then);
         }
         Ask::Get(path, then) => read::<C, _>(cx, zk, address, protocol::get(path), protocol::got, then),
         Ask::Children(path, then) => {
@@ -223,6 +227,10 @@ fn request<C: Hosting>(cx: &mut Context<'_>, zk: Zk, address: C::Address, ask: A
             read::<C, _>(cx, zk, address, protocol::children_many(paths), protocol::listed_many, then);
         }
     }
+}
+
+fn needs_container(op: &Op) -> bool {
+    matches!(op, Op::Create { path, .. } if path::container_of(path).is_some())
 }
 
 pub(crate) fn change(event: &WatchedEvent) -> Option<Change> {

@@ -8,7 +8,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{
     Change, Glance, Node, ReadResult, Reply, Requests, Session as Port, Transaction, Watch,
 };
-use bellwether_core::txn::Op;
+use bellwether_core::txn::{Delivery, Op, Parents};
 use bellwether_keeper::proto::Request;
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, StreamExt};
@@ -18,6 +18,7 @@ use crate::zk::Zk;
 use crate::zk::protocol::{self, Answer};
 
 /// One session of a process. It does not become a handle to a later session.
+#[derive(Clone)]
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) zk: Zk,
@@ -33,6 +34,38 @@ impl Session {
         self.shared.want(Want::Ask { zk: self.zk, request, answer });
         Box::pin(async move { decode(received(answered).await) })
     }
+
+    /// Commits a transaction with its missing containers, as `bellwether-zk` does.
+    fn commit_of<T: Transaction + Send + 'static>(&self, transaction: T) -> Reply<Outcome<()>> {
+        let Some(parents) = self.shared.parents(transaction.ops()) else {
+            return self.multi(&transaction, &[]);
+        };
+        let first = self.multi(&transaction, &parents.creates());
+        Box::pin(self.clone().deliver(transaction, parents, first))
+    }
+
+    async fn deliver<T: Transaction>(
+        self,
+        transaction: T,
+        mut parents: Parents,
+        mut sent: Reply<Outcome<()>>,
+    ) -> Outcome<()> {
+        loop {
+            match self.shared.delivered(&mut parents, sent.await) {
+                Delivery::Done(outcome) => return outcome,
+                Delivery::Look => {
+                    if let Err(outcome) = parents.look(&self).await {
+                        return outcome;
+                    }
+                }
+            }
+            sent = self.multi(&transaction, &parents.creates());
+        }
+    }
+
+    fn multi(&self, transaction: &impl Transaction, first: &[Op]) -> Reply<Outcome<()>> {
+        self.ask(protocol::commit(first.iter().chain(transaction.ops())), protocol::written)
+    }
 }
 
 /// Waits for the reply. The world drops its sender only when it ends the process.
@@ -42,11 +75,7 @@ async fn received(answer: oneshot::Receiver<Answer>) -> Answer {
 
 impl Requests for Session {
     fn commit(&self, ops: Vec<Op>) -> Reply<Outcome<()>> {
-        self.ask(protocol::commit(&ops), protocol::written)
-    }
-
-    fn create_container(&self, path: String) -> Reply<Outcome<()>> {
-        self.ask(protocol::create_container(path), protocol::written)
+        self.commit_of(ops)
     }
 
     fn create_sequential(&self, prefix: String, data: Vec<u8>) -> Reply<Outcome<String>> {
@@ -93,7 +122,7 @@ impl Port for Session {
     }
 
     fn commit_shared(&self, transaction: Arc<dyn Transaction + Send + Sync>) -> Reply<Outcome<()>> {
-        self.ask(protocol::commit(transaction.ops()), protocol::written)
+        self.commit_of(transaction)
     }
 
     fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>> {

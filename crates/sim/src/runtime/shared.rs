@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use bellwether_core::outcome::Outcome;
 use bellwether_core::port::Change;
 use bellwether_core::time::{Millis, WallMillis};
+use bellwether_core::txn::{Delivery, Op, Parents, SeenParents};
 use bellwether_keeper::proto::Request;
 use fastrand::Rng;
 use futures::channel::{mpsc, oneshot};
@@ -46,6 +48,8 @@ struct Inner {
     rng: Rng,
     wants: Vec<Want>,
     spawned: Vec<BoxFuture<'static, ()>>,
+    /// The containers that this process has seen.
+    seen: SeenParents,
 }
 
 impl Shared {
@@ -62,6 +66,7 @@ impl Shared {
             rng: Rng::with_seed(seed),
             wants: Vec::new(),
             spawned: Vec::new(),
+            seen: SeenParents::default(),
         }))
     }
 
@@ -99,6 +104,16 @@ impl Shared {
     /// Takes the requests since the last call, in order.
     pub(crate) fn wants(&self) -> Vec<Want> {
         std::mem::take(&mut self.lock().wants)
+    }
+
+    /// Returns the containers that these operations need.
+    pub(crate) fn parents<'a>(&self, ops: impl Iterator<Item = &'a Op>) -> Option<Parents> {
+        Parents::of(ops, &self.lock().seen)
+    }
+
+    /// Takes the outcome of a multi with these containers.
+    pub(super) fn delivered(&self, parents: &mut Parents, outcome: Outcome<()>) -> Delivery {
+        parents.answered(&mut self.lock().seen, outcome)
     }
 
     pub(super) fn spawn(&self, task: BoxFuture<'static, ()>) {

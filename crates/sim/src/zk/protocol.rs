@@ -38,6 +38,7 @@ fn op(op: &Op) -> KeeperOp {
             let mode = match lifetime {
                 Lifetime::Persistent => CreateMode::Persistent,
                 Lifetime::Ephemeral => CreateMode::Ephemeral,
+                Lifetime::Container => CreateMode::Container,
             };
             create(path.clone(), data.clone(), mode)
         }
@@ -58,10 +59,6 @@ pub(crate) fn commit<'a>(ops: impl IntoIterator<Item = &'a Op>) -> Request {
 
 pub(crate) fn create_sequential(prefix: String, data: Vec<u8>) -> Request {
     Request::Write(create(prefix, data, CreateMode::EphemeralSequential))
-}
-
-pub(crate) fn create_container(path: String) -> Request {
-    Request::Write(create(path, Vec::new(), CreateMode::Container))
 }
 
 /// Sets `/jobs`; [`clock`] decodes the reply.

@@ -110,7 +110,7 @@ impl ZooKeeper {
                     return Err(Reason::NodeExists);
                 }
                 let owner = match lifetime {
-                    Lifetime::Persistent => 0,
+                    Lifetime::Persistent | Lifetime::Container => 0,
                     Lifetime::Ephemeral => session,
                 };
                 let created = if makes_turn(op) { self.turns } else { 0 };

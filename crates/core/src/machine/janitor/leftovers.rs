@@ -1,8 +1,8 @@
 //! Leftovers: quarantine notes without a record, and containers that were never used.
 //!
-//! ZooKeeper removes a container after its last child is deleted, but never a container that had no child. Such a
-//! container remains if a client ends between creating it and submitting. It is considered unused when it is empty
-//! and [`UNUSED`] old. If a client is about to use a container that is removed, the client creates it again, as
+//! ZooKeeper removes a container after its last child is deleted, but never a container that had no child. This build
+//! creates containers together with a child, so only an operator or an earlier build leaves one. It is considered unused
+//! when it is empty and [`UNUSED`] old. If a session is about to use a container that is removed, it creates it again, as
 //! after ZooKeeper's own removal. The delete of a container with a child is rejected.
 //!
 //! A note is deleted together with a check that its record is absent, so that a job resubmitted under the same id
@@ -23,7 +23,7 @@ use crate::path::{self, Bucket};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
-/// Age after which an empty container is unused: its client has long given up, or has created it again.
+/// Age after which an empty container is unused: a client of an earlier build has long given up, or has created it again.
 pub const UNUSED: Duration = Duration::from_secs(3_600);
 
 /// One of this many rounds is not for lanes, which have 256 buckets.

@@ -43,9 +43,9 @@ use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, JobRecord};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::{JobId, WorkerId};
-use crate::outcome::{Outcome, Reason};
+use crate::outcome::Outcome;
 use crate::time::{Millis, WallMillis};
-use crate::txn::{self, Batch, Locus, Subject};
+use crate::txn::{self, Batch, Locus};
 
 pub use close::Revocation;
 
@@ -122,8 +122,6 @@ pub enum Effect {
     ReadAssignments(Vec<AssignmentKey>),
     /// Read these assignments and their records, at most [`CASES`].
     ReadCases(Vec<AssignmentKey>),
-    /// Create the containers of these minutes before the next commit, which is rejected at an entry if one is missing.
-    MakeMinutes(BTreeSet<u64>),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Revocation>),
     /// An attempt was revoked.
@@ -343,10 +341,6 @@ impl LeaseWatcher {
                 self.put(key, Entry::Held(watched));
             }
         }
-        let minutes = txn::minutes(batch.ops());
-        if !minutes.is_empty() {
-            out.push(Effect::MakeMinutes(minutes));
-        }
         self.commit(batch, out);
     }
 
@@ -381,7 +375,7 @@ impl LeaseWatcher {
                 self.put_back(&batch);
             }
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
-                Some(Locus::Group { group, op, subject }) => {
+                Some(Locus::Group { group, op, .. }) => {
                     let (revocation, ops) = batch.remove(group);
                     let key = revocation.key();
                     if let Some(Entry::Closing(watched)) = self.entries.get(&key) {
@@ -392,11 +386,6 @@ impl LeaseWatcher {
                             Some(gone) => {
                                 self.gone.entry(key.clone()).or_default().push(gone);
                                 self.put(key, Entry::Held(watched));
-                            }
-                            // ZooKeeper removed the empty minute before the entry was created. The lease is still expired.
-                            None if subject == Subject::Entry && rejection.reason == Reason::NoNode => {
-                                let over = now + READ_AFTER;
-                                self.put(key, Entry::Held(Watched { over, ..watched }));
                             }
                             None => self.schedule_read(key, now),
                         }

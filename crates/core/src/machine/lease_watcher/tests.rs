@@ -93,7 +93,7 @@ impl Leader {
 
 fn committed(mut effects: Vec<Effect>) -> Batch<Revocation> {
     match (effects.pop(), effects.as_slice()) {
-        (Some(Effect::Commit(batch)), [] | [Effect::MakeMinutes(_)]) => batch,
+        (Some(Effect::Commit(batch)), []) => batch,
         other => panic!("expected one commit, got {other:?}"),
     }
 }
@@ -121,7 +121,7 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     let ending = crate::job::Ending::LeaseExpired;
     let (closed, close) = txn::reclaim(&job, worker, (&assignment(), 0), (record(), 5), ending, &[], WALL);
     assert_eq!(closed.last.unwrap().how, AttemptEndKind::LeaseExpired);
-    assert_eq!(effects[0], Effect::MakeMinutes([closed.delay().unwrap().minute].into()), "it backs off");
+    assert!(closed.delay().is_some(), "it backs off");
     let batch = committed(effects);
     let ops: Vec<Op> = batch.ops().cloned().collect();
     assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
@@ -211,20 +211,9 @@ fn a_read_without_an_answer_is_sent_again_once_the_session_is_back() {
     assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
 }
 
-/// ZooKeeper removes an empty minute at any time.
-#[test]
-fn a_revocation_without_its_minute_is_repeated_with_the_minute() {
-    let (mut leader, batch) = Leader::closing();
-    let entry = batch.ops().position(|op| op.path().starts_with(path::DELAYED)).unwrap();
-    assert_eq!(leader.on(Event::Committed(batch, rejected(entry, Reason::NoNode))), []);
-    assert_eq!(leader.after(READ_AFTER), [Effect::ReadCases(vec![key(1)])], "the lease is not restarted");
-    let effects = leader.on(Event::CasesRead(vec![case(1, 0)]));
-    assert!(matches!(effects[0], Effect::MakeMinutes(_)), "{effects:?}");
-}
-
 #[test]
 fn a_revocation_whose_entry_exists_or_may_not_be_created_reads_the_assignment_again() {
-    for reason in [Reason::NodeExists, Reason::NoAuth] {
+    for reason in [Reason::NodeExists, Reason::NoNode, Reason::NoAuth] {
         let (mut leader, batch) = Leader::closing();
         let entry = batch.ops().position(|op| op.path().starts_with(path::DELAYED)).unwrap();
         assert_eq!(leader.on(Event::Committed(batch, rejected(entry, reason))), []);

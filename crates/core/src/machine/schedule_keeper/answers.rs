@@ -4,7 +4,7 @@ use super::known::{Plan, ScheduleState, Write};
 use super::{Effect, Key, MAX_UNEXPLAINED, ScheduleKeeper, single};
 use crate::name::ScheduleId;
 use crate::outcome::{Outcome, Reason, Rejection};
-use crate::path::{self, Place};
+use crate::path;
 use crate::schedule::{SkipReason, Skipped};
 use crate::txn::{Batch, Locus, Op, Subject};
 
@@ -33,7 +33,7 @@ impl ScheduleKeeper {
             Outcome::Rejected(rejection) => match batch.locate(rejection.at) {
                 Some(Locus::Group { group, op, .. }) => {
                     let (key, ops) = batch.remove(group);
-                    self.rejected(&key, &ops[op], &rejection, out);
+                    self.rejected(&key, &ops[op], &rejection);
                     self.put_back(batch);
                 }
                 Some(Locus::Fence(Subject::Epoch)) => {
@@ -84,7 +84,7 @@ impl ScheduleKeeper {
         }
     }
 
-    fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection, out: &mut Vec<Effect>) {
+    fn rejected(&mut self, key: &Key, op: &Op, rejection: &Rejection) {
         if !self.has_at(key, |state| matches!(state, ScheduleState::Committing(_))) {
             return;
         }
@@ -99,17 +99,6 @@ impl ScheduleKeeper {
             }
             (Op::Create { path, .. }, Reason::NodeExists) if is_job(path) && known.job_id().is_some() => {
                 self.check_again(key, write);
-            }
-            (Op::Create { path, .. }, Reason::NoNode) if matches!(path::parse(path), Place::Turn(..)) => {
-                known.unexplained += 1;
-                if known.unexplained >= MAX_UNEXPLAINED {
-                    // The lane cannot be created.
-                    self.wait_for_sweep(&key.schedule);
-                } else {
-                    let lane = known.lane(&key.schedule);
-                    known.state = ScheduleState::MakingLane(write);
-                    out.extend(lane.map(|lane| Effect::MakeLane(key.clone(), lane)));
-                }
             }
             // An entry or a turn without its record was created by an operator: an unexplained rejection.
             (Op::Create { path, .. }, Reason::NodeExists) if is_job(path) => {

@@ -2,7 +2,7 @@
 
 use crate::group::GroupRecord;
 use crate::job::JobRecord;
-use crate::name::{JobId, Lane, ScheduleId};
+use crate::name::{JobId, ScheduleId};
 use crate::outcome::Outcome;
 use crate::schedule::{ScheduleRecord, Skipped};
 use crate::time::WallMillis;
@@ -93,8 +93,6 @@ pub enum Event {
     JobsRead(Vec<(Key, PriorJob)>),
     /// A read of these jobs was not answered.
     JobsReadFailed(Vec<Key>),
-    /// The create of a lane was answered, with any outcome.
-    LaneMade(Key),
     /// The outcome of a batch.
     Committed(Batch<Key>, Outcome<()>),
     /// Time has passed.
@@ -112,8 +110,6 @@ pub enum Effect {
     Read(Vec<ScheduleId>),
     /// Read the records of these jobs, at most the same number, and then the groups of their sub-jobs.
     ReadJobs(Vec<(Key, JobId)>),
-    /// Create the lane of this schedule's jobs.
-    MakeLane(Key, Lane),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Key>),
     /// A tick has its job. For the metrics.

@@ -3,8 +3,8 @@
 use super::calendars::Rules;
 use super::event::Stamp;
 use crate::job::{JobRecord, identity};
-use crate::name::{JobId, Lane, ScheduleId};
-use crate::schedule::{Calendar, Missed, Overlap, ScheduleRecord, Skipped, lane};
+use crate::name::{JobId, ScheduleId};
+use crate::schedule::{Calendar, Missed, ScheduleRecord, Skipped};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
@@ -35,7 +35,6 @@ pub(super) enum ScheduleState {
     ToCheck(Write),
     Checking(Write),
     Ready(Write),
-    MakingLane(Write),
     Committing(Write),
     /// Waits for the next list, after unexplained rejections.
     Unexplained,
@@ -68,11 +67,9 @@ pub(super) enum Prior {
 impl ScheduleState {
     pub(super) fn write(&self) -> Option<&Write> {
         match self {
-            Self::ToCheck(write)
-            | Self::Checking(write)
-            | Self::Ready(write)
-            | Self::MakingLane(write)
-            | Self::Committing(write) => Some(write),
+            Self::ToCheck(write) | Self::Checking(write) | Self::Ready(write) | Self::Committing(write) => {
+                Some(write)
+            }
             Self::Unread | Self::Reading | Self::Waiting(_) | Self::Unexplained => None,
         }
     }
@@ -100,13 +97,6 @@ impl Known {
     /// The job id that all ticks share.
     pub(super) fn job_id(&self) -> Option<&JobId> {
         self.record.as_ref()?.spec.template.job_id.as_ref()
-    }
-
-    /// The lane of its jobs.
-    pub(super) fn lane(&self, schedule: &ScheduleId) -> Option<Lane> {
-        let spec = &self.record.as_ref()?.spec;
-        let own = || (spec.overlap == Overlap::Queue).then(|| lane(schedule));
-        spec.template.placement.lane.clone().or_else(own)
     }
 
     fn after(&self, plan: &Plan) -> Option<ScheduleRecord> {

@@ -7,7 +7,7 @@
 //! ```text
 //! unread ──read──▶ waiting ──due──▶ ready ──batch──▶ committing ──applied──▶ waiting
 //!   ▲                                │ ▲                  │
-//!   │      forbid, job id: its job ─┘ └─ the job's lane ──┤
+//!   │      forbid, job id: its job ─┘ └──── other jobs ───┤
 //!   └── a hint · rejected · unknown ──────────────────────┘
 //! ```
 //!
@@ -19,7 +19,6 @@
 //! | check the last job, or open the job with the schedule's id again | it was retried or submitted, or its record was deleted | read it again |
 //! | create the job with the schedule's id | it was submitted | read it |
 //! | create another job | the tick already has a job: possible only if a removed schedule was added again and the clock was set back | pass the tick over, as taken |
-//! | create the turn | the lane is absent | create the lane and commit again; after [`MAX_UNEXPLAINED`] times at the next sweep |
 //! | anything else | – | read it again; after [`MAX_UNEXPLAINED`] times at the next sweep |
 //!
 //! **Lost reply.** The schedule waits until the session is back and everything was read again: the cursor shows whether
@@ -163,15 +162,6 @@ impl ScheduleKeeper {
                     }
                 }
             }
-            Event::LaneMade(key) => {
-                if let Some(Known { state, .. }) = self.known.get_mut(&key.schedule)
-                    && let ScheduleState::MakingLane(write) = state
-                    && write.serial == key.serial
-                {
-                    *state = ScheduleState::Ready(write.clone());
-                    self.ready.push_back(key.schedule);
-                }
-            }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
             Event::Tick => {}
         }
@@ -245,7 +235,6 @@ impl ScheduleKeeper {
                 | ScheduleState::ToCheck(_)
                 | ScheduleState::Checking(_)
                 | ScheduleState::Ready(_)
-                | ScheduleState::MakingLane(_)
                 | ScheduleState::Unexplained => {
                     if known.echoes > 0 {
                         known.echoes -= 1;
@@ -288,7 +277,6 @@ impl ScheduleKeeper {
             ScheduleState::Ready(_) => self.ready.retain(|other| other != schedule),
             ScheduleState::Reading
             | ScheduleState::Checking(_)
-            | ScheduleState::MakingLane(_)
             | ScheduleState::Committing(_)
             | ScheduleState::Unexplained => {}
         }

@@ -71,13 +71,7 @@ impl Server {
         match op {
             Op::Check { version, .. } | Op::Set { version, .. } => versioned(*version),
             Op::Delete { version, .. } => versioned(version.unwrap_or(-1)),
-            Op::Create { .. } if there.is_some() => Some(Reason::NodeExists),
-            Op::Create { path, .. } => match path::parse(path) {
-                Place::Turn(turn, _) if !self.tree.contains_key(&path::lane(&turn.lane)) => {
-                    Some(Reason::NoNode)
-                }
-                _ => None,
-            },
+            Op::Create { .. } => there.map(|_| Reason::NodeExists),
         }
     }
 
@@ -463,10 +457,6 @@ impl World {
                     })
                     .collect(),
             ),
-            Effect::MakeLane(key, lane) => {
-                server.create(path::lane(lane), Vec::new());
-                Event::LaneMade(key.clone())
-            }
             Effect::Commit(batch) => {
                 let ops = batch.ops().cloned().collect::<Vec<_>>();
                 assert!(matches!(&ops[0], Op::Check { path, .. } if path == path::EPOCH), "S3");
@@ -520,7 +510,6 @@ fn lost(effect: Effect) -> Option<Event> {
         Effect::List => Event::ListFailed,
         Effect::Read(schedules) => Event::ReadFailed(schedules),
         Effect::ReadJobs(jobs) => Event::JobsReadFailed(jobs.into_iter().map(|(key, _)| key).collect()),
-        Effect::MakeLane(key, _) => Event::LaneMade(key),
         Effect::Commit(batch) => Event::Committed(batch, Outcome::Unknown),
         Effect::Ticked(..) | Effect::Skipped(..) | Effect::FencedOut => return None,
     })

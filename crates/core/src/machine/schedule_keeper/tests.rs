@@ -303,11 +303,8 @@ fn a_lane_that_cannot_be_created_waits_for_the_next_list() {
     let mut stage = Stage::knowing(Overlap::Queue);
     let mut out = stage.tick(10);
     for _ in 1..MAX_UNEXPLAINED {
-        let missing = rejected(batch(&out), 5, Reason::NoNode);
-        let made = stage.feed(missing);
-        let [Effect::MakeLane(key, made)] = &made[..] else { panic!("{made:?}") };
-        assert_eq!(*made, crate::schedule::lane(&id("a")));
-        out = stage.feed(Event::LaneMade(key.clone()));
+        assert_eq!(stage.feed(rejected(batch(&out), 5, Reason::NoNode)), [Effect::Read(vec![id("a")])]);
+        out = stage.feed(Event::Read(vec![(id("a"), Found::Same)]));
     }
     assert_eq!(stage.feed(rejected(batch(&out), 5, Reason::NoNode)), []);
     assert_eq!(stage.tick(11), [], "the schedule is not retried in a loop");

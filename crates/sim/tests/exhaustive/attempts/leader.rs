@@ -391,8 +391,6 @@ impl Leader {
                 };
                 todo.push_back(Heard::LeaseWatcher(Event::CasesRead(keys.into_iter().map(judge).collect())));
             }
-            // The minute of every backoff exists.
-            Effect::MakeMinutes(_) => {}
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {
                 todo.push_back(Heard::Assigner(assigner::Event::Hangs(revoked.worker)));
@@ -443,8 +441,6 @@ impl Leader {
                 let read = if self.up { Ok(jobs.into_iter().map(orphan).collect()) } else { Err(()) };
                 todo.push_back(Heard::Recovery(Event::Read(worker, read)));
             }
-            // The minute of every backoff exists.
-            Effect::MakeMinutes(_) => {}
             Effect::Commit(worker, batch) => self.send(Write::Recover(worker, batch), todo),
             Effect::Remove(worker, ops) => self.send(Write::Remove(worker, ops), todo),
             Effect::FencedOut => self.wing = None,

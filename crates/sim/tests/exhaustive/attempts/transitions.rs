@@ -14,7 +14,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket, Place};
 use bellwether_core::takeover::{self, Decision, HeldAttempt, Seen};
 use bellwether_core::time::WallMillis;
-use bellwether_core::txn::{self, Claim, EntryLocation, Found, Lifetime, Op, Seat};
+use bellwether_core::txn::{self, Claim, EntryLocation, Found, Op, Seat};
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
@@ -150,12 +150,6 @@ impl Attempts {
     fn serve_worker(&self, state: &mut State, n: usize) {
         let sent = state.workers[n].sent.pop_front().expect("something was sent");
         let outcome = match &sent {
-            Sent::MakeMinute(minute) => {
-                let lifetime = Lifetime::Persistent;
-                let container =
-                    Op::Create { path: path::delayed_minute(*minute), data: Vec::new(), lifetime };
-                self.commit(state, Author::Worker, stage::session(n), &[container])
-            }
             Sent::Close(_)
             | Sent::HandBack(..)
             | Sent::Write(_)

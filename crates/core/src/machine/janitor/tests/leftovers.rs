@@ -32,7 +32,8 @@ fn tidied(parent: &str, names: &[&str], stats: &[Option<Stat>], outcome: &Outcom
     committed
 }
 
-/// L6: the client ended between creating the container and submitting. ZooKeeper does not remove such a container.
+/// L6: a client of an earlier build ended between creating the container and submitting. ZooKeeper does not remove such
+/// a container.
 #[test]
 fn an_unused_container_is_removed_after_an_hour() {
     let (old, new) = (WallMillis(WALL.0 - 3_600_000), WallMillis(WALL.0 - 1_000));

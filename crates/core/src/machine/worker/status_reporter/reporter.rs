@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  Report ──▶ pending ──batch──▶ in flight ──applied──▶ settled
-//!    │          ▲ ▲ │               │  │
-//!    │          │ │ └──not sent──── ┘  └─rejected, or reply lost─▶ read back ──▶ settled, or pending again
-//!    └─ parked until its minute under /delayed exists
+//!               ▲  ▲                │  │
+//!               │  └────not sent────┘  └─rejected, or reply lost─▶ read back ──▶ settled, or pending again
+//!               └────refused, after a wait
 //! ```
 //!
 //! | read back | meaning |
@@ -27,7 +27,7 @@
 
 mod close;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 pub use close::{Close, Settled};
@@ -52,10 +52,6 @@ pub const RETRY: Duration = Duration::from_millis(100);
 /// Delay before a close is tried again that ZooKeeper rejected without a conflict.
 pub const RETRY_REFUSED: Duration = Duration::from_secs(1);
 
-/// How many existing minutes under `/delayed` are remembered: more than a week's backoffs need at a time, and a
-/// forgotten one costs only a write.
-const MAX_MINUTES: usize = 4_096;
-
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -67,8 +63,6 @@ pub enum Event {
     Read(Vec<(Close, Found)>),
     /// A read was not answered.
     ReadFailed(Vec<Close>),
-    /// The outcome of creating a minute's container.
-    MinuteMade(u64, Outcome<()>),
     /// The connection is lost: send nothing.
     Hold,
     /// The connection is back: read back unknown closes and continue.
@@ -84,8 +78,6 @@ pub enum Effect {
     Commit(Batch<Close>),
     /// Read the assignments and records of these jobs.
     Read(Vec<Close>),
-    /// Create the container for the jobs delayed to a minute.
-    MakeMinute(u64),
     /// This attempt is closed, by this worker or by another process.
     Settled(Box<Close>, Settled),
     /// A lost reply was resolved.
@@ -120,9 +112,6 @@ pub struct Reporter {
     in_flight: usize,
     unresolved: Vec<Close>,
     refused: Vec<(Millis, Close)>,
-    parked: BTreeMap<u64, Vec<Close>>,
-    making: BTreeSet<u64>,
-    minutes: BTreeSet<u64>,
 }
 
 impl Reporter {
@@ -137,9 +126,6 @@ impl Reporter {
             in_flight: 0,
             unresolved: Vec::new(),
             refused: Vec::new(),
-            parked: BTreeMap::new(),
-            making: BTreeSet::new(),
-            minutes: BTreeSet::new(),
         }
     }
 
@@ -148,7 +134,7 @@ impl Reporter {
         match event {
             Event::Report(at, finished) => {
                 for (finished, random) in finished {
-                    self.enqueue(Close::new(self.worker, &self.former, finished, at, random));
+                    self.pending.push_back(Close::new(self.worker, &self.former, finished, at, random));
                 }
             }
             Event::Committed(batch, outcome) => {
@@ -164,7 +150,6 @@ impl Reporter {
                 self.unresolved.extend(closes);
                 self.doubt(now, out);
             }
-            Event::MinuteMade(minute, outcome) => self.minute_made(now, minute, outcome, out),
             Event::Hold => self.reachability = Reachability::Down,
             Event::Resume => self.reachability = Reachability::Up,
             Event::Wake => match self.reachability {
@@ -175,20 +160,9 @@ impl Reporter {
         if self.reachability == Reachability::Up {
             self.retry(now);
             self.read_back(now, out);
-            self.make_minutes(out);
             self.send(now, out);
             // Closes that `send` found too old.
             self.read_back(now, out);
-        }
-    }
-
-    /// Queues a close. One that delays its job waits until the minute's container exists.
-    fn enqueue(&mut self, close: Close) {
-        match close.minute() {
-            Some(minute) if !self.minutes.contains(&minute) => {
-                self.parked.entry(minute).or_default().push(close);
-            }
-            Some(_) | None => self.pending.push_back(close),
         }
     }
 
@@ -257,26 +231,17 @@ impl Reporter {
         let (close, _) = batch.remove(group);
         self.again(batch);
         if let Some(gone) = close.gone_part(op, &rejection.reason) {
-            return self.enqueue(close.without_part(gone));
+            return self.pending.push_back(close.without_part(gone));
         }
-        match (rejection.reason, close.minute()) {
-            (Reason::NoNode, Some(minute)) if close.creates_at(op) => {
-                self.minutes.remove(&minute);
-                self.enqueue(close);
-            }
-            (reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty), _) => {
+        match rejection.reason {
+            reason @ (Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty) => {
                 self.unresolved.push(close.refused(reason));
             }
-            (
-                reason @ (Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Refused(_)
-                | Reason::Other(_)),
-                _,
-            ) => {
-                self.put_off(now, close, reason, out);
-            }
+            reason @ (Reason::NoAuth
+            | Reason::NotSent
+            | Reason::OverBudget(_)
+            | Reason::Refused(_)
+            | Reason::Other(_)) => self.put_off(now, close, reason, out),
         }
     }
 
@@ -299,24 +264,9 @@ impl Reporter {
                 if unknown {
                     out.push(Effect::Resolved { applied: false });
                 }
-                self.enqueue(*close);
+                self.pending.push_back(*close);
             }
             Decision::Blocked(close, reason) => self.put_off(now, *close, reason, out),
-        }
-    }
-
-    fn minute_made(&mut self, now: Millis, minute: u64, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        self.making.remove(&minute);
-        match outcome {
-            Outcome::Applied(()) | Outcome::Rejected(Rejection { reason: Reason::NodeExists, .. }) => {
-                if self.minutes.len() >= MAX_MINUTES {
-                    self.minutes.pop_first();
-                }
-                self.minutes.insert(minute);
-                self.pending.extend(self.parked.remove(&minute).unwrap_or_default());
-            }
-            // The closes stay parked, and the container is created again.
-            Outcome::Unknown | Outcome::Rejected(_) => self.doubt(now, out),
         }
     }
 
@@ -340,14 +290,6 @@ impl Reporter {
             let rest = self.unresolved.split_off(self.unresolved.len().min(MAX_READ_BATCH / 2));
             let few = std::mem::replace(&mut self.unresolved, rest);
             out.push(Effect::Read(few.into_iter().map(|close| close.read_at(now)).collect()));
-        }
-    }
-
-    fn make_minutes(&mut self, out: &mut Vec<Effect>) {
-        for minute in self.parked.keys() {
-            if self.making.insert(*minute) {
-                out.push(Effect::MakeMinute(*minute));
-            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::name::JobId;
 use crate::path::{self, Place};
 use crate::txn::{self, Op};
 use crate::wire::{decode, encode};
-use crate::zookeeper::{CreateMode, ZooKeeper};
+use crate::zookeeper::ZooKeeper;
 
 const AT: WallMillis = WallMillis(120_000);
 
@@ -56,10 +56,6 @@ impl Tree {
         Some((decode(&assignment.data).unwrap(), assignment.version))
     }
 
-    fn make_minute(&mut self, minute: u64) -> Outcome<()> {
-        self.0.create(self.0.operator, &path::delayed_minute(minute), &[], CreateMode::Container)
-    }
-
     /// Minutes are containers, which ZooKeeper removes when they are empty.
     fn remove_empty_minutes(&mut self) {
         for minute in self.0.children(path::DELAYED) {
@@ -81,7 +77,6 @@ impl Tree {
         if record.attempts == 0 {
             let attempt = Attempt { number: 1, worker: worker() };
             let (lost, next) = record.close(attempt, Ending::Lost, AT, 0);
-            self.make_minute(lost.delay().expect("a loss backs off").minute);
             self.commit(&txn::close(&job(n), worker(), version, None, &lost, &next));
         }
     }
@@ -119,7 +114,7 @@ impl World {
                 Effect::Refused(..) => self.refused += 1,
                 Effect::Resolved { applied } => self.resolved.push(applied),
                 Effect::WakeAt(_) => {}
-                Effect::Commit(_) | Effect::Read(_) | Effect::MakeMinute(_) => self.wire.push(effect),
+                Effect::Commit(_) | Effect::Read(_) => self.wire.push(effect),
             }
         }
     }
@@ -159,15 +154,6 @@ impl World {
                     Event::Read(closes.into_iter().map(found).collect())
                 }
                 Fate::ReplyLost | Fate::RequestLost | Fate::Late | Fate::NotSent => Event::ReadFailed(closes),
-            },
-            Effect::MakeMinute(minute) => match fate {
-                Fate::Answered => Event::MinuteMade(minute, self.tree.make_minute(minute)),
-                Fate::ReplyLost => {
-                    self.tree.make_minute(minute);
-                    Event::MinuteMade(minute, Outcome::Unknown)
-                }
-                Fate::RequestLost | Fate::Late => Event::MinuteMade(minute, Outcome::Unknown),
-                Fate::NotSent => Event::MinuteMade(minute, not_sent),
             },
             Effect::Settled(..) | Effect::Refused(..) | Effect::Resolved { .. } | Effect::WakeAt(_) => {
                 unreachable!("this effect is not a request")
@@ -326,7 +312,6 @@ fn an_attempt_revoked_by_the_leader_counts_as_ours_only_for_an_expired_lease() {
         let (record, version) = world.tree.record(0);
         let attempt = Attempt { number: 1, worker: worker() };
         let (taken, next) = record.close(attempt, Ending::LeaseExpired, AT, 0);
-        world.tree.make_minute(taken.delay().expect("a loss backs off").minute);
         world.tree.commit(&txn::close(&job(0), worker(), version, Some(0), &taken, &next));
         world.report([(0, ending)]);
         world.settle();
@@ -537,19 +522,6 @@ fn an_unsent_close_is_sent_again_after_a_delay() {
     assert!(world.wire.is_empty(), "the session has not reported the problem yet");
     world.handle(Event::Wake);
     assert!(matches!(&world.wire[..], [Effect::Commit(_)]), "{:?}", world.wire);
-}
-
-#[test]
-fn a_minute_is_created_once_for_all_jobs_that_are_delayed_to_it() {
-    let mut world = World::new(3);
-    for (n, wait, made) in [(0, 1_000, true), (1, 600_000, true), (2, 1_000, false)] {
-        let ending = Ending::Deferred(Duration::from_millis(wait));
-        world.report([(n, ending)]);
-        assert_eq!(matches!(&world.wire[..], [Effect::MakeMinute(_)]), made, "{n}: {:?}", world.wire);
-        while !world.wire.is_empty() {
-            world.answer(Fate::Answered);
-        }
-    }
 }
 
 #[test]

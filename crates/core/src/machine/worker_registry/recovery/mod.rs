@@ -98,8 +98,6 @@ pub enum Effect {
     List(WorkerId),
     /// Read assignment and record of these jobs, at most [`CHUNK`].
     Read(WorkerId, Vec<JobId>),
-    /// Create the containers of these minutes before the next commit, which is rejected at an entry if one is missing.
-    MakeMinutes(BTreeSet<u64>),
     /// Commit this batch and return it with its outcome.
     Commit(WorkerId, Batch<Item>),
     /// Commit the removal of the empty inbox.
@@ -313,10 +311,6 @@ impl Recovery {
             self.next_chunk(worker);
         } else {
             inbox.phase = Phase::Committing;
-            let minutes = txn::minutes(batch.ops());
-            if !minutes.is_empty() {
-                out.push(Effect::MakeMinutes(minutes));
-            }
             out.push(Effect::Commit(worker, batch));
         }
     }

@@ -52,7 +52,7 @@ impl Bench {
     fn read(&mut self, orphans: Vec<Orphan>) -> Batch<Item> {
         let mut sent = self.handle(Event::Read(worker(), Ok(orphans)));
         match (sent.pop(), sent.as_slice()) {
-            (Some(Effect::Commit(_, batch)), [] | [Effect::MakeMinutes(_)]) => batch,
+            (Some(Effect::Commit(_, batch)), []) => batch,
             other => panic!("expected a commit, got {other:?}"),
         }
     }
@@ -101,16 +101,12 @@ fn a_lost_workers_job_is_closed_and_requeued_with_the_fence() {
 
 /// The jobs of a worker that dies under load must not return together.
 #[test]
-fn lost_jobs_back_off_for_different_times_and_their_minutes_are_created_first() {
+fn lost_jobs_back_off_for_different_times() {
     let mut bench = Bench::new();
     let names = ["a", "b", "c", "d"];
     bench.listed(&names);
     let orphans = names.map(|name| orphan(name, false, record()));
-    let effects = bench.handle(Event::Read(worker(), Ok(orphans.to_vec())));
-    let [Effect::MakeMinutes(minutes), Effect::Commit(_, batch)] = &effects[..] else {
-        panic!("{effects:?}")
-    };
-    assert_eq!(*minutes, [0].into());
+    let batch = bench.read(orphans.to_vec());
     let waits = batch.ops().filter_map(|op| match op {
         Op::Create { data, .. } => Some(crate::wire::decode::<QueueEntry>(data).unwrap().not_before),
         Op::Check { .. } | Op::Set { .. } | Op::Delete { .. } => None,
@@ -437,7 +433,7 @@ fn the_requests_for_all_dead_workers_are_bounded_and_full_inboxes_delay_no_short
             effect => panic!("{effect:?}"),
         };
         let sent = bench.handle(answer).into_iter();
-        asked.extend(sent.filter(|effect| !matches!(effect, Effect::Closed(_) | Effect::MakeMinutes(_))));
+        asked.extend(sent.filter(|effect| !matches!(effect, Effect::Closed(_))));
     }
     assert!(bench.0.is_idle() && held.is_empty(), "after {answers} answers");
 }

@@ -170,7 +170,6 @@ impl Worker {
         match effect {
             Effect::Commit(batch) => self.send(Sent::Close(batch), todo),
             Effect::Read(closes) => self.send(Sent::ReadBack(closes), todo),
-            Effect::MakeMinute(minute) => self.send(Sent::MakeMinute(minute), todo),
             Effect::Settled(close, settled) => {
                 deeds.push(Deed::Settled(Life::of(close.record()), close.attempt().number, settled));
                 todo.push_back(Heard::ExecutorPool(executor_pool::Event::Closed(vec![close.job().clone()])));

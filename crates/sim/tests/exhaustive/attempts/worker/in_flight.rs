@@ -25,7 +25,6 @@ pub(crate) enum Sent {
     ReadBack(Vec<Close>),
     Beat(Batch<Beat>),
     ReadAssignments(Vec<JobId>),
-    MakeMinute(u64),
     HandBack(Box<Requeue>, Vec<Op>),
     /// A write whose reply is ignored; the next listing shows its effect.
     Write(Vec<Op>),
@@ -45,13 +44,9 @@ impl Sent {
             Self::HandBack(_, ops) | Self::Write(ops) | Self::UpdateRegistration(ops) | Self::Retire(ops) => {
                 ops.clone()
             }
-            // A container is created by a separate write that no other request depends on.
-            Self::List
-            | Self::Read(_)
-            | Self::ReadBack(_)
-            | Self::ReadAssignments(_)
-            | Self::Look
-            | Self::MakeMinute(_) => Vec::new(),
+            Self::List | Self::Read(_) | Self::ReadBack(_) | Self::ReadAssignments(_) | Self::Look => {
+                Vec::new()
+            }
         }
     }
 
@@ -63,7 +58,6 @@ impl Sent {
             Self::ReadBack(closes) => Heard::Reporter(reporter::Event::ReadFailed(closes)),
             Self::Beat(batch) => Heard::Beats(beats::Event::Committed(batch, unknown)),
             Self::ReadAssignments(jobs) => Heard::Beats(beats::Event::ReadFailed(jobs)),
-            Self::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, unknown)),
             Self::Look => Heard::Life(wing::Event::Read(None)),
             Self::UpdateRegistration(_) => Heard::Life(wing::Event::RegistrationUpdated(unknown)),
             Self::Retire(_) => Heard::Life(wing::Event::Committed(unknown)),
@@ -105,7 +99,6 @@ impl Worker {
                 let found = jobs.into_iter().map(|job| (job.clone(), self.found(zk, &job).assignment));
                 Heard::Beats(beats::Event::Read(found.collect()))
             }
-            Sent::MakeMinute(minute) => Heard::Reporter(reporter::Event::MinuteMade(minute, outcome)),
             Sent::Look => {
                 let found = zk.value::<WorkerInfo>(&path::worker(self.id));
                 let found = found.map_or(Ephemeral::Absent, |(info, version)| Ephemeral::Ours {
@@ -152,9 +145,6 @@ impl Worker {
                 Heard::Beats(beats::Event::Read(found)) => {
                     let jobs = found.into_iter().map(|(job, _)| job).collect();
                     Sent::ReadAssignments(jobs).unanswered(Outcome::Unknown)
-                }
-                Heard::Reporter(reporter::Event::MinuteMade(minute, _)) => {
-                    Sent::MakeMinute(minute).unanswered(Outcome::Unknown)
                 }
                 Heard::Life(wing::Event::Read(_)) => Sent::Look.unanswered(Outcome::Unknown),
                 Heard::Life(wing::Event::RegistrationUpdated(_)) => {

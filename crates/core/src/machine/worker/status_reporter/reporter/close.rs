@@ -122,13 +122,6 @@ impl Close {
         self.at.since(self.before.submitted_at)
     }
 
-    pub(super) fn minute(&self) -> Option<u64> {
-        match &self.next {
-            Next::Delay(delay) => Some(delay.minute),
-            Next::Queue | Next::Terminal => None,
-        }
-    }
-
     pub(super) fn ops(&self) -> Vec<Op> {
         let (job, worker) = (&self.job, self.attempt.worker);
         // Delete the assignment by version for every ending, so that no progress written there is overlooked.
@@ -146,11 +139,6 @@ impl Close {
         }
         self.gone.iter().for_each(|gone| txn::without_part(job, &self.after, gone, &mut ops));
         ops
-    }
-
-    /// Whether the operation at this position of [`Close::ops`] creates the queue or delayed entry.
-    pub(super) fn creates_at(&self, op: usize) -> bool {
-        matches!(self.ops().get(op), Some(Op::Create { .. }))
     }
 
     /// Returns the part of the close at this position of [`Close::ops`], if an operator already did it. A rejection
