@@ -199,6 +199,7 @@ async fn cut_off(stage: &Stage) {
         leader.mend();
         stage.cluster.ready().await.unwrap();
     }
+    stage.met("session", "Granted").await;
 }
 
 /// The leader assigns jobs and all replies are lost.

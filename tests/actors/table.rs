@@ -108,7 +108,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     (
         "cut_off",
         &[
-            ("session", &["State"]),
+            ("session", &["State", "Granted"]),
             ("election", &["Session.Disconnected", "Session.Reconnected"]),
             ("job_watcher", &["Resume"]),
             ("promoter", &["Resume"]),

@@ -18,7 +18,7 @@ use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_zk::{
     Access, ConnectError, ConnectString, NamespaceError, SessionState, Zk, connect_as, connect_trusted,
-    open_namespace, settle_strategy,
+    open_namespace, settle_strategy, shortest_timeout,
 };
 use futures::FutureExt as _;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
@@ -44,7 +44,8 @@ pub struct SessionConfig {
     pub access: Access,
     /// The requested session timeout. The server may grant a shorter or longer one.
     pub session_timeout: Duration,
-    /// Whether the owner acts only while the session is trusted. Then every server is asked for the timeout that it grants.
+    /// Whether the owner acts only while the session is trusted. Then every server is asked for the timeout that it grants,
+    /// again after each reconnection.
     pub is_trusted: bool,
     /// The election strategy of a candidate. A namespace whose candidates use another one is refused.
     pub election: Option<Strategy>,
@@ -114,7 +115,11 @@ impl Session {
     /// Only a failure of the actor system.
     pub async fn start(config: SessionConfig, supervisor: Option<ActorCell>) -> Result<Self, SpawnErr> {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
-        let args = Args { to: config.connect.to_string(), reads_clock: config.reads_clock };
+        let args = Args {
+            to: config.connect.to_string(),
+            reads_clock: config.reads_clock,
+            is_trusted: config.is_trusted,
+        };
         let time = Arc::new(Mutex::default());
         let links = Links {
             config,
@@ -124,6 +129,7 @@ impl Session {
             attempt: None,
             states: None,
             beat: None,
+            asked: None,
             margin: None,
             shown: SessionMargin::new(),
         };
@@ -194,6 +200,8 @@ pub(crate) struct Links {
     states: Option<Owned>,
     /// The task of the heartbeat in flight.
     beat: Option<Owned>,
+    /// The task that asks the servers for their session timeouts.
+    asked: Option<Owned>,
     /// The task that records the session margin.
     margin: Option<Owned>,
     shown: SessionMargin,
@@ -250,13 +258,21 @@ impl Hosting for Supervisor {
                 zk.set_clock(clock);
                 *links.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
             }
+            (Tell::AskTimeouts(generation), _) => {
+                links.asked = Some(ask_timeouts(&links.config, generation, me));
+            }
+            (Tell::Shorten(timeout), Some(zk)) => {
+                zk.shorten(timeout);
+                links.margin = Some(links.shown.show(zk));
+            }
             (
                 Tell::Status(Status::Connected)
                 | Tell::Follow(_)
                 | Tell::Event(_)
                 | Tell::Heartbeat(_)
                 | Tell::ReadClock(_)
-                | Tell::Clock(_),
+                | Tell::Clock(_)
+                | Tell::Shorten(_),
                 None,
             ) => {
                 debug_assert!(false, "the session supervisor was not switched to the new session");
@@ -298,7 +314,7 @@ impl Links {
     }
 
     fn forget(&mut self) {
-        (self.states, self.beat, self.margin) = (None, None, None);
+        (self.states, self.beat, self.asked, self.margin) = (None, None, None, None);
         self.shown.hide();
     }
 }
@@ -397,6 +413,15 @@ const fn seen(state: SessionState) -> State {
         SessionState::Disconnected => State::Disconnected,
         SessionState::Ended => State::Ended,
     }
+}
+
+fn ask_timeouts(config: &SessionConfig, generation: u64, me: &Ref<Supervisor>) -> Owned {
+    let (config, me) = (config.clone(), me.clone());
+    Owned::spawn(async move {
+        let SessionConfig { connect, access, session_timeout, .. } = config;
+        let shortest = shortest_timeout(&connect, &access, session_timeout).await;
+        host::send(&me, SessionMsg::Granted(generation, shortest));
+    })
 }
 
 fn beat(zk: &Zk, generation: u64, me: &Ref<Supervisor>) -> Owned {

@@ -22,8 +22,11 @@
 //! [`bellwether_core::contact`].
 //!
 //! **Shorter timeouts.** A session that moves to another server gets the timeout that this server grants, and the client
-//! library does not report it. So the owner of a trusted session asks every server when it connects and uses the shortest
-//! timeout (`bellwether_zk::connect_trusted`). A session that ends while it is trusted is reported as an error.
+//! library does not report it. So the owner of a trusted session asks every server when it connects, and again after each
+//! reconnection, because a server may have been down or restarted with another configuration. The shortest timeout counts
+//! for the rest of the session, for the trust and for the heartbeats; a question without an answer changes nothing. Limit:
+//! until the servers have answered, which takes half a second at most, the earlier timeout counts. A session that ends while
+//! it is trusted is reported as an error.
 //!
 //! **Time.** The session supervisor reads ZooKeeper's clock when a session is created, when its connection is regained, and
 //! every `CLOCK_EVERY`. [`Clock`] turns the readings of a session into the time of the process. While the
@@ -159,9 +162,14 @@ pub enum SessionMsg<O: Opaque> {
     ReadClock,
     /// A reading of ZooKeeper's clock in the session of this generation has ended; `None` without a usable answer.
     Clock(u64, Option<Reading>),
+    /// The servers were asked in the session of this generation: the shortest timeout that one of them grants; `None`
+    /// without an answer.
+    Granted(u64, Option<Duration>),
 }
 
-kinds!(SessionMsg<O> { Subscribe, Made, Retry, State, Heartbeat, Answered, ReadClock, Clock } for O: Opaque);
+kinds!(SessionMsg<O> {
+    Subscribe, Made, Retry, State, Heartbeat, Answered, ReadClock, Clock, Granted
+} for O: Opaque);
 
 /// The current state, for tasks that wait for a state instead of receiving events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,6 +206,10 @@ pub enum Tell<O: Opaque> {
     ReadClock(u64),
     /// Use this clock in the contexts of all concerns.
     Clock(Clock),
+    /// Ask every server for the session timeout that it grants. [`SessionMsg::Granted`] follows.
+    AskTimeouts(u64),
+    /// Trust the session for this timeout, which is shorter than before.
+    Shorten(Duration),
     /// End with this error.
     Refuse(O::Refusal),
 }
@@ -220,12 +232,15 @@ pub struct Args {
     pub to: String,
     /// Whether the process reads ZooKeeper's clock: it decides or writes something by wall-clock time.
     pub reads_clock: bool,
+    /// Whether the process acts only while its session is trusted.
+    pub is_trusted: bool,
 }
 
 /// Supervises the sessions of a process.
 pub struct Session<O> {
     to: String,
     reads_clock: bool,
+    is_trusted: bool,
     clock: Clock,
     /// The number of sessions so far.
     generation: u64,
@@ -259,13 +274,14 @@ impl<O: Opaque> Concern for Session<O> {
     type Key = Key;
     type Tell = Tell<O>;
 
-    fn start(cx: &mut Context<'_, Self>, Args { to, reads_clock }: Args) -> Self {
+    fn start(cx: &mut Context<'_, Self>, Args { to, reads_clock, is_trusted }: Args) -> Self {
         cx.tell(Tell::Connect);
         let connection = Connection::Connecting { failures: 0 };
         let connected = GaugePart::of_minimum(metric::SESSION_CONNECTED);
         Self {
             to,
             reads_clock,
+            is_trusted,
             clock: Clock::default(),
             generation: 0,
             connection,
@@ -293,8 +309,14 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Clock(generation, reading) if generation == self.generation => {
                 self.clock_answered(cx, reading);
             }
-            // From a session that has ended.
-            SessionMsg::State(..) | SessionMsg::Answered(..) | SessionMsg::Clock(..) => {}
+            SessionMsg::Granted(generation, Some(timeout)) if generation == self.generation => {
+                self.granted(cx, timeout);
+            }
+            // From a session that has ended, or without an answer.
+            SessionMsg::State(..)
+            | SessionMsg::Answered(..)
+            | SessionMsg::Clock(..)
+            | SessionMsg::Granted(..) => {}
         }
     }
 }
@@ -374,6 +396,29 @@ impl<O: Opaque> Session<O> {
         cx.tell(Tell::Event(SessionEvent::Reconnected));
         // ZooKeeper may have another leader, with another clock.
         self.read_clock(cx);
+        if self.is_trusted {
+            cx.tell(Tell::AskTimeouts(self.generation));
+        }
+    }
+
+    /// A server grants this timeout.
+    fn granted(&mut self, cx: &mut Context<'_, Self>, timeout: Duration) {
+        // The session has ended, and there is no new one yet.
+        let (Connection::Up(live) | Connection::Down(live)) = &mut self.connection else { return };
+        let before = live.made.timeout;
+        if timeout >= before {
+            return;
+        }
+        live.made.timeout = timeout;
+        tracing::warn!(
+            ?before,
+            now = ?timeout,
+            "a ZooKeeper server grants a shorter session timeout than before (maxSessionTimeout): the session is trusted \
+             for a shorter time"
+        );
+        cx.tell(Tell::Shorten(timeout));
+        // The next one is due after a tenth of the earlier timeout, which may be too late.
+        self.heartbeat(cx);
     }
 
     fn ended(&mut self, cx: &mut Context<'_, Self>) {

@@ -23,7 +23,7 @@ const CONNECTED: &str =
     "event Connected { session: 1, timeout: 10s, failover: Failover { beat: 1s, trust: 2s, wait: 3s } }";
 
 fn begin() -> Stage<Session<Numbers>> {
-    let (stage, out) = Stage::start(Args { to: "zk".to_owned(), reads_clock: true });
+    let (stage, out) = Stage::start(Args { to: "zk".to_owned(), reads_clock: true, is_trusted: false });
     assert_eq!(shown(out), ["connect"]);
     stage
 }
@@ -55,6 +55,8 @@ fn show(out: Out<Session<Numbers>>) -> String {
         Out::Tell(Tell::Heartbeat(generation)) => format!("heartbeat {generation}"),
         Out::Tell(Tell::ReadClock(generation)) => format!("read clock {generation}"),
         Out::Tell(Tell::Clock(clock)) => format!("clock {} ms", clock.ahead()),
+        Out::Tell(Tell::AskTimeouts(generation)) => format!("ask timeouts {generation}"),
+        Out::Tell(Tell::Shorten(timeout)) => format!("shorten {timeout:?}"),
         Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
         Out::After(key, ..) | Out::Sweep(key, ..) => format!("after {key:?}"),
         Out::Disarm(key) => format!("disarm {key:?}"),
@@ -167,6 +169,58 @@ fn heartbeats_follow_their_answers_ten_times_per_timeout() {
     }
 }
 
+/// A stage of a process that relies on its trust, with its first session.
+fn trusted() -> Stage<Session<Numbers>> {
+    let args = Args { to: "zk".to_owned(), reads_clock: false, is_trusted: true };
+    let (mut stage, _) = Stage::start(args);
+    stage.handle(Msg::Made(Ok(MADE)));
+    stage
+}
+
+/// A server that was down, or that was restarted with another `maxSessionTimeout`, may serve the session now.
+#[test]
+fn the_servers_are_asked_for_their_timeouts_after_each_reconnection() {
+    let mut stage = trusted();
+    for _ in 0..2 {
+        stage.handle(Msg::State(1, State::Disconnected));
+        let regained = ["status Connected", "event Reconnected", "ask timeouts 1"];
+        assert_eq!(shown(stage.handle(Msg::State(1, State::Connected))), regained);
+    }
+    let untrusted = shown(up().handle(Msg::State(1, State::Connected)));
+    assert!(
+        !untrusted.contains(&"ask timeouts 1".to_owned()),
+        "nothing depends on the trust of this process"
+    );
+}
+
+#[test]
+fn a_shorter_timeout_counts_for_the_trust_the_heartbeats_and_late_subscribers() {
+    let mut stage = trusted();
+    let shorter = TIMEOUT / 5;
+    assert!(stage.handle(Msg::Granted(1, None)).is_empty(), "no server answered");
+    assert!(stage.handle(Msg::Granted(1, Some(TIMEOUT))).is_empty());
+    let out = shown(stage.handle(Msg::Granted(1, Some(shorter))));
+    assert_eq!(out, ["shorten 2s", "heartbeat 1"]);
+    let mut out = stage.handle(Msg::Answered(1, None));
+    let Some(Out::After(Key::Heartbeat, wait, Msg::Heartbeat)) = out.pop() else { panic!("no timer") };
+    assert_eq!(wait, shorter / HEARTBEATS);
+    let greeting = stage.handle(Msg::Subscribe(7)).pop();
+    let Some(Out::Tell(Tell::Greet(7, events))) = greeting else { panic!("no greeting") };
+    assert_eq!(events, [Made { timeout: shorter, ..MADE }.connected()]);
+    assert!(stage.handle(Msg::Granted(1, Some(TIMEOUT))).is_empty(), "another server may serve it next");
+}
+
+#[test]
+fn a_shorter_timeout_is_noticed_while_disconnected_and_not_taken_for_the_next_session() {
+    let mut stage = trusted();
+    stage.handle(Msg::State(1, State::Disconnected));
+    assert_eq!(shown(stage.handle(Msg::Granted(1, Some(TIMEOUT / 2)))), ["shorten 5s", "heartbeat 1"]);
+    stage.handle(Msg::State(1, State::Ended));
+    assert!(stage.handle(Msg::Granted(1, Some(TIMEOUT / 5))).is_empty(), "there is no session");
+    stage.handle(Msg::Made(Ok(MADE)));
+    assert!(stage.handle(Msg::Granted(1, Some(TIMEOUT / 5))).is_empty(), "of the session before");
+}
+
 #[test]
 fn heartbeats_of_an_older_generation_stop() {
     let mut stage = up();
@@ -253,7 +307,8 @@ fn the_clock_of_an_older_generation_is_ignored() {
 
 #[test]
 fn an_election_without_jobs_reads_no_clock() {
-    let (mut stage, _) = Stage::<Session<Numbers>>::start(Args { to: "zk".to_owned(), reads_clock: false });
+    let args = Args { to: "zk".to_owned(), reads_clock: false, is_trusted: true };
+    let (mut stage, _) = Stage::<Session<Numbers>>::start(args);
     stage.handle(Msg::Made(Ok(MADE)));
     assert!(!shown(stage.handle(Msg::State(1, State::Connected))).contains(&"read clock 1".to_owned()));
 }

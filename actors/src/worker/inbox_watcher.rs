@@ -338,6 +338,29 @@ mod tests {
         assert_eq!(lists(stage.handle(InboxWatcherMsg::Feed(Feed::Watching))), 1, "after each watch");
     }
 
+    /// A reconnection replaces the watch. The earlier one may still have reported a change that is in the mailbox: it is
+    /// dropped, and the listing that follows the new watch shows the job.
+    #[test]
+    fn a_job_that_only_the_replaced_watch_reported_is_read_after_the_new_watch_is_set() {
+        use crate::{Ask, Out, Stamps};
+        let worker = WorkerId::new(Uuid::nil());
+        let (mut stage, started) = Stage::<InboxWatcher>::start(worker);
+        let mut stamps = Stamps::default();
+        let mut set = |out: &[Out<InboxWatcher>]| {
+            assert_eq!(watched(out), [path::inbox(worker)]);
+            stamps.watch(Key::Inbox)
+        };
+        let (first, second) = (set(&started), set(&stage.handle(InboxWatcherMsg::Resume)));
+        assert!(!stamps.accepts(Some(first)), "a change that the first watch reported is not handled");
+        assert!(stamps.accepts(Some(second)));
+        let listed = stage.handle(InboxWatcherMsg::Feed(Feed::Watching));
+        assert!(matches!(&listed[..], [Out::Ask(Ask::Children(inbox, _))] if *inbox == path::inbox(worker)));
+        let job = JobId::new("between").unwrap();
+        let read = stage.handle(InboxWatcherMsg::Listed(Ok(Some(vec![job.clone()]))));
+        let asked = paths(worker, [&job].into_iter());
+        assert!(matches!(&read[..], [Out::Ask(Ask::GetMany(paths, _))] if *paths == asked));
+    }
+
     #[test]
     fn repeated_refusals_are_followed_by_one_retry() {
         use crate::Out;

@@ -67,6 +67,17 @@ impl Contact {
         Self { timeout, syncs: VecDeque::new(), heard: Duration::ZERO }
     }
 
+    /// Trusts the session for at most this timeout from now on: a server grants a shorter one.
+    pub fn shorten(&mut self, timeout: Duration) {
+        self.timeout = self.timeout.min(timeout);
+    }
+
+    /// The timeout that is trusted.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Records an answered sync.
     pub fn answered(&mut self, sent: Duration, now: Duration) {
         let latest = |syncs: &VecDeque<Sync>, by: Duration| {
@@ -117,6 +128,18 @@ mod tests {
     #[test]
     fn a_session_is_trusted_from_its_start_for_nine_tenths_of_its_timeout() {
         assert_eq!(contact().trusted_until(), s(36));
+    }
+
+    #[test]
+    fn a_shorter_timeout_counts_at_once_and_a_longer_one_never() {
+        let mut contact = contact();
+        contact.answered(s(3), s(4));
+        contact.answered(s(14), s(15));
+        contact.answered(s(16), s(17));
+        contact.shorten(s(50));
+        assert_eq!((contact.timeout(), contact.trusted_until()), (s(40), s(39)));
+        contact.shorten(s(20));
+        assert_eq!((contact.timeout(), contact.trusted_until()), (s(20), s(21)));
     }
 
     #[test]

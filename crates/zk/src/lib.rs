@@ -40,7 +40,9 @@ pub use exposure::{Exposed, exposed};
 pub use namespace::{NamespaceError, open_namespace, settle_strategy};
 pub use read::{Node, ReadResult, Tally};
 pub use roles::{Role, Roles, RolesError};
-pub use session::{ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted};
+pub use session::{
+    ASK_WITHIN, ConnectError, SessionState, Trust, Zk, connect, connect_as, connect_trusted, shortest_timeout,
+};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};
 pub use watch::{Change, ChangeKind, Glance, Watch};

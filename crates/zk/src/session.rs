@@ -29,7 +29,6 @@ pub struct Zk(Arc<Inner>);
 struct Inner {
     client: Client,
     access: Access,
-    timeout: Duration,
     contact: Arc<Contact>,
     clock: Mutex<Clock>,
     seen: Mutex<SeenParents>,
@@ -107,9 +106,8 @@ pub async fn connect_as(
 ///
 /// A session that moves to another server gets the timeout that *this* server grants, and the client library does not report
 /// it. A server with a smaller `maxSessionTimeout` would make the trust too long without any sign. So this asks every server
-/// once, with a session of its own that ends immediately, and [`Zk::session_timeout`] is the shortest granted timeout.
-///
-/// Limits: a server that does not answer within [`ASK_WITHIN`] is not considered, nor a later change of its configuration.
+/// ([`shortest_timeout`]), and [`Zk::session_timeout`] is the shortest granted timeout. Ask again after each reconnection,
+/// because a server may have been down, or may have been restarted with another configuration.
 ///
 /// # Errors
 /// As [`connect_as`].
@@ -124,7 +122,10 @@ pub async fn connect_trusted(
     let sent = uptime();
     let client = establish(to, access, session_timeout).await?;
     let granted = client.session_timeout();
-    let shortest = shortest_timeout(to, access, session_timeout).await.unwrap_or(granted);
+    // A single server has just answered.
+    let others =
+        if to.servers().len() < 2 { None } else { shortest_timeout(to, access, session_timeout).await };
+    let shortest = others.unwrap_or(granted);
     if shortest < granted {
         tracing::warn!(
             ?granted,
@@ -135,15 +136,16 @@ pub async fn connect_trusted(
     Ok(Zk::of(client, access, sent, granted.min(shortest)))
 }
 
-/// How long each server has to grant a session to [`connect_trusted`]: a server that is up answers within milliseconds,
+/// How long each server has to grant a session to [`shortest_timeout`]: a server that is up answers within milliseconds,
 /// and the start of a node waits for the slowest.
 pub const ASK_WITHIN: Duration = Duration::from_millis(500);
 
-/// Returns the shortest session timeout that the servers grant. A single server is not asked again.
-async fn shortest_timeout(to: &ConnectString, access: &Access, requested: Duration) -> Option<Duration> {
-    if to.servers().len() < 2 {
-        return None;
-    }
+/// Asks every server for the session timeout that it grants, each with a separate session that ends immediately. Returns
+/// the shortest one, or `None` if no server answers within [`ASK_WITHIN`]. A server that does not is not considered.
+///
+/// # Cancellation
+/// Dropping the future may leave sessions behind, which expire at their servers.
+pub async fn shortest_timeout(to: &ConnectString, access: &Access, requested: Duration) -> Option<Duration> {
     let asked = to.servers().iter().map(|server| async move {
         let connector = Client::connector().with_session_timeout(requested).with_fail_eagerly();
         match timeout(ASK_WITHIN, access.connect(connector, server)).await {
@@ -203,7 +205,7 @@ impl Zk {
     fn of(client: Client, access: &Access, sent: Duration, timeout: Duration) -> Self {
         let contact = Arc::new(Contact::new(sent, timeout));
         let (access, clock, seen) = (access.clone(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { client, access, timeout, contact, clock, seen }))
+        Self(Arc::new(Inner { client, access, contact, clock, seen }))
     }
 
     /// The session's id, which owns its ephemeral znodes.
@@ -212,10 +214,16 @@ impl Zk {
         self.0.client.session_id().0
     }
 
-    /// The timeout that the server granted, or, after [`connect_trusted`], the shortest that any server grants.
+    /// The timeout that the server granted, or, after [`connect_trusted`] and [`shorten`](Self::shorten), the shortest that
+    /// any server grants.
     #[must_use]
     pub fn session_timeout(&self) -> Duration {
-        self.0.timeout
+        self.0.contact.timeout()
+    }
+
+    /// Trusts the session for at most this timeout from now on. A longer timeout than before changes nothing.
+    pub fn shorten(&self, timeout: Duration) {
+        self.0.contact.shorten(timeout);
     }
 
     /// The current state.
@@ -345,10 +353,18 @@ impl Trust {
         Self(Arc::new(Contact::new(uptime(), timeout)))
     }
 
-    /// As [`Zk::trusted_until`].
+    /// As [`Zk::trusted_until`]. The deadline only moves to later times, except when [`shortened`](Self::shortened) resolves.
     #[must_use]
     pub fn until(&self) -> Millis {
         self.0.trusted_until()
+    }
+
+    /// Resolves when the deadline moves to an earlier time after this call: call it before [`until`](Self::until).
+    ///
+    /// # Cancellation
+    /// Nothing is lost: the deadline itself is always current.
+    pub fn shortened(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.shortened()
     }
 }
 

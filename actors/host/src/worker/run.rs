@@ -151,9 +151,14 @@ async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) 
 
 /// Resolves when the session can no longer be trusted.
 async fn lapse(trust: Trust) {
-    // The trust may be renewed during the sleep.
-    while let Some(at) = next_check(trust.until(), clock::now()) {
-        clock::sleep_until(at).await;
+    loop {
+        let shortened = trust.shortened();
+        let Some(at) = next_check(trust.until(), clock::now()) else { return };
+        // The trust may be renewed during the sleep.
+        tokio::select! {
+            () = clock::sleep_until(at) => {}
+            () = shortened => {}
+        }
     }
 }
 

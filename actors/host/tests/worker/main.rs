@@ -3,4 +3,5 @@
 
 mod faults;
 mod jobs;
+mod shorter_timeout;
 mod stage;

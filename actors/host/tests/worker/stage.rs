@@ -90,19 +90,24 @@ impl Stage {
     pub(crate) async fn with_slots(name: &str, slots: u32) -> Self {
         let namespace = namespace(name);
         let proxy = Proxy::to(&namespace);
-        Self::reached(&namespace, &proxy.connect_string(), proxy, slots).await
+        Self::reached(&namespace, proxy, SESSION, slots).await
     }
 
-    async fn reached(namespace: &str, through: &str, proxy: Proxy, slots: u32) -> Self {
+    /// A stage with its own server and this session timeout.
+    pub(crate) async fn on(namespace: &str, session_timeout: Duration) -> Self {
+        Self::reached(namespace, Proxy::to(namespace), session_timeout, 4).await
+    }
+
+    async fn reached(namespace: &str, proxy: Proxy, session_timeout: Duration, slots: u32) -> Self {
         let zk = connect(&namespace.parse().unwrap(), Duration::from_secs(20)).await.unwrap();
         open_namespace(&zk, true).await.unwrap();
-        let connect = through.parse().unwrap();
+        let connect = proxy.connect_string().parse().unwrap();
         let config = SessionConfig {
             is_trusted: true,
             election: None,
             connect,
             access: Access::default(),
-            session_timeout: SESSION,
+            session_timeout,
             create_namespace: false,
             reads_clock: true,
         };

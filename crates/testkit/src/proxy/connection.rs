@@ -14,6 +14,7 @@ use super::fault::{Action, Gate, Plan, Request, Trigger};
 use super::frame::{EVENT_XID, Frame};
 use super::lane::{End, Queue, lane};
 use super::listener::Observed;
+use crate::op;
 
 /// The planned fault for the reply to a forwarded request.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Connection {
             let fates = Fates::default();
             let session = AtomicI64::new(0);
             let up = run(
-                read_requests(&mut from_client, requests, &self.plan, &fates, &session),
+                read_requests(&mut from_client, requests, &self.plan, &self.observed, &fates, &session),
                 to_server_lane.run(&mut to_server),
             );
             let down = run(
@@ -98,6 +99,7 @@ async fn read_requests(
     from: &mut (impl AsyncRead + Unpin),
     queue: Queue,
     plan: &Plan,
+    observed: &Observed,
     fates: &Fates,
     session: &AtomicI64,
 ) {
@@ -107,7 +109,11 @@ async fn read_requests(
         let header = frame.xid().zip(frame.op()).filter(|_| !std::mem::take(&mut handshake));
         let action = header.and_then(|(xid, op)| {
             let request = Request { xid, op, body: frame.body().get(8..).unwrap_or_default() };
-            plan.show(session.load(Ordering::Acquire), &request);
+            let session = session.load(Ordering::Acquire);
+            if op == op::CLOSE_SESSION {
+                observed.closed(session);
+            }
+            plan.show(session, &request);
             let action = plan.take(&request)?;
             Some((xid, action))
         });

@@ -19,7 +19,8 @@ use crate::raw::connect_response;
 /// Data that the proxy has observed.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    session: Mutex<Option<Credentials>>,
+    /// The sessions that have not been closed; the last one was granted last.
+    sessions: Mutex<Vec<Credentials>>,
     handshakes: AtomicU64,
 }
 
@@ -31,15 +32,22 @@ impl Observed {
             Some((Duration::ZERO, _)) | None => None,
             Some((_, session)) => {
                 let id = session.session_id;
-                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                self.closed(id);
+                self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
                 self.handshakes.fetch_add(1, Ordering::Release);
                 Some(id)
             }
         }
     }
 
+    /// Forgets a session that its client closes.
+    pub(super) fn closed(&self, id: i64) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.session_id != id);
+    }
+
     pub(super) fn session(&self) -> Option<Credentials> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).last().cloned()
     }
 
     pub(super) fn handshakes(&self) -> u64 {

@@ -174,7 +174,7 @@ impl Proxy {
         self.inner.plan.witness(witness);
     }
 
-    /// Returns the last session that the server granted through this proxy.
+    /// Returns the session that the server granted last through this proxy, of those that their clients have not closed.
     pub fn session(&self) -> Option<Credentials> {
         self.inner.observed.session()
     }

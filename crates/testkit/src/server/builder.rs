@@ -9,6 +9,8 @@ use super::{Installation, StartError, State, ZooKeeperServer, port};
 
 /// Session timeouts can be as short as two ticks: 400 ms, so that an expiry takes less than a second in a test.
 pub(super) const TICK_MS: u32 = 200;
+/// Far longer than any session in a test.
+pub(super) const MAX_SESSION_MS: u32 = 600_000;
 /// Attempts to start on another port. Even one lost race for a port is rare, so after several the cause must be
 /// different.
 const PORT_TRIES: u32 = 5;
@@ -39,6 +41,7 @@ pub struct Builder {
     program: Program,
     installation: Option<Installation>,
     tick_ms: u32,
+    max_session_ms: u32,
     memory: bool,
     profile: Profile,
     port: Option<u16>,
@@ -53,6 +56,7 @@ impl Default for Builder {
             program: Program::chosen(),
             installation: None,
             tick_ms: TICK_MS,
+            max_session_ms: MAX_SESSION_MS,
             memory: false,
             profile: Profile::Test,
             port: None,
@@ -67,6 +71,11 @@ impl Builder {
     /// Sets ZooKeeper's tick; session timeouts are at least two ticks. Default: 200 ms.
     pub fn tick_ms(self, tick_ms: u32) -> Self {
         Self { tick_ms, ..self }
+    }
+
+    /// Sets the longest session timeout that the server grants. Default: ten minutes.
+    pub fn max_session_ms(self, max_session_ms: u32) -> Self {
+        Self { max_session_ms, ..self }
     }
 
     /// Sets the server program. Default: the one selected for the test run ([`Program::chosen`]).
@@ -156,8 +165,21 @@ impl Builder {
             Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             None => port::unused()?,
         };
-        let (tick_ms, memory, profile) = (self.tick_ms, self.memory, self.profile);
+        let (tick_ms, max_session_ms) = (self.tick_ms, self.max_session_ms);
+        let (memory, profile) = (self.memory, self.profile);
         let (settings, java_flags) = (self.settings.clone(), self.java_flags.clone());
-        Ok(Home { program, dir, data, address, tick_ms, memory, profile, quorum: None, settings, java_flags })
+        Ok(Home {
+            program,
+            dir,
+            data,
+            address,
+            tick_ms,
+            max_session_ms,
+            memory,
+            profile,
+            quorum: None,
+            settings,
+            java_flags,
+        })
     }
 }

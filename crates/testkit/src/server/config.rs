@@ -36,6 +36,7 @@ pub(super) struct Home {
     pub(super) data: PathBuf,
     pub(super) address: SocketAddr,
     pub(super) tick_ms: u32,
+    pub(super) max_session_ms: u32,
     pub(super) memory: bool,
     pub(super) profile: Profile,
     /// Only for Apache ZooKeeper: the ensemble to which the server belongs.
@@ -82,8 +83,8 @@ impl Home {
     fn keeper_args(&self) -> Vec<String> {
         // The oldest supported behaviour.
         let mut args = ["keeper", "--compat", "3.8.0"].map(str::to_owned).to_vec();
-        args.extend(["--max-session-timeout", "600s", "--tick-time"].map(str::to_owned));
-        args.push(format!("{}ms", self.tick_ms));
+        args.extend(["--max-session-timeout".to_owned(), format!("{}ms", self.max_session_ms)]);
+        args.extend(["--tick-time".to_owned(), format!("{}ms", self.tick_ms)]);
         args.extend(["--listen".to_owned(), self.address.to_string()]);
         match self.memory {
             true => args.push("--memory".to_owned()),
@@ -114,13 +115,13 @@ impl Home {
              4lw.commands.whitelist=*\n\
              extendedTypesEnabled=true\n\
              maxClientCnxns=0\n\
-             nio.numWorkerThreads=0\n\
-             maxSessionTimeout=600000\n",
+             nio.numWorkerThreads=0\n",
         );
-        let (tick, data) = (self.tick_ms, self.data.display());
+        let (tick, max_session, data) = (self.tick_ms, self.max_session_ms, self.data.display());
         let (ip, port) = (self.address.ip(), self.address.port());
-        write!(cfg, "tickTime={tick}\ndataDir={data}\nclientPortAddress={ip}\nclientPort={port}\n")
+        writeln!(cfg, "tickTime={tick}\nmaxSessionTimeout={max_session}\ndataDir={data}")
             .expect("writing to a String cannot fail");
+        writeln!(cfg, "clientPortAddress={ip}\nclientPort={port}").expect("writing to a String cannot fail");
         for line in &self.settings {
             writeln!(cfg, "{line}").expect("writing to a String cannot fail");
         }

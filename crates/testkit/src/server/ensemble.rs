@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::builder::{Profile, TICK_MS};
+use super::builder::{MAX_SESSION_MS, Profile, TICK_MS};
 use super::config::{Home, Quorum};
 use super::link::Link;
 use super::program::Program;
@@ -143,6 +143,7 @@ impl EnsembleBuilder {
                 data,
                 address,
                 tick_ms: self.tick_ms,
+                max_session_ms: MAX_SESSION_MS,
                 memory: false,
                 profile: self.profile,
                 quorum,

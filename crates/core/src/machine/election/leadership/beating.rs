@@ -9,14 +9,16 @@ use crate::time::Millis;
 use crate::txn::BeatStep;
 
 impl Leadership {
-    /// Extends the trust if the event proves that the session lives, or that a beat was applied.
+    /// Extends the trust if the event proves that the session lives, or that a beat was applied. Shortens it if the session is
+    /// proven for a shorter time than before.
     pub(super) fn learn(&mut self, now: Millis, event: &Event) {
         let Some(session) = self.session.known() else { return };
         match event {
             Event::Trust { session: id, until } if session.id == *id => {
                 self.session.prove(*id, *until);
                 if let Some(tenure) = self.state.tenure_mut() {
-                    tenure.session_until = tenure.session_until.max(*until);
+                    let assumed = session.proven.is_none().then_some(tenure.session_until);
+                    tenure.session_until = assumed.map_or(*until, |assumed| assumed.max(*until));
                 }
             }
             // The trust counts from the sending: the beat was applied later. Trust that has lapsed is not extended, so

@@ -38,12 +38,13 @@ impl KnownSession {
         }
     }
 
-    /// Records a proof that the session of this id lives.
+    /// Records until when the session of this id is proven to live. The last proof counts: it is earlier than the one before
+    /// if a server grants a shorter session timeout.
     pub(super) fn prove(&mut self, id: i64, until: Millis) {
         if let Self::Down(session) | Self::Up(session) = self
             && session.id == id
         {
-            session.proven = session.proven.max(Some(until));
+            session.proven = Some(until);
         }
     }
 

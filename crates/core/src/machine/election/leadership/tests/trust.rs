@@ -164,6 +164,16 @@ fn evidence_that_the_session_lives_counts_before_the_lapse() {
     assert!(!run.machine.may_act(run.now), "but the beat is too old");
 }
 
+/// A server grants a shorter session timeout: the session may end earlier than it was proven to live before.
+#[test]
+fn a_shorter_proof_ends_the_term_earlier() {
+    let run = Driver::new().active().on(proof(3 * LEASE)).on(proof(BEAT));
+    assert_eq!((run.seen().as_str(), run.machine.term_until()), ("active 1", Some(Millis(BEAT))));
+    assert!(!run.machine.may_act(Millis(BEAT)));
+    let run = run.at(BEAT).on(Event::Tick);
+    assert_eq!(run.seen(), "campaigning: tell, lost 1 (trust-lapsed)");
+}
+
 #[test]
 fn an_active_leader_beats_once_a_period_with_one_beat_in_flight() {
     let run = Driver::new().active();
