@@ -92,6 +92,12 @@ impl Session {
         }
     }
 
+    /// Waits until the client is closed or its namespace is refused.
+    pub(super) async fn over(&self) {
+        let mut statuses = self.statuses();
+        while statuses.changed().await {}
+    }
+
     /// Like [`Session::usable`], with a deadline.
     pub(super) async fn usable_by(&self, by: Deadline) -> Result<Zk, Unavailable> {
         self.timeout_at(by.at, self.usable()).await.unwrap_or_else(|_| Err(self.not_in_time(by)))

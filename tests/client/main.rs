@@ -2,14 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod control;
+mod events;
 mod fake_cluster;
 mod identity;
 mod kinds;
 mod lanes;
 mod list;
 mod lost;
+mod pages;
 mod placement;
 mod retention;
+mod schedules;
 mod submit;
 mod timing;
 mod wait;

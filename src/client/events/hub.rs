@@ -86,7 +86,12 @@ async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sen
                     tell(&to, Sent::Notification(Notification::Gap));
                 }
                 watching.send_replace(true);
-                follow(&zk, watch, &to).await;
+                tokio::select! {
+                    biased;
+                    // The handle would keep the session of a closed client alive.
+                    () = session.over() => {}
+                    () = follow(&zk, watch, &to) => {}
+                }
                 watching.send_replace(false);
             }
             Err(error) => tracing::debug!(error = %chain(&error), "the watch was refused: retrying"),

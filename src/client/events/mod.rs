@@ -73,6 +73,7 @@ pub enum Notification {
 pub struct Events {
     receiver: broadcast::Receiver<Sent>,
     hub: Arc<Hub>,
+    has_ended: bool,
 }
 
 impl Client {
@@ -87,7 +88,7 @@ impl Client {
             *known = Arc::downgrade(&hub);
             hub
         });
-        Events { receiver: hub.subscribe(), hub }
+        Events { receiver: hub.subscribe(), hub, has_ended: false }
     }
 }
 
@@ -105,7 +106,13 @@ impl Events {
     /// # Cancellation
     /// Cancel safe: a dropped call loses no event.
     pub async fn next(&mut self) -> Option<Notification> {
-        heard(self.receiver.recv().await)
+        // The channel stays open as long as this follower holds the hub.
+        if self.has_ended {
+            return None;
+        }
+        let heard = heard(self.receiver.recv().await);
+        self.has_ended = heard.is_none();
+        heard
     }
 
     /// Like [`Events::next`], but returns `None` immediately if there is no event yet.
@@ -113,8 +120,12 @@ impl Events {
         match self.receiver.try_recv() {
             Ok(Sent::Notification(heard)) => Some(heard),
             Err(TryRecvError::Lagged(missed)) => Some(Notification::Missed(missed)),
-            // The next wait reports the end again: no follower keeps a hub that has ended.
-            Ok(Sent::End) | Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+            Ok(Sent::End) | Err(TryRecvError::Closed) => {
+                // The next wait reports it again.
+                self.has_ended = true;
+                None
+            }
+            Err(TryRecvError::Empty) => None,
         }
     }
 }
