@@ -12,8 +12,12 @@ const SESSION: Duration = Duration::from_secs(10);
 /// The session of a killed leader lives for at least this long after its last ping, which is sent a third of the timeout
 /// before the kill at the latest.
 const EXPIRED: Duration = Duration::from_secs(6);
-/// Wait for a beat, and a little for a busy machine to print a warning.
+/// The wait for a beat, 3 s, and a claim. The simulator proves this bound in virtual time
+/// (`a_silent_leader_is_replaced_before_its_session_ends`).
 const EXPECTED: Duration = Duration::from_millis(3_300);
+/// What the processes, ZooKeeper and this test may lose on a busy machine, in the median of the kills.
+const ALLOWANCE: Duration = Duration::from_millis(700);
+const KILLS: usize = 3;
 
 /// Waits until another node leads, and returns the time since `lost`.
 async fn replaced(stage: &Stage, epoch: i32, lost: Instant) -> Duration {
@@ -25,7 +29,7 @@ async fn replaced(stage: &Stage, epoch: i32, lost: Instant) -> Duration {
     lost.elapsed()
 }
 
-/// Waits until a candidate waits behind the leader and has seen a beat: it has been there for a whole beat.
+/// Waits until only one candidate waits behind the leader, and has seen a beat: it has been there for a whole beat.
 async fn next_in_line(stage: &Stage, node: &NodeProcess) {
     let state = bellwether_core::path::ELECTION;
     eventually_some(&format!("{} is a candidate", node.name()), SOON, async || {
@@ -41,16 +45,24 @@ async fn next_in_line(stage: &Stage, node: &NodeProcess) {
 #[tokio::test]
 async fn a_killed_leader_is_replaced_before_its_session_ends() {
     let stage = Stage::set("failover-killed").await;
-    let mut first = stage.node("first").candidate().session(SESSION).start();
-    let epoch = stage.led_by(&first).await.epoch;
-    let second = stage.node("second").session(SESSION).start();
-    next_in_line(&stage, &second).await;
-
-    let lost = Instant::now();
-    first.kill();
-    let after = replaced(&stage, epoch, lost).await;
-    println!("replaced {after:?} after the kill (expected: at most {EXPECTED:?})");
-    assert!(after < EXPIRED, "{after:?}");
+    let mut leader = stage.node("0").candidate().session(SESSION).start();
+    stage.led_by(&leader).await;
+    let mut times = Vec::new();
+    for kill in 1..=KILLS {
+        let node = stage.node(&kill.to_string()).session(SESSION);
+        // The last one runs the job.
+        let next = if kill == KILLS { node.start() } else { node.candidate().start() };
+        next_in_line(&stage, &next).await;
+        let epoch = stage.led_by(&leader).await.epoch;
+        let lost = Instant::now();
+        leader.kill();
+        times.push(replaced(&stage, epoch, lost).await);
+        leader = next;
+    }
+    println!("replaced after {times:?} (expected: at most {EXPECTED:?})");
+    times.sort();
+    assert!(times[KILLS - 1] < EXPIRED, "no session has ended before: {times:?}");
+    assert!(times[KILLS / 2] <= EXPECTED + ALLOWANCE, "{times:?}");
     let ids = stage.submit([stage.runs.job("job")]).await;
     stage.runs.explain(&stage.over(&ids).await);
 }
