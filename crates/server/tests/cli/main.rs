@@ -8,6 +8,7 @@ mod groups;
 mod jobs;
 mod keeper;
 mod lanes;
+mod leader;
 mod node;
 mod order;
 mod placement;
