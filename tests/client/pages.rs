@@ -33,10 +33,6 @@ async fn pages_of_each_state_return_each_job_once() {
             client.submit(Job::new("sum", &n).id(format!("{state}-{n}"))).await.unwrap();
         }
     }
-    let minute = bellwether_host::clock::local().minute();
-    for minute in minute..minute + 3 {
-        fake.zk.create_container(bellwether_core::path::delayed_minute(minute)).await;
-    }
     for n in 0..30 {
         fake.assign(&id(&format!("running-{n}")), worker).await;
         let delayed = id(&format!("delayed-{n}"));
