@@ -256,6 +256,11 @@ mod tests {
 
     /// A provider with one key, and a valid token.
     fn provider() -> (Jwt, String) {
+        let (jwt, token, _removed) = provider_and_file();
+        (jwt, token)
+    }
+
+    fn provider_and_file() -> (Jwt, String, tempfile::NamedTempFile) {
         let pair = rcgen::KeyPair::generate().unwrap();
         let key = EncodingKey::from_ec_der(&pair.serialize_der());
         let jwk = Jwk::from_encoding_key(&key, Algorithm::ES256).unwrap();
@@ -266,7 +271,26 @@ mod tests {
         let exp = get_current_timestamp() + 300;
         let claims = json!({ "iss": "i", "aud": "a", "sub": "s", "exp": exp, "r": "read" });
         let token = encode(&Header::new(Algorithm::ES256), &claims, &key).unwrap();
-        (jwt, token)
+        (jwt, token, file)
+    }
+
+    #[test]
+    fn a_broken_or_missing_file_of_keys_leaves_the_old_ones_in_use() {
+        let (jwt, token, file) = provider_and_file();
+        assert!(!jwt.reload().unwrap(), "nothing has changed");
+        for broken in ["", "{}", r#"{"keys": []}"#, "[1]"] {
+            std::fs::write(file.path(), broken).unwrap();
+            jwt.reload().expect_err(broken);
+            jwt.find(token.as_bytes()).unwrap();
+        }
+        let (_, other_token, other_file) = provider_and_file();
+        std::fs::copy(other_file.path(), file.path()).unwrap();
+        assert!(jwt.reload().unwrap());
+        jwt.find(other_token.as_bytes()).unwrap();
+        assert!(jwt.find(token.as_bytes()).is_err(), "its key was removed");
+        file.close().unwrap();
+        jwt.reload().unwrap_err();
+        jwt.find(other_token.as_bytes()).unwrap();
     }
 
     #[test]
