@@ -42,6 +42,7 @@ function timeline(job) {
     job.state === 'running' && h('li', {}, `Attempt ${job.attempt} runs on `, h('a', { href: `#/workers/${job.worker}` }, job.node ?? job.worker),
       job.assigned_at && [', assigned ', ago(job.assigned_at)]),
     job.cancel_requested && job.state === 'running' && h('li', {}, 'Cancellation was requested'),
+    job.changed && h('li', {}, `Last changed (${job.changed.what}) by ${job.changed.by} `, ago(job.changed.at)),
     job.finished_at && h('li', { class: job.state === 'dead' ? 'bad' : '' },
       `Ended as ${job.state}, `, instant(job.finished_at), `, ${span(job.submitted_at, job.finished_at)} after the submission`),
   ];

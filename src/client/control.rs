@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use bellwether_core::job::JobRecord;
+use bellwether_core::change::ChangeKind;
+use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
 
@@ -96,6 +97,8 @@ impl Client {
                     return Ok(Cancelled::Requested(worker));
                 }
                 Location::Assigned { worker, assignment: Ok(assignment), version } => {
+                    let cancelled = self.change(ChangeKind::Cancelled);
+                    let assignment = Assignment { cancelled, ..assignment };
                     (vec![txn::flag_cancel(id, worker, version, &assignment)], Cancelled::Requested(worker))
                 }
                 Location::Assigned { assignment: Err(reason), .. } => {
@@ -117,8 +120,8 @@ impl Client {
 
     /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
     ///
-    /// A quarantined job whose record can be read (again) leaves the quarantine and is queued. The content of its
-    /// record stays the same, but the version is new, so an earlier run cannot commit.
+    /// A quarantined job whose record can be read (again) leaves the quarantine and is queued. Of its
+    /// record only the note of the change is new, and the version, so an earlier run cannot commit.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
@@ -134,7 +137,9 @@ impl Client {
                     aside = Aside::Seen(found.version);
                     continue;
                 }
-                match self.0.session.commit(by, txn::release(id, found.version, &found.record)).await? {
+                let changed = self.change(ChangeKind::Released).or(found.record.changed.clone());
+                let record = JobRecord { changed, ..found.record };
+                match self.0.session.commit(by, txn::release(id, found.version, &record)).await? {
                     Written::Applied => return Ok(Retried::Released),
                     Written::Rejected => {}
                     Written::Unknown => aside = Aside::Unknown(found.version),
@@ -159,7 +164,8 @@ impl Client {
             }
             let mut record = found.record;
             let rejoined = self.rejoin(id, &mut record, by).await?;
-            let record = record.reopen();
+            let changed = self.change(ChangeKind::Reopened);
+            let record = JobRecord { changed, ..record.reopen() };
             let generation = record.generation;
             let mut ops = txn::reopen(id, found.version, &record, 0);
             ops.extend(rejoined);
@@ -184,7 +190,8 @@ impl Client {
         entry: Entry,
         by: Deadline,
     ) -> Result<Vec<Op>, Error> {
-        let ended = record.cancel(self.0.session.wall());
+        let changed = self.change(ChangeKind::Cancelled).or(record.changed.clone());
+        let ended = JobRecord { changed, ..record.cancel(self.0.session.wall()) };
         let mut ops = txn::cancel(id, version, &ended, entry);
         let mut looked = BTreeSet::new();
         loop {

@@ -7,6 +7,7 @@ use bellwether_core::path;
 use bellwether_core::wire::WireError;
 
 use super::Client;
+use super::author::Changed;
 use super::cluster::Cluster;
 use super::error::Error;
 use super::lanes::Turns;
@@ -153,6 +154,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
                 Ok(assignment) => {
                     view.attempt = assignment.attempt;
                     view.cancel_requested = assignment.cancel;
+                    view.changed = assignment.cancelled.map(Changed::of).or(view.changed);
                     view.lease = Some(assignment.lease);
                     view.assigned_at = Some(assignment.assigned_at.into());
                     if view.sub_jobs.is_empty() && assignment.spawned {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use bellwether_core::budget::{MAX_BY_BYTES, MAX_READ_BATCH};
+use bellwether_core::change::Author;
 use bellwether_core::name::{Kind, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn;
@@ -64,11 +65,11 @@ impl Client {
     /// [`Error::Invalid`] for a long `by`, or no answer within the client's deadline. Then the kind may or may not be
     /// paused, and pausing again is safe.
     pub async fn pause_kind(&self, kind: &Kind, by: &str) -> Result<bool, Error> {
-        if by.len() > MAX_BY_BYTES {
-            let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{} bytes", by.len()));
-            return Err(Error::Invalid { field: "by", allowed, given });
-        }
-        let pause = PauseRecord { by: by.to_owned(), since: self.0.session.wall() };
+        let by = Author::new(by).map_err(|len| {
+            let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{len} bytes"));
+            Error::Invalid { field: "by", allowed, given }
+        })?;
+        let pause = PauseRecord { by, since: self.0.session.wall() };
         let ours = wire::encode(&pause);
         self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
             // Not by version: a pause that another client lifted and made again is that client's.
@@ -161,7 +162,7 @@ pub(super) async fn pauses(zk: Zk) -> ReadResult<BTreeMap<Kind, Paused>> {
     let nodes = try_join_all(reads).await?.into_iter().flatten().collect::<Vec<_>>();
     let paused = kinds.into_iter().zip(nodes).filter_map(|(kind, node)| {
         let paused = match wire::decode::<PauseRecord>(&node?.data) {
-            Ok(pause) => Paused { by: Some(pause.by), since: Some(pause.since.into()) },
+            Ok(pause) => Paused { by: Some(pause.by.to_string()), since: Some(pause.since.into()) },
             Err(_) => Paused::default(),
         };
         Some((kind, paused))

@@ -25,6 +25,7 @@
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod attempts;
+mod author;
 mod cluster;
 mod control;
 mod decode;
@@ -68,6 +69,8 @@ use bellwether_zk::{Access, ConnectString};
 use tokio::sync::Semaphore;
 
 pub use attempts::{AttemptOutcome, PastAttemptView};
+pub use author::Changed;
+use bellwether_core::change::Author;
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
 pub use cluster::{
@@ -120,7 +123,22 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// A handle on a namespace. Cheap to clone. The session ends when the last clone is dropped and all requests in
 /// flight are done.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Handle);
+
+/// What all clones share, and the author of the changes of this one.
+#[derive(Clone)]
+struct Handle {
+    shared: Arc<Inner>,
+    author: Option<Author>,
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.shared
+    }
+}
 
 struct Inner {
     inbox: Inbox,
@@ -151,6 +169,7 @@ pub struct ClientBuilder {
     create_namespace: bool,
     deadline: Duration,
     codec: Option<Codec>,
+    author: Author,
 }
 
 impl ClientBuilder {
@@ -162,7 +181,17 @@ impl ClientBuilder {
             create_namespace: true,
             deadline: DEADLINE,
             codec: None,
+            author: Author::cut(&crate::node::default_id()),
         }
+    }
+
+    /// Names the author of this client's changes in the records of cancelled, reopened and released jobs, of schedules and of
+    /// abandoned groups. It is a note for operators and no proof. Of a name of more than 256 bytes the end is kept. Default: the
+    /// name of the host and the id of the process.
+    #[must_use]
+    pub fn author(mut self, author: &str) -> Self {
+        self.author = Author::cut(author);
+        self
     }
 
     /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
@@ -225,7 +254,7 @@ impl ClientBuilder {
     /// Fails if the connect string is malformed, the session timeout is out of bounds, or the password of
     /// [`access`](Self::access) would cross the network in clear text.
     pub async fn open(self) -> Result<Client, ConnectError> {
-        let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec } = self;
+        let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec, author } = self;
         let connect = zookeeper.parse::<ConnectString>()?;
         access.check(&connect)?;
         let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
@@ -241,7 +270,7 @@ impl ClientBuilder {
             reads_clock: true,
         };
         let runtime = Arc::new(OnTokio::start(config).await?);
-        Ok(Client::with(runtime, deadline, codec, Some(node)))
+        Ok(Client::with(runtime, deadline, codec, Some(node), Some(author)))
     }
 }
 
@@ -264,7 +293,7 @@ impl Client {
     #[doc(hidden)]
     #[must_use]
     pub fn over(runtime: Arc<dyn Runtime>, deadline: Duration) -> Self {
-        Self::with(runtime, deadline, None, None)
+        Self::with(runtime, deadline, None, None, None)
     }
 
     fn with(
@@ -272,12 +301,14 @@ impl Client {
         deadline: Duration,
         codec: Option<Codec>,
         node: Option<NodeBuilder>,
+        author: Option<Author>,
     ) -> Self {
         let session = Session::new(runtime);
         let inbox = submit::start(session.clone());
         let watches = Semaphore::new(MAX_WATCHED);
         let (events, turns) = (events::Known::default(), Turns::default());
-        Self(Arc::new(Inner { inbox, session, deadline, watches, events, codec, turns, node }))
+        let shared = Arc::new(Inner { inbox, session, deadline, watches, events, codec, turns, node });
+        Self(Handle { shared, author })
     }
 
     /// Returns a builder for a node of the client's namespace, with the client's identity, session timeout and codec. The

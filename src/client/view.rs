@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempts::PastAttemptView;
 use super::job::JobOptions;
+use crate::client::author::Changed;
 
 /// Bytes of a job as JSON without payloads, errors and attempts: about 1,200 with usual names.
 const PLAIN_BYTES: usize = 1_280;
@@ -241,6 +242,8 @@ pub struct JobView {
     pub not_before: Option<SystemTime>,
     /// When it ended, by the clock of the process that ended it.
     pub finished_at: Option<SystemTime>,
+    /// Who cancelled it, opened it again or released it last. `None` if only the cluster did.
+    pub changed: Option<Changed>,
 }
 
 impl JobView {
@@ -288,6 +291,7 @@ impl JobView {
             submitted_at: Some(record.submitted_at.into()),
             not_before: None,
             finished_at,
+            changed: record.changed.map(Changed::of),
         }
     }
 
@@ -305,6 +309,7 @@ impl JobView {
             + payloads.map(escaped).sum::<usize>()
             + errors.map(|error| escaped(error.as_bytes())).sum::<usize>()
             + self.sub_jobs.iter().map(|group| group.as_str().len() + 3).sum::<usize>()
+            + self.changed.as_ref().map_or(0, |changed| escaped(changed.by.as_bytes()))
             + message
             + checkpoint
     }
@@ -340,6 +345,7 @@ impl JobView {
             submitted_at: None,
             not_before: None,
             finished_at: None,
+            changed: None,
         }
     }
 

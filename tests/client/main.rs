@@ -1,6 +1,7 @@
 //! The client on a real server, with workers played by the tests.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod changed;
 mod control;
 mod events;
 mod fake_cluster;

@@ -5,7 +5,7 @@
 //! are random, and nothing depends on them ([`machine`]). The crate boundary enforces this: `tokio`, `ractor` and
 //! the ZooKeeper client are not among the dependencies.
 //!
-//! * [`name`], [`time`], [`duration`], [`job`], [`trace`]: the domain types and their bounds.
+//! * [`name`], [`time`], [`duration`], [`change`], [`job`], [`trace`]: the domain types and their bounds.
 //! * [`segment`]: many jobs in one znode.
 //! * [`wire`]: the stored form of each type. [`path`]: the znode that stores it.
 //! * [`txn`]: all transactions that change a namespace, and how a lost reply of each is resolved.
@@ -18,6 +18,7 @@
 pub mod backoff;
 pub mod budget;
 pub mod chain;
+pub mod change;
 pub mod clock;
 pub mod contact;
 pub mod duration;

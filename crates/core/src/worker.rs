@@ -6,6 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::budget::{MAX_SLOTS, MAX_TAGS};
+use crate::change::Author;
 use crate::job::Placement;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::takeover::Owner;
@@ -156,7 +157,7 @@ pub struct EpochRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PauseRecord {
     /// The operator who paused the kind, as given by the client.
-    pub by: String,
+    pub by: Author,
     /// When it was paused, by the client's wall clock.
     pub since: WallMillis,
 }

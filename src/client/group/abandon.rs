@@ -1,6 +1,7 @@
 //! The end of a group that waits for a client that is gone.
 
-use bellwether_core::group::{GroupError, Stop};
+use bellwether_core::change::ChangeKind;
+use bellwether_core::group::{GroupError, GroupRecord, Stop};
 use bellwether_core::name::GroupId;
 use bellwether_core::{path, txn};
 
@@ -37,8 +38,9 @@ impl Client {
             if let Some(why) = record.refuses_new() {
                 return Err(GroupError::Closed { group: id.clone(), why }.into());
             }
+            let abandoned = GroupRecord { changed: self.change(ChangeKind::Abandoned), ..record.abandoned() };
             // Whatever the outcome: the next read shows it.
-            self.0.session.commit(by, txn::set_group(id, node.version, &record.abandoned())).await?;
+            self.0.session.commit(by, txn::set_group(id, node.version, &abandoned)).await?;
         }
         Err(Error::Contended { subject: Subject::Group(id.clone()), tries: TRIES })
     }

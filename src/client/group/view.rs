@@ -16,6 +16,7 @@ use super::super::error::{Error, Unavailable};
 use super::super::runtime::Zk;
 use super::super::session::Deadline;
 use super::decode;
+use crate::client::author::Changed;
 
 /// The stage of a group's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,6 +88,8 @@ pub struct GroupView {
     pub stopped: Option<String>,
     /// Whether it was stopped because its client submitted no more members and did not seal it. It has no join.
     pub is_abandoned: bool,
+    /// Who abandoned it, if a client did.
+    pub changed: Option<Changed>,
     /// The job whose sub-jobs are the members.
     pub parent: Option<JobId>,
     /// The first group of the parent, if this is a further one.
@@ -162,6 +165,7 @@ impl GroupView {
             dead: 0,
             fail_fast: record.fail_fast,
             is_abandoned: record.stopped == Some(Stop::Abandoned),
+            changed: record.changed.clone().map(Changed::of),
             stopped: record.stopped.map(|stop| match stop {
                 Stop::Member(number) => format!("member {number} ended without success"),
                 Stop::Parent => "its parent ended without success".to_owned(),

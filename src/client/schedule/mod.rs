@@ -13,6 +13,7 @@ mod error;
 mod view;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MAX_SCHEDULES};
+use bellwether_core::change::ChangeKind;
 use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path;
 use bellwether_core::schedule::{ScheduleRecord, ScheduleSpec, SpecError, When};
@@ -116,7 +117,8 @@ impl Schedules {
                         return Err(ScheduleError::Past { id, at: at.into() });
                     }
                     self.has_room(by).await?;
-                    let record = ScheduleRecord::new(spec.clone(), now);
+                    let changed = self.0.change(ChangeKind::Added);
+                    let record = ScheduleRecord { changed, ..ScheduleRecord::new(spec.clone(), now) };
                     (txn::add_schedule(&id, &record), Added::Created)
                 }
                 Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
@@ -128,7 +130,9 @@ impl Schedules {
                     return Err(ScheduleError::Conflict { id, differs });
                 }
                 Some(Stored { version, record }) => {
+                    let changed = self.0.change(ChangeKind::Replaced);
                     let record = readable(&id, record)?.replace(spec.clone(), now)?;
+                    let record = ScheduleRecord { changed, ..record };
                     (txn::set_schedule(&id, version, &record), Added::Replaced)
                 }
             };
@@ -187,7 +191,7 @@ impl Schedules {
         id: &ScheduleId,
         change: &ScheduleChange,
     ) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, |record| {
+        self.rewrite(id, ChangeKind::Replaced, |record| {
             let spec = change.of(&record.spec);
             spec.check()?;
             // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
@@ -202,7 +206,7 @@ impl Schedules {
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be paused; pausing again is safe.
     pub async fn pause(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, |record| Ok((!record.paused).then(|| record.pause()))).await
+        self.rewrite(id, ChangeKind::Paused, |record| Ok((!record.paused).then(|| record.pause()))).await
     }
 
     /// Resumes a schedule with the first tick after now. Ticks that fell into the pause are not made up; they are
@@ -211,7 +215,7 @@ impl Schedules {
     /// # Errors
     /// Those of [`Schedules::pause`].
     pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, |record| {
+        self.rewrite(id, ChangeKind::Resumed, |record| {
             Ok(if record.paused { Some(record.resume(self.0.0.session.wall())?) } else { None })
         })
         .await
@@ -294,6 +298,7 @@ impl Schedules {
     async fn rewrite(
         &self,
         id: &ScheduleId,
+        what: ChangeKind,
         make: impl Fn(ScheduleRecord) -> Result<Option<ScheduleRecord>, SpecError>,
     ) -> Result<ScheduleView, ScheduleError> {
         let by = self.0.by();
@@ -305,6 +310,7 @@ impl Schedules {
             let Some(changed) = make(record.clone())? else {
                 return Ok(ScheduleView::of(id.clone(), Ok(record)));
             };
+            let changed = ScheduleRecord { changed: self.0.change(what), ..changed };
             match self.0.0.session.commit(by, txn::set_schedule(id, version, &changed)).await? {
                 Written::Applied => return Ok(ScheduleView::of(id.clone(), Ok(changed))),
                 Written::Rejected => {}

@@ -6,6 +6,7 @@ use bellwether_core::name::{JobId, Kind, ScheduleId};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
 
+use crate::client::author::Changed;
 use crate::client::job::JobOptions;
 use crate::schedule::{Skipped, When, tick_id};
 
@@ -58,6 +59,8 @@ pub struct ScheduleRecordView {
     pub last_tick: Option<SystemTime>,
     /// The last ticks that did not.
     pub last_skipped: Option<Skipped>,
+    /// Who added, changed, paused or resumed it last.
+    pub changed: Option<Changed>,
 }
 
 impl ScheduleRecordView {
@@ -83,6 +86,7 @@ impl ScheduleRecordView {
             skipped: record.skipped,
             last_tick: record.last_tick.map(Into::into),
             last_skipped: record.last_skipped.map(Skipped::of),
+            changed: record.changed.map(Changed::of),
         }
     }
 }

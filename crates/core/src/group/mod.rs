@@ -33,6 +33,7 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::budget::{MAX_DEPTH, MAX_GROUPS_OF_PARENT, MAX_MEMBERS};
+use crate::change::Change;
 use crate::job::{JobRecord, Membership, Payload, Role, Turn};
 use crate::name::{GroupId, JobId, Kind, Lane, NameError};
 use crate::time::WallMillis;
@@ -75,6 +76,8 @@ pub struct GroupRecord {
     /// The kinds of the further groups of the parent's sub-jobs, in the order of their numbers. Only the first group of a
     /// parent has any. The list only grows, and only while the parent runs.
     pub further: Vec<Kind>,
+    /// Who abandoned it, if a client did.
+    pub changed: Option<Change>,
 }
 
 /// A count of the members of a group that waits for its client to submit more, or to seal it.
@@ -205,6 +208,7 @@ impl GroupRecord {
             trace: None,
             idle: None,
             further: Vec::new(),
+            changed: None,
         }
     }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::budget::DEFAULT_LEASE;
+use crate::change::Change;
 use crate::job::{Isolation, JobRecord, Placement, Priority, Progress};
 use crate::name::{Kind, Lane};
 use crate::time::WallMillis;
@@ -137,6 +138,8 @@ pub struct Assignment {
     pub isolation: Isolation,
     /// The token that the attempt had before it was moved here from another worker: see [`takeover`](crate::takeover).
     pub moved_from: Option<i32>,
+    /// Who requested the cancel, if a client did.
+    pub cancelled: Option<Change>,
 }
 
 impl Assignment {
@@ -156,6 +159,7 @@ impl Assignment {
             spawned: false,
             isolation: Isolation::Shared,
             moved_from: None,
+            cancelled: None,
         }
     }
 

@@ -113,6 +113,7 @@ pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
         last_error: there.last_error,
         assigned_at: there.assigned_at,
         history: there.history,
+        changed: there.changed,
         ..ours
     }
 }
@@ -120,7 +121,15 @@ pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
 /// The record as a first submission of its id, after the record that it was to open again was deleted.
 #[must_use]
 pub fn anew(ours: JobRecord) -> JobRecord {
-    JobRecord { generation: 1, last: None, last_error: None, assigned_at: None, history: Vec::new(), ..ours }
+    JobRecord {
+        generation: 1,
+        last: None,
+        last_error: None,
+        assigned_at: None,
+        history: Vec::new(),
+        changed: None,
+        ..ours
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::history::cut;
 use crate::budget::{MAX_ERROR_BYTES, MAX_WAIT, MIN_DEFERRAL};
+use crate::change::Change;
 use crate::job::{
     Assignment, Attempt, AttemptEnd, AttemptEndKind, Delay, Ending, Isolation, Membership, PastAttempt,
     Payload, Placement, Policy, Priority, Progress, QueueEntry, Turn,
@@ -61,6 +62,8 @@ pub struct JobRecord {
     pub assigned_at: Option<WallMillis>,
     /// Closed attempts for people: see [`JobRecord::past`].
     pub history: Vec<PastAttempt>,
+    /// Who cancelled it, opened it again or released it last. `None` if only the cluster did.
+    pub changed: Option<Change>,
 }
 
 /// Whether a job is open or terminal.
@@ -130,6 +133,7 @@ impl JobRecord {
             state: JobState::Open { not_before: None },
             assigned_at: None,
             history: Vec::new(),
+            changed: None,
         }
     }
 
@@ -188,6 +192,7 @@ impl JobRecord {
         self.progress = assignment.progress.clone().or(self.progress);
         self.spawned |= assignment.spawned;
         self.assigned_at = Some(assignment.assigned_at);
+        self.changed = assignment.cancelled.clone().or(self.changed);
         self
     }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Calendar, Missed, Overlap, ScheduleSpec, SpecError, instant, missed};
+use crate::change::Change;
 use crate::job::JobRecord;
 use crate::name::{JobId, Lane, ScheduleId};
 use crate::time::WallMillis;
@@ -88,6 +89,8 @@ pub struct ScheduleRecord {
     pub last_tick: Option<WallMillis>,
     /// The last ticks that got none.
     pub last_skipped: Option<Skipped>,
+    /// Who added, changed, paused or resumed it last.
+    pub changed: Option<Change>,
 }
 
 impl ScheduleRecord {
@@ -104,6 +107,7 @@ impl ScheduleRecord {
             skipped: 0,
             last_tick: None,
             last_skipped: None,
+            changed: None,
         }
     }
 

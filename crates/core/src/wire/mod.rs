@@ -39,7 +39,7 @@ pub const SCHEMA: u16 = 1;
 /// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
 /// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only, 5 had no
 /// beats and no election strategy, 6 kept only the last attempt of a job and no ids of lost workers.
-pub const LAYOUT_VERSION: u16 = 7;
+pub const LAYOUT_VERSION: u16 = 8;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

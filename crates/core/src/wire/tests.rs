@@ -10,6 +10,7 @@ use crate::budget::{
     MAX_BY_BYTES, MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_FORMER_IDS, MAX_KINDS, MAX_MEMBERS,
     MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
 };
+use crate::change::{Author, Change, ChangeKind};
 use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, PastAttempt, Payload,
@@ -94,6 +95,7 @@ fn job() -> JobRecord {
         },
         assigned_at: Some(WallMillis(1_700_000_000_300)),
         history: vec![past()],
+        changed: Some(change(ChangeKind::Reopened)),
     }
 }
 
@@ -161,6 +163,7 @@ fn group() -> GroupRecord {
         trace: Some(trace()),
         idle: Some(Idle { members: 3, since: Some(WallMillis(7)) }),
         further: vec![Kind::new("more").unwrap()],
+        changed: Some(change(ChangeKind::Abandoned)),
         ..GroupRecord::new(Kind::new("sum").unwrap(), Uuid::from_u128(4), WallMillis(8))
     }
 }
@@ -209,12 +212,17 @@ fn assignment() -> Assignment {
         fencing_token: 6,
         isolation: Isolation::Alone,
         moved_from: Some(5),
+        cancelled: Some(change(ChangeKind::Cancelled)),
         ..Assignment::new(3, 12, WallMillis(77))
     }
 }
 
+fn change(what: ChangeKind) -> Change {
+    Change { what, by: Author::new("ops@example").unwrap(), at: WallMillis(5) }
+}
+
 fn pause() -> PauseRecord {
-    PauseRecord { by: "ops@example".into(), since: WallMillis(6) }
+    PauseRecord { by: change(ChangeKind::Paused).by, since: WallMillis(6) }
 }
 
 fn schedule() -> ScheduleRecord {
@@ -244,6 +252,7 @@ fn schedule() -> ScheduleRecord {
         skipped: 2,
         last_tick: Some(WallMillis(1_795_140_000_000)),
         last_skipped: Some(Skipped { reason: SkipReason::Misfire, ticks }),
+        changed: Some(change(ChangeKind::Paused)),
         ..ScheduleRecord::new(spec, WallMillis(1_790_000_000_000))
     }
 }
@@ -304,6 +313,7 @@ fn forms() -> [(JobRecord, &'static str); 10] {
         last_error: None,
         assigned_at: None,
         history: vec![],
+        changed: None,
         state: open(None),
         ..job()
     };
@@ -479,6 +489,23 @@ fn an_invalid_stored_schedule_is_refused() {
         schedule.spec.when = When::Every { interval: Duration::from_millis(1), anchor: WallMillis(0) };
     };
     assert!(wrong(every).starts_with("every must be"));
+}
+
+#[test]
+fn every_kind_of_change_survives_a_round_trip() {
+    for what in [
+        ChangeKind::Added,
+        ChangeKind::Cancelled,
+        ChangeKind::Reopened,
+        ChangeKind::Released,
+        ChangeKind::Replaced,
+        ChangeKind::Paused,
+        ChangeKind::Resumed,
+        ChangeKind::Abandoned,
+    ] {
+        let job = JobRecord { changed: Some(change(what)), ..job() };
+        assert_eq!(stored(&job), Ok(job.clone()), "{}", what.as_str());
+    }
 }
 
 #[test]
@@ -693,7 +720,11 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
         let slots = MAX_SLOTS + count;
         assert_eq!(worker_with(|info| info.slots = slots), accepted, "slots");
         assert_eq!(worker_with(|info| info.settings.slots = Some(slots)), accepted, "slots of an operator");
-        let pause = PauseRecord { by: "x".repeat(MAX_BY_BYTES + over), ..pause() };
+        let by = Author::unchecked("x".repeat(MAX_BY_BYTES + over));
+        let cancelled = Some(Change { by: by.clone(), ..change(ChangeKind::Cancelled) });
+        let noted = JobRecord { changed: cancelled, ..job() };
+        assert_eq!(stored(&noted) == Ok(noted), accepted, "author of a change");
+        let pause = PauseRecord { by, ..pause() };
         assert_eq!(stored(&pause) == Ok(pause), accepted, "by");
         let over = u64::try_from(over).unwrap();
         let ticked = ScheduleRecord { ticked: u64::MAX / 2 + over, ..schedule() };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bellwether::Client;
 
-use super::Global;
 use super::exit::Failure;
+use super::{Global, process};
 
 /// Limits of a command's session timeout. A command is short, and a server that does not answer must be given up on
 /// within the command's own timeout.
@@ -38,6 +38,7 @@ impl Global {
             .access(self.access.access()?)
             .session_timeout(session)
             .deadline(self.timeout)
+            .author(&process::user_and_host())
             .create_namespace(create);
         Ok(builder.connect().await?)
     }

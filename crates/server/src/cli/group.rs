@@ -16,7 +16,7 @@ pub(crate) enum GroupCommand {
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
-    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, parent, first, further, join, finish, created_at,
+    /// total, open, succeeded, cancelled, dead, missing, fail_fast, stopped, changed, parent, first, further, join, finish, created_at,
     /// done_at.
     Show(Ids),
     /// List the members of a group with their jobs, in the order of their numbers.

@@ -10,6 +10,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::exit::{self, Failure};
+use crate::document::sentence;
 
 /// Width of tables in columns.
 const WIDTH: u16 = 100;
@@ -103,6 +104,7 @@ impl Output {
             optional("not before", view.not_before.map(rfc3339)),
             optional("expires", view.expires_at.map(rfc3339)),
             optional("finished", view.finished_at.map(rfc3339)),
+            optional("changed", view.changed.as_ref().map(sentence)),
             optional("payload", view.payload.as_ref().map(payload)),
             optional("result", view.result.as_ref().map(payload)),
             optional("error", view.error.clone()),

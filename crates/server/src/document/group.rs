@@ -4,7 +4,7 @@ use bellwether::client::{GroupSummary, GroupView, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::name;
+use super::{ChangedDocument, name};
 
 /// A group.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -37,6 +37,9 @@ pub(crate) struct GroupDocument {
     /// Why the group did not wait for all members.
     #[schema(required)]
     stopped: Option<String>,
+    /// Who abandoned the group; null if no client did.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
     /// The parent job, if the members are its sub-jobs.
     #[schema(required)]
     parent: Option<String>,
@@ -74,6 +77,7 @@ impl From<&GroupView> for GroupDocument {
             missing: group.missing(),
             fail_fast: group.fail_fast,
             stopped: group.stopped.clone(),
+            changed: group.changed.as_ref().map(Into::into),
             parent: name(group.parent.as_ref()),
             first: name(group.first.as_ref()),
             further: group.further.iter().map(|further| further.id.to_string()).collect(),

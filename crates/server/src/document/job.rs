@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
-use super::{DurationSchema, JobOptionsSchema, name};
+use super::{ChangedDocument, DurationSchema, JobOptionsSchema, name};
 
 /// A job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -93,6 +93,9 @@ pub(crate) struct JobDocument {
     /// When the job ended.
     #[schema(required, format = DateTime)]
     finished_at: Option<String>,
+    /// Who cancelled the job, opened it again or released it last; null if only the cluster did.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
     /// Trace id of the submission: 32 hexadecimal digits.
     #[schema(required)]
     trace_id: Option<String>,
@@ -135,6 +138,7 @@ impl From<&JobView> for JobDocument {
             submitted_at: job.submitted_at.map(rfc3339),
             not_before: job.not_before.map(rfc3339),
             finished_at: job.finished_at.map(rfc3339),
+            changed: job.changed.as_ref().map(Into::into),
             trace_id: job.trace.map(|trace| trace.trace_id()),
             payload: job.payload.as_ref().map(embedded),
         }

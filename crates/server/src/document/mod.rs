@@ -4,6 +4,7 @@
 
 mod attempt;
 mod candidates;
+mod changed;
 mod cluster;
 mod duration;
 mod event;
@@ -22,6 +23,7 @@ mod schedule;
 mod schedule_change;
 
 pub(crate) use candidates::CandidatesDocument;
+pub(crate) use changed::{ChangedDocument, sentence};
 pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
 pub(crate) use duration::{DurationSchema, InstantText, duration, instant};
 pub(crate) use event::EventDocument;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::new_schedule::{MisfireSchema, OverlapSchema};
-use super::{DurationSchema, JobOptionsSchema};
+use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -73,6 +73,9 @@ pub(crate) struct ScheduleDocument {
     /// When the schedule was added.
     #[schema(required)]
     created_at: Option<String>,
+    /// Who added, changed, paused or resumed the schedule last; null if only the cluster did.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
     /// Why the record cannot be read.
     #[schema(required)]
     error: Option<String>,
@@ -109,6 +112,7 @@ impl From<&ScheduleView> for ScheduleDocument {
                 json!({ "reason": skipped.reason.as_str(), "from": from, "through": through, "count": skipped.count })
             }),
             created_at: Some(instant(record.created_at)),
+            changed: record.changed.as_ref().map(Into::into),
             error: None,
         }
     }

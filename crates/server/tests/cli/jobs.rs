@@ -87,6 +87,10 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
         (cancelled["outcome"].clone(), cancelled["state"].clone()),
         (json!("cancelled"), json!("cancelled"))
     );
+    let shown = run_in(&to, &["job", "show", "a", "--output", "json"]).exits(0).json();
+    assert_eq!(shown["changed"]["what"], "cancelled", "{shown}");
+    let by = shown["changed"]["by"].as_str().unwrap();
+    assert!(by.contains('@'), "the user and host of the command: {by}");
     run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
     run_in(&to, &["job", "wait", "a", "--generation", "2"]).exits(1).says("job a is cancelled");
     // S23: the end of an earlier generation is no answer.

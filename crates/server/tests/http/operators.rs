@@ -303,6 +303,8 @@ async fn alerts_name_a_problem_until_it_is_corrected() {
     assert!(fires("NamespaceOpen").await);
     assert!(!fires("BellwetherNoLeader").await, "it has been so for less than a minute");
     stage.post("/v1/jobs/a/cancel", "").await.is(200);
+    let changed = &stage.get("/v1/jobs/a").await.is(200).json()["changed"];
+    assert_eq!((&changed["what"], &changed["by"]), (&json!("cancelled"), &json!("anonymous, over HTTP")));
     eventually("no job waits", SOON, async || !fires("KindWithoutWorker").await).await;
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::change::ChangeV1;
 use super::job::{PlacementV1, ProgressV1};
 use super::parts::{TraceV1, count, lease, value};
 use crate::job::{Assignment, Isolation, Priority, QueueEntry, TurnIndex};
@@ -45,6 +46,7 @@ pub struct AssignmentV1 {
     spawned: bool,
     isolation: IsolationV1,
     moved_from: Option<i32>,
+    cancelled: Option<ChangeV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,6 +107,7 @@ impl From<&Assignment> for AssignmentV1 {
             spawned: assignment.spawned,
             isolation: assignment.isolation.into(),
             moved_from: assignment.moved_from,
+            cancelled: assignment.cancelled.as_ref().map(Into::into),
         }
     }
 }
@@ -124,6 +127,7 @@ impl TryFrom<AssignmentV1> for Assignment {
             spawned: stored.spawned,
             isolation: stored.isolation.into(),
             moved_from: stored.moved_from,
+            cancelled: stored.cancelled.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::change::ChangeV1;
 use super::job::MembershipV1;
 use super::parts::{TraceV1, count, few};
 use crate::budget::{MAX_DEPTH, MAX_GROUPS_OF_PARENT, MAX_MEMBERS};
@@ -27,6 +28,7 @@ pub struct GroupRecordV1 {
     idle: Option<IdleV1>,
     #[serde(deserialize_with = "few")]
     further: Vec<String>,
+    changed: Option<ChangeV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -123,6 +125,7 @@ impl From<&GroupRecord> for GroupRecordV1 {
                 .idle
                 .map(|Idle { members, since }| IdleV1 { members, since: since.map(|since| since.0) }),
             further: group.further.iter().map(Kind::to_string).collect(),
+            changed: group.changed.as_ref().map(Into::into),
         }
     }
 }
@@ -156,6 +159,7 @@ impl TryFrom<GroupRecordV1> for GroupRecord {
             trace: stored.trace.map(TryInto::try_into).transpose()?,
             idle: stored.idle.map(|IdleV1 { members, since }| Idle { members, since: since.map(WallMillis) }),
             further: further(stored.further)?,
+            changed: stored.changed.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::change::ChangeV1;
 use super::parts::{TraceV1, bytes, count, error_text, few, set, value};
 use crate::backoff::Backoff;
 use crate::budget::{MAX_FORMER_IDS, MAX_MEMBERS, MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_TAGS};
@@ -43,6 +44,7 @@ pub struct JobRecordV1 {
     assigned_at: Option<u64>,
     #[serde(deserialize_with = "few")]
     history: Vec<PastAttemptV1>,
+    changed: Option<ChangeV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -328,6 +330,7 @@ impl From<&JobRecord> for JobRecordV1 {
             state: (&job.state).into(),
             assigned_at: job.assigned_at.map(|at| at.0),
             history: job.history.iter().map(Into::into).collect(),
+            changed: job.changed.as_ref().map(Into::into),
         }
     }
 }
@@ -359,6 +362,7 @@ impl TryFrom<JobRecordV1> for JobRecord {
             state: stored.state.try_into()?,
             assigned_at: stored.assigned_at.map(WallMillis),
             history: history(stored.history)?,
+            changed: stored.changed.map(TryInto::try_into).transpose()?,
         })
     }
 }

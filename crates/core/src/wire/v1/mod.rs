@@ -1,5 +1,6 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. Each new version gets a new folder.
 
+mod change;
 mod entry;
 mod failover;
 mod group;

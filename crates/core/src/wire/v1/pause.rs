@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::MAX_BY_BYTES;
+use super::change::author;
 use crate::time::WallMillis;
 use crate::wire::WireError;
 use crate::worker::PauseRecord;
@@ -15,19 +15,13 @@ pub struct PauseRecordV1 {
 
 impl From<&PauseRecord> for PauseRecordV1 {
     fn from(pause: &PauseRecord) -> Self {
-        Self { by: pause.by.clone(), since: pause.since.0 }
+        Self { by: pause.by.as_str().to_owned(), since: pause.since.0 }
     }
 }
 
 impl TryFrom<PauseRecordV1> for PauseRecord {
     type Error = WireError;
     fn try_from(stored: PauseRecordV1) -> Result<Self, WireError> {
-        let len = stored.by.len();
-        if len > MAX_BY_BYTES {
-            return Err(WireError::Value(format!(
-                "by is {len} bytes long: at most {MAX_BY_BYTES} are allowed"
-            )));
-        }
-        Ok(Self { by: stored.by, since: WallMillis(stored.since) })
+        Ok(Self { by: author(stored.by)?, since: WallMillis(stored.since) })
     }
 }

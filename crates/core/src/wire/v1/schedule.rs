@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::change::ChangeV1;
 use super::job::{PayloadV1, PlacementV1, PolicyV1};
 use super::parts::{count, value};
 use crate::job::Priority;
@@ -26,6 +27,7 @@ pub struct ScheduleRecordV1 {
     skipped: u64,
     last_tick: Option<u64>,
     last_skipped: Option<SkippedV1>,
+    changed: Option<ChangeV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -100,6 +102,7 @@ impl From<&ScheduleRecord> for ScheduleRecordV1 {
             skipped: schedule.skipped,
             last_tick: schedule.last_tick.map(|at| at.0),
             last_skipped: schedule.last_skipped.as_ref().map(Into::into),
+            changed: schedule.changed.as_ref().map(Into::into),
         }
     }
 }
@@ -117,6 +120,7 @@ impl TryFrom<ScheduleRecordV1> for ScheduleRecord {
             skipped: total("ticks skipped", stored.skipped)?,
             last_tick: stored.last_tick.map(WallMillis),
             last_skipped: stored.last_skipped.map(TryInto::try_into).transpose()?,
+            changed: stored.changed.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Job {
     ///
     /// JSON: an object, or with --count an array. Fields: id, kind, state, options, attempt, worker, node, result, error,
     /// waiting, waiting_for, cancel_requested, generation, failures, losses, submitted_at, not_before,
-    /// expires_at, finished_at, payload; duplicate (whether the job already existed) and accepted (new, same, other or
+    /// expires_at, finished_at, changed, payload; duplicate (whether the job already existed) and accepted (new, same, other or
     /// again). JSON payloads and results are embedded unchanged.
     Submit(Box<submit::Submit>),
     /// Show jobs with their state and the reason for waiting.

@@ -21,7 +21,7 @@ use crate::document::ScheduleDocument;
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, options, \
                     expires_after, job_id, spec_version, paused, next, cursor, ticked, skipped, last_tick, last_job, \
-                    last_skipped, created_at, error.";
+                    last_skipped, created_at, changed, error.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {

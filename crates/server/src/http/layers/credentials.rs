@@ -46,7 +46,19 @@ pub(in crate::http) struct Caller {
     pub(super) address: Option<IpAddr>,
 }
 
+/// Bytes of a note, as [`Client::pause_kind`](bellwether::Client::pause_kind) allows.
+const MAX_NOTE: usize = 256;
+
 impl Caller {
+    /// Names the caller in the record of a change. Of a long name the beginning is left out, because a subject ends with what
+    /// distinguishes it.
+    pub(in crate::http) fn author(&self) -> String {
+        const SUFFIX: &str = ", over HTTP";
+        let (name, most) = (&self.name, MAX_NOTE - SUFFIX.len());
+        let from = (name.len().saturating_sub(most)..name.len()).find(|at| name.is_char_boundary(*at));
+        format!("{}{SUFFIX}", &name[from.unwrap_or_default()..])
+    }
+
     /// Refuses a job that the role and scope do not permit. `reopens`: an ended job of this id is opened again.
     pub(in crate::http) fn may_submit(
         &self,

@@ -1,13 +1,13 @@
 //! `POST /v1/jobs/{id}/cancel` and `…/retry`.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::extract::Id;
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 use bellwether::client;
@@ -57,8 +57,12 @@ impl IntoResponse for Changed {
         (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn cancel_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
-    match app.client.cancel(&id).await? {
+pub(super) async fn cancel_job(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id,
+) -> Result<Changed, Problem> {
+    match app.client.on_behalf_of(&caller.author()).cancel(&id).await? {
         client::Cancelled::Cancelled => Ok(Changed::new(&id, "cancelled")),
         client::Cancelled::Requested(worker) => {
             Ok(Changed { worker: Some(worker.to_string()), ..Changed::new(&id, "requested") })
@@ -87,8 +91,12 @@ pub(super) async fn cancel_job(State(app): State<App>, Id(id): Id) -> Result<Cha
         (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn retry_job(State(app): State<App>, Id(id): Id) -> Result<Changed, Problem> {
-    match app.client.retry(&id).await? {
+pub(super) async fn retry_job(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Id(id): Id,
+) -> Result<Changed, Problem> {
+    match app.client.on_behalf_of(&caller.author()).retry(&id).await? {
         client::Retried::Reopened(generation) => {
             Ok(Changed { generation: Some(generation), ..Changed::new(&id, "reopened") })
         }

@@ -255,9 +255,10 @@ pub(super) async fn wait_for_group(
 )]
 pub(super) async fn abandon_group(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     GroupName(id): GroupName,
 ) -> Result<Response, Problem> {
-    let view = app.client.abandon_group(&id).await?;
+    let view = app.client.on_behalf_of(&caller.author()).abandon_group(&id).await?;
     let mut answer = Answer(GroupDocument::from(&view)).into_response();
     answer.extensions_mut().insert(AuditNote(format!("group {id} abandoned")));
     Ok(answer)

@@ -13,9 +13,6 @@ use crate::http::layers::{AuditNote, Caller};
 use crate::http::problem::Problem;
 use crate::http::state::App;
 
-/// Bytes of the note in a pause, as [`Client::pause_kind`](bellwether::Client::pause_kind) allows.
-const MAX_NOTE: usize = 256;
-
 /// The outcome of a change.
 #[derive(Serialize, ToSchema)]
 pub(super) struct KindChanged {
@@ -65,17 +62,9 @@ pub(super) async fn pause_kind(
     Extension(caller): Extension<Caller>,
     KindName(kind): KindName,
 ) -> Result<KindChanged, Problem> {
-    let done = app.client.pause_kind(&kind, &note(&caller.name)).await?;
+    let done = app.client.pause_kind(&kind, &caller.author()).await?;
     let outcome = if done { "paused" } else { "already_paused" };
     Ok(KindChanged { kind: kind.to_string(), outcome })
-}
-
-/// Names the caller in a pause. Of a long name the beginning is left out, because a subject ends with what distinguishes it.
-fn note(name: &str) -> String {
-    const SUFFIX: &str = ", over HTTP";
-    let most = MAX_NOTE - SUFFIX.len();
-    let from = (name.len().saturating_sub(most)..name.len()).find(|at| name.is_char_boundary(*at));
-    format!("{}{SUFFIX}", &name[from.unwrap_or_default()..])
 }
 
 /// Resume a kind: its jobs are assigned again.

@@ -70,7 +70,7 @@ pub(super) async fn add_schedule(
     let schedule = new.schedule(job, |reason| Fault::Invalid.because(reason))?;
     schedule.check()?;
     let id = ScheduleId::new(schedule.name())?;
-    let schedules = app.client.schedules();
+    let schedules = app.client.on_behalf_of(&caller.author()).schedules();
     let added = schedules.add(&schedule).await?;
     let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(format!("schedule {id} {}", added.as_str()), status, &schedules.get(&id).await?))
@@ -109,11 +109,12 @@ pub(super) async fn show_schedule(
 )]
 pub(super) async fn change_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ScheduleName(id): ScheduleName,
     Json(change): Json<ChangedSchedule>,
 ) -> Result<Response, Problem> {
     let change = change.change().map_err(|reason| Fault::Invalid.because(reason))?;
-    let view = app.client.schedules().change(&id, &change).await?;
+    let view = app.client.on_behalf_of(&caller.author()).schedules().change(&id, &change).await?;
     Ok(told(format!("schedule {id} changed"), StatusCode::OK, &view))
 }
 
@@ -152,9 +153,10 @@ pub(super) async fn remove_schedule(
 )]
 pub(super) async fn pause_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
-    let view = app.client.schedules().pause(&id).await?;
+    let view = app.client.on_behalf_of(&caller.author()).schedules().pause(&id).await?;
     Ok(told(format!("schedule {id} paused"), StatusCode::OK, &view))
 }
 
@@ -170,9 +172,10 @@ pub(super) async fn pause_schedule(
 )]
 pub(super) async fn resume_schedule(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ScheduleName(id): ScheduleName,
 ) -> Result<Response, Problem> {
-    let view = app.client.schedules().resume(&id).await?;
+    let view = app.client.on_behalf_of(&caller.author()).schedules().resume(&id).await?;
     Ok(told(format!("schedule {id} resumed"), StatusCode::OK, &view))
 }
 

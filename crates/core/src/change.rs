@@ -1,0 +1,112 @@
+//! Who changed something last, for people: a note in a record.
+//!
+//! It is a claim and no proof, because the client that makes the change names the author. Nothing is decided from it.
+
+use std::fmt;
+
+use crate::budget::MAX_BY_BYTES;
+use crate::time::WallMillis;
+
+/// The author of a change, such as `ada@host`: at most [`MAX_BY_BYTES`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Author(String);
+
+impl Author {
+    /// An author with this name, or the name's length if it is too long.
+    ///
+    /// # Errors
+    /// The length in bytes.
+    pub fn new(name: impl Into<String>) -> Result<Self, usize> {
+        let name = name.into();
+        if name.len() > MAX_BY_BYTES { Err(name.len()) } else { Ok(Self(name)) }
+    }
+
+    /// An author with the end of this name, as far as it fits: a subject of an identity provider ends with what distinguishes it.
+    #[must_use]
+    pub fn cut(name: &str) -> Self {
+        let from =
+            (name.len().saturating_sub(MAX_BY_BYTES)..=name.len()).find(|at| name.is_char_boundary(*at));
+        Self(name[from.unwrap_or(name.len())..].to_owned())
+    }
+
+    /// An author of any length, as a foreign writer may have stored it.
+    #[cfg(test)]
+    pub(crate) fn unchecked(name: String) -> Self {
+        Self(name)
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A change, its author, and when it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Change {
+    /// What was done.
+    pub what: ChangeKind,
+    /// The author, as the client named it.
+    pub by: Author,
+    /// When, by the client's wall clock.
+    pub at: WallMillis,
+}
+
+/// What an author did with a job, a schedule or a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeKind {
+    /// Added a schedule.
+    Added,
+    /// Cancelled a job, or asked its worker to stop it.
+    Cancelled,
+    /// Opened an ended job again.
+    Reopened,
+    /// Released a job from quarantine.
+    Released,
+    /// Changed the specification of a schedule.
+    Replaced,
+    /// Paused a schedule.
+    Paused,
+    /// Resumed a schedule.
+    Resumed,
+    /// Abandoned a group.
+    Abandoned,
+}
+
+impl ChangeKind {
+    /// The name for documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Cancelled => "cancelled",
+            Self::Reopened => "reopened",
+            Self::Released => "released",
+            Self::Replaced => "replaced",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_author_is_bounded() {
+        let long = "ä".repeat(MAX_BY_BYTES);
+        assert_eq!(Author::new(long.as_str()), Err(2 * MAX_BY_BYTES));
+        assert_eq!(Author::cut(&long).as_str().len(), MAX_BY_BYTES);
+        assert_eq!(Author::cut(&format!("{long}x")).as_str().len(), MAX_BY_BYTES - 1);
+        assert_eq!(Author::new("ada@host").unwrap().to_string(), "ada@host");
+    }
+}

@@ -1,0 +1,83 @@
+//! Records name the author of their last change.
+
+use std::time::Duration;
+
+use bellwether::client::{Cancelled, Changed, Retried, Schedule, ScheduleChange};
+use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Node, ScheduleId};
+use bellwether_testkit::{eventually, namespace};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Returns what was done and by whom.
+fn told(changed: Option<&Changed>) -> Option<(&str, &str)> {
+    changed.map(|changed| (changed.what, changed.by.as_str()))
+}
+
+async fn of_job(client: &Client, job: &JobId) -> Option<Changed> {
+    client.get(job).await.unwrap().unwrap().changed
+}
+
+#[tokio::test]
+async fn a_job_names_who_cancelled_and_reopened_it() {
+    let to = namespace("changed");
+    let ada = Client::builder(&to).author("ada@host").connect().await.unwrap();
+    let bob = ada.on_behalf_of("bob");
+    let job = ada.submit(Job::new("stay", &()).id("a")).await.unwrap();
+    assert_eq!(of_job(&ada, job.id()).await, None);
+    assert_eq!(ada.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
+    assert_eq!(told(of_job(&ada, job.id()).await.as_ref()), Some(("cancelled", "ada@host")));
+    assert_eq!(bob.retry(job.id()).await.unwrap(), Retried::Reopened(2));
+    assert_eq!(told(of_job(&ada, job.id()).await.as_ref()), Some(("reopened", "bob")));
+    // A later cancellation of the running attempt, which its worker carries out.
+    let handlers = Handlers::new().job("stay", async |context, (): ()| {
+        context.cancelled().await;
+        Err::<(), _>(HandlerError::new("stopped"))
+    });
+    let node = Node::builder(&to).handlers(handlers).start().await.unwrap();
+    let running = async || ada.get(job.id()).await.unwrap().unwrap().worker.is_some();
+    eventually("the job runs", SOON, running).await;
+    assert!(matches!(ada.cancel(job.id()).await.unwrap(), Cancelled::Requested(_)));
+    let ended = ada.wait_for(job.id(), 2, SOON).await.unwrap();
+    assert_eq!(told(ended.changed.as_ref()), Some(("cancelled", "ada@host")));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_schedule_and_an_abandoned_group_name_who_changed_them() {
+    let to = namespace("changed-schedule");
+    let ada = Client::builder(&to).author("ada@host").connect().await.unwrap();
+    let (bob, id) = (ada.on_behalf_of("bob"), ScheduleId::new("nightly").unwrap());
+    let hourly = Schedule::every("nightly", Duration::from_secs(3_600), Job::new("sum", &1));
+    ada.schedules().add(&hourly).await.unwrap();
+    let changed = async || ada.schedules().get(&id).await.unwrap().record.unwrap().changed;
+    assert_eq!(told(changed().await.as_ref()), Some(("added", "ada@host")));
+    bob.schedules().pause(&id).await.unwrap();
+    assert_eq!(told(changed().await.as_ref()), Some(("paused", "bob")));
+    ada.schedules().pause(&id).await.unwrap();
+    assert_eq!(told(changed().await.as_ref()), Some(("paused", "bob")), "it was paused already");
+    ada.schedules().resume(&id).await.unwrap();
+    assert_eq!(told(changed().await.as_ref()), Some(("resumed", "ada@host")));
+    bob.schedules().change(&id, &ScheduleChange::default().grace(Duration::from_secs(7))).await.unwrap();
+    assert_eq!(told(changed().await.as_ref()), Some(("replaced", "bob")));
+
+    let group = ada.group(Group::new("sum", "g")).await.unwrap();
+    assert_eq!(group.view().await.unwrap().changed, None);
+    let view = bob.abandon_group(group.id()).await.unwrap();
+    assert_eq!(told(view.changed.as_ref()), Some(("abandoned", "bob")));
+}
+
+#[tokio::test]
+async fn the_name_of_an_author_is_bounded_and_has_a_default() {
+    let to = namespace("changed-author");
+    let client = Client::connect(&to).await.unwrap();
+    let long = format!("{}@{}", "x".repeat(300), "ä".repeat(100));
+    for (client, by) in [(client.clone(), None), (client.on_behalf_of(&long), Some(&long))] {
+        let job = client.submit(Job::new("sum", &1)).await.unwrap();
+        client.cancel(job.id()).await.unwrap();
+        let changed = of_job(&client, job.id()).await.unwrap();
+        match by {
+            None => assert!(changed.by.ends_with(&format!("-{}", std::process::id())), "{changed:?}"),
+            Some(long) => assert!(changed.by.len() == 256 && long.ends_with(&changed.by), "{changed:?}"),
+        }
+    }
+}
