@@ -102,7 +102,7 @@ impl Layer {
         match self {
             Self::Unit => vec!["--package", package, "--lib"],
             Self::Model => vec!["--package", "bellwether-sim", "--test", "exhaustive"],
-            Self::Simulator => vec!["--package", "bellwether-sim", "--test", "simulator"],
+            Self::Simulator => vec!["--package", "bellwether-sim", "--test", "simulator", "--test", "found"],
             Self::Actors if package == "bellwether-zk" => vec!["--package", package, "--tests"],
             Self::Actors => vec!["--package", "bellwether-host", "--tests"],
             Self::Client => vec!["--package", "bellwether", "--test", "client"],

@@ -1,0 +1,106 @@
+//! Plans of bugs that the simulated ensemble found, kept as plans: a seed draws another plan in another version of the
+//! generator. Each plan runs with many seeds, which draw only delays and the servers that clients choose, so that the bug
+//! stays in reach when the timing of the code changes. `docs/mutation.md` shows that the plans detect the bugs when they are
+//! brought back (`stale-absent`, `trust-touch`).
+
+use bellwether_core::machine::election::campaign;
+use bellwether_core::name::{JobId, Kind, Lane};
+use bellwether_sim::plan::{Action, Fault, FaultKind, JobPlan, NodePlan, Plan, PlannedCall, Server};
+use bellwether_sim::{Trace, simulate};
+
+fn job(kind: &str, number: usize, lane: Option<String>) -> JobPlan {
+    JobPlan {
+        id: JobId::new(format!("j{number}")).expect("a letter and digits"),
+        kind: Kind::new(kind).expect("letters"),
+        lane: lane.map(|lane| Lane::new(lane).expect("letters and digits")),
+        priority: 5,
+        delay_ms: None,
+        expires_ms: None,
+        max_attempts: 3,
+        max_losses: 1,
+        backoff_ms: 1,
+        timeout_ms: None,
+        lease_ms: None,
+        renews: true,
+        dead_letter: false,
+        tagged: false,
+    }
+}
+
+/// An ensemble whose followers answer for 20 s without hearing from their leader, and no faults.
+fn ensemble(
+    seed: u64,
+    tick_ms: u64,
+    session_timeout_ms: u64,
+    jobs: Vec<JobPlan>,
+    actions: Vec<Action>,
+) -> Plan {
+    Plan {
+        seed,
+        session_timeout_ms,
+        tick_ms,
+        sync_limit: Some(20_000 / tick_ms),
+        campaign: campaign::Strategy::Queue,
+        nodes: vec![NodePlan { skew_ms: 0, slots: 4, tagged: false }; 4],
+        clients: vec![0; 3],
+        jobs,
+        groups: vec![],
+        schedules: vec![],
+        retention_ms: None,
+        actions,
+        faults: vec![],
+        heal_ms: 1_000,
+    }
+}
+
+/// One client submits jobs, one at a time; the others read them as soon as they are accepted, also from a server that
+/// lags (S23).
+fn reads_after_submissions(seed: u64) -> Plan {
+    let jobs = (0..20).map(|number| job("sum", number, None)).collect();
+    let submit = |number: usize| Action {
+        at_ms: 300 + 200 * number as u64,
+        client: number % 3,
+        call: PlannedCall::Submit(vec![number]),
+    };
+    ensemble(seed, 500, 4_000, jobs, (0..20).map(submit).collect())
+}
+
+/// Jobs of lanes run while each follower in turn is cut off from the leader, and answers its clients (S19). A lost job ends as
+/// dead, so the next one of its lane follows immediately. The session timeout is just below a half tick above a tick, so that the
+/// leader, which expires sessions at ticks, adds as little as possible to it.
+fn lanes_behind_a_follower_that_is_cut_off(seed: u64) -> Plan {
+    let jobs =
+        (0..64).map(|number| job("slow", number, Some(format!("l{}", number % 12)))).collect::<Vec<_>>();
+    let submit = Action { at_ms: 500, client: 0, call: PlannedCall::Submit((0..jobs.len()).collect()) };
+    let mut plan = ensemble(seed, 2_000, 4_900, jobs, vec![submit]);
+    let cut_off = |number: u64| Fault {
+        at_ms: 4_000 + 9_370 * number,
+        kind: FaultKind::ServerCutOff { which: Server::Following(number as usize % 2), ms: 8_000 },
+    };
+    plan.faults = (0..8).map(cut_off).collect();
+    plan.heal_ms = 80_000;
+    plan
+}
+
+/// Simulations of a plan, each with other delays.
+const RUNS: u64 = 20;
+
+#[track_caller]
+fn holds(plan: impl Fn(u64) -> Plan) {
+    for seed in 0..RUNS {
+        let report = simulate(&plan(seed), Trace::told());
+        let Some(first) = report.violations.first() else { continue };
+        let lines = report.trace.lines();
+        panic!("seed {seed}: {first}\n{}", lines[lines.len().saturating_sub(100)..].join("\n"));
+    }
+}
+
+#[test]
+fn a_read_after_an_acknowledged_submission_sees_the_job_on_any_server() {
+    holds(reads_after_submissions);
+}
+
+#[test]
+fn runs_of_a_lane_do_not_overlap_when_a_follower_is_cut_off_from_its_leader() {
+    holds(lanes_behind_a_follower_that_is_cut_off);
+}
