@@ -6,7 +6,7 @@
 //! the ZooKeeper client are not among the dependencies.
 //!
 //! * [`name`], [`time`], [`duration`], [`change`], [`job`], [`trace`]: the domain types and their bounds.
-//! * [`segment`]: many jobs in one znode.
+//! * [`ready`]: the names of everything that waits for a worker. [`segment`]: many jobs in one znode.
 //! * [`wire`]: the stored form of each type. [`path`]: the znode that stores it.
 //! * [`txn`]: all transactions that change a namespace, and how a lost reply of each is resolved.
 //! * [`takeover`]: whether an attempt moves to another worker.
@@ -32,6 +32,7 @@ pub mod outcome;
 pub mod path;
 pub mod placement;
 pub mod port;
+pub mod ready;
 pub mod remedy;
 pub mod retention;
 pub mod schedule;

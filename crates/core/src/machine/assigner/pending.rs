@@ -1,9 +1,6 @@
 //! Waiting jobs by class, the most urgent first.
 //!
-//! A job's *rank* is the time it started to wait minus [`AGEING`] for each step of its priority. The lowest rank is
-//! first; equal ranks go in the order in which this leader learned of them. The rank never changes, so nothing is
-//! sorted again while jobs age: a job that has waited [`AGEING`] longer has the rank of the next priority. So no job
-//! starves: a job submitted more than nine steps later always comes after it.
+//! The lowest [rank] is first; equal ranks go in the order in which this leader learned of them.
 //!
 //! The time comes from the client, which follows ZooKeeper's clock ([`clock`](crate::clock)) unless it may not write. A time
 //! ahead of this leader's is replaced by the leader's, because otherwise the job might wait forever. A time that is behind gives
@@ -18,14 +15,14 @@ use std::time::Duration;
 
 use super::super::by_job::ByJob;
 use super::depth::KindCounts;
-use crate::budget::AGEING;
 use crate::job::{Isolation, Placement, Priority, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
-use crate::time::{Millis, WallMillis, as_millis};
+use crate::ready::{Rank, rank};
+use crate::time::{Millis, WallMillis};
 use crate::trace::TraceContext;
 
 /// A rank, then the order in which this leader learned of the jobs.
-type QueueOrder = (i64, u64);
+type QueueOrder = (Rank, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Class {
@@ -191,14 +188,4 @@ impl Pending {
         let laned = laned.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>();
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
-}
-
-fn rank(priority: Priority, waits_since: WallMillis) -> i64 {
-    let start = as_millis(AGEING).saturating_mul(u64::from(priority.get()));
-    signed(waits_since.0) - signed(start)
-}
-
-fn signed(millis: u64) -> i64 {
-    // At most half the range, so that no difference overflows.
-    i64::try_from(millis).unwrap_or(i64::MAX).min(i64::MAX / 2)
 }

@@ -1,0 +1,30 @@
+//! The names under `/ready`, where everything that waits for a worker has an entry.
+//!
+//! ```text
+//!  /ready/{shard}/{class}/{slot}/{entry}
+//! ```
+//!
+//! | part | meaning |
+//! | --- | --- |
+//! | shard | 16 of them, by a hash of the class: a list of classes stays small |
+//! | [class](Class) | jobs that the same workers can take: kind, required tags, whether they have a lane |
+//! | [slot](Slot) | a minute of the rank: the first slot of a class has its most urgent entries |
+//! | entry | a record ([`RecordEntry`]) or a segment ([`EntryName`](crate::segment::EntryName)) |
+//!
+//! So a leader finds the most urgent entries of each class by names alone, without reading or holding the others.
+//!
+//! The path of a job's entry follows from its record: class and [`rank`] from what the job is and since when it waits, and the
+//! slot's part from what its submission chose. No namespace has these paths yet.
+
+mod class;
+mod entry;
+mod slot;
+
+pub use class::{Class, SHARDS, Shard};
+pub use entry::RecordEntry;
+pub use slot::{Rank, Slot, rank};
+
+/// Parses a number in a name: decimal digits without leading zeros, after an optional minus sign.
+fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
+    digits.parse::<T>().ok().filter(|number| number.to_string() == digits)
+}
