@@ -53,7 +53,8 @@ pub(crate) fn handlers() -> Handlers {
 
 /// A session of the client library alone.
 pub(crate) async fn bare(to: &str, digest: Option<(&str, &str)>) -> ZooKeeper {
-    let connector = ZooKeeper::connector().with_session_timeout(Duration::from_secs(10));
+    // The client fails a request after four tenths of it, which a busy machine must not reach.
+    let connector = ZooKeeper::connector().with_session_timeout(Duration::from_secs(30));
     let connector = match digest {
         Some((user, password)) => connector.with_auth("digest", format!("{user}:{password}").as_bytes()),
         None => connector,
