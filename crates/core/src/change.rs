@@ -51,7 +51,7 @@ impl fmt::Display for Author {
 /// A change, its author, and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
-    /// What was done.
+    /// The kind of change.
     pub what: ChangeKind,
     /// The author, as the client named it.
     pub by: Author,

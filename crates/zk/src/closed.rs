@@ -8,7 +8,7 @@
 //! The check does not read the lists of records, of which there may be a million. A user of the login creates every
 //! record closed; [`repair`] also finds those that others created before.
 //!
-//! With logins by role, each list must give the roles their permissions and nobody else more than read access.
+//! With logins by role, each list must give the roles their permissions, and everyone else at most read access.
 //!
 //! What if a reply is lost: the check is repeated with the next session. A repair that lost a reply is started again; to set
 //! an access list twice changes nothing.

@@ -41,7 +41,7 @@ pub struct Member {
 /// The jobs of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// What they share.
+    /// The values that all members share.
     pub head: Head,
     /// At most [`MAX_PACKED`](super::MAX_PACKED).
     pub members: Vec<Member>,

@@ -34,7 +34,7 @@ impl ChunkEnd {
     }
 }
 
-/// The name of a chunk below its segment: a list of the children tells how every member ended.
+/// The name of a chunk below its segment: a list of the children shows how each member ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkName {
     /// How its members ended.

@@ -3,9 +3,9 @@
 //! | transaction | by | fenced by | if the reply is lost |
 //! | --- | --- | --- | --- |
 //! | [`submit`] | client | the segment's absence, that of each chosen id | read the segment: there ⇒ accepted; else send the same again |
-//! | [`assign`] | leader | epoch, worker's version, the entry's version | read the entry: as it was ⇒ again; else list the inboxes |
+//! | [`assign`] | leader | epoch, worker's version, the entry's version | read the entry: unchanged ⇒ again; else list the inboxes |
 //! | [`raise`] | worker | the slice's version | read the slice |
-//! | [`end`] | worker | the slice's version | read the slice: as it was ⇒ again; our chunk is there ⇒ ours; else the members were taken away |
+//! | [`end`] | worker | the slice's version | read the slice: unchanged ⇒ again; our chunk is there ⇒ ours; else the members were taken away |
 //! | [`give_back`] | worker | the slice's version | read the slice; begin none of these members before a later write of the slice is applied |
 //! | [`extract_running`] | worker | the slice's version | as [`end`] |
 //! | [`flag`] | client | the slice's version | read the slice and decide again |
@@ -27,7 +27,7 @@ use crate::segment::{
 };
 use crate::wire::encode;
 
-/// An entry as it was read.
+/// An entry that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WaitingEntry {
     /// The path of its slot.
@@ -40,7 +40,7 @@ pub struct WaitingEntry {
     pub members: Members,
 }
 
-/// A slice as it was read.
+/// A slice that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AssignedSlice {
     /// Its worker.
@@ -252,7 +252,7 @@ fn set_slice(held: &AssignedSlice, slice: &Slice) -> Op {
     Op::Set { path: path::slice(held.worker, held.name), data: encode(slice), version: held.version }
 }
 
-/// Writes what is left of a slice, or deletes it.
+/// Writes the rest of a slice, or deletes it if no member is left.
 fn leave_slice(held: &AssignedSlice, rest: Option<Slice>) -> Op {
     match rest {
         Some(slice) => set_slice(held, &slice),
@@ -260,7 +260,7 @@ fn leave_slice(held: &AssignedSlice, rest: Option<Slice>) -> Op {
     }
 }
 
-/// Writes what is left of an entry, or deletes it.
+/// Writes the rest of an entry, or deletes it if no member is left.
 fn leave_entry(entry: &WaitingEntry, members: Members) -> Op {
     let (path, version) = (format!("{}/{}", entry.slot, entry.name), entry.version);
     let rest = entry.members.without(members);

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::limits::DECODED_PER_BYTE;
 
-/// The budget of all connections, and what they hold.
+/// The budget of all connections, and the bytes that they hold.
 #[derive(Debug)]
 pub(super) struct Memory {
     limit: usize,
@@ -43,7 +43,7 @@ impl Memory {
         self.held.load(Ordering::SeqCst) >= self.limit
     }
 
-    /// Returns the bytes that connections must give up if the budget is used up, beside those that are being closed.
+    /// Returns the bytes that connections must give up if the budget is used up, in addition to those that are being closed.
     pub(super) fn excess(&self) -> usize {
         let held = self.held.load(Ordering::SeqCst).saturating_sub(self.doomed.load(Ordering::SeqCst));
         if held < self.limit { 0 } else { held - (self.limit - self.limit / 8) }

@@ -209,7 +209,7 @@ impl Load {
 
     /// Submits single jobs, one at a time, and records their latencies.
     async fn single(&self, cluster: &Cluster, took: &RefCell<Vec<Duration>>) -> Result<(), String> {
-        // A client of its own: that of the load polls, because it waits for many jobs.
+        // A separate client: the client of the load polls, because it waits for many jobs.
         let client =
             Client::connect(&cluster.namespace.to_string()).await.map_err(|error| error.to_string())?;
         let mut n = 0;
