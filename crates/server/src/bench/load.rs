@@ -1,8 +1,10 @@
 //! Throughput of real jobs.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bellwether::{JobView, State};
+use bellwether::client::SubmitError;
+use bellwether::{ErrorClass, JobHandle, JobView, State};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use super::cluster::{Cluster, sum_job};
@@ -51,15 +53,58 @@ pub(super) async fn load(
 
 /// Submits the jobs with these numbers, waits for all of them and checks their results.
 pub(super) async fn burst(
-    numbers: std::ops::Range<usize>,
+    numbers: Range<usize>,
     cluster: &Cluster,
     progress: impl FnMut(usize),
 ) -> Result<(), String> {
-    let jobs = numbers.clone().map(sum_job).collect::<Vec<_>>();
-    let submitted = cluster.client.submit_many(jobs, |_| {}).await;
-    let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-    let ends = cluster.client.wait_for_many(&handles, PATIENCE, progress).await;
-    for (n, end) in numbers.zip(ends) {
+    let submitted = submit(&numbers.clone().collect::<Vec<_>>(), cluster).await?;
+    if !submitted.refused.is_empty() {
+        let refused = submitted.refused.len();
+        return Err(format!("the namespace is full: it refused {refused} of {} jobs", numbers.len()));
+    }
+    wait(&submitted, cluster, progress).await
+}
+
+/// The outcome of a submission of several jobs.
+pub(super) struct Submitted {
+    /// The numbers of those that were accepted, in order.
+    pub(super) accepted: Vec<usize>,
+    /// One for each of `accepted`.
+    pub(super) handles: Vec<JobHandle>,
+    /// The numbers of those for which the namespace has no capacity, in order.
+    pub(super) refused: Vec<usize>,
+}
+
+/// Submits the jobs with these numbers.
+pub(super) async fn submit(numbers: &[usize], cluster: &Cluster) -> Result<Submitted, String> {
+    let jobs = numbers.iter().copied().map(sum_job).collect::<Vec<_>>();
+    let mut submitted = Submitted { accepted: Vec::new(), handles: Vec::new(), refused: Vec::new() };
+    for (&n, result) in numbers.iter().zip(cluster.client.submit_many(jobs, |_| {}).await) {
+        match result {
+            Ok(handle) => {
+                submitted.accepted.push(n);
+                submitted.handles.push(handle);
+            }
+            Err(error) if is_full(&error) => submitted.refused.push(n),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(submitted)
+}
+
+/// Whether the namespace has no capacity for the job.
+pub(super) fn is_full(error: &SubmitError) -> bool {
+    error.class() == ErrorClass::Overloaded
+}
+
+/// Waits for the accepted jobs and checks their results.
+pub(super) async fn wait(
+    submitted: &Submitted,
+    cluster: &Cluster,
+    progress: impl FnMut(usize),
+) -> Result<(), String> {
+    let ends = cluster.client.wait_for_many(&submitted.handles, PATIENCE, progress).await;
+    for (&n, end) in submitted.accepted.iter().zip(ends) {
         check(n, &end.map_err(|error| error.to_string())?)?;
     }
     Ok(())

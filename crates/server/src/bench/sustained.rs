@@ -2,9 +2,10 @@
 //!
 //! A burst of jobs gives the rate of a short run. Then callers keep a fixed number of jobs open: each submits some, waits for
 //! them, checks their results and submits the next. Records are kept for the shortest time that a namespace allows, so after
-//! that time the leader removes as many records as clients create. Next to the load, single jobs of the highest priority are
-//! submitted one at a time: an ordinary job waits for all jobs before it, which says more about the number of open jobs than
-//! about the scheduler.
+//! that time the leader removes as many records as clients create. A caller whose jobs the namespace refuses because it is full
+//! waits and submits them again, as a real producer would; the report counts the refusals. Next to the load, single jobs of the
+//! highest priority are submitted one at a time: an ordinary job waits for all jobs before it, which says more about the number
+//! of open jobs than about the scheduler.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use super::cluster::{Cluster, named, sum_job};
 use super::idle::percentile;
-use super::load::{burst, check, per_second};
+use super::load::{burst, check, is_full, per_second, submit, wait};
 use super::{BenchError, Held, Progress, Usage, failed, millis};
 
 /// Jobs per caller and round.
@@ -29,7 +30,7 @@ const CALLERS: usize = 16;
 /// The shortest time for which a namespace keeps records.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Time between two readings of memory, and between two single jobs.
+/// Time between two readings of memory, between two single jobs, and before a refused job is submitted again.
 const TICK: Duration = Duration::from_millis(250);
 
 /// The highest priority.
@@ -74,6 +75,8 @@ pub struct SustainedReport {
     pub p99_ms: f64,
     /// Number of these jobs.
     pub single_jobs: usize,
+    /// Submissions that the namespace refused because it was full. Each was repeated until it was accepted.
+    pub refusals: usize,
     /// Microseconds of processor time per job.
     pub cpu_us_per_job: Usage<f64>,
     /// Resident bytes of each process before the steady load.
@@ -127,7 +130,12 @@ async fn steady(
     progress: &mut impl FnMut(Progress),
 ) -> Result<SustainedReport, String> {
     let (bytes_before, held_before, cpu) = (cluster.bytes()?, cluster.server().held().await, cluster.cpu()?);
-    let load = Load { started: Instant::now(), duration: config.duration, done: Cell::new(0) };
+    let load = Load {
+        started: Instant::now(),
+        duration: config.duration,
+        done: Cell::new(0),
+        refusals: Cell::new(0),
+    };
     let middle = RefCell::new(None);
     let singles = RefCell::new(Vec::new());
     let observe = async {
@@ -168,6 +176,7 @@ async fn steady(
         p50_ms: millis(percentile(&singles, 50)),
         p99_ms: millis(percentile(&singles, 99)),
         single_jobs: singles.len(),
+        refusals: load.refusals.get(),
         cpu_us_per_job: cluster.cpu()?.per_job(cpu, jobs + singles.len()),
         bytes_before,
         bytes_halfway,
@@ -183,6 +192,7 @@ struct Load {
     started: Instant,
     duration: Duration,
     done: Cell<usize>,
+    refusals: Cell<usize>,
 }
 
 impl Load {
@@ -196,13 +206,20 @@ impl Load {
         usize::try_from(tenths).unwrap_or(usize::MAX)
     }
 
-    /// Submits a round of jobs after the other.
+    /// Submits a round of jobs after the other. Refused jobs are part of the next round.
     async fn call(&self, cluster: &Cluster, caller: usize) -> Result<(), String> {
-        let mut first = caller * ROUND;
+        let mut numbers = (caller..).step_by(CALLERS);
+        let mut round = Vec::new();
         while !self.is_over() {
-            burst(first..first + ROUND, cluster, |_| {}).await?;
-            self.done.set(self.done.get() + ROUND);
-            first += CALLERS * ROUND;
+            round.extend(numbers.by_ref().take(ROUND - round.len()));
+            let submitted = submit(&round, cluster).await?;
+            wait(&submitted, cluster, |_| {}).await?;
+            self.done.set(self.done.get() + submitted.accepted.len());
+            self.refusals.set(self.refusals.get() + submitted.refused.len());
+            if !submitted.refused.is_empty() {
+                sleep(TICK).await;
+            }
+            round = submitted.refused;
         }
         Ok(())
     }
@@ -215,12 +232,16 @@ impl Load {
         let mut n = 0;
         while !self.is_over() {
             let started = Instant::now();
-            let handle =
-                client.submit(sum_job(n).priority(URGENT)).await.map_err(|error| error.to_string())?;
-            let end = handle.wait(PATIENCE).await.map_err(|error| error.to_string())?;
-            took.borrow_mut().push(started.elapsed());
-            check(n, &end)?;
-            n += 1;
+            match client.submit(sum_job(n).priority(URGENT)).await {
+                Ok(handle) => {
+                    let end = handle.wait(PATIENCE).await.map_err(|error| error.to_string())?;
+                    took.borrow_mut().push(started.elapsed());
+                    check(n, &end)?;
+                    n += 1;
+                }
+                Err(error) if is_full(&error) => self.refusals.set(self.refusals.get() + 1),
+                Err(error) => return Err(error.to_string()),
+            }
             sleep(TICK).await;
         }
         client.close().await;

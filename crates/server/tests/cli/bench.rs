@@ -55,6 +55,7 @@ fn steady_load_reports_every_tenth_of_the_time_and_what_the_server_holds() {
     assert!(report["jobs"].as_u64().unwrap() > 0 && report["single_jobs"].as_u64().unwrap() > 0, "{report}");
     let znodes = |when: &str| report[when]["znodes"].as_u64().unwrap();
     assert!(znodes("held_before") < znodes("held_after"), "no record is removed within a minute: {report}");
+    assert_eq!(report["refusals"], 0, "the namespace has room: {report}");
     assert!(report["bytes_after"]["server"].as_u64().unwrap() > 0, "{report}");
     run_in(&to, &["bench", "sustained", "--duration", "9s"]).exits(2).says("10s to 1d");
 }

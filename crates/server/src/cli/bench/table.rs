@@ -88,6 +88,7 @@ pub(super) fn sustained_rows(report: &SustainedReport) -> Vec<[String; 3]> {
             &format!("{} jobs in {:.0} s", report.jobs, report.seconds),
         ),
         row("ratio", format!("{:.2}", report.ratio), "sustained / short run"),
+        row("refusals", report.refusals.to_string(), "submissions to a full namespace, each repeated"),
         row("by tenths", tenths, "jobs/s in each tenth of the time"),
         row("p50, p99", format!("{:.1} ms, {:.1} ms", report.p50_ms, report.p99_ms), &single),
         cpu(&report.cpu_us_per_job),
