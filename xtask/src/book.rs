@@ -41,7 +41,9 @@ const OUTSIDE: [&str; 9] = [
 pub(crate) fn run() -> Result<(), Failure> {
     let mdbook = Path::new(TOOLS).join("bin/mdbook");
     if !mdbook.is_file() {
-        let options = ["--locked", "--no-default-features", "--features", "search", "--root", TOOLS];
+        // Without optimisations it is built in half the time, and this book takes it a second.
+        let options =
+            ["--locked", "--debug", "--no-default-features", "--features", "search", "--root", TOOLS];
         cargo::run(cargo().args(["install", "mdbook", "--version", VERSION]).args(options))?;
     }
     cargo::run(Command::new(mdbook).arg("build"))?;

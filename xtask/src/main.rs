@@ -216,10 +216,12 @@ fn ci() -> Result<(), Failure> {
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
-    compat::run(&[words.as_slice(), &[keeper.into()]].concat())?;
+    // Both wait most of the time.
+    let compat = compat::job(&[words.as_slice(), &[keeper.into()]].concat());
+    let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
+    queue::run(vec![compat, fuzz_http], 2, false, &cargo::built(suite::LOGS)?)?;
     // The suite compares with the installed release.
     differential::newer(None)?;
-    fuzz_http::run(&["--binary".into(), shipped.clone().into()])?;
     suite::run(Server::Keeper, &[], &[], Some(&shipped))
 }
 

@@ -29,7 +29,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 const PROGRAMS_PER_CORE: usize = 2;
 
 /// Where the output of the running programs is kept, relative to the profile directory.
-const LOGS: &str = "../tmp/suite";
+pub(crate) const LOGS: &str = "../tmp/suite";
 
 /// Arguments that restrict cargo to some tests.
 const CHOICES: [&str; 9] =
