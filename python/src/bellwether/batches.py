@@ -55,6 +55,10 @@ class BatchRun(Generic[H]):
     """
 
     def __init__(self, jobs: Sequence[NewJob], group: tuple[str, int] | None, deadline: float) -> None:
+        for at, job in enumerate(jobs):
+            if not isinstance(job, NewJob):
+                kind = type(job).__name__
+                raise TypeError(f"jobs[{at}] is a {kind}: build each job of a batch with app.job(kind, ...)")
         self._jobs = jobs
         self._group = group
         self._deadline = deadline
