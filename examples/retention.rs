@@ -45,7 +45,7 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
         story.push(refused.to_string());
     }
     let set = client.update_retention(|there| Retention { dead: 90 * DAY, ..there }).await?;
-    story.push(format!("dead jobs are kept for {} days", set.dead.as_secs() / DAY.as_secs()));
+    story.push(format!("dead jobs are kept for {} days", set.value.dead.as_secs() / DAY.as_secs()));
 
     let wrong = client.submit(Job::new("report", &13).id("report-7").max_attempts(1)).await?;
     let end = wrong.wait(SOON).await?;

@@ -28,6 +28,9 @@ async function purge(kept, again) {
   again();
 }
 
+/** Who set this last, if it is known. */
+const lastChange = (setting) => setting?.changed && h('p', { class: 'quiet' }, `Set by ${setting.changed.by} `, ago(setting.changed.at));
+
 export async function settings({ root, left }) {
   const guarded = (run) => async (event) => {
     event.preventDefault();
@@ -68,11 +71,13 @@ export async function settings({ root, left }) {
         h('form', { class: 'row', onsubmit: place },
           h('label', {}, 'Strategy', h('input', { name: 'strategy', value: placement.strategy, list: 'strategies', required: true, disabled: !may('admin') })),
           h('datalist', { id: 'strategies' }, placement.choices.map((name) => h('option', { value: name }))),
-          h('button', { class: 'primary', disabled: !may('admin'), title: may('admin') ? null : 'needs the role admin' }, 'Set'))),
+          h('button', { class: 'primary', disabled: !may('admin'), title: may('admin') ? null : 'needs the role admin' }, 'Set')),
+        lastChange(placement)),
       h('section', {}, h('h2', {}, 'Retention'),
         h('p', { class: 'quiet' }, 'How long records of ended jobs are kept, and how many at most.'),
         h('form', { class: 'row', onsubmit: save }, field('succeeded', 'Succeeded'), field('cancelled', 'Cancelled'), field('dead', 'Dead'), field('records', 'Records at most'),
-          h('button', { class: 'primary', disabled: !may('admin'), title: may('admin') ? null : 'needs the role admin' }, 'Save'))),
+          h('button', { class: 'primary', disabled: !may('admin'), title: may('admin') ? null : 'needs the role admin' }, 'Save')),
+        lastChange(kept)),
       h('section', {}, h('h2', {}, 'Purge'),
         h('p', { class: 'quiet' }, 'Removes records of ended jobs before their retention is over. It counts them first.'),
         h('button', { type: 'button', class: 'danger', disabled: !may('admin'), title: may('admin') ? null : 'needs the role admin', onclick: guarded(() => purge(kept, load)) }, 'Purge…')));

@@ -1,4 +1,4 @@
-//! The author of changes, and the note of the last change of a job, a schedule or a group.
+//! The author of changes, and the note of the last change of a job, a schedule, a group or a setting.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use super::{Client, Handle};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// What was done, as a word: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed` or `abandoned`.
+    /// What was done, as a word: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned` or `set`.
     pub what: &'static str,
     /// The author, as the client named it. It is a note and no proof.
     pub by: String,

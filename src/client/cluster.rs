@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::change::{ChangeKind, Noted};
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
 use bellwether_core::remedy::ErrorClass;
@@ -21,6 +22,7 @@ use super::explain::Shunned;
 use super::kinds::{Paused, pauses};
 use super::runtime::Zk;
 use super::session::{Deadline, Written};
+use super::setting::Setting;
 use super::view::WaitReason;
 use crate::election::candidates::{self, Candidates};
 use bellwether_core::job::{Isolation, JobRecord};
@@ -62,7 +64,7 @@ pub struct WorkerInfo {
     /// Whether it drains: it gets no further jobs.
     pub draining: bool,
     /// What an operator has set since its process started.
-    pub settings: WorkerSettings,
+    pub settings: Setting<WorkerSettings>,
 }
 
 impl WorkerInfo {
@@ -76,7 +78,7 @@ impl WorkerInfo {
             tags,
             started_at: info.started_at.into(),
             draining: info.draining,
-            settings: info.settings,
+            settings: info.settings.into(),
         }
     }
 }
@@ -223,20 +225,21 @@ impl Client {
         &self,
         worker: WorkerId,
         change: impl Fn(WorkerSettings) -> WorkerSettings,
-    ) -> Result<Option<WorkerSettings>, UpdateWorkerError> {
+    ) -> Result<Option<Setting<WorkerSettings>>, UpdateWorkerError> {
         let by = self.by();
         for _ in 0..TRIES {
             let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
             let Some(node) = there else { return Ok(None) };
             let info = wire::decode::<Registration>(&node.data)
                 .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
-            let wanted = change(info.settings.clone()).check(&info.kinds)?;
-            if wanted == info.settings {
-                return Ok(Some(wanted));
+            let value = change(info.settings.value.clone()).check(&info.kinds)?;
+            if value == info.settings.value {
+                return Ok(Some(info.settings.into()));
             }
+            let wanted = Noted { value, changed: self.change(ChangeKind::Set) };
             let ops = txn::set_worker(worker, &info, wanted.clone(), node.version);
             match self.0.session.commit(by, ops).await? {
-                Written::Applied => return Ok(Some(wanted)),
+                Written::Applied => return Ok(Some(wanted.into())),
                 Written::Rejected | Written::Unknown => {}
             }
         }

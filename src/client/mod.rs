@@ -50,6 +50,7 @@ mod retention;
 pub mod runtime;
 mod schedule;
 mod session;
+mod setting;
 mod snapshot;
 mod sub_jobs;
 mod submit;
@@ -97,6 +98,7 @@ pub use retention::SetRetentionError;
 pub use schedule::{
     Added, Schedule, ScheduleChange, ScheduleError, ScheduleRecordView, ScheduleView, Schedules,
 };
+pub use setting::Setting;
 pub use snapshot::{Estimate, OldestQueued, SAMPLE_SIZE, Shares, Snapshot, SnapshotOptions};
 pub use submit::JobHandle;
 pub use timestamp::rfc3339;

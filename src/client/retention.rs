@@ -3,15 +3,10 @@
 use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention::{Retention, RetentionError};
-use bellwether_core::txn::{Lifetime, Op};
-use bellwether_core::wire::{self, WireError};
 
 use super::Client;
 use super::error::{Error, Subject};
-use super::session::Written;
-
-/// Limit of attempts for a setting that other clients change concurrently.
-const TRIES: u32 = 16;
+use super::setting::Setting;
 
 /// The retention was not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,10 +40,8 @@ impl Client {
     /// # Errors
     /// [`Error::Settings`] if the setting cannot be read (then no record is removed either), or no answer within the
     /// client's deadline.
-    pub async fn retention(&self) -> Result<Option<Retention>, Error> {
-        let node = self.0.session.read(self.by(), |zk| zk.get(path::RETENTION.to_owned())).await?;
-        let Some(node) = node else { return Ok(None) };
-        wire::decode(&node.data).map(Some).map_err(unreadable)
+    pub async fn retention(&self) -> Result<Option<Setting<Retention>>, Error> {
+        self.setting(path::RETENTION).await
     }
 
     /// Sets how long records of ended jobs are kept, for the whole namespace. The leader applies it within seconds,
@@ -71,35 +64,12 @@ impl Client {
     pub async fn update_retention(
         &self,
         change: impl Fn(Retention) -> Retention,
-    ) -> Result<Retention, SetRetentionError> {
-        let by = self.by();
-        for _ in 0..TRIES {
-            let node = self.0.session.read(by, |zk| zk.get(path::RETENTION.to_owned())).await?;
-            let there = node.as_ref().map(|node| wire::decode::<Retention>(&node.data));
-            let there = match there {
-                Some(Ok(there)) => Some(there),
-                Some(Err(error)) if error.is_newer() => return Err(unreadable(error).into()),
-                Some(Err(_)) | None => None,
-            };
+    ) -> Result<Setting<Retention>, SetRetentionError> {
+        self.update_setting((path::RETENTION, Subject::Retention), |there| {
             let wanted = change(there.unwrap_or_default());
             wanted.check()?;
-            if there == Some(wanted) {
-                return Ok(wanted);
-            }
-            let (path, data) = (path::RETENTION.to_owned(), wire::encode(&wanted));
-            let op = match node {
-                Some(node) => Op::Set { path, data, version: node.version },
-                None => Op::Create { path, data, lifetime: Lifetime::Persistent },
-            };
-            match self.0.session.commit(by, vec![op]).await? {
-                Written::Applied => return Ok(wanted),
-                Written::Rejected | Written::Unknown => {}
-            }
-        }
-        Err(Error::Contended { subject: Subject::Retention, tries: TRIES }.into())
+            Ok(wanted)
+        })
+        .await
     }
-}
-
-fn unreadable(reason: WireError) -> Error {
-    Error::Settings { path: path::RETENTION, reason }
 }

@@ -13,6 +13,7 @@ use bellwether::testing::{Cluster, ClusterNode};
 use bellwether::{
     HandlerError, Handlers, Job, JobId, JobView, Retention, Schedule, ScheduleId, State, WorkerId,
 };
+use bellwether_core::change::Noted;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::schedule::parse_tick;
@@ -266,7 +267,7 @@ impl Stage {
             dead: time,
             ..by_default
         });
-        let set = Op::Set { path, data: wire::encode(&retention), version };
+        let set = Op::Set { path, data: wire::encode(&Noted::unchanged(retention)), version };
         assert_eq!(zk.commit(vec![set]).await, Outcome::Applied(()));
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Cancelled, Changed, Retried, Schedule, ScheduleChange};
-use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Node, ScheduleId};
+use bellwether::client::{Cancelled, Changed, IfExists, Retried, Schedule, ScheduleChange, WorkerSettings};
+use bellwether::placement::BuiltInStrategy;
+use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Node, Retention, ScheduleId};
 use bellwether_testkit::{eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -39,6 +40,62 @@ async fn a_job_names_who_cancelled_and_reopened_it() {
     assert!(matches!(ada.cancel(job.id()).await.unwrap(), Cancelled::Requested(_)));
     let ended = ada.wait_for(job.id(), 2, SOON).await.unwrap();
     assert_eq!(told(ended.changed.as_ref()), Some(("cancelled", "ada@host")));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_resubmission_that_reopens_a_job_names_its_author() {
+    let to = namespace("changed-again");
+    let ada = Client::builder(&to).author("ada@host").connect().await.unwrap();
+    let bob = ada.on_behalf_of("bob");
+    let job = || Job::new("stay", &()).id("a").if_exists(IfExists::Again);
+    let a = ada.submit(job()).await.unwrap();
+    assert_eq!(of_job(&ada, a.id()).await, None, "the first submission opens nothing again");
+    assert_eq!(ada.cancel(a.id()).await.unwrap(), Cancelled::Cancelled);
+    bob.submit(job()).await.unwrap();
+    assert_eq!(told(of_job(&ada, a.id()).await.as_ref()), Some(("reopened", "bob")));
+    ada.submit(job()).await.unwrap();
+    assert_eq!(told(of_job(&ada, a.id()).await.as_ref()), Some(("reopened", "bob")), "it was open already");
+}
+
+#[tokio::test]
+async fn settings_name_who_set_them() {
+    let to = namespace("changed-settings");
+    let ada = Client::builder(&to).author("ada@host").connect().await.unwrap();
+    let bob = ada.on_behalf_of("bob");
+    let node = Node::builder(&to)
+        .slots(1)
+        .handlers(Handlers::new().job("stay", async |_, (): ()| Ok(())))
+        .start()
+        .await
+        .unwrap();
+    assert_eq!(ada.retention().await.unwrap().unwrap().changed, None, "it has its default value");
+    let shorter = |there| Retention { records: 1_000, ..there };
+    assert_eq!(
+        told(ada.update_retention(shorter).await.unwrap().changed.as_ref()),
+        Some(("set", "ada@host"))
+    );
+    assert_eq!(
+        told(bob.update_retention(shorter).await.unwrap().changed.as_ref()),
+        Some(("set", "ada@host")),
+        "bob changed nothing"
+    );
+
+    let random = || BuiltInStrategy::Random.into();
+    bob.set_placement_strategy(random()).await.unwrap();
+    ada.set_placement_strategy(random()).await.unwrap();
+    let placement = ada.placement_strategy().await.unwrap().unwrap();
+    assert_eq!((placement.value, told(placement.changed.as_ref())), (random(), Some(("set", "bob"))));
+
+    let worker = async || Some(ada.workers().await.unwrap().first()?.info.clone().unwrap().settings);
+    eventually("the worker is registered", SOON, async || worker().await.is_some()).await;
+    let id = ada.workers().await.unwrap()[0].id;
+    assert_eq!(worker().await.unwrap().changed, None);
+    bob.update_worker(id, |there| WorkerSettings { slots: Some(2), ..there }).await.unwrap();
+    // The worker publishes the new number of slots, and keeps the note.
+    let published = async || ada.workers().await.unwrap()[0].info.clone().unwrap().slots == 2;
+    eventually("the slots are published", SOON, published).await;
+    assert_eq!(told(worker().await.unwrap().changed.as_ref()), Some(("set", "bob")));
     node.stop().await;
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether::{Client, JobId, Kind, WorkerId};
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire::{SCHEMA, decode, encode};
-use bellwether_core::worker::{EpochRecord, WorkerInfo, WorkerSettings};
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
 use bellwether_host::clock;
 use bellwether_zk::{Node, Zk, connect};
 use uuid::Uuid;
@@ -67,7 +68,7 @@ impl FakeCluster {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         };
         self.apply(txn::register(id, &info)).await;
         id

@@ -83,7 +83,7 @@ async fn the_placement_setting_is_written_once_and_a_newer_one_is_kept() {
     }
     let stored = fake.read(path::PLACEMENT.into()).await;
     assert_eq!(stored.version, 0, "nothing to change, nothing written");
-    assert_eq!(client.placement_strategy().await, Ok(Some(name("rendezvous"))));
+    assert_eq!(client.placement_strategy().await.unwrap().unwrap().value, name("rendezvous"));
     let mut newer = stored.data;
     newer[4] = 9;
     fake.overwrite(path::PLACEMENT.into(), newer.clone()).await;
@@ -93,7 +93,7 @@ async fn the_placement_setting_is_written_once_and_a_newer_one_is_kept() {
     fake.overwrite(path::PLACEMENT.into(), b"foreign".to_vec()).await;
     assert!(matches!(client.placement_strategy().await, Err(Error::Settings { .. })));
     client.set_placement_strategy(BuiltInStrategy::Random.into()).await.unwrap();
-    assert_eq!(client.placement_strategy().await, Ok(Some(name("random"))));
+    assert_eq!(client.placement_strategy().await.unwrap().unwrap().value, name("random"));
 }
 
 #[tokio::test]

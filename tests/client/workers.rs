@@ -28,12 +28,12 @@ async fn settings_are_written_once_within_their_bounds() {
     let tags = vec![Tag::new("gpu").unwrap(), Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()];
     let wanted = WorkerSettings { slots: Some(2), tags: Some(tags), paused: vec![kind("sum")] };
     let set = client.update_worker(worker, |_| wanted.clone()).await.unwrap().unwrap();
-    assert_eq!(set.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
+    assert_eq!(set.value.tags, Some(vec![Tag::new("eu").unwrap(), Tag::new("gpu").unwrap()]));
     assert_eq!(client.update_worker(worker, |_| wanted.clone()).await, Ok(Some(set.clone())));
     assert_eq!(fake.read(path::worker(worker)).await.version, 1, "nothing to change, nothing written");
     let info = client.workers().await.unwrap().remove(0).info.unwrap();
     assert_eq!((info.slots, &info.settings), (2, &set));
-    assert_eq!(info.tags, set.tags.clone().unwrap());
+    assert_eq!(info.tags, set.value.tags.clone().unwrap());
     let kinds = client.kinds().await.unwrap();
     let of = |name: &str| kinds.iter().find(|view| view.kind == kind(name)).unwrap();
     assert_eq!((of("sum").slots, &of("sum").paused_on), (0, &vec![worker]));
@@ -61,11 +61,13 @@ async fn settings_with_a_lost_reply_are_read_back() {
     let worker = fake.worker(&["sum"], 4, &[]).await;
     let change = |request: &Request<'_>| request.op == op::MULTI && request.mentions("/workers/");
     let lost = proxy.swallow_reply_and_cut(change, Cut::Fin);
-    assert_eq!(client.update_worker(worker, |_| paused("sum")).await, Ok(Some(paused("sum"))));
+    let set = client.update_worker(worker, |_| paused("sum")).await.unwrap().unwrap();
+    assert_eq!(set.value, paused("sum"));
     assert!(lost.has_fired());
     let lost = proxy.drop_request_and_cut(change, Cut::Fin);
     let usual = WorkerSettings::default();
-    assert_eq!(client.update_worker(worker, |_| WorkerSettings::default()).await, Ok(Some(usual)));
+    let set = client.update_worker(worker, |_| WorkerSettings::default()).await.unwrap().unwrap();
+    assert_eq!(set.value, usual);
     assert!(lost.has_fired());
     assert_eq!(fake.read(path::worker(worker)).await.version, 2, "each was written once");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bellwether_core::change::Noted;
 use bellwether_core::job::{
     Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Verdict,
 };
@@ -15,7 +16,7 @@ use bellwether_core::placement::OwnStrategies;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
-use bellwether_core::worker::{WorkerInfo, WorkerSettings};
+use bellwether_core::worker::WorkerInfo;
 use bellwether_host::leader::{Leader, LeaderConfig};
 use bellwether_testkit::{Cut, Proxy, RawClient, eventually, eventually_some, namespace};
 use bellwether_zk::{SessionState, Zk, connect, open_namespace};
@@ -163,7 +164,7 @@ impl Bench {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         };
         applied(&zk, txn::register(id, &info)).await;
         (id, zk)

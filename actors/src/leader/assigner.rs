@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, Isolation, QueueEntry, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{
     self, Effect, Event, InboxContents, Job, Order, Settings, Spot, StrategySetting,
@@ -324,8 +325,8 @@ async fn read_settings(zk: Arc<dyn Requests>) -> ReadResult<Settings> {
     let paused = paused(zk.children(path::PAUSES.into()).await?);
     let strategy = match zk.get(path::PLACEMENT.into()).await {
         Ok(None) => StrategySetting::Absent,
-        Ok(Some(node)) => match wire::decode::<PlacementSetting>(&node.data) {
-            Ok(setting) => StrategySetting::Named(setting.strategy),
+        Ok(Some(node)) => match wire::decode::<Noted<PlacementSetting>>(&node.data) {
+            Ok(setting) => StrategySetting::Named(setting.value.strategy),
             Err(error) => StrategySetting::Unreadable(error.to_string()),
         },
         Err(ReadError::Refused(reason)) => StrategySetting::Unreadable(reason.to_string()),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bellwether_core::chain::chain;
+use bellwether_core::change::Noted;
 use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, ROUND};
 use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
@@ -165,7 +166,7 @@ async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Lookup<Retention>, Optio
     synced.await?;
     let mut nodes = read.await?.into_iter();
     let (setting, epoch) = (nodes.next().flatten(), nodes.next().flatten());
-    Ok((Node::look(&setting), epoch.map(|node| node.modified)))
+    Ok((Node::look::<Noted<Retention>>(&setting).map(|noted| noted.value), epoch.map(|node| node.modified)))
 }
 
 /// Reads the version of a bucket and lists its names, in this order: the list is not older than the version.

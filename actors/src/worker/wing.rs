@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bellwether_core::budget::MAX_FORMER_IDS;
 use bellwether_core::chain::chain;
+use bellwether_core::change::Noted;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::reporter::Event as ToReporter;
 use bellwether_core::machine::worker::wing::{self, Drained, Effect, Ephemeral, Event, Stage};
@@ -313,7 +314,7 @@ impl WorkerWing {
             }
             Effect::Start => {
                 if self.session.is_some() {
-                    let (slots, settings) = (self.slots(), self.info.settings.clone());
+                    let (slots, settings) = (self.slots(), self.info.settings.value.clone());
                     let former = self.info.former.clone();
                     let (term, worker, usable) = (self.term, self.id, self.info.slots);
                     cx.tell(Tell::Start { term, worker, former, usable, slots, settings });
@@ -414,21 +415,22 @@ impl WorkerWing {
 
     /// The slots of the process: as configured, or as an operator has set them.
     fn slots(&self) -> u32 {
-        self.info.settings.slots.unwrap_or(self.args.info.slots)
+        self.info.settings.value.slots.unwrap_or(self.args.info.slots)
     }
 
     /// Follows the settings in the registration. A read may be overtaken by a later one. The wing's own writes of the
     /// registration contain the settings that it has read, and are fenced by the version, so they never undo an
     /// operator's change.
-    fn follow(&mut self, cx: &mut Context<'_, Self>, version: i32, settings: WorkerSettings) {
+    fn follow(&mut self, cx: &mut Context<'_, Self>, version: i32, settings: Noted<WorkerSettings>) {
         if version < self.settings_at {
             return;
         }
         self.settings_at = version;
-        if settings != self.info.settings {
+        let Noted { value: before, .. } = std::mem::replace(&mut self.info.settings, settings);
+        let settings = &self.info.settings.value;
+        if *settings != before {
             tracing::info!(worker = %self.id, ?settings, "an operator changed the settings of the worker");
-            self.info.settings = settings;
-            cx.tell(Tell::Settings(self.slots(), self.info.settings.clone()));
+            cx.tell(Tell::Settings(self.slots(), settings.clone()));
         }
     }
 
@@ -474,6 +476,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use bellwether_core::change::{Author, Change, ChangeKind};
     use bellwether_core::failover::Failover;
     use bellwether_core::name::NodeId;
     use bellwether_core::port::Tally;
@@ -524,7 +527,7 @@ mod tests {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         }
     }
 
@@ -647,7 +650,8 @@ mod tests {
     }
 
     fn set(session: i64, version: i32, settings: WorkerSettings) -> Node {
-        let info = WorkerInfo { settings, ..registration() };
+        let info =
+            WorkerInfo { settings: Noted { value: settings, changed: Some(by_ada()) }, ..registration() };
         Node {
             data: encode(&info),
             version,
@@ -658,6 +662,10 @@ mod tests {
             children: 0,
             children_ever: Tally::default(),
         }
+    }
+
+    fn by_ada() -> Change {
+        Change { what: ChangeKind::Set, by: Author::new("ada@host").unwrap(), at: WallMillis(7) }
     }
 
     fn two_slots() -> WorkerSettings {
@@ -674,15 +682,16 @@ mod tests {
 
     /// Returns the settings in the registration that is written, and the version that fences the write.
     fn written(out: &[Out<WorkerWing>]) -> Option<(WorkerSettings, Option<i32>)> {
+        let settings = |data: &[u8]| {
+            let Noted { value, changed } = decode::<WorkerInfo>(data).unwrap().settings;
+            assert_eq!(changed, Some(by_ada()), "the author stays with the settings");
+            value
+        };
         out.iter().find_map(|out| {
             let Out::Ask(Ask::Commit(commit)) = out else { return None };
             commit.ops().find_map(|op| match op {
-                Op::Create { data, lifetime: txn::Lifetime::Ephemeral, .. } => {
-                    Some((decode::<WorkerInfo>(data).unwrap().settings, None))
-                }
-                Op::Set { data, version, .. } => {
-                    Some((decode::<WorkerInfo>(data).unwrap().settings, Some(*version)))
-                }
+                Op::Create { data, lifetime: txn::Lifetime::Ephemeral, .. } => Some((settings(data), None)),
+                Op::Set { data, version, .. } => Some((settings(data), Some(*version))),
                 Op::Create { .. } | Op::Check { .. } | Op::Delete { .. } => None,
             })
         })

@@ -48,6 +48,22 @@ impl fmt::Display for Author {
     }
 }
 
+/// A setting, and the note of its last change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Noted<T> {
+    /// The setting.
+    pub value: T,
+    /// Its last change, if its author was named.
+    pub changed: Option<Change>,
+}
+
+impl<T> Noted<T> {
+    /// A setting that nobody has changed.
+    pub const fn unchanged(value: T) -> Self {
+        Self { value, changed: None }
+    }
+}
+
 /// A change, its author, and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
@@ -59,7 +75,7 @@ pub struct Change {
     pub at: WallMillis,
 }
 
-/// What an author did with a job, a schedule or a group.
+/// What an author did with a job, a schedule, a group or a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     /// Added a schedule.
@@ -78,6 +94,8 @@ pub enum ChangeKind {
     Resumed,
     /// Abandoned a group.
     Abandoned,
+    /// Changed a setting of the namespace or of a worker.
+    Set,
 }
 
 impl ChangeKind {
@@ -93,6 +111,7 @@ impl ChangeKind {
             Self::Paused => "paused",
             Self::Resumed => "resumed",
             Self::Abandoned => "abandoned",
+            Self::Set => "set",
         }
     }
 }

@@ -54,6 +54,7 @@
 //! The turn is deleted in the multi that ends the job and its sub-jobs, so the next job of the lane is assigned after
 //! that. None of this requires a single leader or a fresh list.
 
+use crate::change::Noted;
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket};
@@ -392,7 +393,12 @@ pub fn mark_draining(worker: WorkerId, info: &WorkerInfo, version: i32) -> Vec<O
 /// Changes the settings of a worker: its later assignments check the new version. Fenced by the version of the
 /// registration. After a lost reply, read the registration: with these settings or deleted ⇒ done.
 #[must_use]
-pub fn set_worker(worker: WorkerId, info: &WorkerInfo, settings: WorkerSettings, version: i32) -> Vec<Op> {
+pub fn set_worker(
+    worker: WorkerId,
+    info: &WorkerInfo,
+    settings: Noted<WorkerSettings>,
+    version: i32,
+) -> Vec<Op> {
     let data = encode(&WorkerInfo { settings, ..info.clone() });
     vec![Op::Set { path: path::worker(worker), data, version }]
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::budget::{MAX_SLOTS, MAX_TAGS};
-use crate::change::Author;
+use crate::change::{Author, Noted};
 use crate::job::Placement;
 use crate::name::{Kind, NodeId, Tag, WorkerId};
 use crate::takeover::Owner;
@@ -40,7 +40,7 @@ pub struct WorkerInfo {
     /// checks, so no later assignment can commit.
     pub draining: bool,
     /// What an operator has changed since the process started. Every writer of the registration keeps it.
-    pub settings: WorkerSettings,
+    pub settings: Noted<WorkerSettings>,
 }
 
 /// What an operator changes on a running worker. It is part of the registration, so an assignment under earlier settings
@@ -106,13 +106,13 @@ impl WorkerInfo {
     /// after the worker has published them.
     #[must_use]
     pub fn open_slots(&self) -> usize {
-        self.settings.slots.map_or(self.slots, |slots| slots.min(self.slots)) as usize
+        self.settings.value.slots.map_or(self.slots, |slots| slots.min(self.slots)) as usize
     }
 
     /// The tags that it offers, sorted.
     #[must_use]
     pub fn offered_tags(&self) -> &[Tag] {
-        self.settings.tags.as_ref().unwrap_or(&self.tags)
+        self.settings.value.tags.as_ref().unwrap_or(&self.tags)
     }
 
     /// Whether it has a handler for the kind.
@@ -124,7 +124,7 @@ impl WorkerInfo {
     /// Whether it has a handler for the kind and an operator has not paused the kind on it.
     #[must_use]
     pub fn serves(&self, kind: &Kind) -> bool {
-        self.has_handler(kind) && self.settings.paused.binary_search(kind).is_err()
+        self.has_handler(kind) && self.settings.value.paused.binary_search(kind).is_err()
     }
 
     /// Whether it offers all of these tags.
@@ -187,7 +187,7 @@ mod tests {
             former: vec![],
             owner: None,
             draining: false,
-            settings,
+            settings: Noted::unchanged(settings),
         }
     }
 

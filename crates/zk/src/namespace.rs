@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
+use bellwether_core::change::Noted;
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -212,7 +213,7 @@ async fn open(zk: &Zk, create: bool) -> Result<(), NamespaceError> {
     make_chroot(zk).await?;
     make_parts(zk).await?;
     // Only at the creation: if an operator deletes it later, it stays deleted and nothing is removed.
-    make(zk, path::RETENTION.to_owned(), wire::encode(&Retention::default())).await?;
+    make(zk, path::RETENTION.to_owned(), wire::encode(&Noted::<Retention>::default())).await?;
     make(zk, path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION))).await?;
     check_layout(zk).await?;
     check_writable(zk).await?;

@@ -34,6 +34,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_core::change::{Change, ChangeKind};
 use bellwether_core::job::{JobRecord, Membership, Payload};
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_host::{kind_label, trace};
@@ -64,6 +65,8 @@ pub(super) struct Submission {
     id: JobId,
     record: JobRecord,
     if_exists: IfExists,
+    /// The note for the record, if it opens an ended job again.
+    reopening: Option<Change>,
     /// The version of the ended job's record that this submission replaces; `None` if it creates a record.
     reopens: Option<i32>,
     /// The group of the sub-jobs of the job that it reopens: until that group is done, the job has not ended either.
@@ -102,6 +105,7 @@ impl Submission {
             id,
             record,
             if_exists,
+            reopening: None,
             reopens: None,
             sub_jobs: None,
             entrant: None,
@@ -319,6 +323,9 @@ impl Client {
         let (gate, (reply, answer)) = (Arc::new(SendGate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
         (submission.entrant, submission.equal) = (entrant, equal);
+        if intent.if_exists == IfExists::Again {
+            submission.reopening = self.change(ChangeKind::Reopened);
+        }
         // Without an await before it, so that the batcher receives submissions in the order of their first polls. If
         // the batcher has ended, the submission and its reply channel are dropped here.
         if self.0.inbox.send(submission).is_err() {

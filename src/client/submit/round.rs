@@ -310,7 +310,7 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
         }
         Sight::Over => {
             let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, &there));
-            let record = identity::again(job.record, there);
+            let record = identity::again(job.record, there, job.reopening.clone());
             return Some(Submission { record, reopens: Some(node.version), sub_jobs, ..job });
         }
     };

@@ -7,11 +7,12 @@ use std::time::Duration;
 use super::handler::Registry;
 use bellwether_actors::worker::takeover::{Taken, Takeover};
 use bellwether_core::budget::{MAX_SLOTS, MAX_TAGS};
+use bellwether_core::change::Noted;
 use bellwether_core::name::{NodeId, Tag, WorkerId};
 use bellwether_core::takeover::{HeldAttempt, Owner};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::SCHEMA;
-use bellwether_core::worker::{WorkerInfo, WorkerSettings};
+use bellwether_core::worker::WorkerInfo;
 
 /// The configuration of a worker.
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ impl WorkerConfig {
             former: self.former.into_iter().collect(),
             owner: self.owner,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         }
     }
 }

@@ -3,12 +3,12 @@ use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, JobRecord, Payload};
 use bellwether_core::name::{JobId, NodeId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::wire::{Stored, decode, encode};
-use bellwether_core::worker::WorkerSettings;
 use uuid::Uuid;
 
 use super::*;
@@ -186,7 +186,7 @@ fn stage(jobs: usize) -> (Server, Takeover) {
         former: vec![],
         owner: Some(OWNER),
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     };
     for worker in [FROM, TO] {
         server.put(path::inbox(worker), Vec::new());

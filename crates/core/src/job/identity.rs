@@ -20,6 +20,7 @@
 //! this call had seen it terminal, which is all that was asked for, so nothing is sent. If several submitters open a
 //! job at the same time, one of them succeeds and the others find its generation, even if that is already terminal.
 
+use crate::change::Change;
 use crate::job::{JobRecord, JobState};
 
 /// What a submission does if its id exists.
@@ -103,9 +104,9 @@ pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
     }
 }
 
-/// The record that opens `there` again as `ours`.
+/// The record that opens `there` again as `ours`, with the note of this change.
 #[must_use]
-pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
+pub fn again(ours: JobRecord, there: JobRecord, changed: Option<Change>) -> JobRecord {
     debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only a terminal job is opened again");
     JobRecord {
         generation: there.generation + 1,
@@ -113,7 +114,7 @@ pub fn again(ours: JobRecord, there: JobRecord) -> JobRecord {
         last_error: there.last_error,
         assigned_at: there.assigned_at,
         history: there.history,
-        changed: there.changed,
+        changed,
         ..ours
     }
 }
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn a_reopening_with_a_lost_reply_is_found_by_its_token_and_not_repeated() {
         let mut there = over(record(2, "1"));
-        let ours = again(record(1, "1"), there.clone());
+        let ours = again(record(1, "1"), there.clone(), None);
         assert_eq!((ours.generation, ours.is_terminal()), (2, false));
         let sight = |there: &JobRecord| look(there, &ours, IfExists::Again);
         assert_eq!(sight(&there), Sight::Over, "not applied: sent again");
@@ -193,7 +194,7 @@ mod tests {
     fn a_job_of_any_generation_that_is_terminal_at_the_start_of_the_call_is_opened() {
         let there = JobRecord { generation: 7, ..over(record(2, "1")) };
         assert_eq!(look(&there, &record(1, "1"), IfExists::Again), Sight::Over);
-        assert_eq!(again(record(1, "1"), there).generation, 8);
+        assert_eq!(again(record(1, "1"), there, None).generation, 8);
     }
 
     #[test]
@@ -214,7 +215,7 @@ mod tests {
         let assigned = JobRecord { assigned_at: Some(WallMillis(1)), ..record(2, "1") };
         let (failed, _) = assigned.close(attempt, Ending::Failed("full".to_owned()), WallMillis(2), 0);
         let there = failed.cancel(WallMillis(3));
-        let ours = again(record(1, "1"), there.clone());
+        let ours = again(record(1, "1"), there.clone(), None);
         assert_eq!((ours.generation, ours.past().len()), (2, 1));
         let kept =
             |record: &JobRecord| (record.last, record.last_error.clone(), record.assigned_at, record.past());

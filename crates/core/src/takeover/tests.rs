@@ -3,13 +3,13 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::job::{Attempt, Ending, Payload};
 use crate::name::{Kind, NodeId, Tag};
 use crate::outcome::Outcome;
 use crate::path;
 use crate::time::WallMillis;
 use crate::wire::encode;
-use crate::worker::WorkerSettings;
 use crate::zookeeper::ZooKeeper;
 
 const FROM: WorkerId = WorkerId::new(Uuid::from_u128(1));
@@ -42,7 +42,7 @@ fn info() -> WorkerInfo {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::job::{Attempt, Ending, Payload, Placement, Policy, Priority};
 use crate::name::{Kind, Lane, ScheduleId};
 use crate::outcome::{Outcome, Reason, Rejection};
@@ -226,7 +227,7 @@ fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     };
     assert_eq!(shape(&register(worker(), &info)), ["create /assignments/W", "create /workers/W for us"]);
     assert_eq!(shape(&retire(worker())), ["delete /assignments/W", "delete /workers/W"]);

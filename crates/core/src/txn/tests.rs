@@ -1,6 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::group::{End, Mark};
 use crate::job::{
     Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Role, Verdict,
@@ -202,11 +203,11 @@ fn a_change_of_a_worker_is_fenced_by_its_version_and_keeps_the_rest() {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     };
     let set = |info: &WorkerInfo| [Op::Set { path: path::worker(worker), data: encode(info), version: 3 }];
     assert_eq!(mark_draining(worker, &info, 3), set(&WorkerInfo { draining: true, ..info.clone() }));
-    let settings = WorkerSettings { slots: Some(2), ..WorkerSettings::default() };
+    let settings = Noted::unchanged(WorkerSettings { slots: Some(2), ..WorkerSettings::default() });
     let changed = WorkerInfo { settings: settings.clone(), ..info.clone() };
     assert_eq!(set_worker(worker, &info, settings, 3), set(&changed));
 }

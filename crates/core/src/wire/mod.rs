@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::budget::MAX_RECORD_BYTES;
+use crate::change::Noted;
 use crate::failover::Failover;
 use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
@@ -38,8 +39,9 @@ pub const SCHEMA: u16 = 1;
 
 /// The layout of znodes that this build writes, and the only one that it accepts. Earlier layouts were never released:
 /// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only, 5 had no
-/// beats and no election strategy, 6 kept only the last attempt of a job and no ids of lost workers.
-pub const LAYOUT_VERSION: u16 = 8;
+/// beats and no election strategy, 6 kept only the last attempt of a job and no ids of lost workers, 7 did not name the author of a change, 8 did so only for jobs,
+/// schedules and groups.
+pub const LAYOUT_VERSION: u16 = 9;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,9 +136,9 @@ impl Stored for TurnIndex {
     const KIND: u8 = 7;
     type Body = v1::TurnV1;
 }
-impl Stored for Retention {
+impl Stored for Noted<Retention> {
     const KIND: u8 = 10;
-    type Body = v1::RetentionV1;
+    type Body = v1::NotedV1<v1::RetentionV1>;
 }
 impl Stored for ScheduleRecord {
     const KIND: u8 = 9;
@@ -151,9 +153,9 @@ impl Stored for PauseRecord {
     const KIND: u8 = 11;
     type Body = v1::PauseRecordV1;
 }
-impl Stored for PlacementSetting {
+impl Stored for Noted<PlacementSetting> {
     const KIND: u8 = 13;
-    type Body = v1::PlacementSettingV1;
+    type Body = v1::NotedV1<v1::PlacementSettingV1>;
 }
 impl Stored for Failover {
     const KIND: u8 = 12;

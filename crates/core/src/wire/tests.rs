@@ -10,7 +10,7 @@ use crate::budget::{
     MAX_BY_BYTES, MAX_COUNT, MAX_DEPTH, MAX_ERROR_BYTES, MAX_FORMER_IDS, MAX_KINDS, MAX_MEMBERS,
     MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
 };
-use crate::change::{Author, Change, ChangeKind};
+use crate::change::{Author, Change, ChangeKind, Noted};
 use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, PastAttempt, Payload,
@@ -129,16 +129,23 @@ fn worker() -> WorkerInfo {
         former: vec![WorkerId::new(Uuid::from_u128(8))],
         owner: Some(Owner([7; 16])),
         draining: false,
-        settings: WorkerSettings {
-            slots: Some(3),
-            tags: Some(vec![Tag::new("gpu").unwrap()]),
-            paused: vec![Kind::new("sum").unwrap()],
+        settings: Noted {
+            value: WorkerSettings {
+                slots: Some(3),
+                tags: Some(vec![Tag::new("gpu").unwrap()]),
+                paused: vec![Kind::new("sum").unwrap()],
+            },
+            changed: Some(change(ChangeKind::Set)),
         },
     }
 }
 
-fn placement() -> PlacementSetting {
-    PlacementSetting { strategy: BuiltInStrategy::Rendezvous.into() }
+fn retention() -> Noted<Retention> {
+    Noted { value: Retention::default(), changed: Some(change(ChangeKind::Set)) }
+}
+
+fn placement() -> Noted<PlacementSetting> {
+    Noted::unchanged(PlacementSetting { strategy: BuiltInStrategy::Rendezvous.into() })
 }
 
 fn group() -> GroupRecord {
@@ -448,7 +455,7 @@ fn version_1_has_the_golden_bytes() {
             hex(&encode(&Layout { election: Some(Strategy::Single), ..Layout::new(LAYOUT_VERSION) })),
             include_str!("golden/layout.v1.hex"),
         ),
-        ("retention", hex(&encode(&Retention::default())), include_str!("golden/retention.v1.hex")),
+        ("retention", hex(&encode(&retention())), include_str!("golden/retention.v1.hex")),
         ("failover", hex(&encode(&Failover::default())), include_str!("golden/failover.v1.hex")),
         ("placement", hex(&encode(&placement())), include_str!("golden/placement.v1.hex")),
         ("segment", hex(&encode(&segment())), include_str!("golden/segment.v1.hex")),
@@ -515,9 +522,9 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<Assignment>(&encode(&assignment())), Ok(assignment()));
     assert_eq!(decode::<WorkerInfo>(&encode(&worker())), Ok(worker()));
     assert_eq!(decode::<EpochRecord>(&encode(&epoch())), Ok(epoch()));
-    assert_eq!(decode::<Retention>(&encode(&Retention::default())), Ok(Retention::default()));
+    assert_eq!(decode::<Noted<Retention>>(&encode(&retention())), Ok(retention()));
     assert_eq!(decode::<Failover>(&encode(&Failover::default())), Ok(Failover::default()));
-    assert_eq!(decode::<PlacementSetting>(&encode(&placement())), Ok(placement()));
+    assert_eq!(decode::<Noted<PlacementSetting>>(&encode(&placement())), Ok(placement()));
     assert_eq!(decode::<PauseRecord>(&encode(&pause())), Ok(pause()));
     assert_eq!(decode::<ScheduleRecord>(&encode(&schedule())), Ok(schedule()));
     assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));
@@ -695,8 +702,7 @@ proptest! {
 #[test]
 fn lists_and_numbers_are_accepted_up_to_their_bounds() {
     fn worker_with(change: impl FnOnce(&mut WorkerInfo)) -> bool {
-        let mut info =
-            WorkerInfo { leases: BTreeMap::new(), settings: WorkerSettings::default(), ..worker() };
+        let mut info = WorkerInfo { leases: BTreeMap::new(), settings: Noted::default(), ..worker() };
         change(&mut info);
         stored(&info) == Ok(info)
     }
@@ -719,7 +725,11 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
         assert_eq!(stored(&lost) == Ok(lost), accepted, "lost workers for three losses");
         let slots = MAX_SLOTS + count;
         assert_eq!(worker_with(|info| info.slots = slots), accepted, "slots");
-        assert_eq!(worker_with(|info| info.settings.slots = Some(slots)), accepted, "slots of an operator");
+        assert_eq!(
+            worker_with(|info| info.settings.value.slots = Some(slots)),
+            accepted,
+            "slots of an operator"
+        );
         let by = Author::unchecked("x".repeat(MAX_BY_BYTES + over));
         let cancelled = Some(Change { by: by.clone(), ..change(ChangeKind::Cancelled) });
         let noted = JobRecord { changed: cancelled, ..job() };
@@ -730,10 +740,10 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
         let ticked = ScheduleRecord { ticked: u64::MAX / 2 + over, ..schedule() };
         assert_eq!(stored(&ticked) == Ok(ticked), accepted, "ticks");
         let dead = MAX_RETENTION + Duration::from_millis(over);
-        let records = Retention { dead, ..Retention::default() };
+        let records = Noted::unchanged(Retention { dead, ..Retention::default() });
         assert_eq!(stored(&records) == Ok(records), accepted, "retention");
         let number = MAX_RECORDS + u32::try_from(over).unwrap();
-        let records = Retention { records: number, ..Retention::default() };
+        let records = Noted::unchanged(Retention { records: number, ..Retention::default() });
         assert_eq!(stored(&records) == Ok(records), accepted, "records");
         let role = Role::Member(MAX_MEMBERS - 1 + u32::try_from(over).unwrap());
         let member =
@@ -748,8 +758,8 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
 fn settings_that_are_not_the_defaults_survive_a_round_trip() {
     let failover = Failover { wait: Duration::from_secs(9), ..Failover::default() };
     assert_eq!(stored(&failover), Ok(failover));
-    let retention = Retention { records: 7, dead: Duration::from_secs(86_400), ..Retention::default() };
-    assert_eq!(stored(&retention), Ok(retention));
+    let value = Retention { records: 7, dead: Duration::from_secs(86_400), ..Retention::default() };
+    assert_eq!(stored(&Noted::unchanged(value)), Ok(Noted::unchanged(value)));
 }
 
 #[test]

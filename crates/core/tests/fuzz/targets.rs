@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use allocation_counter::measure;
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_BYTES};
+use bellwether_core::change::Noted;
 use bellwether_core::failover::Failover;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
@@ -38,9 +39,9 @@ pub(crate) fn wire(bytes: &[u8]) {
         stored::<EpochRecord>(bytes),
         stored::<Layout>(bytes),
         stored::<TurnIndex>(bytes),
-        stored::<Retention>(bytes),
+        stored::<Noted<Retention>>(bytes),
         stored::<Failover>(bytes),
-        stored::<PlacementSetting>(bytes),
+        stored::<Noted<PlacementSetting>>(bytes),
         stored::<PauseRecord>(bytes),
         stored::<ScheduleRecord>(bytes),
         stored::<GroupRecord>(bytes),

@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use crate::document::PlacementDocument;
+use crate::document::{PlacementDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Placement {
     /// Show the placement strategy.
     ///
     /// JSON: an object with strategy, built_in (whether every node has this strategy), set (false if it is the default
-    /// because none was set) and choices (the built-in strategies).
+    /// because none was set), choices (the built-in strategies) and changed (who set it last).
     Show,
     /// Set the placement strategy: least-loaded, round-robin, random, rendezvous, or the name of an own strategy.
     ///
@@ -32,10 +32,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
     let client = global.reader().await?;
     let strategy = match command {
         Placement::Show => client.placement_strategy().await?,
-        Placement::Set(Set { strategy }) => {
-            client.set_placement_strategy(strategy.clone()).await?;
-            Some(strategy)
-        }
+        Placement::Set(Set { strategy }) => Some(client.set_placement_strategy(strategy).await?),
     };
     client.close().await;
     let document = PlacementDocument::new(strategy.as_ref());
@@ -53,7 +50,11 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
                 (true, true) => "built-in",
                 (true, false) => "own",
             };
-            output.rows(["STRATEGY", "ORIGIN"], vec![[document.strategy, origin.to_owned()]])
+            let changed = strategy.and_then(|set| set.changed).as_ref().map_or_else(String::new, sentence);
+            output.rows(
+                ["STRATEGY", "ORIGIN", "LAST CHANGE"],
+                vec![[document.strategy, origin.to_owned(), changed]],
+            )
         }
     }
 }

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use bellwether::{DurationText, Retention as Setting};
+use bellwether::client::Setting;
+use bellwether::{DurationText, Retention as Kept};
 use clap::{Args, Subcommand};
 
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, input};
-use crate::document::RetentionDocument;
+use crate::document::{RetentionDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Retention {
     /// Show how long records are kept.
     ///
-    /// JSON: an object with succeeded, cancelled, dead and records; or null if no retention is
+    /// JSON: an object with succeeded, cancelled, dead, records and changed (who set it last); or null if no retention is
     /// set, so that nothing is removed.
     Show,
     /// Set how long records are kept: 60s to 3650d after the job's end. Values that are not given do not change.
@@ -45,7 +46,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
     let setting = match command {
         Retention::Show => client.retention().await?,
         Retention::Set(set) => {
-            let change = |present: Setting| Setting {
+            let change = |present: Kept| Kept {
                 succeeded: set.succeeded.unwrap_or(present.succeeded),
                 cancelled: set.cancelled.unwrap_or(present.cancelled),
                 dead: set.dead.unwrap_or(present.dead),
@@ -56,7 +57,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
     };
     client.close().await;
     match output.format {
-        Format::Json => output.json(&setting.map(RetentionDocument::from)),
+        Format::Json => output.json(&setting.as_ref().map(RetentionDocument::from)),
         Format::Table => {
             let header = ["JOBS", "KEPT FOR"];
             output.rows(header, setting.as_ref().map_or_else(unset, rows))
@@ -64,13 +65,16 @@ pub(crate) async fn run(global: &Global, output: Output, command: Retention) -> 
     }
 }
 
-fn rows(setting: &Setting) -> Vec<[String; 2]> {
-    vec![
-        ["succeeded".to_owned(), DurationText(setting.succeeded).to_string()],
-        ["cancelled".to_owned(), DurationText(setting.cancelled).to_string()],
-        ["dead".to_owned(), DurationText(setting.dead).to_string()],
-        ["all, at most".to_owned(), format!("{} records", setting.records)],
-    ]
+fn rows(setting: &Setting<Kept>) -> Vec<[String; 2]> {
+    let kept = &setting.value;
+    let mut rows = vec![
+        ["succeeded".to_owned(), DurationText(kept.succeeded).to_string()],
+        ["cancelled".to_owned(), DurationText(kept.cancelled).to_string()],
+        ["dead".to_owned(), DurationText(kept.dead).to_string()],
+        ["all, at most".to_owned(), format!("{} records", kept.records)],
+    ];
+    rows.extend(setting.changed.as_ref().map(|changed| ["last change".to_owned(), sentence(changed)]));
+    rows
 }
 
 fn unset() -> Vec<[String; 2]> {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Changed)]
 pub(crate) struct ChangedDocument {
-    /// `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed` or `abandoned`.
+    /// `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned` or `set`.
     #[schema(example = "cancelled")]
     what: &'static str,
     /// The author, as its client named it: the caller of the gateway, the user and host of a command, or a program. It is a note

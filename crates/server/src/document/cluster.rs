@@ -1,10 +1,10 @@
 //! Workers, the leader, and kinds.
 
-use bellwether::client::{KindView, LeaderView, Paused, WorkerSettings, WorkerView, rfc3339};
+use bellwether::client::{KindView, LeaderView, Paused, Setting, WorkerSettings, WorkerView, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::names;
+use super::{ChangedDocument, names};
 
 /// A live worker. Fields of its registration are null if it cannot be read.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -77,14 +77,19 @@ pub(crate) struct WorkerSettingsDocument {
     tags: Option<Vec<String>>,
     /// The kinds of which the worker starts no jobs.
     paused_kinds: Vec<String>,
+    /// Who changed the settings last; null if nobody has, or by a client without an author.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
 }
 
-impl From<&WorkerSettings> for WorkerSettingsDocument {
-    fn from(settings: &WorkerSettings) -> Self {
+impl From<&Setting<WorkerSettings>> for WorkerSettingsDocument {
+    fn from(settings: &Setting<WorkerSettings>) -> Self {
+        let WorkerSettings { slots, tags, paused } = &settings.value;
         Self {
-            slots: settings.slots,
-            tags: settings.tags.as_ref().map(|tags| names(tags)),
-            paused_kinds: names(&settings.paused),
+            slots: *slots,
+            tags: tags.as_ref().map(|tags| names(tags)),
+            paused_kinds: names(paused),
+            changed: settings.changed.as_ref().map(Into::into),
         }
     }
 }

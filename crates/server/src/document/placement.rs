@@ -1,8 +1,11 @@
 //! The placement strategy.
 
+use bellwether::client::Setting;
 use bellwether::placement::{BuiltInStrategy, StrategyName};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::ChangedDocument;
 
 /// How the leader chooses one of the workers that can take a job.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -17,18 +20,22 @@ pub(crate) struct PlacementDocument {
     pub(crate) set: bool,
     /// Names of the built-in strategies, the default first.
     choices: Vec<&'static str>,
+    /// Who set the strategy last; null if nobody has, or by a client without an author.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
 }
 
 impl PlacementDocument {
     /// Describes the strategy that is set, if any.
-    pub(crate) fn new(set: Option<&StrategyName>) -> Self {
+    pub(crate) fn new(set: Option<&Setting<StrategyName>>) -> Self {
         let choices = BuiltInStrategy::ALL.map(BuiltInStrategy::as_str).to_vec();
-        let strategy = set.map_or(BuiltInStrategy::default().as_str(), StrategyName::as_str);
+        let strategy = set.map_or(BuiltInStrategy::default().as_str(), |set| set.value.as_str());
         Self {
             strategy: strategy.to_owned(),
             built_in: choices.contains(&strategy),
             set: set.is_some(),
             choices,
+            changed: set.and_then(|set| set.changed.as_ref()).map(Into::into),
         }
     }
 }

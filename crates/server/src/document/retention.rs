@@ -1,10 +1,11 @@
 //! The retention.
 
+use bellwether::client::Setting;
 use bellwether::{DurationText, Retention};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::DurationSchema;
+use super::{ChangedDocument, DurationSchema};
 
 /// How long records of ended jobs are kept.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -21,15 +22,20 @@ pub(crate) struct RetentionDocument {
     dead: DurationText,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
     records: u32,
+    /// Who changed the retention last; null if nobody has, or by a client without an author.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
 }
 
-impl From<Retention> for RetentionDocument {
-    fn from(Retention { succeeded, cancelled, dead, records }: Retention) -> Self {
+impl From<&Setting<Retention>> for RetentionDocument {
+    fn from(setting: &Setting<Retention>) -> Self {
+        let Retention { succeeded, cancelled, dead, records } = setting.value;
         Self {
             succeeded: DurationText(succeeded),
             cancelled: DurationText(cancelled),
             dead: DurationText(dead),
             records,
+            changed: setting.changed.as_ref().map(Into::into),
         }
     }
 }

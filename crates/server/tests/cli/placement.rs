@@ -13,7 +13,12 @@ fn the_placement_strategy_is_shown_and_set() {
         let choices = ["least-loaded", "round-robin", "random", "rendezvous"];
         json!({ "strategy": strategy, "built_in": built_in, "set": set, "choices": choices })
     };
-    let show = || run_in(&to, &["placement", "show", "--output", "json"]).exits(0).json();
+    let show = || {
+        let mut shown = run_in(&to, &["placement", "show", "--output", "json"]).exits(0).json();
+        let changed = shown.as_object_mut().unwrap().remove("changed").unwrap();
+        assert_eq!(changed["what"].as_str(), shown["set"].as_bool().unwrap().then_some("set"), "{changed}");
+        shown
+    };
     assert_eq!(show(), document("least-loaded", true, false));
     let table = run_in(&to, &["placement", "show"]).exits(0).stdout;
     assert!(table.contains("least-loaded  default"), "{table}");

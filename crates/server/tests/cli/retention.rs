@@ -17,8 +17,16 @@ fn retention_is_shown_and_set_within_its_bounds() {
         assert!(table.contains(row), "{table}");
     }
     let set = ["retention", "set", "--dead", "90d", "--records", "1000", "--output", "json"];
-    let wanted = json!({ "succeeded": "1d", "cancelled": "7d", "dead": "90d", "records": 1000 });
-    assert_eq!(run_in(&to, &set).exits(0).json(), wanted);
+    let wanted = run_in(&to, &set).exits(0).json();
+    let changed = wanted["changed"].clone();
+    assert_eq!(changed["what"], "set");
+    assert_eq!(
+        wanted,
+        json!({ "succeeded": "1d", "cancelled": "7d", "dead": "90d", "records": 1000, "changed": changed })
+    );
+    let by = format!("set by {} at", changed["by"].as_str().unwrap());
+    let table = run_in(&to, &["retention", "show"]).exits(0).stdout;
+    assert!(table.contains(&by), "{table}");
     assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).exits(0).json(), wanted);
 
     run_in(&to, &["retention", "set", "--succeeded", "59s"])

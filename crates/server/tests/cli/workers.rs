@@ -19,15 +19,25 @@ async fn a_running_worker_is_changed_and_reset() {
     let client = Client::connect(&to).await.unwrap();
     eventually("the worker is registered", SOON, async || !client.workers().await.unwrap().is_empty()).await;
     let set = |more: &[&str]| run_in(&to, &[&["worker", "set", "busy", "--output", "json"], more].concat());
-    let settings = |more: &[&str]| set(more).exits(0).json()[0]["settings"].clone();
+    let settings = |more: &[&str]| {
+        let mut settings = set(more).exits(0).json()[0]["settings"].take();
+        let changed = settings["changed"].take();
+        assert_eq!(changed["what"], "set", "{changed}");
+        assert!(
+            changed["by"].as_str().unwrap().contains('@'),
+            "the user and the host of the command: {changed}"
+        );
+        settings
+    };
+    let nobody: Option<&str> = None;
     let tags: Option<Vec<&str>> = None;
     assert_eq!(
         settings(&["--slots", "1", "--pause-kind", "sum", "--pause-kind", "echo"]),
-        json!({ "slots": 1, "tags": tags, "paused_kinds": ["echo", "sum"] })
+        json!({ "slots": 1, "tags": tags, "paused_kinds": ["echo", "sum"], "changed": nobody })
     );
     assert_eq!(
         settings(&["--tags", "gpu,eu", "--resume-kind", "echo"]),
-        json!({ "slots": 1, "tags": ["eu", "gpu"], "paused_kinds": ["sum"] })
+        json!({ "slots": 1, "tags": ["eu", "gpu"], "paused_kinds": ["sum"], "changed": nobody })
     );
     let listed = run_in(&to, &["worker", "list", "--output", "json"]).exits(0).json();
     assert_eq!((&listed[0]["slots"], &listed[0]["tags"]), (&json!(1), &json!(["eu", "gpu"])));
@@ -39,7 +49,10 @@ async fn a_running_worker_is_changed_and_reset() {
     assert!(why.contains("kind sum is paused on each of the 1 workers"), "{why}");
 
     assert_eq!(settings(&["--tags", ""])["tags"], json!([]));
-    assert_eq!(settings(&["--reset"]), json!({ "slots": null, "tags": null, "paused_kinds": [] }));
+    assert_eq!(
+        settings(&["--reset"]),
+        json!({ "slots": null, "tags": null, "paused_kinds": [], "changed": nobody })
+    );
     run_in(&to, &["job", "wait", "a", "--timeout", "30s"]).exits(0);
     for (wrong, code, said) in [
         (&["--pause-kind", "smu"][..], 2, "the worker has no handler for kind smu"),

@@ -7,6 +7,7 @@ use bellwether::ScheduleId;
 use bellwether::client::{Cancelled, Group, Schedule};
 use bellwether::{Handlers, Job, Node, Retention, State};
 use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::change::Noted;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::Op;
@@ -26,7 +27,11 @@ impl Stage {
         let none = Duration::ZERO;
         let retention = Retention { succeeded: none, cancelled: none, dead: none, ..Retention::default() };
         let version = self.zk.get(path::RETENTION.into()).await.unwrap().unwrap().version;
-        let set = Op::Set { path: path::RETENTION.into(), data: wire::encode(&retention), version };
+        let set = Op::Set {
+            path: path::RETENTION.into(),
+            data: wire::encode(&Noted::unchanged(retention)),
+            version,
+        };
         assert_eq!(self.zk.commit(vec![set]).await, Outcome::Applied(()));
     }
 

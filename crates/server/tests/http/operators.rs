@@ -97,7 +97,9 @@ async fn a_running_worker_is_changed_and_reset() {
         ask.body(change.as_bytes()).of(stage.address()).await
     };
     let changed = set(&id, r#"{"slots": 2, "tags": ["gpu"], "pause_kinds": ["sum"]}"#).await.is(200).json();
-    let settings = json!({ "slots": 2, "tags": ["gpu"], "paused_kinds": ["sum"] });
+    let by = &changed["settings"]["changed"];
+    assert_eq!((&by["what"], &by["by"]), (&json!("set"), &json!("anonymous, over HTTP")), "{changed}");
+    let settings = json!({ "slots": 2, "tags": ["gpu"], "paused_kinds": ["sum"], "changed": by });
     assert_eq!(changed, json!({ "id": id, "settings": settings }));
     let worker = &stage.get("/v1/workers").await.is(200).json()[0];
     assert_eq!((&worker["slots"], &worker["tags"]), (&json!(2), &json!(["gpu"])));
@@ -109,7 +111,9 @@ async fn a_running_worker_is_changed_and_reset() {
     let sum = kinds.as_array().unwrap().iter().find(|kind| kind["kind"] == "sum").unwrap();
     assert_eq!((&sum["paused_on"], &sum["slots"]), (&json!([id]), &json!(0)));
     let reset = set(&id, r#"{"reset": true}"#).await.is(200).json();
-    assert_eq!(reset["settings"], json!({ "slots": null, "tags": null, "paused_kinds": [] }));
+    let configured =
+        json!({ "slots": null, "tags": null, "paused_kinds": [], "changed": reset["settings"]["changed"] });
+    assert_eq!(reset["settings"], configured);
     assert_eq!(stage.get("/v1/jobs/a/wait").await.is(200).json()["result"], 3);
     for (change, said) in [
         (r#"{"slots": 4097}"#, "slots must be 0 to 4096, not 4097"),

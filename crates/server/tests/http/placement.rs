@@ -15,12 +15,14 @@ async fn the_placement_strategy_is_shown_and_set() {
         ask.body(change.as_bytes()).of(stage.address()).await
     };
     let choices = ["least-loaded", "round-robin", "random", "rendezvous"];
-    let usual = json!({ "strategy": "least-loaded", "built_in": true, "set": false, "choices": choices });
+    let usual = json!({ "strategy": "least-loaded", "built_in": true, "set": false, "choices": choices, "changed": null });
     assert_eq!(stage.get("/v1/placement").await.is(200).json(), usual);
     let changed = set(r#"{"strategy": "rendezvous"}"#).await.is(200).json();
+    let by = &changed["changed"];
+    assert_eq!((&by["what"], &by["by"]), (&json!("set"), &json!("anonymous, over HTTP")));
     assert_eq!(
         changed,
-        json!({ "strategy": "rendezvous", "built_in": true, "set": true, "choices": choices })
+        json!({ "strategy": "rendezvous", "built_in": true, "set": true, "choices": choices, "changed": by })
     );
     for (change, said) in [
         (r#"{"strategy": "a b"}"#, "strategy has ' ' at byte 1"),

@@ -13,12 +13,14 @@ async fn set(stage: &Stage, change: &str) -> crate::ask::Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn retention_is_shown_and_values_that_are_not_given_do_not_change() {
     let stage = Stage::new("http-retention").await;
-    let usual = json!({ "succeeded": "1d", "cancelled": "7d", "dead": "30d", "records": 640_000 });
+    let usual =
+        json!({ "succeeded": "1d", "cancelled": "7d", "dead": "30d", "records": 640_000, "changed": null });
     let shown = stage.get("/v1/retention").await.is(200).json();
     assert!(shown == usual || shown == Value::Null, "{shown}");
     let changed = set(&stage, r#"{"succeeded": "1m", "records": 7}"#).await.is(200).json();
     assert_eq!((&changed["succeeded"], &changed["records"]), (&json!("1m"), &json!(7)));
     assert_eq!(changed["dead"], "30d");
+    assert_eq!(changed["changed"]["by"], "anonymous, over HTTP");
     assert_eq!(stage.get("/v1/retention").await.is(200).json(), changed);
     for (change, said) in [
         (r#"{"dead": "1ms"}"#, "retention of dead jobs must be 1m to 3650d, not 1ms"),

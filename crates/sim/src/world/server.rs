@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use bellwether_core::change::Noted;
 use bellwether_core::name::ScheduleId;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::retention::Retention;
@@ -88,7 +89,7 @@ impl Server {
             let kept = Duration::from_millis(kept_ms);
             let retention =
                 Retention { succeeded: kept, cancelled: kept, dead: kept, ..Retention::default() };
-            make(path::RETENTION.to_owned(), wire::encode(&retention))
+            make(path::RETENTION.to_owned(), wire::encode(&Noted::unchanged(retention)))
         });
         let schedules = schedules.iter().enumerate().map(|(at, record)| {
             let id = ScheduleId::new(format!("s{at}")).expect("a letter and digits");

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Delay, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
-use bellwether_core::worker::{WorkerInfo, WorkerSettings};
+use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use crate::zookeeper::ZooKeeper;
@@ -41,7 +42,7 @@ pub(crate) fn info(slots: u32) -> WorkerInfo {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 

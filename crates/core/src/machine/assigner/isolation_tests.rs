@@ -6,9 +6,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::job::Isolation::{self, Alone, Apart, Shared};
 use crate::name::{Kind, NodeId};
-use crate::worker::{WorkerInfo, WorkerSettings};
+use crate::worker::WorkerInfo;
 
 const NOW: WallMillis = WallMillis(1_000_000);
 
@@ -37,7 +38,7 @@ fn info() -> WorkerInfo {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 

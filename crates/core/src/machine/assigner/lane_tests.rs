@@ -6,11 +6,12 @@ use uuid::Uuid;
 
 use super::*;
 use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
+use crate::change::Noted;
 use crate::job::{JobRecord, Payload, Placement};
 use crate::name::{Kind, Lane, NodeId};
 use crate::path;
 use crate::txn::Op;
-use crate::worker::{WorkerInfo, WorkerSettings};
+use crate::worker::WorkerInfo;
 
 pub(super) const WALL: WallMillis = WallMillis(1_000);
 
@@ -39,7 +40,7 @@ pub(super) fn info() -> WorkerInfo {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 

@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::budget::AGEING;
+use crate::change::Noted;
 use crate::job::{Payload, Priority, Turn};
 use crate::name::{Kind, Lane, NodeId};
-use crate::worker::{WorkerInfo, WorkerSettings};
+use crate::worker::WorkerInfo;
 
 const HOUR: u64 = 3_600_000;
 const NOW: u64 = 100 * HOUR;
@@ -75,7 +76,7 @@ impl Bench {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         };
         let mut effects = self.handle(Event::Worker(worker(), info, 0));
         effects.retain(|effect| *effect != Effect::ReadInbox(worker()));

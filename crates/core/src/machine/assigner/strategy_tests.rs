@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::job::{Placement, Priority};
 use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::placement::{BuiltInStrategy, Fallback, PlacementJob, PlacementStrategy, PlacementWorker};
-use crate::worker::{WorkerInfo, WorkerSettings};
+use crate::worker::WorkerInfo;
 
 fn worker(n: u128) -> WorkerId {
     WorkerId::new(Uuid::from_u128(n))
@@ -84,7 +85,7 @@ impl Bench {
                 former: vec![],
                 owner: None,
                 draining: false,
-                settings: WorkerSettings::default(),
+                settings: Noted::default(),
             };
             bench.handle(Event::Worker(worker(n), info, 0));
             bench.handle(Event::InboxRead(worker(n), Some(InboxContents::default())));
@@ -204,7 +205,7 @@ fn an_own_strategy_sees_the_job_and_the_load_of_each_worker() {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     };
     bench.handle(Event::Worker(worker(1), info, 0));
     bench.handle(Event::InboxRead(worker(1), Some(InboxContents { jobs: 2, ..InboxContents::default() })));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::*;
+use crate::change::Noted;
 use crate::job::{Isolation, Placement};
 use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::outcome::Reason;
@@ -35,7 +36,7 @@ fn info(slots: u32) -> WorkerInfo {
         former: vec![],
         owner: None,
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 
@@ -358,7 +359,7 @@ fn a_draining_worker_gets_no_jobs() {
 fn an_assignment_obeys_the_settings_of_an_operator() {
     let sum = Kind::new("sum").unwrap();
     let gpu = Tag::new("gpu").unwrap();
-    let settings = |slots, tags, paused| WorkerSettings { slots, tags, paused };
+    let settings = |slots, tags, paused| Noted::unchanged(WorkerSettings { slots, tags, paused });
     let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let set = |bench: &mut Bench, version, settings| {

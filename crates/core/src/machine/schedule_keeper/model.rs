@@ -192,7 +192,7 @@ impl Server {
             Some(node) => {
                 let there = decode::<JobRecord>(&node.data).unwrap();
                 if there.is_terminal() {
-                    node.data = encode(&crate::job::identity::again(ours, there));
+                    node.data = encode(&crate::job::identity::again(ours, there, None));
                     node.version += 1;
                 }
             }

@@ -84,6 +84,17 @@ pub enum Lookup<T> {
     },
 }
 
+impl<T> Lookup<T> {
+    /// Maps the value.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Lookup<U> {
+        match self {
+            Self::Absent => Lookup::Absent,
+            Self::Found(value, version) => Lookup::Found(f(value), version),
+            Self::Unreadable { why, newer, version } => Lookup::Unreadable { why, newer, version },
+        }
+    }
+}
+
 impl<T: Stored> Lookup<T> {
     /// Decodes a znode's data and version.
     #[must_use]

@@ -96,9 +96,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::change::Noted;
     use crate::name::NodeId;
     use crate::time::WallMillis;
-    use crate::worker::WorkerSettings;
 
     fn worker(n: u128) -> WorkerId {
         WorkerId::new(Uuid::from_u128(n))
@@ -117,7 +117,7 @@ mod tests {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         }
     }
 

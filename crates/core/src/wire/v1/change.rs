@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::MAX_BY_BYTES;
-use crate::change::{Author, Change, ChangeKind};
+use crate::change::{Author, Change, ChangeKind, Noted};
 use crate::time::WallMillis;
 use crate::wire::WireError;
 
@@ -12,6 +12,27 @@ pub(super) struct ChangeV1 {
     what: ChangeKindV1,
     by: String,
     at: u64,
+}
+
+/// A setting with the note of its last change.
+#[derive(Serialize, Deserialize)]
+pub struct NotedV1<B> {
+    value: B,
+    changed: Option<ChangeV1>,
+}
+
+impl<T, B: for<'a> From<&'a T>> From<&Noted<T>> for NotedV1<B> {
+    fn from(noted: &Noted<T>) -> Self {
+        Self { value: B::from(&noted.value), changed: noted.changed.as_ref().map(Into::into) }
+    }
+}
+
+impl<T, B: TryInto<T, Error = WireError>> TryFrom<NotedV1<B>> for Noted<T> {
+    type Error = WireError;
+    fn try_from(stored: NotedV1<B>) -> Result<Self, WireError> {
+        let changed = stored.changed.map(TryInto::try_into).transpose()?;
+        Ok(Self { value: stored.value.try_into()?, changed })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -24,6 +45,7 @@ enum ChangeKindV1 {
     Paused,
     Resumed,
     Abandoned,
+    Set,
 }
 
 impl From<&Change> for ChangeV1 {
@@ -37,6 +59,7 @@ impl From<&Change> for ChangeV1 {
             ChangeKind::Paused => ChangeKindV1::Paused,
             ChangeKind::Resumed => ChangeKindV1::Resumed,
             ChangeKind::Abandoned => ChangeKindV1::Abandoned,
+            ChangeKind::Set => ChangeKindV1::Set,
         };
         Self { what, by: change.by.as_str().to_owned(), at: change.at.0 }
     }
@@ -54,6 +77,7 @@ impl TryFrom<ChangeV1> for Change {
             ChangeKindV1::Paused => ChangeKind::Paused,
             ChangeKindV1::Resumed => ChangeKind::Resumed,
             ChangeKindV1::Abandoned => ChangeKind::Abandoned,
+            ChangeKindV1::Set => ChangeKind::Set,
         };
         Ok(Self { what, by: author(stored.by)?, at: WallMillis(stored.at) })
     }

@@ -13,6 +13,7 @@ mod schedule;
 mod segment;
 mod worker;
 
+pub(super) use change::NotedV1;
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
 pub(super) use failover::FailoverV1;
 pub(super) use group::GroupRecordV1;

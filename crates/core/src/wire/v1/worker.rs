@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::change::NotedV1;
 use super::parts::{few, lease, set};
 use crate::budget::{MAX_FORMER_IDS, MAX_KINDS, MAX_SLOTS, MAX_TAGS};
 use crate::machine::election::campaign::Strategy;
@@ -32,7 +33,7 @@ pub struct WorkerInfoV1 {
     former: Vec<[u8; 16]>,
     owner: Option<[u8; 16]>,
     draining: bool,
-    settings: WorkerSettingsV1,
+    settings: NotedV1<WorkerSettingsV1>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,7 +87,7 @@ impl From<&WorkerInfo> for WorkerInfoV1 {
             former: info.former.iter().map(|id| id.uuid().into_bytes()).collect(),
             owner: info.owner.map(|owner| owner.0),
             draining: info.draining,
-            settings: WorkerSettingsV1::from(&info.settings),
+            settings: NotedV1::from(&info.settings),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Worker {
     /// List the live workers.
     ///
     /// JSON: an array of objects with id, node, host, kinds, tags, slots, assigned, draining,
-    /// shunned_until, started_at, settings (what `worker set` has changed: slots, tags, paused_kinds), error.
+    /// shunned_until, started_at, settings (what `worker set` has changed: slots, tags, paused_kinds, changed), error.
     List,
     /// Drain workers: they take no new jobs, finish running jobs, hand back the rest, and leave.
     ///
@@ -29,7 +29,7 @@ pub(crate) enum Worker {
     ///
     /// Assignments follow immediately; running jobs continue. Jobs of a paused kind that the worker has not started are handed
     /// back. The changes end with the worker's process: a restarted node begins with its configuration. JSON: an array of
-    /// objects with id, node and settings: slots, tags (null: as configured), paused_kinds.
+    /// objects with id, node and settings: slots, tags (null: as configured), paused_kinds, changed (by whom).
     Set(set::Set),
 }
 
@@ -64,7 +64,7 @@ fn row(worker: &WorkerView) -> [String; 6] {
                 (false, None) => "ready",
             };
             let tags = info.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-            let kind = |kind| match info.settings.paused.contains(kind) {
+            let kind = |kind| match info.settings.value.paused.contains(kind) {
                 true => format!("{kind}(paused)"),
                 false => kind.to_string(),
             };

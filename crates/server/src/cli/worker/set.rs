@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use bellwether::client::{WorkerSettings, WorkerView};
+use bellwether::client::{Setting, WorkerSettings, WorkerView};
 use bellwether::{Client, Kind, NameError, Tag};
 use clap::Args;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(super) async fn run(global: &Global, output: Output, set: &Set) -> Result<()
     failed
 }
 
-type Changed = Vec<(WorkerView, WorkerSettings)>;
+type Changed = Vec<(WorkerView, Setting<WorkerSettings>)>;
 
 async fn changed(client: &Client, set: &Set) -> Result<(Changed, Result<(), Failure>), Failure> {
     let chosen = choose(&client.workers().await?, &set.workers)?;
@@ -100,11 +100,12 @@ async fn changed(client: &Client, set: &Set) -> Result<(Changed, Result<(), Fail
     Ok((changed, Ok(())))
 }
 
-fn document((worker, settings): &(WorkerView, WorkerSettings)) -> Value {
+fn document((worker, settings): &(WorkerView, Setting<WorkerSettings>)) -> Value {
     json!({ "id": worker.id, "node": node(worker), "settings": WorkerSettingsDocument::from(settings) })
 }
 
-fn row((worker, settings): &(WorkerView, WorkerSettings)) -> [String; 5] {
+fn row((worker, set): &(WorkerView, Setting<WorkerSettings>)) -> [String; 5] {
+    let settings = &set.value;
     let usual = "as configured".to_owned();
     let join = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
     [

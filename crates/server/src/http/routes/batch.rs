@@ -83,7 +83,7 @@ pub(super) async fn submit_batch(
         jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
     let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
     let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
-    let answers = app.client.submit_many(jobs, |_| {}).await;
+    let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;
     reserved.submitted(answers.iter().flatten().map(JobHandle::id));
     let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.len() - accepted;

@@ -1,15 +1,15 @@
 //! `/v1/placement`, how the leader chooses workers.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::placement::StrategyName;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::document::PlacementDocument;
 use crate::http::extract::{Bounded, Json};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::Problem;
 use crate::http::state::App;
@@ -55,11 +55,12 @@ pub(super) async fn show_placement(State(app): State<App>) -> Result<Answer<Plac
 )]
 pub(super) async fn set_placement(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Json(change): Json<PlacementChange>,
 ) -> Result<Response, Problem> {
     let strategy = StrategyName::new(change.strategy)?;
-    app.client.set_placement_strategy(strategy.clone()).await?;
-    let mut answer = Answer(PlacementDocument::new(Some(&strategy))).into_response();
+    let set = app.client.on_behalf_of(&caller.author()).set_placement_strategy(strategy.clone()).await?;
+    let mut answer = Answer(PlacementDocument::new(Some(&set))).into_response();
     answer.extensions_mut().insert(AuditNote(format!("placement strategy set to {strategy}")));
     Ok(answer)
 }

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::metrics::HttpRefusal;
 use bellwether::{DurationText, JobId, Kind, Retention};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::document::{DurationSchema, RetentionDocument};
 use crate::http::extract::{Bounded, Json};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::{MAX_BATCH, MAX_BODY};
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -146,7 +146,7 @@ pub(super) struct PurgeAnswer {
 pub(super) async fn show_retention(
     State(app): State<App>,
 ) -> Result<Answer<Option<RetentionDocument>>, Problem> {
-    Ok(Answer(app.client.retention().await?.map(Into::into)))
+    Ok(Answer(app.client.retention().await?.as_ref().map(Into::into)))
 }
 
 /// Set how long records are kept.
@@ -163,6 +163,7 @@ pub(super) async fn show_retention(
 )]
 pub(super) async fn set_retention(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     Json(change): Json<RetentionChange>,
 ) -> Result<Response, Problem> {
     let RetentionChange { succeeded, cancelled, dead, records } = change;
@@ -173,9 +174,9 @@ pub(super) async fn set_retention(
         dead: time(dead, present.dead),
         records: records.unwrap_or(present.records),
     };
-    let set = app.client.update_retention(changed).await?;
-    let mut answer = Answer(RetentionDocument::from(set)).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("retention set to {set:?}")));
+    let set = app.client.on_behalf_of(&caller.author()).update_retention(changed).await?;
+    let mut answer = Answer(RetentionDocument::from(&set)).into_response();
+    answer.extensions_mut().insert(AuditNote(format!("retention set to {:?}", set.value)));
     Ok(answer)
 }
 

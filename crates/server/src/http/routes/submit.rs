@@ -167,7 +167,7 @@ pub(super) async fn submit_job(
 ) -> Result<Response, Problem> {
     let job = new.job(&caller)?.trace_context(trace);
     let reserved = app.open_jobs.reserve(&app.client, &caller, 1).await?;
-    let job = app.client.submit(job).await?;
+    let job = app.client.on_behalf_of(&caller.author()).submit(job).await?;
     reserved.submitted([job.id()]);
     Ok(accepted(&job))
 }

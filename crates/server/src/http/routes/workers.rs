@@ -1,8 +1,8 @@
 //! `/v1/workers`: listing, changing and draining workers.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::client::{DrainedWorker, WorkerSettings};
 use bellwether::{Kind, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::document::{WorkerDocument, WorkerSettingsDocument};
 use crate::http::extract::{Bounded, Json, WorkerName};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::MAX_BODY;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -115,6 +115,7 @@ pub(super) struct WorkerSet {
 )]
 pub(super) async fn set_worker(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     WorkerName(id): WorkerName,
     Json(change): Json<WorkerChange>,
 ) -> Result<Response, Problem> {
@@ -130,10 +131,15 @@ pub(super) async fn set_worker(
         settings.paused.extend(pause.iter().cloned());
         settings
     };
-    let settings = app.client.update_worker(id, changed).await?.ok_or_else(|| left(id))?;
+    let settings = app
+        .client
+        .on_behalf_of(&caller.author())
+        .update_worker(id, changed)
+        .await?
+        .ok_or_else(|| left(id))?;
     let set = WorkerSet { id: id.to_string(), settings: (&settings).into() };
     let mut answer = Answer(set).into_response();
-    answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {settings:?}")));
+    answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {:?}", settings.value)));
     Ok(answer)
 }
 

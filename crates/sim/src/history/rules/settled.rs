@@ -25,7 +25,7 @@ impl Predicate for Settled {
             let Some(record) = truth.record(job).and_then(|znode| znode.record()) else { continue };
             let aside = seen.places.contains(&JobPlace::Quarantine);
             let runs = |info: &&WorkerInfo| {
-                info.can_run(&record.kind, &record.placement) && info.settings.starts(&record.kind)
+                info.can_run(&record.kind, &record.placement) && info.settings.value.starts(&record.kind)
             };
             let served = workers.iter().any(runs);
             if !record.is_terminal() && served && !aside {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bellwether_core::change::Noted;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use bellwether_core::name::JobId;
@@ -81,7 +82,7 @@ impl Value {
         Rc::new(match spot {
             Spot::Record(_) => of(data, Self::Record),
             Spot::Epoch => of(data, Self::Epoch),
-            Spot::Retention => of(data, Self::Retention),
+            Spot::Retention => of(data, |noted: Noted<Retention>| Self::Retention(noted.value)),
             Spot::Quarantine(_) | Spot::Candidate => Self::Opaque,
             Spot::Place(place) => match place {
                 Place::QueueEntry(_) | Place::DelayedEntry(..) => of(data, Self::Entry),

@@ -14,6 +14,7 @@ use bellwether_actors::worker::executor_pool::{self, ExecutorPoolMsg};
 use bellwether_actors::worker::status_reporter::StatusReporterMsg;
 use bellwether_actors::worker::takeover::Takeover;
 use bellwether_actors::worker::wing::{Args, Key, Tell, WorkerWing, WorkerWingMsg};
+use bellwether_core::change::Noted;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::wing::Drained;
 use bellwether_core::name::{Kind, NodeId, Tag};
@@ -65,7 +66,7 @@ fn info(offer: &Offer, node: &NodeId) -> WorkerInfo {
         former: vec![],
         owner: Some(OWNER),
         draining: false,
-        settings: WorkerSettings::default(),
+        settings: Noted::default(),
     }
 }
 

@@ -67,7 +67,7 @@ impl Client {
         match identity::look(&there, &self.ours, IfExists::Again) {
             Sight::Accepted(_) => self.call = Call::Accepted,
             Sight::Over => {
-                (self.ours, self.reopens) = (identity::again(self.ours.clone(), there), Some(version));
+                (self.ours, self.reopens) = (identity::again(self.ours.clone(), there, None), Some(version));
             }
             Sight::Conflict => unreachable!("the submission is of the same job"),
         }
