@@ -158,7 +158,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             install::prometheus()?;
             install::browser()?;
-            suite::run(server, &cargo, &binaries, None)
+            suite::run(server, &cargo, &binaries, None, Vec::new())
         }
         Task::Ci => ci(),
         Task::Book => book::run(),
@@ -207,22 +207,22 @@ fn ci() -> Result<(), Failure> {
     install::browser()?;
     install::python()?;
     cargo::check()?;
-    book::run()?;
-    kubernetes::run()?;
-    supply_chain::run()?;
+    // These wait for downloads.
+    let checks = ["book", "kubernetes", "supply-chain"].map(|name| queue::task(&[name]));
+    let checks = checks.into_iter().collect::<Result<_, _>>()?;
+    queue::run(checks, 3, false, &cargo::built(suite::LOGS)?)?;
     let shipped = package::release()?;
     deb::build(&shipped)?;
-    suite::run(Server::Zookeeper, &[], &[], Some(&shipped))?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
-    // Both wait most of the time.
+    // Both wait most of the time, so they cost little beside the suite.
     let compat = compat::job(&[words.as_slice(), &[keeper.into()]].concat());
     let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
-    queue::run(vec![compat, fuzz_http], 2, false, &cargo::built(suite::LOGS)?)?;
+    suite::run(Server::Zookeeper, &[], &[], Some(&shipped), vec![compat, fuzz_http])?;
     // The suite compares with the installed release.
     differential::newer(None)?;
-    suite::run(Server::Keeper, &[], &[], Some(&shipped))
+    suite::run(Server::Keeper, &[], &[], Some(&shipped), Vec::new())
 }
 
 #[cfg(test)]

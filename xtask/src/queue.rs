@@ -21,6 +21,15 @@ pub(crate) struct Job {
     pub(crate) command: Command,
 }
 
+/// Another task of this program as a job.
+pub(crate) fn task(words: &[&str]) -> Result<Job, Failure> {
+    let title = format!("cargo xtask {}", words[0]);
+    let this = std::env::current_exe().map_err(|source| Failure::Launch { line: title.clone(), source })?;
+    let mut command = Command::new(this);
+    command.args(words);
+    Ok(Job { title, command })
+}
+
 /// The jobs that wait, and the failures so far.
 struct Queue {
     waiting: VecDeque<Job>,

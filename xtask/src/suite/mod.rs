@@ -36,12 +36,13 @@ const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
 
 /// Runs the whole suite, or the tests that the arguments select, on this server. `shipped` replaces the command under
-/// test.
+/// test. The whole suite also runs the jobs `beside` it, first.
 pub(crate) fn run(
     server: Server,
     cargo_arguments: &[String],
     binary_arguments: &[String],
     shipped: Option<&Path>,
+    beside: Vec<Job>,
 ) -> Result<(), Failure> {
     if let Some(misplaced) = cargo_arguments.iter().find(|word| word.starts_with("--server")) {
         return Err(Failure::Misplaced(misplaced.clone()));
@@ -49,7 +50,7 @@ pub(crate) fn run(
     if CHOICES.iter().any(|choice| has(cargo_arguments, choice)) {
         return chosen(server, cargo_arguments, binary_arguments);
     }
-    whole(server, cargo_arguments, binary_arguments, shipped)
+    whole(server, cargo_arguments, binary_arguments, shipped, beside)
 }
 
 /// Runs the selected tests, with cargo.
@@ -73,6 +74,7 @@ fn whole(
     cargo_arguments: &[String],
     binary_arguments: &[String],
     shipped: Option<&Path>,
+    mut jobs: Vec<Job>,
 ) -> Result<(), Failure> {
     let (keep_going, build): (Vec<_>, Vec<_>) =
         cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
@@ -81,7 +83,6 @@ fn whole(
     let command = shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?;
 
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut jobs = Vec::new();
     for program in programs::on(server, programs) {
         let mut test = Command::new(&program.path);
         program.place(&mut test);
@@ -98,7 +99,9 @@ fn whole(
         jobs.push(Job { title: program.title(), command: test });
     }
     if server == Server::Keeper {
-        jobs.insert(0, task(&["python", "--command"], &command)?);
+        let mut python = queue::task(&["python", "--command"])?;
+        python.command.arg(&command);
+        jobs.insert(0, python);
     }
     let logs = cargo::built(LOGS)?;
     let tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
@@ -106,15 +109,6 @@ fn whole(
         return tested;
     }
     tested.and(cargo::run(cargo().args(["test", "--doc", "--workspace", TESTING])))
-}
-
-/// Another task of this program as a job.
-fn task(words: &[&str], argument: &Path) -> Result<Job, Failure> {
-    let title = format!("cargo xtask {}", words[0]);
-    let this = env::current_exe().map_err(|source| Failure::Launch { line: title.clone(), source })?;
-    let mut command = Command::new(this);
-    command.args(words).arg(argument);
-    Ok(Job { title, command })
 }
 
 /// Whether an option is present, as a separate word or with its value.
@@ -130,7 +124,7 @@ mod tests {
     #[test]
     fn a_misplaced_server_option_is_refused() {
         let line = ["--no-fail-fast", "--server", "zookeeper"].map(str::to_owned);
-        let refused = run(Server::Keeper, &line, &[], None).unwrap_err();
+        let refused = run(Server::Keeper, &line, &[], None, Vec::new()).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "--server would be passed to cargo: put it before the arguments for cargo"
