@@ -15,6 +15,11 @@
 //! transactions under one number, the reading fails. It also fails if the numbers within an epoch have a gap, because
 //! then a snapshot replaced a part of the log.
 //!
+//! There is an exception. ZooKeeper 3.8.0 may log a proposal after it has left its leader (ZOOKEEPER-4712), so a majority
+//! may have proposals that the next leader did not have. The next leader starts with a snapshot of its state, whose name is
+//! the number of its last transaction. So transactions of an epoch after the last snapshot of that epoch are not committed if
+//! there is a later epoch. If a client was told that such a transaction was applied, the checker finds it lost.
+//!
 //! A rejected multi is logged with the codes of its operations and without their paths. [`crate::witness`] provides the
 //! paths.
 
@@ -34,7 +39,8 @@ const END_OF_RECORD: u8 = b'B';
 /// Reads the logs of all members of an ensemble from their data directories. The members must agree.
 pub(crate) fn read(members: &[&Path]) -> Result<Merged, Failure> {
     let logs = members.iter().map(|data| member(data)).collect::<Result<Vec<_>, _>>()?;
-    merge(&logs)
+    let snapshots = members.iter().map(|data| snapshots(data)).collect::<Result<Vec<_>, _>>()?.concat();
+    merge(&logs, &snapshots)
 }
 
 /// The merged logs of an ensemble.
@@ -42,8 +48,17 @@ pub(crate) fn read(members: &[&Path]) -> Result<Merged, Failure> {
 pub(crate) struct Merged {
     /// In the order of their numbers.
     pub(crate) committed: Vec<Txn>,
-    /// Number of transactions that only a minority logged and that were never committed.
+    /// Number of transactions that were logged and never committed.
     pub(crate) dropped: usize,
+}
+
+/// The numbers of the last transactions in the snapshots of a member.
+fn snapshots(data: &Path) -> Result<Vec<i64>, Failure> {
+    let names = fs::read_dir(data.join("version-2"))?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>, std::io::Error>>()?;
+    let number = |name: &String| i64::from_str_radix(name.strip_prefix("snapshot.")?, 16).ok();
+    Ok(names.iter().filter_map(number).collect())
 }
 
 fn member(data: &Path) -> Result<BTreeMap<i64, Txn>, Failure> {
@@ -177,7 +192,7 @@ mod kind {
 /// The code of the operations after the one that failed.
 const RUNTIME_INCONSISTENCY: i32 = -2;
 
-fn merge(logs: &[BTreeMap<i64, Txn>]) -> Result<Merged, Failure> {
+fn merge(logs: &[BTreeMap<i64, Txn>], snapshots: &[i64]) -> Result<Merged, Failure> {
     let mut all = BTreeMap::<i64, (Txn, usize)>::new();
     for (zxid, txn) in logs.iter().flatten() {
         let (first, members) = all.entry(*zxid).or_insert_with(|| (txn.clone(), 0));
@@ -187,17 +202,29 @@ fn merge(logs: &[BTreeMap<i64, Txn>]) -> Result<Merged, Failure> {
         }
     }
     let count = all.len();
+    let last_epoch = all.last_key_value().map_or(0, |(zxid, _)| epoch(*zxid));
+    let is_kept = |zxid: i64| {
+        // Without a transaction in an epoch, its end has no snapshot of this epoch.
+        let end = snapshots.iter().filter(|last| epoch(**last) == epoch(zxid)).max();
+        epoch(zxid) == last_epoch || end.is_none_or(|end| zxid <= *end)
+    };
+    let is_committed = |txn: &Txn, members: usize| 2 * members > logs.len() && is_kept(txn.zxid);
     let committed: Vec<Txn> =
-        all.into_values().filter(|(_, members)| 2 * members > logs.len()).map(|(txn, _)| txn).collect();
+        all.into_values().filter(|(txn, members)| is_committed(txn, *members)).map(|(txn, _)| txn).collect();
     for pair in committed.windows(2) {
         let (before, after) = (pair[0].zxid, pair[1].zxid);
         let follows =
-            if before >> 32 == after >> 32 { after == before + 1 } else { after & 0xffff_ffff == 1 };
+            if epoch(before) == epoch(after) { after == before + 1 } else { after & 0xffff_ffff == 1 };
         if !follows {
             return Err(Failure::new(format!("the logs have a gap between {before:#x} and {after:#x}")));
         }
     }
     Ok(Merged { dropped: count - committed.len(), committed })
+}
+
+/// The epoch of a transaction's number.
+fn epoch(zxid: i64) -> i64 {
+    zxid >> 32
 }
 
 #[cfg(test)]
@@ -217,18 +244,33 @@ mod tests {
         let first = 1_i64 << 32;
         let whole: BTreeMap<_, _> = [txn(first + 1, 1), txn(first + 2, 2)].into();
         let ahead: BTreeMap<_, _> = [txn(first + 1, 1), txn(first + 2, 2), txn(first + 3, 3)].into();
-        let merged = merge(&[whole.clone(), whole, ahead]).unwrap();
+        let merged = merge(&[whole.clone(), whole, ahead], &[]).unwrap();
         assert_eq!((numbers(&merged), merged.dropped), (vec![first + 1, first + 2], 1));
+    }
+
+    /// The third member led the second epoch and did not have the third transaction, which the others logged too late.
+    #[test]
+    fn transactions_that_the_next_leader_did_not_have_are_not_committed() {
+        let (first, second) = (1_i64 << 32, 2_i64 << 32);
+        let late: BTreeMap<_, _> =
+            [txn(first + 1, 1), txn(first + 2, 2), txn(first + 3, 3), txn(second + 1, 4)].into();
+        let next: BTreeMap<_, _> = [txn(first + 1, 1), txn(first + 2, 2), txn(second + 1, 4)].into();
+        let logs = [late.clone(), late.clone(), next];
+        let merged = merge(&logs, &[0, first + 1, first + 2]).unwrap();
+        assert_eq!((numbers(&merged), merged.dropped), (vec![first + 1, first + 2, second + 1], 1));
+        // Nothing has replaced the last epoch, so a snapshot within it is not its end.
+        let merged = merge(&[late.clone(), late], &[first + 3, second]).unwrap();
+        assert_eq!((merged.committed.len(), merged.dropped), (4, 0));
     }
 
     #[test]
     fn logs_that_disagree_or_have_gaps_are_rejected() {
         let (one, other): (BTreeMap<_, _>, BTreeMap<_, _>) = ([txn(1, 1)].into(), [txn(1, 2)].into());
-        assert!(merge(&[one.clone(), other]).unwrap_err().to_string().contains("disagree"));
+        assert!(merge(&[one.clone(), other], &[]).unwrap_err().to_string().contains("disagree"));
         let gap: BTreeMap<_, _> = [txn(1, 1), txn(3, 3)].into();
-        assert!(merge(&[gap]).unwrap_err().to_string().contains("gap"));
+        assert!(merge(&[gap], &[]).unwrap_err().to_string().contains("gap"));
         let epochs: BTreeMap<_, _> = [txn(1, 1), txn((2 << 32) + 1, 3)].into();
-        assert_eq!(merge(&[epochs]).unwrap().committed.len(), 2);
+        assert_eq!(merge(&[epochs], &[]).unwrap().committed.len(), 2);
     }
 
     fn framed(record: &[u8]) -> Vec<u8> {
