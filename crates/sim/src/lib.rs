@@ -3,6 +3,7 @@
 //! * [`history`]: the recorded events of a cluster, simulated or real, and the checker of the invariants.
 //! * [`simulate`]: nodes, clients and a ZooKeeper server in one thread and in virtual time, with faults drawn from a
 //!   seed. See `README.md`.
+//! * [`scale`]: a model of a namespace in several partitions, which the product does not have.
 #![forbid(unsafe_code)]
 
 pub mod history;
@@ -11,6 +12,7 @@ mod placement;
 pub mod plan;
 mod report;
 mod runtime;
+pub mod scale;
 mod trace;
 mod workload;
 mod world;
