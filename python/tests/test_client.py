@@ -118,7 +118,9 @@ def test_a_batch_of_any_size_is_submitted(app: Bellwether) -> None:
 
 def test_a_batch_of_anything_but_jobs_says_how_to_build_them(app: Bellwether) -> None:
     jobs: list[Any] = [app.job("sum", payload=[1]), {"kind": "sum"}]
-    with pytest.raises(TypeError, match=r"jobs\[1\] is a dict: build each job of a batch with app\.job\(kind, \.\.\.\)"):
+    with pytest.raises(
+        TypeError, match=r"jobs\[1\] is a dict: build each job of a batch with app\.job\(kind, \.\.\.\)"
+    ):
         app.submit_many(jobs)
 
 

@@ -31,6 +31,13 @@ class BatchRefused(BellwetherError):
         self.errors = errors
 
 
+def _check(at: int, job: object) -> None:
+    """Refuses what is not a job, as Python does not."""
+    if not isinstance(job, NewJob):
+        kind = type(job).__name__
+        raise TypeError(f"jobs[{at}] is a {kind}: build each job of a batch with app.job(kind, ...)")
+
+
 def _chunks(jobs: Sequence[NewJob]) -> list[range]:
     """Splits jobs into ranges that fit into one request each."""
     found: list[range] = []
@@ -56,9 +63,7 @@ class BatchRun(Generic[H]):
 
     def __init__(self, jobs: Sequence[NewJob], group: tuple[str, int] | None, deadline: float) -> None:
         for at, job in enumerate(jobs):
-            if not isinstance(job, NewJob):
-                kind = type(job).__name__
-                raise TypeError(f"jobs[{at}] is a {kind}: build each job of a batch with app.job(kind, ...)")
+            _check(at, job)
         self._jobs = jobs
         self._group = group
         self._deadline = deadline
