@@ -440,3 +440,6 @@ impl Cluster {
         tags.iter().filter(missing).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,3 +228,6 @@ impl Client {
         found.map_err(|reason| Error::Unreadable { id: id.clone(), reason })
     }
 }
+
+#[cfg(test)]
+mod tests;

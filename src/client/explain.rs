@@ -406,3 +406,6 @@ impl fmt::Display for Cause {
 fn names(tags: &[Tag]) -> String {
     tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;

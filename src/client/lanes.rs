@@ -130,3 +130,6 @@ async fn firsts_of_few(zk: Zk, lanes: Vec<Lane>) -> ReadResult<BTreeMap<Lane, Sp
 fn index(node: &Node) -> u32 {
     wire::decode(&node.data).map_or(u32::MAX, |TurnIndex(index)| index)
 }
+
+#[cfg(test)]
+mod tests;

@@ -169,3 +169,6 @@ pub(super) async fn inboxes(zk: &Zk) -> ReadResult<HashMap<JobId, WorkerId>> {
     });
     Ok(held.collect())
 }
+
+#[cfg(test)]
+mod tests;

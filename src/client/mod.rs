@@ -35,6 +35,8 @@ mod events;
 mod explain;
 mod get;
 mod group;
+#[cfg(test)]
+mod in_memory;
 mod job;
 mod kinds;
 mod lane_list;
@@ -51,6 +53,8 @@ pub mod runtime;
 mod schedule;
 mod session;
 mod setting;
+#[cfg(test)]
+mod settings_tests;
 mod snapshot;
 mod sub_jobs;
 mod submit;

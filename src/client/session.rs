@@ -189,3 +189,6 @@ pub(super) struct Deadline {
     pub(super) at: Millis,
     pub(super) within: Duration,
 }
+
+#[cfg(test)]
+mod tests;

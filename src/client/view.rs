@@ -384,3 +384,6 @@ impl JobView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -308,3 +308,6 @@ fn without_look(id: &JobId, by: Deadline, error: Error) -> WaitError {
         other => WaitError::Client(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,21 +174,4 @@ fn bytes(job: &Submission) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn abandoned_submissions_do_not_accumulate_while_nothing_can_be_sent() {
-        let mut pending = Pending::default();
-        let (waited_for, _accepted): (Vec<_>, Vec<_>) = (0..10).map(|_| Submission::sample()).unzip();
-        let kept = waited_for.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
-        pending.gathered(waited_for);
-        for _ in 0..1_000 {
-            pending.gathered(vec![Submission::sample().0]);
-            assert!(pending.len() < ABANDONED);
-        }
-        pending.gathered((0..ABANDONED).map(|_| Submission::sample().0).collect());
-        assert_eq!(pending.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>(), kept);
-        assert_eq!(pending.bytes, 10, "the size of their payloads");
-    }
-}
+mod tests;

@@ -81,3 +81,6 @@ impl Client {
         self.0.session.timeout_at(by.at, coding).await.unwrap_or_else(|_| Err(late()))
     }
 }
+
+#[cfg(test)]
+mod tests;

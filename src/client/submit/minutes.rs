@@ -98,29 +98,4 @@ impl Minutes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn known(entries: usize, all: usize) -> Minutes {
-        let count = |entries, there| Count { read: Millis(0), entries, there };
-        let minutes = BTreeMap::from([(7, count(entries, true)), (8, count(0, false)), (9, count(0, false))]);
-        Minutes(Mutex::new(Known { minutes, all }))
-    }
-
-    #[test]
-    fn a_full_minute_is_refused_with_its_size() {
-        let minutes = known(MAX_BUCKET_ENTRIES - 1, 1);
-        assert_eq!(minutes.take(7), Ok(()));
-        assert_eq!(minutes.take(7), Err(Full::Minute(MAX_BUCKET_ENTRIES)));
-        assert_eq!(minutes.take(8), Ok(()));
-        assert_eq!(minutes.take(99), Ok(()), "an unknown minute has capacity");
-    }
-
-    #[test]
-    fn existing_minutes_accept_jobs_at_the_limit_of_minutes() {
-        let minutes = known(1, MAX_MINUTES - 1);
-        assert_eq!(minutes.take(8), Ok(()));
-        assert_eq!(minutes.take(9), Err(Full::Minutes(MAX_MINUTES)));
-        assert_eq!((minutes.take(8), minutes.take(7)), (Ok(()), Ok(())));
-    }
-}
+mod tests;

@@ -89,30 +89,4 @@ impl Occupancy {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Millis = Millis(60_000);
-
-    fn counts(entries: usize, age: u64) -> Counts {
-        Counts { read: Millis(NOW.0 - age), entries: vec![entries; usize::from(BUCKETS)] }
-    }
-
-    #[test]
-    fn counts_may_be_older_while_more_capacity_is_left() {
-        let serve = |entries, age| counts(entries, age).serve(NOW, Bucket::all());
-        assert!(serve(10, 5_000), "less than half full: seconds do not matter");
-        assert!(!serve(10, 11_000));
-        assert!(serve(3_000, 500));
-        assert!(!serve(3_000, 1_500));
-        assert!(!serve(4_500, 0), "nearly full: read before every batch");
-    }
-
-    #[test]
-    fn a_full_bucket_is_refused_with_its_size() {
-        let occupancy = Occupancy(Mutex::new(Some(counts(MAX_BUCKET_ENTRIES - 1, 0))));
-        let job = JobId::new("a").unwrap();
-        assert_eq!(occupancy.take(&job), Ok(()));
-        assert_eq!(occupancy.take(&job), Err(MAX_BUCKET_ENTRIES));
-    }
-}
+mod tests;
