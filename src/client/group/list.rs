@@ -156,3 +156,6 @@ fn summary(id: &GroupId, node: &Node) -> GroupSummary {
     });
     GroupSummary { id: id.clone(), record }
 }
+
+#[cfg(test)]
+mod tests;

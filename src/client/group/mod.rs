@@ -222,3 +222,6 @@ fn same(id: &GroupId, there: &GroupRecord, given: &GroupRecord) -> Result<(), Gr
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,7 +69,7 @@ impl Client {
 }
 
 /// Whether the group still waits for this job's part.
-fn waits(group: &GroupRecord, part: &Membership) -> bool {
+pub(super) fn waits(group: &GroupRecord, part: &Membership) -> bool {
     match (group.stage, part.role) {
         (Stage::Open, Role::Member(_)) | (Stage::Joining, Role::Join) | (Stage::Finishing, Role::Finish) => {
             true

@@ -339,3 +339,6 @@ fn chunks(names: &[String]) -> Vec<u32> {
 pub(super) async fn numbers(zk: Zk, id: GroupId, chunk: u32) -> ReadResult<Numbers> {
     members_of(&*zk, &id, chunk).await
 }
+
+#[cfg(test)]
+mod tests;

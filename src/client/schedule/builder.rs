@@ -234,3 +234,6 @@ fn template<K>(job: Job<K>) -> Result<Template, ScheduleError> {
         job_id: None,
     })
 }
+
+#[cfg(test)]
+mod tests;

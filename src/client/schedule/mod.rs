@@ -385,3 +385,6 @@ fn difference(there: &ScheduleSpec, given: &ScheduleSpec) -> &'static str {
         "job policy or placement"
     }
 }
+
+#[cfg(test)]
+mod tests;

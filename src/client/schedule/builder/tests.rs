@@ -1,0 +1,54 @@
+//! The checks of a schedule before it is sent.
+
+use super::*;
+use crate::client::in_memory::BEGINNING;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn job() -> Job {
+    Job::new("report", &"sales")
+}
+
+fn at(millis: u64) -> SystemTime {
+    WallMillis(millis).into()
+}
+
+#[test]
+fn a_schedule_owns_the_id_the_expiry_and_the_start_of_its_jobs() {
+    let owned = |job: Job| match Schedule::every("a", HOUR, job).check() {
+        Err(ScheduleError::JobOwns { field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(owned(job().id("own")), "id");
+    assert_eq!(owned(job().expires_in(HOUR)), "expiry");
+    assert_eq!(owned(job().delay(HOUR)), "time to run at");
+    assert!(Schedule::every("a", HOUR, job()).check().is_ok());
+    assert!(Schedule::every("a", HOUR, Job::new("a b", &1)).check().is_err());
+    assert!(Schedule::every("a b", HOUR, job()).check().is_err());
+}
+
+#[test]
+fn each_part_of_a_schedule_is_in_its_spec() {
+    let schedule = Schedule::cron("a", "30 2 * * *", job()).zone("Europe/Berlin");
+    let schedule = schedule.misfire(Misfire::Skip).grace(2 * HOUR).overlap(Overlap::Forbid);
+    let schedule = schedule.expires_after(3 * HOUR).job_id("own");
+    assert_eq!((schedule.name(), schedule.replaces()), ("a", false));
+    assert!(schedule.clone().replace().replaces());
+    let (id, spec) = schedule.spec().unwrap();
+    assert_eq!((id.as_str(), spec.misfire, spec.grace), ("a", Misfire::Skip, 2 * HOUR));
+    assert_eq!((spec.overlap, spec.template.expires_after), (Overlap::Forbid, Some(3 * HOUR)));
+    assert_eq!(spec.template.job_id.unwrap().as_str(), "own");
+    assert!(matches!(spec.when, When::Cron { zone, .. } if zone.to_string() == "Europe/Berlin"));
+    let zoned = Schedule::every("a", HOUR, job()).zone("Europe/Berlin").check().unwrap_err();
+    assert!(matches!(zoned, ScheduleError::Invalid(SpecError::Bound { field: "zone", .. })));
+}
+
+#[test]
+fn a_preview_has_the_next_ticks() {
+    let every = Schedule::every("a", HOUR, job()).anchor(at(1_000));
+    let after = at(3_600_000);
+    assert_eq!(every.preview(after, 2).unwrap(), [at(3_601_000), at(7_201_000)]);
+    assert_eq!(every.preview(after, 0).unwrap(), []);
+    let once = Schedule::once("a", BEGINNING.into(), job());
+    assert_eq!(once.preview(at(0), 5).unwrap(), [BEGINNING.into()]);
+}

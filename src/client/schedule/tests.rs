@@ -1,0 +1,300 @@
+//! Lost replies, races and limits of calls on schedules.
+
+use std::time::{Duration, SystemTime};
+
+use bellwether_core::outcome::Reason;
+use bellwether_core::remedy::{ErrorClass, Remedy};
+use bellwether_core::schedule::{Misfire, Overlap};
+
+use super::*;
+use crate::client::in_memory::{Answer, BEGINNING, Link, Request, World, id};
+use crate::client::job::Job;
+use crate::client::{IfExists, SubmitError, Unavailable};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn named(name: &str) -> ScheduleId {
+    ScheduleId::new(name).unwrap()
+}
+
+fn job() -> Job {
+    Job::new("report", &"sales").max_attempts(3)
+}
+
+fn hourly() -> Schedule {
+    Schedule::every("a", HOUR, job())
+}
+
+struct Stage {
+    world: std::sync::Arc<World>,
+    schedules: Schedules,
+}
+
+impl Stage {
+    /// A namespace with the schedule `a`.
+    fn new() -> Self {
+        let stage = Self::empty();
+        assert_eq!(stage.add(&hourly()), Ok(Added::Created));
+        stage
+    }
+
+    fn empty() -> Self {
+        let world = World::new();
+        let schedules = world.client().schedules();
+        Self { world, schedules }
+    }
+
+    fn add(&self, schedule: &Schedule) -> Result<Added, ScheduleError> {
+        self.world.run(self.schedules.add(schedule))
+    }
+
+    fn version(&self) -> i32 {
+        self.world.tree().get("/schedules/a").unwrap().version
+    }
+
+    fn record(&self) -> ScheduleRecord {
+        self.world.tree().decoded("/schedules/a")
+    }
+
+    /// The first write is answered so, and the link is lost for good at the next read after it.
+    fn lose_after_write(&self, answer: &Answer) {
+        let answer = answer.clone();
+        let mut written = false;
+        self.world.script(move |request, _| match (request.is_write(), written) {
+            (true, false) => {
+                written = true;
+                answer.clone()
+            }
+            (_, true) => Answer::Hang,
+            (false, false) => Answer::Serve,
+        });
+    }
+}
+
+#[test]
+fn a_schedule_with_the_same_spec_is_unchanged_and_with_another_a_conflict_or_replaced() {
+    let stage = Stage::new();
+    assert_eq!(stage.add(&hourly()), Ok(Added::Unchanged));
+    assert_eq!(stage.add(&hourly().replace()), Ok(Added::Unchanged));
+    assert_eq!(stage.version(), 0);
+    let others = [
+        (Schedule::every("a", 2 * HOUR, job()), "time to tick"),
+        (hourly().misfire(Misfire::Skip), "misfire policy"),
+        (hourly().grace(2 * HOUR), "misfire policy"),
+        (hourly().overlap(Overlap::Forbid), "overlap policy"),
+        (Schedule::every("a", HOUR, Job::new("other", &"sales").max_attempts(3)), "kind of job"),
+        (Schedule::every("a", HOUR, Job::new("report", &"costs").max_attempts(3)), "payload"),
+        (hourly().job_id("report"), "job id"),
+        (Schedule::every("a", HOUR, job().max_attempts(4)), "job policy or placement"),
+    ];
+    for (other, expected) in others {
+        let error = stage.add(&other).unwrap_err();
+        assert!(
+            matches!(&error, ScheduleError::Conflict { differs, .. } if *differs == expected),
+            "{error:?}"
+        );
+    }
+    let other = Schedule::every("a", 2 * HOUR, job()).replace();
+    assert_eq!(stage.add(&other).map(Added::as_str), Ok("replaced"));
+    assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Replaced);
+    assert_eq!([Added::Created, Added::Unchanged].map(Added::as_str), ["created", "unchanged"]);
+}
+
+#[test]
+fn a_single_tick_must_be_in_the_future() {
+    let stage = Stage::empty();
+    let once = |at: SystemTime| stage.add(&Schedule::once("a", at, job()));
+    for past in [BEGINNING.into(), SystemTime::from(BEGINNING) - HOUR] {
+        assert!(matches!(once(past), Err(ScheduleError::Past { .. })));
+    }
+    assert_eq!(once(SystemTime::from(BEGINNING) + Duration::from_millis(1)), Ok(Added::Created));
+}
+
+#[test]
+fn a_namespace_has_a_limited_number_of_schedules() {
+    let stage = Stage::empty();
+    let fill = |count| stage.world.tree().stat(path::SCHEDULES, |node| node.children = count);
+    fill(MAX_SCHEDULES);
+    let error = stage.add(&hourly()).unwrap_err();
+    assert_eq!(error, ScheduleError::Overloaded { schedules: MAX_SCHEDULES });
+    fill(MAX_SCHEDULES - 1);
+    assert_eq!(stage.add(&hourly()), Ok(Added::Created));
+    assert_eq!(stage.add(&hourly()), Ok(Added::Unchanged), "an existing one needs no room");
+}
+
+#[test]
+fn an_addition_with_a_lost_reply_is_read_back() {
+    for lost in [Answer::LoseReply, Answer::LoseRequest] {
+        let stage = Stage::empty();
+        stage.world.once(Request::is_write, [lost]);
+        assert_eq!(stage.add(&hourly()), Ok(Added::Created));
+        assert_eq!(stage.version(), 0);
+    }
+}
+
+#[test]
+fn only_a_call_that_may_have_written_has_an_unknown_outcome() {
+    let unsent = Stage::empty();
+    unsent.world.link(Link::Down);
+    let error = unsent.add(&hourly()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Unavailable, "{error:?}");
+    let calls: [fn(&Stage) -> ScheduleError; 4] = [
+        |stage| stage.add(&Schedule::every("a", 2 * HOUR, job()).replace()).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.remove(&named("a"))).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.pause(&named("a"))).unwrap_err(),
+        |stage| stage.world.run(stage.schedules.trigger(&named("a"))).unwrap_err(),
+    ];
+    for (n, call) in calls.into_iter().enumerate() {
+        let stage = Stage::new();
+        stage.lose_after_write(&Answer::LoseReply);
+        let error = call(&stage);
+        assert_eq!(error.class(), ErrorClass::Unknown, "{error:?}");
+        assert_eq!(error.job().is_some(), n == 3, "a trigger names its job");
+        assert_eq!(error.remedy(), if n == 3 { Remedy::ReadBack } else { error.class().remedy() });
+        let stage = Stage::new();
+        stage.world.link(Link::Down);
+        let error = call(&stage);
+        assert_eq!(error.class(), ErrorClass::Unavailable, "{error:?}");
+        let stage = Stage::new();
+        stage.world.script(|request, tree| {
+            if request.is_write() {
+                tree.stat("/schedules/a", |node| node.version += 1);
+            }
+            Answer::Serve
+        });
+        let error = call(&stage);
+        assert!(matches!(error, ScheduleError::Contended { tries: TRIES, .. }), "{error:?}");
+        let stage = Stage::new();
+        stage.world.tree().put("/schedules/a", *b"?");
+        if n != 1 {
+            let error = call(&stage);
+            assert_eq!(error.class(), ErrorClass::Unreadable, "{error:?}");
+        }
+    }
+}
+
+#[test]
+fn a_removal_reports_whether_it_removed_the_schedule() {
+    let stage = Stage::new();
+    let remove = |stage: &Stage| stage.world.run(stage.schedules.remove(&named("a")));
+    assert_eq!((remove(&stage), remove(&stage)), (Ok(true), Ok(false)));
+    for lost in [Answer::LoseReply, Answer::LoseRequest] {
+        let stage = Stage::new();
+        stage.world.once(Request::is_write, [lost]);
+        assert_eq!(remove(&stage), Ok(true));
+        assert!(stage.world.tree().get("/schedules/a").is_none());
+    }
+}
+
+#[test]
+fn a_pause_and_a_resumption_are_written_once() {
+    let stage = Stage::new();
+    let state = |view: Result<ScheduleView, ScheduleError>| view.unwrap().state();
+    let pause = || state(stage.world.run(stage.schedules.pause(&named("a"))));
+    let resume = || state(stage.world.run(stage.schedules.resume(&named("a"))));
+    assert_eq!((resume(), stage.version()), ("ticking", 0), "it was not paused");
+    stage.world.once(Request::is_write, [Answer::LoseReply]);
+    assert_eq!((pause(), stage.version()), ("paused", 1));
+    assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Paused);
+    assert_eq!((pause(), stage.version()), ("paused", 1));
+    assert_eq!((resume(), stage.version()), ("ticking", 2));
+    assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Resumed);
+    let absent = stage.world.run(stage.schedules.pause(&named("b"))).unwrap_err();
+    assert_eq!(absent, ScheduleError::NotFound(named("b")));
+}
+
+#[test]
+fn a_change_writes_only_a_different_spec() {
+    let stage = Stage::new();
+    let change = |grace| {
+        let change = ScheduleChange::default().grace(grace);
+        stage.world.run(stage.schedules.change(&named("a"), &change)).unwrap().record.unwrap()
+    };
+    let same = change(Duration::from_secs(60));
+    assert_eq!((same.spec_version, stage.version()), (1, 0));
+    let changed = change(2 * HOUR);
+    assert_eq!((changed.grace, changed.spec_version, stage.version()), (2 * HOUR, 2, 1));
+    assert_eq!(stage.record().changed.unwrap().what, ChangeKind::Replaced);
+    let view = stage.world.run(stage.schedules.get(&named("a"))).unwrap();
+    assert_eq!(view.record.unwrap().grace, 2 * HOUR);
+}
+
+#[test]
+fn schedules_are_listed_by_name_with_those_that_cannot_be_read() {
+    let stage = Stage::new();
+    for name in ["c", "b"] {
+        stage.add(&Schedule::every(name, HOUR, job())).unwrap();
+    }
+    stage.world.tree().put("/schedules/b", *b"?");
+    stage.world.tree().put("/schedules/not a name", *b"?");
+    let views = stage.world.run(stage.schedules.list()).unwrap();
+    let states = views.iter().map(|view| (view.id.as_str(), view.state())).collect::<Vec<_>>();
+    assert_eq!(states, [("a", "ticking"), ("b", "unreadable"), ("c", "ticking")]);
+    assert_eq!((views[1].next(), views[1].last_job()), (None, None));
+    assert!(views[0].next().is_some());
+}
+
+#[test]
+fn a_schedule_after_its_only_tick_is_over_and_names_its_last_job() {
+    let stage = Stage::empty();
+    let at = SystemTime::from(BEGINNING) + HOUR;
+    stage.add(&Schedule::once("a", at, job())).unwrap();
+    let view = || stage.world.run(stage.schedules.get(&named("a"))).unwrap();
+    assert_eq!((view().state(), view().next(), view().last_job()), ("ticking", Some(at), None));
+    stage.world.tree().update("/schedules/a", |record: ScheduleRecord| ScheduleRecord {
+        cursor: BEGINNING + 2 * HOUR,
+        last_tick: Some(BEGINNING + HOUR),
+        ..record
+    });
+    assert_eq!((view().state(), view().next()), ("over", None));
+    let tick = crate::schedule::tick_id(&named("a"), at);
+    assert_eq!(view().last_job(), Some(tick));
+    stage.world.tree().update("/schedules/a", |mut record: ScheduleRecord| {
+        record.spec.template.job_id = Some(id("own"));
+        record
+    });
+    assert_eq!(view().last_job(), Some(id("own")));
+}
+
+#[test]
+fn a_trigger_with_a_lost_reply_or_request_makes_one_job() {
+    for (lost, n) in
+        [(Answer::LoseReply, 1), (Answer::LoseRequest, 2), (Answer::Refuse(0, Reason::BadVersion), 2)]
+    {
+        let stage = Stage::new();
+        stage.world.once(Request::is_write, [lost]);
+        stage.world.requests();
+        let handle = stage.world.run(stage.schedules.trigger(&named("a"))).unwrap();
+        assert_eq!((handle.accepted(), handle.generation()), (crate::client::Accepted::New, 1));
+        let record = stage.world.record(handle.id());
+        assert_eq!(record.kind.as_str(), "report");
+        assert_eq!(stage.world.requests().iter().filter(|request| request.is_write()).count(), n);
+        let bucket = bellwether_core::path::Bucket::of(handle.id());
+        assert_eq!(stage.world.tree().children(&bucket.jobs()).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_trigger_of_a_schedule_with_a_job_id_opens_that_job_again() {
+    let stage = Stage::empty();
+    stage.add(&hourly().job_id("own")).unwrap();
+    let trigger = || stage.world.run(stage.schedules.trigger(&named("a"))).unwrap();
+    assert_eq!((trigger().generation(), trigger().is_duplicate()), (1, true));
+    let client = stage.world.client();
+    stage.world.run(client.cancel(&id("own"))).unwrap();
+    assert_eq!((trigger().generation(), trigger().id()), (2, &id("own")));
+    let other = Job::new("other", &1).id("own").if_exists(IfExists::Same);
+    let conflict = stage.world.run(client.submit(other)).unwrap_err();
+    assert!(matches!(conflict, SubmitError::Conflict { same_kind: false, .. }));
+}
+
+#[test]
+fn an_error_of_the_client_without_a_write_is_its_own() {
+    let late = Unavailable::NotInTime { within: HOUR, reason: String::new(), served: true };
+    let by = World::new().client().by();
+    let given = || ScheduleError::Client(Error::Unavailable(late.clone()));
+    assert_eq!(unsure(given(), &named("a"), by, false), given());
+    assert!(matches!(unsure(given(), &named("a"), by, true), ScheduleError::Unknown { .. }));
+    let other = || ScheduleError::NotFound(named("a"));
+    assert_eq!(unsure(other(), &named("a"), by, true), other());
+}
