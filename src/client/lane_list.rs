@@ -138,3 +138,6 @@ impl Client {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests;

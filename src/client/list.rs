@@ -260,35 +260,4 @@ pub(super) async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use std::time::Duration;
-
-    #[test]
-    fn an_instant_is_within_its_bounds_from_the_first_up_to_the_second() {
-        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        for (instant, within) in [(at(1), false), (at(2), true), (at(3), true), (at(4), false), (None, false)]
-        {
-            assert_eq!(is_within(instant, at(2), at(4)), within, "{instant:?}");
-        }
-        assert!(is_within(at(2), at(2), None) && !is_within(at(1), at(2), None));
-        assert!(is_within(at(1), None, at(2)) && !is_within(at(2), None, at(2)));
-        assert!(is_within(None, None, None), "without bounds it need not be known");
-    }
-
-    #[test]
-    fn each_bound_of_a_filter_is_kept() {
-        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        let lane = Lane::new("l").ok();
-        let group = GroupId::new("g").ok();
-        let filter = Filter::default().lane(lane.clone()).group(group.clone());
-        let filter = filter.submitted_after(at(1)).submitted_before(at(2));
-        let filter = filter.finished_after(at(3)).finished_before(at(4));
-        assert!(lane.is_some() && group.is_some());
-        assert_eq!((filter.lane, filter.group), (lane, group));
-        let bounds =
-            [filter.submitted_after, filter.submitted_before, filter.finished_after, filter.finished_before];
-        assert_eq!(bounds, [1, 2, 3, 4].map(at));
-    }
-}
+mod tests;

@@ -161,8 +161,8 @@ impl Client {
         let mut parents = self.parents(filter, from).await?;
         while !parents.is_empty() {
             for mut names in self.names(filter, &mut parents, from).await? {
-                let mut before =
-                    from.filter(|from| from.parent == names.parent).and_then(|from| from.after.clone());
+                // The first job of a page always fits, so the page never ends before the first read of its first parent.
+                let mut before = None;
                 while !names.ids.is_empty() {
                     let few = names.ids.len().min(at_once);
                     let ids = names.ids.drain(..few).collect::<Vec<_>>();
@@ -277,28 +277,4 @@ fn last_component(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_round_trips_and_malformed_text_is_refused() {
-        for text in ["0a~sum-1", "29000000~nightly@2026-11-21", "inboxes~", "ff~a:b:7"] {
-            assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
-        }
-        for text in ["", "0a", "../jobs~x", "0a~a/b", "0a~..", "0a~x~y", "12345678901234567~x"] {
-            assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_name_of_a_parent_in_a_cursor_is_the_last_part_of_its_path() {
-        assert_eq!([last_component("/jobs/0a"), last_component("inboxes")], ["0a", "inboxes"]);
-    }
-
-    #[test]
-    fn fewer_large_records_than_small_ones_are_read_at_once() {
-        assert_eq!(next_read(25, 25 * 1_000), MAX_READ_BATCH);
-        assert_eq!(next_read(25, 25 * 128 * 1024), 8);
-        assert_eq!([next_read(1, usize::MAX), next_read(0, 0)], [1, MAX_READ_BATCH]);
-    }
-}
+mod tests;

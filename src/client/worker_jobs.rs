@@ -74,3 +74,6 @@ impl Client {
         read().await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -206,3 +206,83 @@ fn options_out_of_bounds_are_errors_of_the_kinds_jobs() {
     assert_eq!(Hasty::job(&()).check().unwrap_err().to_string(), said);
     assert_eq!(Hasty::job(&()).priority(0).check(), Ok(()));
 }
+
+#[test]
+fn each_option_of_a_job_is_stored() {
+    let second = Duration::from_secs(1);
+    let job = sum().max_attempts(7).max_losses(8).backoff(2 * second, 3 * second).timeout(4 * second);
+    let job = job.lease(5 * second).auto_renew(false).dead_letter(true).priority(6);
+    let job = job.tag("t").affinity("key").lane("l");
+    let (_, record) = job.into_record(WallMillis(1), Uuid::now_v7).unwrap();
+    let expected = Policy {
+        max_attempts: 7,
+        max_losses: 8,
+        backoff: Backoff { initial: 2 * second, max: 3 * second },
+        timeout: Some(4 * second),
+        lease: Some(5 * second),
+        auto_renew: Some(false),
+        dead_letter: true,
+    };
+    assert_eq!((record.policy, record.priority), (expected, Priority::new(6).unwrap()));
+    assert_eq!(record.placement.tags, [Tag::new("t").unwrap()]);
+    assert_eq!(record.placement.affinity.unwrap().as_str(), "key");
+    assert_eq!(record.placement.lane.unwrap().as_str(), "l");
+}
+
+#[test]
+fn later_options_complete_each_other() {
+    let options = JobOptions::new().priority(6).lane("l").affinity("key").tag("t").max_losses(8);
+    let options = options.timeout(Duration::from_secs(4)).lease(Duration::from_secs(5)).auto_renew(true);
+    let all = options.clone().max_attempts(7).dead_letter(true);
+    assert_eq!(
+        (all.priority, all.lane.as_deref(), all.affinity.as_deref()),
+        (Some(6), Some("l"), Some("key"))
+    );
+    assert_eq!(
+        (all.max_losses, all.timeout, all.lease, all.auto_renew),
+        (options.max_losses, options.timeout, options.lease, Some(true),)
+    );
+    let both = all.priority(1).tag("u");
+    assert_eq!((both.priority, both.max_attempts, both.tags.len()), (Some(1), Some(7), 2));
+    let backoff = both.backoff(Duration::from_secs(1), Duration::from_secs(2)).lane("m").affinity("other");
+    assert_eq!(
+        (backoff.lane.as_deref(), backoff.dead_letter, backoff.priority),
+        (Some("m"), Some(true), Some(1))
+    );
+    let attempts = backoff.max_attempts(3).max_losses(4).auto_renew(false).dead_letter(false);
+    assert!(attempts.backoff.is_some() && attempts.tags == ["t", "u"]);
+}
+
+#[test]
+fn a_job_has_at_most_its_limit_of_tags() {
+    let with = |count: usize| (0..count).fold(sum(), |job, n| job.tag(format!("t{n}")));
+    let most = bellwether_core::budget::MAX_TAGS;
+    assert!(with(most).check().is_ok());
+    let job = with(most).tag("t0");
+    assert!(job.check().is_ok(), "a repeated tag counts once");
+    assert!(matches!(with(most + 1).check(), Err(JobError::Tags { given }) if given == most + 1));
+    assert!(matches!(with(most + 2).check(), Err(JobError::Tags { .. })));
+    assert!(matches!(sum().lane("schedule:x").check(), Err(JobError::Name(_)) | Err(JobError::ReservedLane)));
+}
+
+#[test]
+fn an_ended_job_is_opened_again_only_at_once() {
+    let again = || sum().id("a").if_exists(IfExists::Again);
+    assert!(again().check().is_ok());
+    let later = again().delay(Duration::from_secs(1)).check();
+    assert_eq!(later, Err(JobError::AgainLater));
+    assert!(sum().delay(Duration::from_secs(1)).check().is_ok());
+    assert!(sum().expires_in(Duration::ZERO).check().is_err());
+    let (_, record) = sum().delay(Duration::from_secs(1)).into_record(WallMillis(1), Uuid::now_v7).unwrap();
+    assert_eq!(record.state, JobState::Open { not_before: Some(WallMillis(1_001)) });
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse::<TraceContext>().ok();
+    let (_, record) = sum().trace_context(trace).into_record(WallMillis(1), Uuid::now_v7).unwrap();
+    assert_eq!(record.trace, trace);
+}
+
+#[test]
+fn a_large_payload_is_refused_when_it_is_stored_without_a_codec() {
+    let large = Job::raw("sum", "a/b", vec![0; 65_537]);
+    assert!(large.check().is_err());
+    assert!(large.check_at(WallMillis(1)).is_ok(), "a codec may make it smaller");
+}

@@ -167,3 +167,6 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         running,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,34 +168,4 @@ async fn names(zk: &Zk, parents: impl Iterator<Item = String>) -> ReadResult<Vec
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(name: &str) -> Kind {
-        Kind::new(name).unwrap()
-    }
-
-    fn shares(seen: &[(&str, usize)], sampled: usize, all: usize) -> Shares {
-        Shares { seen: seen.iter().map(|(name, n)| (kind(name), *n)).collect(), sampled, all }
-    }
-
-    #[test]
-    fn an_estimate_is_exact_if_all_jobs_were_sampled_and_proportional_otherwise() {
-        let exact = shares(&[("a", 3)], 5, 5);
-        assert_eq!(exact.of(&kind("a")), Some(Estimate { count: 3, exact: true }));
-        assert_eq!(exact.of(&kind("b")), Some(Estimate { count: 0, exact: true }));
-        let some = shares(&[("a", 50)], 200, 10_000);
-        assert_eq!(some.of(&kind("a")), Some(Estimate { count: 2_500, exact: false }));
-        assert_eq!(some.of(&kind("b")), Some(Estimate { count: 0, exact: false }));
-        assert_eq!(Shares::unsampled(7).of(&kind("a")), None);
-        assert_eq!(Shares::unsampled(0).of(&kind("a")), Some(Estimate { count: 0, exact: true }));
-    }
-
-    #[test]
-    fn listing_stops_at_enough_children() {
-        let size = |size: &usize| *size;
-        assert_eq!(enough([90, 100, 5_000, 1].into_iter(), size, 200), [90, 100, 5_000]);
-        assert_eq!(enough([5_000, 1].into_iter(), size, 200), [5_000]);
-        assert_eq!(enough(std::iter::repeat_n(1, 256), size, 2_000).len(), SAMPLE_SIZE, "two requests");
-    }
-}
+mod tests;

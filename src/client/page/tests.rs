@@ -1,0 +1,197 @@
+//! Cursors and pages.
+
+use std::collections::BTreeSet;
+
+use bellwether_core::job::{JobRecord, JobState};
+use bellwether_core::name::Kind;
+use bellwether_core::time::WallMillis;
+use bellwether_core::wire;
+
+use super::*;
+use crate::client::in_memory::{Request, World, id};
+use crate::client::job::Job;
+
+#[test]
+fn a_cursor_round_trips_and_malformed_text_is_refused() {
+    for text in ["0a~sum-1", "29000000~nightly@2026-11-21", "inboxes~", "ff~a:b:7"] {
+        assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
+    }
+    for text in ["", "0a", "../jobs~x", "0a~a/b", "0a~..", "0a~x~y", "12345678901234567~x"] {
+        assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
+    }
+}
+
+#[test]
+fn the_name_of_a_parent_in_a_cursor_is_the_last_part_of_its_path() {
+    assert_eq!([last_component("/jobs/0a"), last_component("inboxes")], ["0a", "inboxes"]);
+}
+
+#[test]
+fn fewer_large_records_than_small_ones_are_read_at_once() {
+    assert_eq!(next_read(25, 25 * 1_000), MAX_READ_BATCH);
+    assert_eq!(next_read(25, 25 * 128 * 1024), 8);
+    assert_eq!([next_read(1, usize::MAX), next_read(0, 0)], [1, MAX_READ_BATCH]);
+}
+
+#[test]
+fn a_parent_of_a_cursor_has_at_most_sixteen_characters() {
+    assert!("1234567890123456~x".parse::<Cursor>().is_ok());
+    assert_eq!("~x".parse::<Cursor>().unwrap().parent, "");
+}
+
+fn submitted(world: &World, client: &Client, ids: impl IntoIterator<Item = String>) {
+    let jobs = ids.into_iter().map(|id| Job::new("sum", &1).id(id)).collect::<Vec<_>>();
+    let answers = world.run(client.submit_many(jobs, |_| {}));
+    assert!(answers.iter().all(Result::is_ok));
+    world.requests();
+}
+
+/// Pages until the end: their ids.
+fn pages(world: &World, client: &Client, filter: &Filter, limits: PageLimits) -> Vec<Vec<String>> {
+    let (mut pages, mut from) = (Vec::new(), None::<Cursor>);
+    loop {
+        let page = world.run(client.list_page_within(filter, from.as_ref(), limits)).unwrap();
+        pages.push(page.jobs.into_iter().map(|job| job.id.to_string()).collect());
+        match page.next {
+            Some(next) => from = Some(next.to_string().parse().unwrap()),
+            None => return pages,
+        }
+    }
+}
+
+#[test]
+fn each_job_is_in_one_page_whatever_the_limit_is() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, (0..60).map(|n| format!("j{n}")));
+    let all = (0..60).map(|n| format!("j{n}")).collect::<BTreeSet<_>>();
+    for state in [None, Some(State::Queued)] {
+        for limit in [1, 7, 59, 60, 61, 1_000] {
+            let pages = pages(&world, &client, &Filter::default().state(state), PageLimits::jobs(limit));
+            assert!(pages.iter().all(|page| page.len() <= limit));
+            assert_eq!(pages.len(), 60 / limit + 1, "the last page of a full one is empty");
+            let ids = pages.into_iter().flatten().collect::<Vec<_>>();
+            assert_eq!((ids.len(), ids.into_iter().collect::<BTreeSet<_>>()), (60, all.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_page_that_is_full_reads_no_further() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, ["a".to_owned()]);
+    let page = world.run(client.list_page(&Filter::default(), None, 1)).unwrap();
+    assert_eq!(page.next.unwrap().after, Some(id("a")));
+    let lists = world.requests().into_iter().filter_map(|request| match request {
+        Request::List(paths) if paths[0].starts_with("/jobs/") => Some(paths),
+        Request::List(_)
+        | Request::Commit(_)
+        | Request::Get(_)
+        | Request::Glance(_)
+        | Request::Watch
+        | Request::Sync => None,
+    });
+    let last = lists.last().unwrap();
+    assert!(last.contains(&Bucket::of(&id("a")).jobs()), "{last:?}");
+}
+
+#[test]
+fn a_page_looks_at_a_limited_number_of_jobs() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, ["template".to_owned()]);
+    let data = world.tree().get(&path::record(&id("template"))).unwrap().data;
+    for n in 0..MAX_LOOKED_AT + 100 {
+        world.tree().put(&path::record(&id(format!("j{n}"))), data.clone());
+    }
+    let none = Filter::default().kind(Kind::new("other").unwrap());
+    let pages = pages(&world, &client, &none, PageLimits::jobs(10));
+    assert_eq!(pages, [[""; 0], [""; 0]]);
+    let page = world.run(client.list_page(&none, None, 10)).unwrap();
+    assert!(page.next.is_some());
+}
+
+#[test]
+fn a_page_ends_before_the_job_with_which_it_would_have_too_many_bytes() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, (0..6).map(|n| format!("j{n}")));
+    let one = world.run(client.get(&id("j0"))).unwrap().unwrap().bytes();
+    let sizes = |bytes| {
+        let pages = pages(&world, &client, &Filter::default(), PageLimits::jobs(100).bytes(bytes));
+        assert_eq!(pages.iter().flatten().collect::<BTreeSet<_>>().len(), 6);
+        pages.iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(3 * one)[..2], [3, 3], "exactly as many bytes");
+    assert_eq!(sizes(3 * one - 1)[..3], [2, 2, 2]);
+    assert_eq!(sizes(1)[..6], [1; 6], "one job is in a page in any case");
+}
+
+#[test]
+fn fewer_large_records_are_read_at_once_after_the_first_read() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, ["large".to_owned()]);
+    let large = world.tree().get(&path::record(&id("large"))).unwrap().data;
+    let mut record = wire::decode::<JobRecord>(&large).unwrap();
+    let text = format!("\"{}\"", "x".repeat(60_000)).into_bytes();
+    record.payload = bellwether_core::job::Payload::json(text).unwrap();
+    // Jobs of one bucket.
+    let bucket = Bucket::of(&id("large"));
+    let ids = (0..).map(|n| id(format!("j{n}"))).filter(|id| Bucket::of(id) == bucket);
+    let ids = ids.take(70).collect::<Vec<_>>();
+    for id in &ids {
+        world.tree().put(&path::record(id), wire::encode(&record));
+        world.tree().put(&path::queue_entry(id), *b"");
+    }
+    world.requests();
+    let page = world.run(client.list_page(&Filter::default(), None, 1_000)).unwrap();
+    assert_eq!(page.jobs.len(), 71);
+    let reads = world.requests().into_iter().filter_map(|request| match request {
+        Request::Get(paths) if paths[0].starts_with(&format!("{}/", bucket.jobs())) => Some(paths.len()),
+        Request::Get(_)
+        | Request::Commit(_)
+        | Request::List(_)
+        | Request::Glance(_)
+        | Request::Watch
+        | Request::Sync => None,
+    });
+    let reads = reads.collect::<Vec<_>>();
+    assert_eq!(reads, [FIRST_READ, 12, 12, 12, 10], "about a mebibyte");
+}
+
+#[test]
+fn payloads_are_left_out_of_a_page_on_request() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, ["a".to_owned()]);
+    for payloads in [true, false] {
+        let limits = PageLimits::jobs(10).payloads(payloads);
+        let page = world.run(client.list_page_within(&Filter::default(), None, limits)).unwrap();
+        assert_eq!(page.jobs[0].payload.is_some(), payloads);
+    }
+}
+
+#[test]
+fn minutes_are_paged_in_the_order_of_their_numbers() {
+    let world = World::new();
+    let client = world.client();
+    submitted(&world, &client, ["template".to_owned()]);
+    let (job, at) = (id("d"), |minute: u64| WallMillis(minute * 60_000));
+    let mut record = world.record(&id("template"));
+    for minute in [9, 10, 100] {
+        let job = id(format!("{job}{minute}"));
+        record.state = JobState::Open { not_before: Some(at(minute)) };
+        world.tree().put(&path::record(&job), wire::encode(&record));
+        world.tree().put(&path::delayed_minute(minute), *b"");
+        world.tree().put(&path::delayed_entry(record.delay().unwrap(), &job), *b"");
+    }
+    let delayed = Filter::default().state(State::Delayed);
+    let ids = pages(&world, &client, &delayed, PageLimits::jobs(1)).concat();
+    assert_eq!(ids, ["d9", "d10", "d100"]);
+    let worker = world.worker(1, &World::registration(&["sum"], 4, &[]));
+    world.assign(&id("template"), worker);
+    let running = Filter::default().state(State::Running);
+    assert_eq!(pages(&world, &client, &running, PageLimits::jobs(1)), [vec!["template".to_owned()], vec![]]);
+}
