@@ -137,3 +137,6 @@ pub fn instant(at: SystemTime) -> String {
 pub(crate) fn stored(at: SystemTime) -> WallMillis {
     WallMillis::from(at).min(core::instant::END)
 }
+
+#[cfg(test)]
+mod tests;

@@ -315,3 +315,34 @@ fn a_catch_up_waits_for_the_reply_of_the_server() {
     world.run(client.caught_up()).unwrap_err();
     assert_eq!(world.now().since(began), DEADLINE);
 }
+
+#[test]
+fn the_candidates_are_listed_in_their_order_with_the_leader() {
+    let world = World::new();
+    let client = world.client();
+    let name = |n: u128, sequence: &str| format!("{}-n-{sequence}", Uuid::from_u128(n).hyphenated());
+    let names =
+        [(name(1, "0000000002"), "b"), (name(2, "0000000001"), "a"), (name(3, "0000000003"), "not a name")];
+    for ((name, node), session) in names.into_iter().zip(5..) {
+        world.tree().put(&path::candidate(&name), node.as_bytes());
+        world.tree().stat(&path::candidate(&name), |node| node.owner = session);
+    }
+    world.tree().put(&path::candidate("foreign"), *b"");
+    let list = || world.run(client.candidates()).unwrap();
+    let rows = |candidates: &Candidates| {
+        let rows = candidates.list.iter().map(|candidate| {
+            let node = candidate.node.as_ref().map(ToString::to_string);
+            (node, candidate.session, candidate.leads)
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let row = |node: Option<&str>, session, leads| (node.map(str::to_owned), session, leads);
+    let nobody = list();
+    assert_eq!(rows(&nobody), [row(Some("a"), 6, false), row(Some("b"), 5, false), row(None, 7, false)]);
+    assert_eq!(nobody.unreadable, 1);
+    epoch(&world);
+    assert_eq!(rows(&list()), [row(Some("a"), 6, false), row(Some("b"), 5, true), row(None, 7, false)]);
+    world.tree().put(path::LEADER, *b"single");
+    let with_single = list();
+    assert_eq!((with_single.list.len(), with_single.list[0].session), (4, 0));
+}

@@ -277,6 +277,12 @@ impl World {
         self.state().tasks.len()
     }
 
+    /// Ends the tasks of the clients, as the end of a runtime does.
+    pub(in crate::client) fn end_tasks(&self) {
+        let tasks = std::mem::take(&mut self.state().tasks);
+        drop(tasks);
+    }
+
     /// Lets each task run once.
     pub(in crate::client) fn turn(&self) {
         self.run(turn());

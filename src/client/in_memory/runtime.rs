@@ -48,6 +48,10 @@ impl Runtime for InWorld {
         Box::pin(async {})
     }
 
+    fn exposed(&self) -> Reply<Option<Vec<String>>> {
+        Box::pin(async { Some(vec!["/open".to_owned()]) })
+    }
+
     fn now(&self) -> Millis {
         self.0.now()
     }

@@ -100,6 +100,7 @@ fn the_first_jobs_of_large_lanes_are_not_read() {
     };
     assert_eq!(first([MAX_TURNS, 0, 0].map(|jobs| jobs.max(1))).iter().filter(|read| **read).count(), 2);
     assert_eq!(first([MAX_TURNS + 1, 1, 1]), [false, true, true]);
+    assert_eq!(first([MAX_TURNS + 1; 3]), [false; 3]);
     assert_eq!(first([MAX_TURNS - 2, 1, 1]), [true, true, true], "exactly as many turns");
     assert_eq!(first([1_001, 1_001, 1_001]).iter().filter(|read| **read).count(), 1);
 }

@@ -195,3 +195,17 @@ fn minutes_are_paged_in_the_order_of_their_numbers() {
     let running = Filter::default().state(State::Running);
     assert_eq!(pages(&world, &client, &running, PageLimits::jobs(1)), [vec!["template".to_owned()], vec![]]);
 }
+
+#[test]
+fn a_page_has_no_more_jobs_than_its_limit_if_a_later_bucket_has_many() {
+    let world = World::new();
+    let client = world.client();
+    let in_bucket = |bucket: usize, count: usize| {
+        let ids = (0..).map(|n| format!("j{n}")).filter(move |name| Bucket::of(&id(name)).index() == bucket);
+        ids.take(count)
+    };
+    submitted(&world, &client, in_bucket(3, 1).chain(in_bucket(200, 5)));
+    let pages = pages(&world, &client, &Filter::default(), PageLimits::jobs(2));
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2, 0]);
+    assert_eq!(pages.concat().into_iter().collect::<BTreeSet<_>>().len(), 6);
+}

@@ -208,3 +208,16 @@ fn a_timer_ends_after_its_time_and_a_timeout_only_if_the_future_is_later() {
     assert_eq!(world.run(session.timeout(WITHIN, async { 7 })), Ok(7));
     assert_eq!(world.now().since(began), 2 * WITHIN);
 }
+
+#[test]
+fn a_closed_client_reports_that_to_the_calls_of_its_other_handles() {
+    let world = World::new();
+    let client = world.client();
+    let other = client.clone();
+    assert_eq!(world.run(client.open_znodes()), Some(vec!["/open".to_owned()]));
+    assert!(client.node_builder().is_none(), "it was not connected by an address");
+    world.run(client.close());
+    assert!(!other.is_connected());
+    let closed = world.run(session(&other).usable_by(session(&other).by(WITHIN)));
+    assert_eq!(closed.map(drop), Err(Unavailable::Closed));
+}

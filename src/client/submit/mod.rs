@@ -377,3 +377,6 @@ impl Client {
         stream::iter(jobs).map(|job| self.submit(job)).buffered(MANY_UNDER_WAY)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The texts and the size of a job's view.
 
+use std::time::Duration;
+
 use bellwether_core::job::{Attempt, AttemptEnd, AttemptEndKind, PastAttempt};
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
@@ -125,4 +127,23 @@ fn states_and_reasons_are_padded_and_named_as_text() {
         assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
     }
     assert_eq!(State::ALL.map(State::is_terminal), [false, false, false, true, true, true, false]);
+}
+
+#[test]
+fn an_outcome_of_an_attempt_is_its_name() {
+    for how in AttemptEndKind::ALL {
+        let worker = WorkerId::new(Uuid::from_u128(1));
+        let end = AttemptEnd { attempt: Attempt { number: 1, worker }, how, at: WallMillis(2) };
+        let past = PastAttemptView::of(PastAttempt {
+            generation: 1,
+            assigned_at: Some(WallMillis(1)),
+            end,
+            error: None,
+        });
+        assert_eq!(
+            (past.outcome.as_str(), past.outcome.to_string()),
+            (how.as_str(), how.as_str().to_owned())
+        );
+        assert_eq!(past.run_time(), Some(Duration::from_millis(1)));
+    }
 }

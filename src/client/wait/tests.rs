@@ -235,3 +235,27 @@ fn jobs_of_many_that_end_one_after_the_other_are_looked_for_without_pause() {
     assert!(world.now().since(began) <= 3 * SHORTEST_PAUSE, "{:?}", world.now().since(began));
     assert!(reads(&world) < 20);
 }
+
+#[test]
+fn jobs_of_which_few_end_are_looked_for_with_pauses() {
+    let world = World::new();
+    let client = world.client();
+    let jobs = submitted(&world, &client, 450);
+    // A tenth of each page ends before its look.
+    let mut next = 0;
+    world.script(move |request, tree| {
+        if matches!(request, Request::Get(paths) if paths[0].starts_with("/jobs/")) {
+            for n in next..(next + 10).min(450) {
+                tree.update(&path::record(&id(format!("j{n}"))), |record: JobRecord| {
+                    record.cancel(WallMillis(2_000))
+                });
+            }
+            next += 10;
+        }
+        Answer::Serve
+    });
+    let began = world.now();
+    let answers = world.run(client.wait_many(&jobs, WITHIN, |_| {}));
+    assert!(answers.iter().all(Result::is_ok));
+    assert!(world.now().since(began) >= 5 * SHORTEST_PAUSE, "{:?}", world.now().since(began));
+}

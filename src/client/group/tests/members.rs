@@ -191,3 +191,14 @@ fn a_part_of_a_group_is_awaited_only_in_its_stage() {
         assert_eq!(roles.map(|role| super::retry::waits(&at(stage), &part(role))), awaited);
     }
 }
+
+#[test]
+fn a_member_of_a_group_whose_places_an_operator_has_deleted_is_refused() {
+    let (world, client, handle) = open();
+    world.tree().remove_all(&path::members(&g()));
+    let (member, other) =
+        world.run(async { futures::join!(handle.submit(0, job()), client.submit(job().id("other"))) });
+    let error = member.unwrap_err();
+    assert!(matches!(error, SubmitError::Group(GroupError::Absent { .. })), "{error:?}");
+    assert_eq!(other.unwrap().accepted(), Accepted::New);
+}

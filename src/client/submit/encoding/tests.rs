@@ -11,7 +11,7 @@ use bellwether_core::remedy::ErrorClass;
 use super::*;
 use crate::client::in_memory::{DEADLINE, World, id};
 use crate::client::job::{Job, JobKind};
-use crate::client::{Added, ResultError, Schedule, ScheduleError, SubmitError};
+use crate::client::{Added, MemberEnd, ResultError, Schedule, ScheduleError, SubmitError};
 use crate::codec::PayloadCodec;
 
 /// Prefixes a key and a number that differs each time.
@@ -240,4 +240,50 @@ fn a_result_is_decoded_for_a_client_with_the_codec_and_typed_by_the_kind() {
     world.tree().update(&path::record(&id("a")), |record: JobRecord| record.reopen());
     let view = world.run(plain.get(&id("a"))).unwrap().unwrap();
     assert!(matches!(view.typed_result::<Sum>(), Err(ResultError::NoResult(_))));
+}
+
+#[test]
+fn a_replacement_of_another_kind_is_encoded_again() {
+    let (world, client) = stage();
+    let add = |schedule: Schedule| world.run(client.schedules().add(&schedule));
+    let stored = || {
+        let record: bellwether_core::schedule::ScheduleRecord = world.tree().decoded("/schedules/s");
+        record.spec.template.payload
+    };
+    add(schedule("x")).unwrap();
+    let first = stored();
+    let other_kind = Schedule::every("s", Duration::from_secs(60), Job::new("product", "x")).replace();
+    assert_eq!(add(other_kind), Ok(Added::Replaced));
+    assert_ne!(stored(), first, "the codec binds a payload to its kind");
+}
+
+#[test]
+fn a_payload_of_a_schedule_that_was_stored_without_a_codec_is_not_decoded() {
+    let world = World::new();
+    let client = world.client_with(codec(1, true));
+    world.run(world.client().schedules().add(&schedule("x"))).unwrap();
+    let conflict = world.run(client.schedules().add(&schedule("x"))).unwrap_err();
+    assert!(matches!(conflict, ScheduleError::Conflict { differs: "payload", .. }), "{conflict:?}");
+}
+
+#[test]
+fn results_of_members_are_decoded_and_one_that_cannot_be_is_an_end_of_its_own() {
+    let (world, client) = stage();
+    let group = world.run(client.group(crate::Group::new("sum", "g").total(1))).unwrap();
+    let member = world.run(group.submit(0, Job::new("sum", "x"))).unwrap().id().clone();
+    let worker = world.worker(1, &World::registration(&["sum"], 1, &[]));
+    let context =
+        CodecContext::new(Part::Result, bellwether_core::name::Kind::new("sum").unwrap(), member.clone());
+    let result = codec(1, false).unwrap();
+    let result = world.run(result.encode(&Payload::json(*b"7").unwrap(), &context)).unwrap();
+    world.assign(&member, worker);
+    world.close(&member, worker, bellwether_core::job::Ending::Succeeded(result));
+    let first = |client: &Client| world.run(client.group_members::<Sum>(group.id()).next());
+    assert_eq!(first(&client).unwrap().unwrap().into_result(), Ok(7));
+    let lost = first(&world.client_with(codec(2, false))).unwrap().unwrap();
+    assert!(matches!(&lost.end, MemberEnd::Undecodable(error) if error.contains("another key")), "{lost:?}");
+    let later = first(&world.client_with(codec(2, true))).unwrap_err();
+    assert_eq!(later.class(), ErrorClass::Unavailable);
+    let plain = first(&world.client()).unwrap().unwrap();
+    assert!(matches!(&plain.end, MemberEnd::Undecodable(error) if error.contains("no codec")), "{plain:?}");
 }

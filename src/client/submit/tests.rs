@@ -1,0 +1,50 @@
+//! Handles, the count of submissions, and a client whose runtime has ended.
+
+use bellwether_core::metric::JOBS_SUBMITTED;
+use metrics_exporter_prometheus::PrometheusBuilder;
+
+use super::*;
+use crate::client::in_memory::World;
+
+fn job(name: &str) -> Job {
+    Job::new("sum", &1).id(name)
+}
+
+#[test]
+fn a_handle_tells_whether_the_job_existed() {
+    let world = World::new();
+    let client = world.client();
+    let submit = || world.run(client.submit(job("a"))).unwrap();
+    let (first, second) = (submit(), submit());
+    assert_eq!([first.is_duplicate(), second.is_duplicate()], [false, true]);
+    assert_eq!((first.generation(), first.id()), (1, second.id()));
+    let other = Job::new("sum", &2).id("a").if_exists(IfExists::Ignore);
+    let other = world.run(client.submit(other)).unwrap();
+    assert_eq!((other.accepted(), other.is_duplicate()), (Accepted::Other, true));
+}
+
+#[test]
+fn only_jobs_that_were_created_are_counted() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let count = || {
+        let text = recorder.handle().render();
+        let line = text.lines().find(|line| line.starts_with(JOBS_SUBMITTED)).unwrap_or(" 0").to_owned();
+        line.rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    let world = World::new();
+    let client = world.client();
+    let submit = |job: Job| metrics::with_local_recorder(&recorder, || world.run(client.submit(job)).is_ok());
+    assert!(submit(job("a")) && submit(job("b")));
+    assert_eq!(count(), 2);
+    assert!(submit(job("a")) && !submit(Job::new("product", &1).id("a")));
+    assert_eq!(count(), 2, "one existed, and one was refused");
+}
+
+#[test]
+fn a_submission_after_the_end_of_its_runtime_is_not_sent() {
+    let world = World::new();
+    let client = world.client();
+    world.end_tasks();
+    let error = world.run(client.submit(job("a"))).unwrap_err();
+    assert!(matches!(&error, SubmitError::NotSent { reason: Unavailable::Closed, .. }), "{error:?}");
+}
