@@ -7,7 +7,7 @@ use bellwether::election::{
     Candidate, Candidates, CandidatesError, CommitError, Election, Inactive, LeadershipState, Lifetime, Op,
     Policy, StartError, Strategy,
 };
-use bellwether_core::outcome::{Reason, Rejection};
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_testkit::{Cut, Proxy, eventually, namespace};
 
 #[allow(dead_code, reason = "the test calls run, not main")]
@@ -174,6 +174,26 @@ async fn a_watch_of_the_candidates_reports_changes_made_while_it_was_disconnecte
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_watch_of_the_candidates_reports_no_list_twice() {
+    let to = namespace("candidates-twice");
+    let a = node(&to, "a").await;
+    a.watch().active().await;
+    let mut changes = a.watch_candidates();
+    let alone = async || members(&changes.changed().await.unwrap()) == (vec!["a"], Some("a"));
+    eventually("a leads", SOON, alone).await;
+    let other = bellwether_zk::connect(&to.parse().unwrap(), SOON).await.unwrap();
+    let foreign = "/election/foreign".to_owned();
+    other.commit(vec![create(&foreign)]).await;
+    assert_eq!(changes.changed().await.unwrap().unreadable, 1);
+    for version in 0..3 {
+        let set = Op::Set { path: foreign.clone(), data: Vec::new(), version };
+        assert_eq!(other.commit(vec![set]).await, Outcome::Applied(()));
+    }
+    let _b = node(&to, "b").await;
+    assert_eq!(members(&changes.changed().await.unwrap()).0, ["a", "b"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_one_znode_only_its_owner_is_a_known_candidate() {
     let to = namespace("candidates-single");
     let single = |name: &str| {
@@ -200,6 +220,8 @@ async fn a_commit_distinguishes_a_rejected_fence_from_a_rejected_operation() {
     let chroot = &to[to.find('/').unwrap()..];
     assert_eq!((fence.path, fence.version), (format!("{chroot}/epoch"), epoch));
     assert_eq!(a.commit(epoch, vec![create("/x")]).await, Ok(()));
+    let later = a.commit(epoch + 1, vec![create("/never")]).await;
+    assert_eq!(later, Err(CommitError::NotLeader(epoch + 1)), "it leads under another epoch");
     let exists = Rejection { at: 1, reason: Reason::NodeExists };
     let twice = a.commit(epoch, vec![create("/y"), create("/x")]).await;
     assert_eq!(twice, Err(CommitError::Rejected(exists)));
@@ -224,6 +246,17 @@ async fn closing_hands_over_within_a_second() {
     assert_eq!(b.watch().active().await, epoch + 1);
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     drop(keeps_nothing_alive);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_election_that_is_dropped_hands_over() {
+    let to = namespace("drop");
+    let a = node(&to, "a").await;
+    let epoch = a.watch().active().await;
+    let b = node(&to, "b").await;
+    drop(a);
+    let next = tokio::time::timeout(SOON, async { b.watch().active().await });
+    assert_eq!(next.await, Ok(epoch + 1));
 }
 
 /// The only thread of the leader's runtime is blocked, as by a handler that does not yield. The client library has its own

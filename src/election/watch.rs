@@ -67,3 +67,6 @@ impl Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
