@@ -350,6 +350,20 @@ async fn a_thousand_waits_set_few_watches_and_survive_a_reconnection() {
 }
 
 #[tokio::test]
+async fn the_session_ends_when_the_last_handle_of_its_client_is_dropped() {
+    let proxy = Proxy::to(&namespace("dropped"));
+    let client = client(&proxy.connect_string()).await;
+    let session = format!("sid=0x{:x},", proxy.session().unwrap().session_id);
+    let is_open = || four_letter_word(shared().address(), "cons").unwrap().contains(&session);
+    let other = client.clone();
+    drop(client);
+    other.workers().await.unwrap();
+    assert!(is_open());
+    drop(other);
+    eventually("the session has ended", SOON, async || !is_open()).await;
+}
+
+#[tokio::test]
 async fn an_unreachable_server_is_named_within_the_deadline() {
     let began = std::time::Instant::now();
     let builder = Client::builder("127.0.0.1:1/nowhere").deadline(Duration::from_millis(500));
