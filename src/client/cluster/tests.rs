@@ -179,7 +179,7 @@ fn a_leader_stands_while_its_session_owns_a_candidate() {
     let world = World::new();
     let client = world.client();
     let leader = || world.run(client.leader()).unwrap();
-    assert_eq!(leader(), None, "nobody has claimed an epoch");
+    assert_eq!(leader(), None, "no epoch was claimed");
     epoch(&world);
     let view = leader().unwrap();
     assert_eq!((view.epoch, view.session, view.standing, view.beat_at), (1, 5, false, None));

@@ -115,7 +115,7 @@ fn parts_of_an_end_that_are_done_are_left_out_of_a_cancel() {
     world.tree().delete(lane);
     assert_eq!(cancel(&world, &client), Ok(Cancelled::Cancelled));
 
-    // A member whose place was removed, whose mark exists, or whose group is gone.
+    // A member whose place was removed, whose mark exists, or whose group was removed.
     let member = |change: &dyn Fn(&World)| {
         let world = World::new();
         let client = world.client();

@@ -92,7 +92,7 @@ fn a_page_that_is_full_reads_no_further() {
         | Request::Watch
         | Request::Sync => None,
     });
-    let last = lists.last().unwrap();
+    let last = lists.collect::<Vec<_>>().pop().unwrap();
     assert!(last.contains(&Bucket::of(&id("a")).jobs()), "{last:?}");
 }
 

@@ -144,7 +144,11 @@ fn a_job_with_open_sub_jobs_is_not_opened_again() {
     assert_eq!(world.run(client.submit(again())).unwrap().accepted(), Accepted::Same);
     let sub_jobs = world.tree().get(&path::group(first.id())).unwrap();
     world.tree().put(&path::group(first.id()), *b"?");
-    assert_eq!(world.run(client.submit(again())).unwrap().accepted(), Accepted::Same, "nobody knows");
+    assert_eq!(
+        world.run(client.submit(again())).unwrap().accepted(),
+        Accepted::Same,
+        "its record cannot be read"
+    );
     world.tree().put(&path::group(first.id()), sub_jobs.data);
     world.tree().update(&path::group(first.id()), |record: GroupRecord| GroupRecord {
         stage: Stage::Done { at: WallMillis(1) },

@@ -103,9 +103,9 @@ fn a_large_queue_is_sampled_in_other_buckets_at_each_turn() {
         let full = |path: &String| world.tree().get(path).unwrap().children > 0;
         assert!(sampled.iter().all(full), "empty buckets are not listed");
         let all = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
-        let from = all.iter().cycle().skip_while(|path| **path != first(turn));
-        let expected = from.cloned().find(full).unwrap();
-        assert_eq!(sampled[0], expected, "turn {turn}");
+        let mut from = all.iter().cycle().skip_while(|path| **path != first(turn));
+        let expected = from.find(|path| full(path)).unwrap();
+        assert_eq!(&sampled[0], expected, "turn {turn}");
     }
 }
 

@@ -14,7 +14,7 @@ fn submission(id: &str, lane: Option<&str>, bytes: usize) -> (Submission, impl S
     (job, answer)
 }
 
-/// Submissions that nobody awaits.
+/// Submissions without a caller that awaits them.
 fn jobs(jobs: &[(&str, Option<&str>)]) -> Vec<Submission> {
     jobs.iter().map(|(id, lane)| submission(id, *lane, 10).0).collect()
 }
