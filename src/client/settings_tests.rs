@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::change::Noted;
 use bellwether_core::name::{Kind, StrategyName};
 use bellwether_core::placement::PlacementSetting;
 use bellwether_core::remedy::ErrorClass;
@@ -33,12 +34,13 @@ fn a_retention_is_written_once_and_read_back_after_a_lost_reply() {
         let client = world.client();
         assert_eq!(world.run(client.retention()), Ok(None));
         world.once(Request::is_write, [lost]);
-        assert_eq!(world.run(client.update_retention(|_| two_days())), Ok(two_days()));
-        assert_eq!((writes(&world), world.run(client.retention())), (copies, Ok(Some(two_days()))));
+        assert_eq!(world.run(client.update_retention(|_| two_days())).unwrap().value, two_days());
+        assert_eq!(writes(&world), copies);
+        assert_eq!(world.run(client.retention()).unwrap().unwrap().value, two_days());
         world.run(client.set_retention(two_days())).unwrap();
         assert_eq!(writes(&world), 0, "it is so already");
         let records = |there: Retention| Retention { records: 7, ..there };
-        assert_eq!(world.run(client.update_retention(records)), Ok(records(two_days())));
+        assert_eq!(world.run(client.update_retention(records)).unwrap().value, records(two_days()));
         assert_eq!(world.tree().get(path::RETENTION).unwrap().version, 1);
     }
 }
@@ -50,8 +52,8 @@ fn a_retention_that_cannot_be_read_is_replaced_unless_a_newer_build_wrote_it() {
     world.tree().put(path::RETENTION, *b"?");
     let unreadable = world.run(client.retention()).unwrap_err();
     assert!(matches!(&unreadable, Error::Settings { path: path::RETENTION, .. }));
-    assert_eq!(world.run(client.update_retention(|there| there)), Ok(Retention::default()));
-    world.tree().put(path::RETENTION, newer(wire::encode(&two_days())));
+    assert_eq!(world.run(client.update_retention(|there| there)).unwrap().value, Retention::default());
+    world.tree().put(path::RETENTION, newer(wire::encode(&Noted::unchanged(two_days()))));
     let error = world.run(client.set_retention(two_days())).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unreadable);
     let short = Retention { dead: Duration::ZERO, ..Retention::default() };
@@ -63,10 +65,10 @@ fn a_retention_that_cannot_be_read_is_replaced_unless_a_newer_build_wrote_it() {
 fn a_setting_that_changes_at_each_try_is_contended() {
     let world = World::new();
     let client = world.client();
-    world.tree().put(path::RETENTION, wire::encode(&Retention::default()));
+    world.tree().put(path::RETENTION, wire::encode(&Noted::<Retention>::default()));
     let strategy = || StrategyName::new("other").unwrap();
     let setting = PlacementSetting { strategy: StrategyName::new("one").unwrap() };
-    world.tree().put(path::PLACEMENT, wire::encode(&setting));
+    world.tree().put(path::PLACEMENT, wire::encode(&Noted::unchanged(setting)));
     world.script(|request, tree| {
         if request.is_write() {
             for path in [path::RETENTION, path::PLACEMENT] {
@@ -91,12 +93,13 @@ fn a_placement_strategy_is_written_once_and_read_back_after_a_lost_reply() {
         assert_eq!(world.run(client.placement_strategy()), Ok(None));
         world.once(Request::is_write, [lost]);
         world.run(client.set_placement_strategy(strategy())).unwrap();
-        assert_eq!((writes(&world), world.run(client.placement_strategy())), (copies, Ok(Some(strategy()))));
+        assert_eq!(writes(&world), copies);
+        assert_eq!(world.run(client.placement_strategy()).unwrap().unwrap().value, strategy());
         world.run(client.set_placement_strategy(strategy())).unwrap();
         assert_eq!(writes(&world), 0, "it is so already");
         let one = StrategyName::new("one").unwrap();
         world.run(client.set_placement_strategy(one.clone())).unwrap();
-        assert_eq!(world.run(client.placement_strategy()), Ok(Some(one)));
+        assert_eq!(world.run(client.placement_strategy()).unwrap().unwrap().value, one);
     }
 }
 
@@ -110,7 +113,7 @@ fn a_placement_strategy_that_cannot_be_read_is_replaced_unless_a_newer_build_wro
     assert!(matches!(&unreadable, Error::Settings { path: path::PLACEMENT, .. }));
     world.run(client.set_placement_strategy(strategy())).unwrap();
     let setting = PlacementSetting { strategy: strategy() };
-    world.tree().put(path::PLACEMENT, newer(wire::encode(&setting)));
+    world.tree().put(path::PLACEMENT, newer(wire::encode(&Noted::unchanged(setting))));
     let error = world.run(client.set_placement_strategy(strategy())).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Unreadable);
 }
@@ -157,7 +160,10 @@ fn kinds_are_listed_with_their_workers_slots_and_pauses() {
     let first = world.worker(1, &World::registration(&["mail", "sum"], 3, &[]));
     let paused = super::WorkerSettings { paused: vec![kind("sum")], ..Default::default() };
     let registration = World::registration(&["sum"], 5, &[]);
-    let second = world.worker(2, &bellwether_core::worker::WorkerInfo { settings: paused, ..registration });
+    let second = world.worker(
+        2,
+        &bellwether_core::worker::WorkerInfo { settings: Noted::unchanged(paused), ..registration },
+    );
     let third = world.worker(3, &World::registration(&["sum"], 4, &[]));
     for n in 0..3 {
         let job = world.run(client.submit(crate::Job::new("sum", &n))).unwrap();

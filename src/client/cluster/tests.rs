@@ -1,5 +1,6 @@
 //! Views of workers and the leader, and why a queued job waits.
 
+use bellwether_core::change::Noted;
 use bellwether_core::job::Payload;
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::time::WallMillis;
@@ -42,7 +43,7 @@ fn one(tags: &[&str]) -> Registration {
 
 fn paused() -> Registration {
     let settings = WorkerSettings { paused: vec![kind("sum")], ..WorkerSettings::default() };
-    Registration { settings, ..one(&[]) }
+    Registration { settings: Noted::unchanged(settings), ..one(&[]) }
 }
 
 #[test]
@@ -289,10 +290,11 @@ fn settings_of_a_worker_are_written_once_and_only_if_they_change() {
     let wanted = WorkerSettings { slots: Some(0), ..WorkerSettings::default() };
     let change = |_| WorkerSettings { slots: Some(0), ..WorkerSettings::default() };
     world.once(Request::is_write, [Answer::LoseReply]);
-    assert_eq!(world.run(client.update_worker(worker, change)), Ok(Some(wanted.clone())));
-    assert_eq!(world.tree().decoded::<Registration>(&path::worker(worker)).settings, wanted);
+    let set = world.run(client.update_worker(worker, change)).unwrap().unwrap();
+    assert_eq!(set.value, wanted);
+    assert_eq!(world.tree().decoded::<Registration>(&path::worker(worker)).settings.value, wanted);
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1);
-    assert_eq!(world.run(client.update_worker(worker, change)), Ok(Some(wanted)));
+    assert_eq!(world.run(client.update_worker(worker, change)), Ok(Some(set)));
     assert_eq!(world.tree().get(&path::worker(worker)).unwrap().version, 1, "nothing has changed");
     assert_eq!(world.run(client.update_worker(worker_id(9), change)), Ok(None));
 

@@ -1,5 +1,6 @@
 //! Causes of a wait, and their sentences.
 
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Ending, Payload};
 use bellwether_core::worker::{PauseRecord, WorkerInfo};
 use bellwether_core::{path, txn};
@@ -179,7 +180,7 @@ fn a_queued_job_is_explained_with_what_its_workers_lack() {
     assert_eq!(stage.cause(), Cause::NoLeader);
     let settings = WorkerSettings { paused: vec![kind("sum")], ..WorkerSettings::default() };
     let stage = Stage::new(sum());
-    stage.world.worker(1, &WorkerInfo { settings, ..registration() });
+    stage.world.worker(1, &WorkerInfo { settings: Noted::unchanged(settings), ..registration() });
     assert_eq!(stage.cause(), Cause::PausedOnWorkers { kind: kind("sum"), workers: 1 });
     let stage = Stage::new(sum());
     stage.world.worker(1, &WorkerInfo { draining: true, ..registration() });

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn;
 use bellwether_core::wire::{self, SCHEMA};
-use bellwether_core::worker::{EpochRecord, WorkerInfo, WorkerSettings};
+use bellwether_core::worker::{EpochRecord, WorkerInfo};
 use uuid::Uuid;
 
 use super::World;
@@ -36,7 +37,7 @@ impl World {
             former: vec![],
             owner: None,
             draining: false,
-            settings: WorkerSettings::default(),
+            settings: Noted::default(),
         }
     }
 
