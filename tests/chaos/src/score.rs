@@ -238,7 +238,7 @@ impl Score {
             ("extra runs, explained by a closed attempt or a retry", self.extra_runs_explained.to_string()),
             ("**extra runs, unexplained**", format!("**{}**", self.extra_runs_unexplained)),
             ("transactions committed / rejected", format!("{} / {}", self.transactions, self.refused)),
-            ("transactions logged by a minority and never committed", self.never_committed.to_string()),
+            ("transactions logged and never committed", self.never_committed.to_string()),
             ("stale leaders' writes attempted and fenced", self.stale_writes_fenced.to_string()),
             ("**stale leaders' writes committed**", format!("**{}**", self.stale_writes_committed)),
             ("zombies' reports rejected", self.zombie_reports_refused.to_string()),
