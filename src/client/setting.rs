@@ -1,4 +1,4 @@
-//! Settings of the namespace: each is one znode, which the leader follows.
+//! Settings of the namespace: each is one znode, and the leader applies its changes.
 //!
 //! **What if the reply is lost?** The setting is read: if it has the wanted value, the call is done, whichever client wrote it.
 //! Else it is written again, at the version that was read.
@@ -21,7 +21,7 @@ const TRIES: u32 = 16;
 pub struct Setting<T> {
     /// The value.
     pub value: T,
-    /// The last change; `None` if nobody has changed the setting, or by a client without an author.
+    /// The last change; `None` if there was none, or if its client named no author.
     pub changed: Option<Changed>,
 }
 

@@ -58,7 +58,7 @@ pub struct Noted<T> {
 }
 
 impl<T> Noted<T> {
-    /// A setting that nobody has changed.
+    /// Creates a setting without a change.
     pub const fn unchanged(value: T) -> Self {
         Self { value, changed: None }
     }

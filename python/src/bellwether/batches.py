@@ -32,7 +32,7 @@ class BatchRefused(BellwetherError):
 
 
 def _check(at: int, job: object) -> None:
-    """Refuses what is not a job, as Python does not."""
+    """Raises `TypeError` if an item of a batch is not a `NewJob`: type hints are not checked at run time."""
     if not isinstance(job, NewJob):
         kind = type(job).__name__
         raise TypeError(f"jobs[{at}] is a {kind}: build each job of a batch with app.job(kind, ...)")

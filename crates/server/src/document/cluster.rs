@@ -77,7 +77,7 @@ pub(crate) struct WorkerSettingsDocument {
     tags: Option<Vec<String>>,
     /// The kinds of which the worker starts no jobs.
     paused_kinds: Vec<String>,
-    /// Who changed the settings last; null if nobody has, or by a client without an author.
+    /// The last change of the settings; null if there was none, or if its client named no author.
     #[schema(required)]
     changed: Option<ChangedDocument>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct PlacementDocument {
     pub(crate) set: bool,
     /// Names of the built-in strategies, the default first.
     choices: Vec<&'static str>,
-    /// Who set the strategy last; null if nobody has, or by a client without an author.
+    /// The last change of the strategy; null if there was none, or if its client named no author.
     #[schema(required)]
     changed: Option<ChangedDocument>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct RetentionDocument {
     dead: DurationText,
     /// Maximum number of records of ended jobs; above it the oldest are removed first.
     records: u32,
-    /// Who changed the retention last; null if nobody has, or by a client without an author.
+    /// The last change of the retention; null if there was none, or if its client named no author.
     #[schema(required)]
     changed: Option<ChangedDocument>,
 }
