@@ -17,12 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
 use bellwether_core::group::{End, FirstGroup, GroupRecord, Mark, Stage};
-use bellwether_core::job::{Assignment, Delay, JobRecord};
+use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::machine::group_joiner::{Cursor, GroupState, Lookup, MemberLocation, OpenMember, REST};
 use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::port::{Node, ReadError, ReadResult, Requests};
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::txn::EntryLocation;
 use bellwether_core::wire;
 
@@ -189,26 +190,21 @@ pub async fn rest(
 /// Finds the locations of these jobs. A job that moves in the meantime has the location `Nowhere`; the next pass finds
 /// it.
 async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember>> {
-    let paths = jobs.iter().flat_map(|job| [path::record(job), path::queue_entry(job)]);
-    let nodes = readable(zk, paths.collect()).await?;
-    let mut nodes = nodes.into_iter();
-    let mut rest = Vec::new();
-    for job in jobs {
-        let (record, queued) = (nodes.next().flatten(), nodes.next().flatten());
-        let location = if queued.is_some() {
-            MemberLocation::Waits(EntryLocation::Queued)
-        } else {
-            MemberLocation::Nowhere
-        };
-        rest.push(OpenMember { job, record: stored(record), location });
-    }
-    let delayed = rest.iter().enumerate().filter_map(|(at, rest)| Some((at, delay(rest)?)));
-    let delayed = delayed.collect::<Vec<_>>();
-    if !delayed.is_empty() {
-        let paths = delayed.iter().map(|(at, delay)| path::delayed_entry(*delay, &rest[*at].job)).collect();
-        for ((at, delay), node) in delayed.into_iter().zip(readable(zk, paths).await?) {
+    let records = readable(zk, jobs.iter().map(path::record).collect()).await?;
+    let members = jobs.into_iter().zip(records).map(|(job, record)| OpenMember {
+        job,
+        record: stored(record),
+        location: MemberLocation::Nowhere,
+    });
+    let mut rest = members.collect::<Vec<_>>();
+    // At most two entries are possible: a delayed job becomes ready.
+    let possible = rest.iter().enumerate().flat_map(|(at, rest)| entries(rest).map(move |entry| (at, entry)));
+    let possible = possible.collect::<Vec<_>>();
+    for possible in possible.chunks(MAX_READ_BATCH) {
+        let paths = possible.iter().map(|(at, entry)| entry.path(&rest[*at].job)).collect();
+        for ((at, entry), node) in possible.iter().zip(readable(zk, paths).await?) {
             if node.is_some() {
-                rest[at].location = MemberLocation::Waits(EntryLocation::Delayed(delay));
+                rest[*at].location = MemberLocation::Waits(entry.clone());
             }
         }
     }
@@ -243,12 +239,15 @@ async fn stand(zk: &dyn Requests, jobs: Vec<JobId>) -> ReadResult<Vec<OpenMember
     Ok(rest)
 }
 
-/// The delayed entry of a job that may be delayed.
-fn delay(rest: &OpenMember) -> Option<Delay> {
-    match (&rest.location, &rest.record) {
-        (MemberLocation::Nowhere, Stored::Value(record, _)) => record.delay(),
-        (_, _) => None,
-    }
+/// The entries that a job may have: ready, or delayed.
+fn entries(rest: &OpenMember) -> impl Iterator<Item = EntryLocation> + use<> {
+    let open = match &rest.record {
+        Stored::Value(record, _) if !record.is_terminal() => Some(record),
+        Stored::Value(..) | Stored::Absent | Stored::Unreadable(_) => None,
+    };
+    let ready = open.map(|record| EntryLocation::Ready(ReadyEntry::of_record(&rest.job, record)));
+    let delayed = open.and_then(|record| record.delay()).map(EntryLocation::Delayed);
+    ready.into_iter().chain(delayed)
 }
 
 fn sought(rest: &OpenMember) -> bool {

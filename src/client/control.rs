@@ -85,8 +85,8 @@ impl Client {
                     let ours = unknown && state == State::Cancelled;
                     return Ok(if ours { Cancelled::Cancelled } else { Cancelled::AlreadyTerminal(state) });
                 }
-                Location::Queued => (
-                    self.cancel_waiting(id, record, found.version, Entry::Queued, by).await?,
+                Location::Queued(entry) => (
+                    self.cancel_waiting(id, record, found.version, Entry::Ready(entry), by).await?,
                     Cancelled::Cancelled,
                 ),
                 Location::Delayed(delay) => (
@@ -192,7 +192,7 @@ impl Client {
     ) -> Result<Vec<Op>, Error> {
         let changed = self.change(ChangeKind::Cancelled).or(record.changed.clone());
         let ended = JobRecord { changed, ..record.cancel(self.0.session.wall()) };
-        let mut ops = txn::cancel(id, version, &ended, entry);
+        let mut ops = txn::cancel(id, version, &ended, &entry);
         let mut looked = BTreeSet::new();
         loop {
             let parts = ops.iter().filter(|op| op.is_part_of_end() && !looked.contains(op.path()));

@@ -1,12 +1,13 @@
 //! Numbers of jobs without reading any of them: a znode knows how many children it has.
 
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::{ClassName, Slot};
 use bellwether_zk::{Node, ReadResult, Tally};
 
 use super::Client;
 use super::cluster::get_all;
 use super::error::Error;
-use super::list::minutes;
+use super::list::{minutes, ready_slots};
 use super::runtime::Zk;
 
 /// Numbers of jobs by place. The numbers are read at slightly different moments.
@@ -25,7 +26,7 @@ pub struct Depths {
 
 impl Client {
     /// Counts jobs with about ten requests, however many jobs there are, and one more request for each hundred
-    /// minutes that hold delayed jobs.
+    /// minutes that hold delayed jobs, classes of waiting jobs, and minutes in which the waiting jobs were submitted.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
@@ -38,8 +39,8 @@ impl Client {
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) depths: Depths,
-    /// Jobs that wait for a worker, by bucket.
-    pub(super) queued: Vec<usize>,
+    /// Jobs that wait for a worker, by slot.
+    pub(super) queued: Vec<(ClassName, Slot, usize)>,
     /// Records that were ever created, and how many of them were removed.
     pub(super) churn: Churn,
     /// Minutes with delayed jobs that were not counted.
@@ -63,7 +64,12 @@ async fn depths(zk: Zk) -> ReadResult<Depths> {
 /// Counts the jobs. Delayed jobs are counted in the `most_minutes` earliest minutes only.
 pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
     let stored = get_all(&zk, Bucket::all().map(Bucket::jobs));
-    let queued = get_all(&zk, Bucket::all().map(Bucket::queue));
+    let queued = async {
+        let slots = ready_slots(zk.clone()).await?;
+        let nodes = get_all(&zk, slots.iter().map(|(class, slot)| path::ready_slot(class, *slot))).await?;
+        let sizes = nodes.into_iter().map(|node| node.map_or(0, |node| node.children));
+        Ok(slots.into_iter().zip(sizes).map(|((class, slot), size)| (class, slot, size)).collect::<Vec<_>>())
+    };
     let quarantined = get_all(&zk, [path::QUARANTINE.to_owned()].into_iter());
     let delayed = async {
         let minutes = minutes(zk.clone()).await?;
@@ -72,17 +78,14 @@ pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
     };
     let (stored, queued, quarantined, (delayed, further_minutes)) =
         futures::try_join!(stored, queued, quarantined, delayed)?;
-    let sizes = |nodes: &[Option<Node>]| {
-        nodes.iter().map(|node| node.as_ref().map_or(0, |node| node.children)).collect::<Vec<_>>()
-    };
-    let sum = |nodes: &[Option<Node>]| sizes(nodes).into_iter().sum::<usize>();
+    let sum = |nodes: &[Option<Node>]| nodes.iter().flatten().map(|node| node.children).sum::<usize>();
     let submitted = stored.iter().flatten().fold(Tally::default(), |sum, node| sum.plus(node.children_ever));
     let depths = Depths {
         stored: sum(&stored),
-        queued: sum(&queued),
+        queued: queued.iter().map(|(_, _, size)| size).sum(),
         delayed: sum(&delayed),
         quarantined: sum(&quarantined),
     };
     let churn = Churn { submitted, removed: submitted.less(Tally::of(depths.stored)) };
-    Ok(Counts { depths, queued: sizes(&queued), churn, further_minutes })
+    Ok(Counts { depths, queued, churn, further_minutes })
 }

@@ -229,7 +229,7 @@ fn cause(
                 error: error(),
             },
         },
-        Location::Queued => match record.expires_at.filter(|_| record.is_overdue(now)) {
+        Location::Queued(_) => match record.expires_at.filter(|_| record.is_overdue(now)) {
             Some(at) => Cause::Overdue { at: at.into() },
             None => cause_queued(view, &record, cluster, behind),
         },

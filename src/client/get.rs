@@ -140,7 +140,7 @@ pub(super) fn view(id: JobId, found: Result<Found, WireError>, cluster: Option<&
     let mut view = JobView::of(id, record);
     match place {
         Location::Terminal => {}
-        Location::Queued => view.waiting = queued,
+        Location::Queued(_) => view.waiting = queued,
         Location::Nowhere => view.waiting = Some(WaitReason::Nowhere),
         Location::Delayed(_) => {
             view.state = State::Delayed;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 
 use bellwether_core::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
-use bellwether_core::job::{QueueEntry, Turn, TurnIndex};
+use bellwether_core::job::{JobRecord, Turn, TurnIndex};
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::wire;
 use bellwether_zk::{Node, ReadResult};
 use futures::TryFutureExt;
@@ -74,19 +75,26 @@ impl Turns {
     }
 }
 
-/// Marks the jobs without a turn. A job that ended since it was located has correctly no turn. But if its queue entry
-/// of the same generation still exists, the job was open all the time, and its turn should exist.
+/// Marks the jobs without a turn. A job that ended since it was located has correctly no turn. But if its entry of the same
+/// generation still exists, the job was open all the time, and its turn should exist.
 async fn tell_without(session: &Session, by: Deadline, views: Vec<&mut JobView>) -> Result<(), Error> {
     if views.is_empty() {
         return Ok(());
     }
-    let paths = views.iter().map(|view| path::queue_entry(&view.id)).collect::<Vec<_>>();
-    let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
-    for (view, node) in views.into_iter().zip(nodes) {
-        let entry = node.and_then(|node| wire::decode::<QueueEntry>(&node.data).ok());
-        if entry.is_some_and(|entry| entry.generation == view.generation) {
-            view.waiting = Some(WaitReason::NoTurn);
-        }
+    let paths = views.iter().map(|view| path::record(&view.id)).collect::<Vec<_>>();
+    let records = session.read(by, |zk| zk.get_many(paths.clone())).await?;
+    let waiting = views.into_iter().zip(records).filter_map(|(view, node)| {
+        let record = wire::decode::<JobRecord>(&node?.data).ok()?;
+        let is_same = !record.is_terminal() && record.generation == view.generation;
+        is_same.then(|| (path::ready_entry(&ReadyEntry::of_record(&view.id, &record)), view))
+    });
+    let (paths, views): (Vec<_>, Vec<_>) = waiting.unzip();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let entries = session.read(by, |zk| zk.get_many(paths.clone())).await?;
+    for (view, _) in views.into_iter().zip(entries).filter(|(_, entry)| entry.is_some()) {
+        view.waiting = Some(WaitReason::NoTurn);
     }
     Ok(())
 }

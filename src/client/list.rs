@@ -12,7 +12,9 @@ use std::time::SystemTime;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
 use bellwether_zk::ReadResult;
+use futures::future::try_join_all;
 
 use super::Client;
 use super::cluster::Cluster;
@@ -209,7 +211,7 @@ impl Listing {
                 return Ok(!self.names.is_empty());
             }
             self.parents = Some(match self.filter.state {
-                Some(State::Queued) => Bucket::all().map(Bucket::queue).collect(),
+                Some(State::Queued) => session.read(by, |zk| slots(zk.clone())).await?,
                 Some(State::Delayed) => session.read(by, |zk| minutes(zk.clone())).await?,
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
@@ -234,14 +236,8 @@ impl Listing {
 pub(super) fn job_of(state: Option<State>, name: &str) -> Option<JobId> {
     match state {
         Some(State::Delayed) => path::parse_delayed_job(name),
-        Some(
-            State::Queued
-            | State::Running
-            | State::Succeeded
-            | State::Cancelled
-            | State::Dead
-            | State::Quarantined,
-        )
+        Some(State::Queued) => name.parse().ok().map(|entry: RecordEntry| entry.job),
+        Some(State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
         | None => JobId::new(name).ok(),
     }
 }
@@ -250,6 +246,27 @@ pub(super) async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
     let mut held = inboxes(&zk).await?.into_keys().collect::<Vec<_>>();
     held.sort();
     Ok(held)
+}
+
+async fn slots(zk: Zk) -> ReadResult<VecDeque<String>> {
+    let slots = ready_slots(zk).await?;
+    Ok(slots.iter().map(|(class, slot)| path::ready_slot(class, *slot)).collect())
+}
+
+/// Returns the slots of all classes of waiting jobs: one request, and one per 100 classes.
+pub(super) async fn ready_slots(zk: Zk) -> ReadResult<Vec<(ClassName, Slot)>> {
+    let shards = zk.children_many(Shard::all().map(path::ready_shard).collect()).await?;
+    let names = shards.into_iter().flatten().flatten();
+    let classes = names.filter_map(|name| name.parse::<ClassName>().ok()).collect::<Vec<_>>();
+    let lists = classes
+        .chunks(MAX_READ_BATCH)
+        .map(|classes| zk.children_many(classes.iter().map(path::ready_class).collect()));
+    let lists = try_join_all(lists).await?.into_iter().flatten();
+    let slots = classes.into_iter().zip(lists).flat_map(|(class, slots)| {
+        let slots = slots.into_iter().flatten().filter_map(|slot| slot.parse::<Slot>().ok());
+        slots.map(move |slot| (class.clone(), slot))
+    });
+    Ok(slots.collect())
 }
 
 pub(super) async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {

@@ -10,6 +10,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::{Assignment, Delay, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::wire::{self, WireError};
 use bellwether_zk::{Node, ReadResult};
 use futures::future::try_join_all;
@@ -33,7 +34,8 @@ pub(super) struct Found {
 #[derive(Debug, Clone)]
 pub(super) enum Location {
     Terminal,
-    Queued,
+    /// It waits for a worker, with this entry.
+    Queued(ReadyEntry),
     Delayed(Delay),
     Assigned {
         worker: WorkerId,
@@ -77,8 +79,14 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
     let records = zk.get_many(jobs.iter().map(path::record).collect()).await?;
     let mut found = records.into_iter().map(|node| node.map(|node| read(&node))).collect::<Vec<_>>();
     // The places are read in the order in which jobs move: a job that is no longer queued is assigned by then.
-    let queued = get(&zk, open(&found, &jobs), |job, _| Some(path::queue_entry(job))).await?;
-    place(&mut found, queued, |_| Location::Queued);
+    let ready =
+        |job: &JobId, record: &JobRecord| Some(path::ready_entry(&ReadyEntry::of_record(job, record)));
+    let entries = get(&zk, open(&found, &jobs), ready).await?;
+    for (at, _) in entries {
+        if let Some(Ok(found)) = &mut found[at] {
+            found.place = Location::Queued(ReadyEntry::of_record(&jobs[at], &found.record));
+        }
+    }
     if open(&found, &jobs).is_empty() {
         return Ok(found);
     }

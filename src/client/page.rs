@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_NAME_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Bucket};
 
@@ -22,7 +22,7 @@ use super::Client;
 use super::error::Error;
 use super::get::view;
 use super::lanes::Turns;
-use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, running};
+use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, ready_slots, running};
 use super::locate::locate;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
@@ -36,6 +36,9 @@ const MAX_LOOKED_AT: usize = 5_000;
 
 /// Bytes of records that one read of a page asks for, as far as the sizes of the records before them predict it.
 const READ_BYTES: usize = 1024 * 1024;
+
+/// Bytes of the longest parent in a cursor: a class and a slot.
+const MAX_PARENT: usize = MAX_NAME_BYTES + 32;
 
 /// Records of the first read of a page, before their sizes are known: at most 3 MiB with payloads and results of 64 KiB.
 const FIRST_READ: usize = 25;
@@ -109,7 +112,8 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
         let (parent, after) = text.split_once('~').ok_or(CursorError)?;
-        if parent.len() > 16 || !parent.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+:".contains(&byte);
+        if parent.len() > MAX_PARENT || !parent.bytes().all(is_name) {
             return Err(CursorError);
         }
         let after = (!after.is_empty()).then(|| JobId::new(after)).transpose().map_err(|_| CursorError)?;
@@ -222,13 +226,19 @@ impl Client {
                 let paths = self.0.session.read(self.by(), |zk| minutes(zk.clone())).await?;
                 paths.iter().map(|path| last_component(path)).collect()
             }
-            Some(State::Queued | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
-            | None => buckets(),
+            Some(State::Queued) => {
+                let slots = self.0.session.read(self.by(), |zk| ready_slots(zk.clone())).await?;
+                slots.iter().map(|(class, slot)| format!("{class}:{slot}")).collect()
+            }
+            Some(State::Succeeded | State::Cancelled | State::Dead | State::Quarantined) | None => buckets(),
         };
         // Minutes are numbers of different lengths. Buckets are two digits, whose order is that of their text.
         let order = |name: &str| (name.len(), name.to_owned());
         let first = from.map(|from| order(&from.parent));
-        Ok(all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first)).collect())
+        let left = all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first));
+        let mut left = left.collect::<Vec<_>>();
+        left.sort_by_cached_key(|name| order(name));
+        Ok(left.into())
     }
 
     /// Lists the next few parents.
@@ -243,15 +253,15 @@ impl Client {
         let lists = if filter.state == Some(State::Running) {
             vec![session.read(self.by(), |zk| running(zk.clone())).await?]
         } else {
-            let root = match filter.state {
-                Some(State::Queued) => path::QUEUE,
-                Some(State::Delayed) => path::DELAYED,
+            let path = |name: &String| match filter.state {
+                Some(State::Queued) => slot_path(name),
+                Some(State::Delayed) => format!("{}/{name}", path::DELAYED),
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
-                | None => path::JOBS,
+                | None => format!("{}/{name}", path::JOBS),
             };
-            let paths = few.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>();
+            let paths = few.iter().map(path).collect::<Vec<_>>();
             let lists = session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
             let ids = |names: Vec<String>| {
                 names.iter().filter_map(|name| job_of(filter.state, name)).collect::<Vec<_>>()
@@ -271,6 +281,14 @@ impl Client {
 
 /// Represents all inboxes, which are read together: they hold as many jobs as there are slots.
 const INBOXES: &str = "inboxes";
+
+/// The path of a slot from its class and its name.
+fn slot_path(name: &str) -> String {
+    let parsed =
+        name.rsplit_once(':').and_then(|(class, slot)| Some((class.parse().ok()?, slot.parse().ok()?)));
+    let (class, slot) = parsed.expect("the names were made of listed slots");
+    path::ready_slot(&class, slot)
+}
 
 fn last_component(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()

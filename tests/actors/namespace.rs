@@ -2,6 +2,7 @@
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::Shard;
 use bellwether_zk::{ReadResult, Zk};
 
 /// S1, S10, L6: lists the znodes that remain of finished jobs or removed workers. Empty if everything was cleaned up.
@@ -13,7 +14,8 @@ pub(crate) async fn leftovers(zk: &Zk, workers: usize) -> ReadResult<Vec<String>
     if alive.len() != workers || inboxes.len() != workers {
         left.push(format!("{} workers and {} inboxes for {workers} nodes", alive.len(), inboxes.len()));
     }
-    let mut parents = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
+    let classes = below(zk, Shard::all().map(path::ready_shard).collect()).await?;
+    let mut parents = below(zk, classes).await?;
     parents.extend(inboxes.iter().map(|id| format!("{}/{id}", path::ASSIGNMENTS)));
     parents.extend(lists.next().iter().flatten().map(|minute| format!("{}/{minute}", path::DELAYED)));
     parents.extend(below(zk, Bucket::all().map(Bucket::lanes).collect()).await?);

@@ -11,6 +11,7 @@ use bellwether::testing::actors::{Fault, Kind, Planned, roster};
 use bellwether::{Group, Job, JobId, Kind as JobKind, State};
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_core::{path, txn, wire};
@@ -64,6 +65,7 @@ situations![
     unreachable,
     fenced_out,
     stands_again,
+    backlog,
     closed_by_another,
     handed_back,
     quarantined_before,
@@ -292,6 +294,25 @@ async fn stands_again(stage: &Stage) {
     stage.over().await;
 }
 
+/// A new term finds jobs in two slots: an hour of rank is between their priorities. Only the first slot is listed at once.
+async fn backlog(stage: &Stage) {
+    let client = stage.cluster.client();
+    let jobs = [5, 6].map(|priority| Job::new("unserved", &()).priority(priority));
+    let jobs = client.submit_many(jobs, |_| {}).await;
+    let leader = stage.leader().await;
+    let parts = leader.node().actors().parts();
+    let election = parts.borrow().election.clone();
+    if let Some(election) = election {
+        election.step_down().await;
+        election.stand();
+    }
+    stage.met("job_watcher", "Sized").await;
+    for job in jobs {
+        client.cancel(job.unwrap().id()).await.unwrap();
+    }
+    stage.over().await;
+}
+
 /// An attempt is closed as lost although its live worker runs it.
 async fn closed_by_another(stage: &Stage) {
     stage.submit_held("held").await;
@@ -314,11 +335,12 @@ async fn handed_back(stage: &Stage) {
     stage.submit([job("unserved", "old").lane("lane")], &[State::Cancelled]).await;
     let (zk, job) = (stage.onlooker().await, JobId::new("old").unwrap());
     let node = zk.get(path::record(&job)).await.unwrap().unwrap();
-    let turn = wire::decode::<JobRecord>(&node.data).unwrap().turn().unwrap();
+    let record = wire::decode::<JobRecord>(&node.data).unwrap();
+    let turn = record.turn().unwrap();
     let worker = stage.cluster.client().workers().await.unwrap().remove(0).id;
     let assignment = Assignment { cancel: true, ..Assignment::new(9, 1, WallMillis(1)) };
     let mut ops = vec![Op::Delete { path: path::turn(&turn, &job), version: None }];
-    ops.extend(txn::assign(&job, worker, &assignment, None));
+    ops.extend(txn::assign(&ReadyEntry::of_record(&job, &record), worker, &assignment, None));
     assert_eq!(zk.commit(ops).await, Outcome::Applied(()));
     stage.over().await;
 }
@@ -395,12 +417,18 @@ async fn slots_taken(stage: &Stage) {
 
 /// The leader's assignment is applied, and its reply is lost.
 async fn lost_assignment(stage: &Stage) {
-    let assign = |request: &Request<'_>| multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"]);
-    let proxy = stage.proxy(stage.leader().await);
-    let lost = proxy.swallow_reply_and_cut(assign, Cut::Fin);
-    stage.submit_some("assigned").await;
-    stage.until("the reply is lost", || lost.has_fired()).await;
-    stage.over().await;
+    let assign = |request: &Request<'_>| multi(request, &["/epoch", "/workers/", "/ready/", "/assignments/"]);
+    for round in 0.. {
+        let proxy = stage.proxy(stage.leader().await);
+        let lost = proxy.swallow_reply_and_cut(assign, Cut::Fin);
+        stage.submit_some(&format!("assigned-{round}")).await;
+        stage.until("the reply is lost", || lost.has_fired()).await;
+        stage.over().await;
+        // On a busy machine the reconnect may have been too late.
+        if stage.has_met("assigner", "Resolved") || stage.struck() {
+            break;
+        }
+    }
 }
 
 /// A worker's report is applied, its reply is lost, and the request that reads it back is lost, too.

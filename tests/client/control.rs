@@ -19,8 +19,10 @@ async fn a_queued_job_is_cancelled_and_can_be_retried() {
     let (client, fake) = (client(&to).await, FakeCluster::new(&to).await);
     let job = client.submit(Job::new("sum", &1).id("a")).await.unwrap();
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::StillOpen);
+    let entry = fake.entry(job.id()).await;
+    assert!(fake.zk.get(entry.clone()).await.unwrap().is_some());
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::Cancelled);
-    assert_eq!(fake.zk.get(path::queue_entry(job.id())).await.unwrap(), None);
+    assert_eq!(fake.zk.get(entry).await.unwrap(), None);
     assert_eq!(client.cancel(job.id()).await.unwrap(), Cancelled::AlreadyTerminal(State::Cancelled));
 
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Reopened(2));
@@ -116,10 +118,13 @@ async fn a_retry_releases_a_quarantined_job_and_an_earlier_run_cannot_commit() {
     assert_eq!(client.cancel(job.id()).await, Err(Error::Quarantined(job.id().clone())));
 
     assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
-    // Nothing but the note of its author.
+    // Nothing but the note of its author, and the mark for the name of its entry.
     let (released, after) = fake.record(job.id()).await;
     assert!(released.changed.is_some_and(|change| change.what == ChangeKind::Released));
-    assert_eq!((JobRecord { changed: None, ..released }, after), (before.clone(), version + 1));
+    assert_eq!(
+        (JobRecord { changed: None, released: false, ..released }, after),
+        (before.clone(), version + 1)
+    );
     assert_eq!(fake.zk.get(path::quarantine(job.id())).await.unwrap(), None);
     let view = client.get(job.id()).await.unwrap().unwrap();
     assert_eq!((view.state, view.generation, view.attempt), (State::Queued, 1, 1));

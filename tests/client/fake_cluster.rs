@@ -9,6 +9,7 @@ use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{NodeId, Tag};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire::{SCHEMA, decode, encode};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
@@ -47,6 +48,29 @@ impl FakeCluster {
     pub(crate) async fn record(&self, job: &JobId) -> (JobRecord, i32) {
         let node = self.read(path::record(job)).await;
         (decode(&node.data).unwrap(), node.version)
+    }
+
+    /// The path of the entry of a job that is ready.
+    pub(crate) async fn entry(&self, job: &JobId) -> String {
+        path::ready_entry(&ReadyEntry::of_record(job, &self.record(job).await.0))
+    }
+
+    /// The jobs that are ready.
+    pub(crate) async fn ready(&self) -> Vec<JobId> {
+        let mut paths = Shard::all().map(path::ready_shard).collect::<Vec<_>>();
+        for _ in 0..3 {
+            let mut below = Vec::new();
+            for parent in paths {
+                let names = self.zk.children(parent.clone()).await.unwrap().unwrap_or_default();
+                below.extend(names.into_iter().map(|name| format!("{parent}/{name}")));
+            }
+            paths = below;
+        }
+        let job = |path: String| match path::parse(&path) {
+            path::Place::Ready(entry) => entry.name.job,
+            other => panic!("{path} is {other:?}"),
+        };
+        paths.into_iter().map(job).collect()
     }
 
     pub(crate) async fn overwrite(&self, path: String, data: Vec<u8>) {
@@ -92,7 +116,8 @@ impl FakeCluster {
         let attempt = record.attempts + 1;
         let isolation = record.isolation();
         let assignment = Assignment { isolation, ..Assignment::new(attempt, 0, clock::local()) };
-        self.apply(txn::assign(job, worker, &assignment, record.turn().as_ref())).await;
+        let entry = ReadyEntry::of_record(job, &record);
+        self.apply(txn::assign(&entry, worker, &assignment, record.turn().as_ref())).await;
     }
 
     pub(crate) async fn close(&self, job: &JobId, worker: WorkerId, ending: Ending) {

@@ -116,7 +116,7 @@ async fn a_reopening_with_a_lost_reply_is_applied_once() {
     let job = behind.submit(again(1)).await.unwrap();
     behind.cancel(job.id()).await.unwrap();
     let reopen = |request: &Request<'_>| {
-        request.op == op::MULTI && request.mentions("/queue/") && request.mentions("/jobs/")
+        request.op == op::MULTI && request.mentions("/ready/") && request.mentions("/jobs/")
     };
     let lost = proxy.swallow_reply_and_cut(reopen, Cut::Fin);
     let opened = behind.submit(again(1)).await.unwrap();
@@ -130,6 +130,7 @@ async fn a_reopening_with_a_lost_reply_is_applied_once() {
     assert!(dropped.has_fired());
     let (record, _) = fake.record(job.id()).await;
     assert_eq!((record.generation, record.is_terminal()), (3, false));
-    let gone = fake.zk.commit(vec![Op::Delete { path: path::queue_entry(job.id()), version: Some(0) }]).await;
+    let entry = fake.entry(job.id()).await;
+    let gone = fake.zk.commit(vec![Op::Delete { path: entry, version: Some(0) }]).await;
     assert_eq!(gone, Outcome::Applied(()), "it is queued once");
 }

@@ -180,7 +180,7 @@ async fn a_job_that_ends_during_a_read_is_not_reported_without_a_turn() {
     let (client, fake) = (client(&proxy.connect_string()).await, FakeCluster::new(&to).await);
     let worker = fake.worker(&["sum"], 1, &[]).await;
     client.submit(laned("a")).await.unwrap();
-    let placed = proxy.hold_reply(multi_read_about("/queue/"));
+    let placed = proxy.hold_reply(multi_read_about("/ready/"));
     let ends = async {
         placed.fired().await;
         fake.succeed(&id("a"), worker, "1").await;

@@ -39,7 +39,7 @@ async fn assert_one_queued_job(to: &str, job: &str) {
     let fake = FakeCluster::new(to).await;
     let (record, version) = fake.record(&id(job)).await;
     assert_eq!((record.attempts, version), (0, 0));
-    fake.read(path::queue_entry(&id(job))).await;
+    fake.read(fake.entry(&id(job)).await).await;
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn a_release_from_quarantine_with_a_lost_reply_or_request_happens_once() {
         assert_eq!(client.retry(job.id()).await.unwrap(), Retried::Released);
         fault.fired().await;
         assert_eq!(fake.record(job.id()).await.1, 1);
-        fake.read(path::queue_entry(job.id())).await;
+        fake.read(fake.entry(job.id()).await).await;
     }
 }
 

@@ -9,8 +9,10 @@ use bellwether_core::machine::worker_registry::recovery::Stored;
 use bellwether_core::name::{GroupId, JobId, Kind, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, EntryLocation, Op};
+use bellwether_core::wire;
 use bellwether_host::group;
 use bellwether_testkit::{RawClient, namespace};
 use bellwether_zk::{Zk, connect, open_namespace};
@@ -40,6 +42,11 @@ impl Bench {
 
     async fn apply(&self, ops: Vec<Op>) {
         assert_eq!(self.zk.commit(ops).await, Outcome::Applied(()));
+    }
+
+    async fn entry(&self, job: &JobId) -> ReadyEntry {
+        let node = self.zk.get(path::record(job)).await.expect("an answer").expect("a record");
+        ReadyEntry::of_record(job, &wire::decode(&node.data).expect("readable"))
     }
 
     async fn member(&self, number: u32) -> JobId {
@@ -82,14 +89,14 @@ async fn open_members_are_located_with_any_number_of_workers() {
         }
         let assignment = Assignment::new(1, 1, WallMillis(2));
         for job in [&first, &second] {
-            bench.apply(txn::assign(job, worker, &assignment, None)).await;
+            bench.apply(txn::assign(&bench.entry(job).await, worker, &assignment, None)).await;
         }
         let (rest, next) = group::rest(&bench.zk, &bench.id, Cursor::default()).await.unwrap();
         assert_eq!(next, Some(Cursor { chunk: 0, from: 3 }));
         let stands = rest.iter().map(|rest| (rest.job.clone(), rest.location.clone())).collect::<Vec<_>>();
         let assigned = MemberLocation::Assigned(worker, assignment, 0);
         let expected = [
-            (waiting, MemberLocation::Waits(EntryLocation::Queued)),
+            (waiting.clone(), MemberLocation::Waits(EntryLocation::Ready(bench.entry(&waiting).await))),
             (first, assigned.clone()),
             (second, assigned),
         ];
@@ -109,8 +116,8 @@ async fn an_inbox_or_a_record_that_cannot_be_read_does_not_hide_other_members() 
         }
         let jobs = [bench.member(0).await, bench.member(1).await, bench.member(2).await];
         let assignment = Assignment::new(1, 1, WallMillis(2));
-        bench.apply(txn::assign(&jobs[0], hidden, &assignment, None)).await;
-        bench.apply(txn::assign(&jobs[1], open, &assignment, None)).await;
+        bench.apply(txn::assign(&bench.entry(&jobs[0]).await, hidden, &assignment, None)).await;
+        bench.apply(txn::assign(&bench.entry(&jobs[1]).await, open, &assignment, None)).await;
         let (address, chroot) = bench.to.split_at(bench.to.find('/').expect("a namespace"));
         let mut operator = RawClient::connect(address.parse().expect("an address")).expect("a session");
         for denied in [path::inbox(hidden), path::record(&jobs[2])] {
@@ -119,7 +126,7 @@ async fn an_inbox_or_a_record_that_cannot_be_read_does_not_hide_other_members() 
         let (rest, _) = group::rest(&bench.zk, &bench.id, Cursor::default()).await.unwrap();
         let locations = rest.iter().map(|rest| rest.location.clone()).collect::<Vec<_>>();
         let assigned = |worker| MemberLocation::Assigned(worker, assignment.clone(), 0);
-        let expected = [assigned(hidden), assigned(open), MemberLocation::Waits(EntryLocation::Queued)];
+        let expected = [assigned(hidden), assigned(open), MemberLocation::Nowhere];
         assert_eq!(locations, expected, "{others} other workers");
         assert_eq!(rest[2].record, Stored::Absent, "{others} other workers");
     }

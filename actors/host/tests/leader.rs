@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use bellwether_core::change::Noted;
 use bellwether_core::job::{
-    Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, Verdict,
+    Assignment, Attempt, Ending, JobRecord, JobState, Payload, Placement, Policy, QueueEntry, Verdict,
 };
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::placement::OwnStrategies;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
@@ -181,6 +182,12 @@ impl Bench {
         wire::decode(&node.data).expect("readable")
     }
 
+    /// The path of the entry of a job while it is ready.
+    async fn entry(&self, job: &str) -> String {
+        let job = JobId::new(job).expect("a name");
+        path::ready_entry(&ReadyEntry::of_record(&job, &self.record(&job).await))
+    }
+
     async fn assigned(&self, worker: WorkerId, count: usize) -> Vec<String> {
         eventually_some("jobs are assigned", SOON, async || {
             let jobs = self.inbox(worker).await;
@@ -211,9 +218,9 @@ async fn waiting_jobs_are_assigned_to_a_new_worker_up_to_its_slots() {
         bench.finish(worker, &held[0]).await;
         done += 1;
     }
-    let queued =
-        bench.zk.children_many(path::Bucket::all().map(path::Bucket::queue).take(100).collect()).await;
-    assert!(queued.expect("an answer").into_iter().flatten().flatten().next().is_none());
+    for n in 0..5 {
+        assert!(bench.zk.get(bench.entry(&format!("j{n}")).await).await.expect("an answer").is_none());
+    }
 }
 
 /// An operator has changed the access to one inbox.
@@ -311,17 +318,16 @@ async fn a_delayed_job_is_promoted_and_assigned() {
 async fn a_corrupt_entry_is_left_unchanged_and_other_jobs_run() {
     let bench = Bench::new("corrupt").await;
     let bad = JobId::new("bad").expect("a name");
-    let garbage = Op::Create {
-        path: path::queue_entry(&bad),
-        data: b"garbage".to_vec(),
-        lifetime: txn::Lifetime::Persistent,
-    };
+    let entry = QueueEntry::new(Kind::new("sum").expect("a name"), 2, 1);
+    let entry = path::ready_entry(&ReadyEntry::of(&bad, &entry));
+    let garbage =
+        Op::Create { path: entry.clone(), data: b"garbage".to_vec(), lifetime: txn::Lifetime::Persistent };
     applied(&bench.zk, vec![garbage]).await;
     bench.submit("good", Policy::default()).await;
     bench.lead().await;
     let (worker, _session) = bench.worker(4).await;
     assert_eq!(bench.assigned(worker, 1).await, ["good"]);
-    assert!(bench.zk.get(path::queue_entry(&bad)).await.expect("an answer").is_some());
+    assert!(bench.zk.get(entry).await.expect("an answer").is_some());
 }
 
 #[tokio::test]
@@ -428,7 +434,7 @@ async fn a_paused_leader_begins_no_write_and_resumes_when_its_term_is_active_aga
     eventually("the request that the watch event causes is refused", SOON, refused).await;
     // A write would be served in the leader's session, between these reads.
     for _ in 0..50 {
-        let entry = term.zk.get(path::queue_entry(&job)).await.expect("an answer");
+        let entry = term.zk.get(bench.entry(job.as_str()).await).await.expect("an answer");
         assert!(entry.is_some(), "the job waits");
     }
     assert_eq!(bench.inbox(worker).await, Vec::<String>::new());

@@ -63,6 +63,7 @@ kinds!(group_joiner::Event { Seen, Changed, Ended, Gone, Looked, Committed, Foun
 kinds!(assigner::Event {
     Queued,
     Unqueued,
+    Beyond,
     Worker,
     WorkerGone,
     InboxChanged,

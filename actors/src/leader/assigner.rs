@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
 use bellwether_core::change::Noted;
-use bellwether_core::job::{Assignment, Isolation, QueueEntry, Turn, TurnIndex};
+use bellwether_core::job::{Assignment, Isolation, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{
     self, Effect, Event, InboxContents, Job, Order, Settings, Spot, StrategySetting,
 };
@@ -22,6 +22,7 @@ use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path::{self, Place};
 use bellwether_core::placement::{BuiltInStrategy, OwnStrategies, PlacementSetting};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadError, ReadResult, Requests};
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
@@ -86,8 +87,8 @@ pub enum AssignerMsg {
     LanesListed(u64, Vec<Lane>, Option<Vec<Vec<Spot>>>),
     /// The znodes of these turns; the number is the ticket of the read.
     TurnsRead(u64, Vec<(Lane, Spot)>, ReadResult<Vec<Option<Node>>>),
-    /// The queue entries of jobs whose assignment has an unknown outcome.
-    Resolved(ReadResult<Vec<(JobId, Option<QueueEntry>)>>),
+    /// Whether entries of jobs whose assignment has an unknown outcome exist.
+    Resolved(ReadResult<Vec<(ReadyEntry, bool)>>),
     /// From the watches on the pauses and on the placement setting.
     Settings(Feed),
     /// The settings, or `None` when they were not read.
@@ -192,8 +193,8 @@ impl Concern for Assigner {
             }
             AssignerMsg::Resolved(entries) => {
                 let entries = entries.ok();
-                for (_, entry) in entries.iter().flatten() {
-                    let outcome = if entry.is_some() { "not_applied" } else { "applied" };
+                for (_, exists) in entries.iter().flatten() {
+                    let outcome = if *exists { "not_applied" } else { "applied" };
                     counter!(metric::UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
                 }
                 Event::Resolved(entries)
@@ -233,8 +234,8 @@ impl Assigner {
                 Effect::ListInbox(worker) => {
                     cx.children(path::inbox(worker), move |names| AssignerMsg::Inbox(worker, names));
                 }
-                Effect::Resolve(jobs) => {
-                    cx.task(|zk| async move { AssignerMsg::Resolved(resolve(zk, jobs).await) });
+                Effect::Resolve(entries) => {
+                    cx.task(|zk| async move { AssignerMsg::Resolved(resolve(zk, entries).await) });
                 }
                 Effect::ListLanes { ticket, lanes } => {
                     cx.children_many(lanes.iter().map(path::lane).collect(), move |lists| {
@@ -291,7 +292,9 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
     let worker = |change: Change| match change.place {
         Place::Assignment(worker, _) => Some(worker),
-        Place::QueueEntry(_)
+        Place::Ready(_)
+        | Place::ReadyClass(_)
+        | Place::ReadySlot(..)
         | Place::DelayedEntry(..)
         | Place::Worker(_)
         | Place::Inbox(_)
@@ -308,7 +311,9 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
     let deleted = changes.into_iter().filter(|change| change.kind == ChangeKind::Deleted);
     deleted.filter_map(|change| match change.place {
         Place::Turn(turn, job) => Some((turn, job)),
-        Place::QueueEntry(_)
+        Place::Ready(_)
+        | Place::ReadyClass(_)
+        | Place::ReadySlot(..)
         | Place::DelayedEntry(..)
         | Place::Worker(_)
         | Place::Inbox(_)
@@ -378,13 +383,12 @@ async fn read_inbox(zk: Arc<dyn Requests>, worker: WorkerId) -> ReadResult<Optio
     Ok(Some(contents))
 }
 
-/// Reads the queue entries of jobs. An entry that cannot be read counts as deleted, so the job is not assigned.
-async fn resolve(zk: Arc<dyn Requests>, jobs: Vec<JobId>) -> ReadResult<Vec<(JobId, Option<QueueEntry>)>> {
-    let mut resolved = Vec::with_capacity(jobs.len());
-    for jobs in jobs.chunks(MAX_READ_BATCH) {
-        let nodes = zk.get_many(jobs.iter().map(path::queue_entry).collect()).await?;
-        let entries = nodes.into_iter().map(|node| wire::decode(&node?.data).ok());
-        resolved.extend(jobs.iter().cloned().zip(entries));
+/// Reads whether entries exist.
+async fn resolve(zk: Arc<dyn Requests>, entries: Vec<ReadyEntry>) -> ReadResult<Vec<(ReadyEntry, bool)>> {
+    let mut resolved = Vec::with_capacity(entries.len());
+    for entries in entries.chunks(MAX_READ_BATCH) {
+        let nodes = zk.get_many(entries.iter().map(path::ready_entry).collect()).await?;
+        resolved.extend(entries.iter().cloned().zip(nodes.iter().map(Option::is_some)));
     }
     Ok(resolved)
 }

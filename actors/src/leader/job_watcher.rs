@@ -1,14 +1,13 @@
-//! The job watcher: reports the jobs in `/queue` to the assigner.
+//! The job watcher: reports the most urgent jobs under `/ready` to the assigner.
 
-use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
 use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::job_watcher::{self, Effect, Event};
+use bellwether_core::machine::job_watcher::{self, Effect, Event, Listed, Parent};
 use bellwether_core::machine::worker::Lookup;
-use bellwether_core::name::JobId;
-use bellwether_core::path::{self, Bucket, Place};
+use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult};
+use bellwether_core::ready::{ClassName, ReadyEntry, Slot};
 
 use super::SWEEP;
 use crate::unreadable::Unreadable;
@@ -17,8 +16,8 @@ use crate::{Concern, Context, Feed};
 /// The watch and the timer of the job watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The watch on the queue.
-    Queue,
+    /// The watch on the entries.
+    Ready,
     /// The periodic listing.
     Sweep,
 }
@@ -35,15 +34,17 @@ pub enum JobWatcherMsg {
     Resume,
     /// The periodic listing is due.
     Sweep,
-    /// From the watch on the queue.
+    /// From the watch on the entries.
     Feed(Feed),
-    /// The entries of some buckets, found by this round of listings.
-    Listed(u32, ReadResult<Vec<(Bucket, Vec<JobId>)>>),
-    /// The entries that the read with this ticket found, or the jobs whose read was not answered.
-    Read(u64, Result<Vec<(JobId, Lookup<QueueEntry>)>, Vec<JobId>>),
+    /// What the list with this ticket found.
+    Listed(u64, ReadResult<Vec<Listed>>),
+    /// The entries that the read with this ticket found, or those whose read was not answered.
+    Read(u64, Result<Vec<(ReadyEntry, Lookup<QueueEntry>)>, Vec<ReadyEntry>>),
+    /// The number of entries of slots.
+    Sized(ReadResult<Vec<(ClassName, Slot, usize)>>),
 }
 
-kinds!(JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read });
+kinds!(JobWatcherMsg { Resume, Sweep, Feed => Feed, Listed, Read, Sized });
 
 /// Messages of the job watcher to its neighbours.
 pub enum Tell {
@@ -65,91 +66,116 @@ impl Concern for JobWatcher {
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: JobWatcherMsg) {
+        let mut effects = Vec::new();
+        let mut feed = |event| self.machine.handle(event, &mut effects);
         match msg {
-            JobWatcherMsg::Resume => watch(cx),
+            JobWatcherMsg::Resume => return watch(cx),
             JobWatcherMsg::Sweep => {
-                self.list(cx);
+                feed(Event::Sweep);
                 cx.sweep(Key::Sweep, SWEEP, JobWatcherMsg::Sweep);
             }
-            JobWatcherMsg::Feed(Feed::Watching) => {
-                self.feed(cx, Event::Watched);
-                self.list(cx);
-            }
+            JobWatcherMsg::Feed(Feed::Watching) => feed(Event::Watched),
             JobWatcherMsg::Feed(Feed::Changes(changes)) => {
-                changes.into_iter().filter_map(event).for_each(|event| self.feed(cx, event));
+                changes.into_iter().filter_map(event).for_each(feed);
             }
-            JobWatcherMsg::Listed(round, Ok(lists)) => {
-                for (bucket, jobs) in lists {
-                    self.feed(cx, Event::Listed { bucket, round, jobs });
+            JobWatcherMsg::Listed(ticket, lists) => {
+                if let Err(error) = &lists {
+                    // The next reconnect or sweep lists again.
+                    tracing::debug!(error = %chain(error), "cannot list the waiting jobs");
                 }
-            }
-            // The next reconnect or sweep lists again.
-            JobWatcherMsg::Listed(_, Err(error)) => {
-                tracing::debug!(error = %chain(&error), "cannot list the queue")
+                feed(Event::Listed { ticket, lists: lists.ok() });
             }
             JobWatcherMsg::Read(ticket, Ok(looks)) => {
                 let unreadable = &mut self.unreadable;
-                let entry = |(job, look)| (unreadable.readable(|| path::queue_entry(&job), look), job);
-                let entries = looks.into_iter().map(entry).map(|(entry, job)| (job, entry)).collect();
-                self.feed(cx, Event::Read { ticket, entries });
+                let entry = |(at, look)| (unreadable.readable(|| path::ready_entry(&at), look), at);
+                let entries = looks.into_iter().map(entry).map(|(entry, at)| (at, entry)).collect();
+                feed(Event::Read { ticket, entries });
             }
-            JobWatcherMsg::Read(ticket, Err(jobs)) => self.feed(cx, Event::ReadFailed { ticket, jobs }),
+            JobWatcherMsg::Read(ticket, Err(entries)) => feed(Event::ReadFailed { ticket, entries }),
+            // The next sweep reads them again.
+            JobWatcherMsg::Sized(Err(_)) => {}
+            JobWatcherMsg::Sized(Ok(sizes)) => feed(Event::Sized(sizes)),
         }
+        self.machine.flush(&mut effects);
+        effects.into_iter().for_each(|effect| carry_out(cx, effect));
     }
 }
 
 fn watch(cx: &mut Context<'_, JobWatcher>) {
-    cx.watch(Key::Queue, path::QUEUE.into(), JobWatcherMsg::Feed);
+    cx.watch(Key::Ready, path::READY.into(), JobWatcherMsg::Feed);
 }
 
-impl JobWatcher {
-    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
-        let mut effects = Vec::new();
-        self.machine.handle(event, &mut effects);
-        for effect in effects {
-            match effect {
-                Effect::Read { ticket, jobs } => {
-                    cx.get_many(jobs.iter().map(path::queue_entry).collect(), move |nodes| {
-                        JobWatcherMsg::Read(
-                            ticket,
-                            match nodes {
-                                Ok(nodes) => Ok(jobs.into_iter().zip(nodes.iter().map(Node::look)).collect()),
-                                Err(_) => Err(jobs),
-                            },
-                        )
-                    });
-                }
-                Effect::Queued(jobs) => cx.tell(Tell::Assigner(assigner::Event::Queued(jobs))),
-                Effect::Unqueued(job) => cx.tell(Tell::Assigner(assigner::Event::Unqueued(job))),
-            }
-        }
-    }
-
-    fn list(&mut self, cx: &mut Context<'_, Self>) {
-        self.feed(cx, Event::Resync);
-        let round = self.machine.round();
-        let all = Bucket::all().collect::<Vec<_>>();
-        for buckets in all.chunks(MAX_READ_BATCH) {
-            let buckets = buckets.to_vec();
-            cx.children_many(buckets.iter().map(|bucket| bucket.queue()).collect(), move |lists| {
-                let lists = lists.map(|lists| buckets.into_iter().zip(lists.into_iter().map(jobs)).collect());
-                JobWatcherMsg::Listed(round, lists)
+fn carry_out(cx: &mut Context<'_, JobWatcher>, effect: Effect) {
+    match effect {
+        Effect::List { ticket, parents } => {
+            cx.children_many(parents.iter().map(path_of).collect(), move |lists| {
+                let lists = lists.map(|lists| parents.into_iter().zip(lists).map(listed).collect());
+                JobWatcherMsg::Listed(ticket, lists)
             });
         }
+        Effect::Read { ticket, entries } => {
+            cx.get_many(entries.iter().map(path::ready_entry).collect(), move |nodes| {
+                JobWatcherMsg::Read(
+                    ticket,
+                    match nodes {
+                        Ok(nodes) => Ok(entries.into_iter().zip(nodes.iter().map(Node::look)).collect()),
+                        Err(_) => Err(entries),
+                    },
+                )
+            });
+        }
+        Effect::Size(slots) => {
+            let paths = slots.iter().map(|(class, slot)| path::ready_slot(class, *slot));
+            cx.get_many(paths.collect(), move |nodes| {
+                let size = |node: Option<Node>| node.map_or(0, |node| node.children);
+                let sizes = |nodes: Vec<_>| slots.into_iter().zip(nodes);
+                JobWatcherMsg::Sized(nodes.map(|nodes| {
+                    sizes(nodes).map(|((class, slot), node)| (class, slot, size(node))).collect()
+                }))
+            });
+        }
+        Effect::Queued(jobs) => cx.tell(Tell::Assigner(assigner::Event::Queued(jobs))),
+        Effect::Unqueued(entry) => cx.tell(Tell::Assigner(assigner::Event::Unqueued(entry))),
+        Effect::Beyond(numbers) => cx.tell(Tell::Assigner(assigner::Event::Beyond(numbers))),
     }
 }
 
 fn event(change: Change) -> Option<Event> {
-    let Place::QueueEntry(job) = change.place else { return None };
-    Some(match change.kind {
+    Some(match (change.place, change.kind) {
         // An operator may have repaired an entry in place.
-        ChangeKind::Created | ChangeKind::DataChanged => Event::Created(job),
-        ChangeKind::Deleted => Event::Deleted(job),
+        (Place::Ready(at), ChangeKind::Created | ChangeKind::DataChanged) => Event::Created(at),
+        (Place::Ready(at), ChangeKind::Deleted) => Event::Deleted(at),
+        (Place::ReadyClass(class), ChangeKind::Created) => Event::ClassCreated(class),
+        (Place::ReadyClass(class), ChangeKind::Deleted) => Event::ClassDeleted(class),
+        (Place::ReadySlot(class, slot), ChangeKind::Created) => Event::SlotCreated(class, slot),
+        (Place::ReadySlot(class, slot), ChangeKind::Deleted) => Event::SlotDeleted(class, slot),
+        // Data of containers means nothing, and other znodes are foreign.
+        (_, ChangeKind::Created | ChangeKind::Deleted | ChangeKind::DataChanged) => return None,
     })
 }
 
-fn jobs(names: Option<Vec<String>>) -> Vec<JobId> {
-    names.iter().flatten().filter_map(|name| JobId::new(name).ok()).collect()
+fn path_of(parent: &Parent) -> String {
+    match parent {
+        Parent::Shard(shard) => path::ready_shard(*shard),
+        Parent::Class(class) => path::ready_class(class),
+        Parent::Slot(class, slot) => path::ready_slot(class, *slot),
+    }
+}
+
+/// The children of a znode. Foreign names are ignored.
+fn listed((parent, names): (Parent, Option<Vec<String>>)) -> Listed {
+    fn parsed<T: std::str::FromStr>(names: Vec<String>) -> Vec<T> {
+        names.iter().filter_map(|name| name.parse().ok()).collect()
+    }
+    match parent {
+        Parent::Shard(shard) => {
+            let mut classes = parsed::<ClassName>(names.unwrap_or_default());
+            classes.retain(|class| class.shard() == shard);
+            Listed::Classes(classes)
+        }
+        Parent::Class(class) => Listed::Slots(class, names.map(parsed)),
+        Parent::Slot(class, slot) => Listed::Entries(class, slot, names.map(parsed)),
+    }
 }
 
 #[cfg(test)]
@@ -158,9 +184,9 @@ mod tests {
     use crate::stage::{Stage, watched};
 
     #[test]
-    fn the_queue_is_watched_again_after_a_reconnect() {
+    fn the_entries_are_watched_again_after_a_reconnect() {
         let (mut stage, started) = Stage::<JobWatcher>::start(());
-        assert_eq!(watched(&started), [path::QUEUE]);
-        assert_eq!(watched(&stage.handle(JobWatcherMsg::Resume)), [path::QUEUE]);
+        assert_eq!(watched(&started), [path::READY]);
+        assert_eq!(watched(&stage.handle(JobWatcherMsg::Resume)), [path::READY]);
     }
 }

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::budget::BUCKETS;
 use crate::job::{Delay, Turn};
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
+use crate::ready::{ClassName, ReadyEntry, Shard, Slot};
 
 mod group;
 mod segment;
@@ -31,8 +32,8 @@ pub const LEADING: &str = "/leading";
 pub const WORKERS: &str = "/workers";
 /// Parent of the buckets of job records.
 pub const JOBS: &str = "/jobs";
-/// Parent of the buckets of unassigned jobs.
-pub const QUEUE: &str = "/queue";
+/// Parent of the shards of jobs that wait for a worker.
+pub const READY: &str = "/ready";
 /// Parent of the minutes of delayed jobs.
 pub const DELAYED: &str = "/delayed";
 /// Parent of the workers' inboxes.
@@ -60,7 +61,7 @@ pub const PARENTS: [&str; 13] = [
     ELECTION,
     WORKERS,
     JOBS,
-    QUEUE,
+    READY,
     DELAYED,
     LANES,
     ASSIGNMENTS,
@@ -111,12 +112,6 @@ impl Bucket {
         format!("{JOBS}/{:02x}", self.0)
     }
 
-    /// Its znode under `/queue`.
-    #[must_use]
-    pub fn queue(self) -> String {
-        format!("{QUEUE}/{:02x}", self.0)
-    }
-
     /// Its znode under `/lanes`.
     #[must_use]
     pub fn lanes(self) -> String {
@@ -130,10 +125,29 @@ pub fn record(job: &JobId) -> String {
     format!("{JOBS}/{:02x}/{job}", Bucket::of(job).0)
 }
 
-/// A job's queue entry.
+/// A parent of classes of waiting jobs.
 #[must_use]
-pub fn queue_entry(job: &JobId) -> String {
-    format!("{QUEUE}/{:02x}/{job}", Bucket::of(job).0)
+pub fn ready_shard(shard: Shard) -> String {
+    format!("{READY}/{shard}")
+}
+
+/// The parent of the slots of a class.
+#[must_use]
+pub fn ready_class(class: &ClassName) -> String {
+    format!("{READY}/{}/{class}", class.shard())
+}
+
+/// The parent of the entries of a slot.
+#[must_use]
+pub fn ready_slot(class: &ClassName, slot: Slot) -> String {
+    format!("{READY}/{}/{class}/{slot}", class.shard())
+}
+
+/// The entry of a job that waits for a worker.
+#[must_use]
+pub fn ready_entry(entry: &ReadyEntry) -> String {
+    let ReadyEntry { class, slot, name } = entry;
+    format!("{READY}/{}/{class}/{slot}/{name}", class.shard())
 }
 
 /// The parent of the jobs that are delayed to a minute.
@@ -185,18 +199,18 @@ pub fn parse_turn(name: &str) -> Option<(u32, JobId)> {
     Some((number(generation)?, JobId::new(job).ok()?))
 }
 
-/// The container that holds this znode: the minute of a delayed entry, or the lane of a turn. `None` for all others.
+/// The container that holds this znode: the minute of a delayed entry, the lane of a turn, the slot of an entry, or the class
+/// of a slot. `None` for all others.
 #[must_use]
 pub fn container_of(path: &str) -> Option<&str> {
-    let depth = if path.starts_with("/delayed/") {
-        3
-    } else if path.starts_with("/lanes/") {
-        4
-    } else {
-        return None;
+    let depths = match below_parent(path).0 {
+        DELAYED => 2..=2,
+        LANES => 3..=3,
+        READY => 3..=4,
+        _ => return None,
     };
     let (parent, _) = path.rsplit_once('/')?;
-    (parent.matches('/').count() + 1 == depth).then_some(parent)
+    depths.contains(&parent.matches('/').count()).then_some(parent)
 }
 
 /// Parses a number in a name. It has no sign and no leading zeros.
@@ -270,8 +284,12 @@ pub fn below_parent(path: &str) -> (&str, usize) {
 /// The meaning of a path that a watch reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A queue entry.
-    QueueEntry(JobId),
+    /// The entry of a job that waits for a worker.
+    Ready(ReadyEntry),
+    /// A class of waiting jobs.
+    ReadyClass(ClassName),
+    /// A slot of a class.
+    ReadySlot(ClassName, Slot),
     /// A delayed entry.
     DelayedEntry(Delay, JobId),
     /// A live worker.
@@ -301,10 +319,7 @@ pub fn parse(path: &str) -> Place {
         return group::parse(&parts).map_or(Place::Other, Place::Group);
     }
     let place = match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some("queue"), Some(bucket), Some(job), None) => JobId::new(job)
-            .ok()
-            .filter(|job| format!("{:02x}", Bucket::of(job).0) == bucket)
-            .map(Place::QueueEntry),
+        (Some("ready"), Some(shard), Some(class), slot) => parse_ready(shard, class, slot, &mut parts),
         (Some("delayed"), Some(minute), Some(name), None) => parse_minute(minute)
             .and_then(|minute| parse_delayed(minute, name))
             .map(|(delay, job)| Place::DelayedEntry(delay, job)),
@@ -326,15 +341,37 @@ pub fn parse(path: &str) -> Place {
     place.unwrap_or(Place::Other)
 }
 
+fn parse_ready<'a>(
+    shard: &str,
+    class: &str,
+    slot: Option<&str>,
+    parts: &mut impl Iterator<Item = &'a str>,
+) -> Option<Place> {
+    let class = class.parse::<ClassName>().ok().filter(|class| class.shard().has_name(shard))?;
+    let Some(slot) = slot else { return Some(Place::ReadyClass(class)) };
+    let slot = slot.parse::<Slot>().ok()?;
+    match (parts.next(), parts.next()) {
+        (None, _) => Some(Place::ReadySlot(class, slot)),
+        (Some(name), None) => Some(Place::Ready(ReadyEntry { class, slot, name: name.parse().ok()? })),
+        (Some(_), Some(_)) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ready::{Class, RecordEntry};
 
     #[test]
     fn every_path_is_parsed_to_its_place() {
         let job = JobId::new("nightly.2026-11-21").unwrap();
         let id = WorkerId::new(Uuid::from_u128(9));
-        assert_eq!(parse(&queue_entry(&job)), Place::QueueEntry(job.clone()));
+        let class = Class { kind: Kind::new("sum").unwrap(), tags: vec![], laned: true }.name();
+        let name = "000075nightly.2026-11-21+1.2~".parse::<RecordEntry>().unwrap();
+        let entry = ReadyEntry { class: class.clone(), slot: Slot { minute: 29, part: 1 }, name };
+        assert_eq!(parse(&ready_class(&class)), Place::ReadyClass(class.clone()));
+        assert_eq!(parse(&ready_slot(&class, entry.slot)), Place::ReadySlot(class, entry.slot));
+        assert_eq!(parse(&ready_entry(&entry)), Place::Ready(entry));
         let second = Delay { minute: 29, generation: 1, attempt: 2 };
         assert_eq!(delayed_entry(second, &job), "/delayed/29/1.2-nightly.2026-11-21");
         assert_eq!(parse(&delayed_entry(second, &job)), Place::DelayedEntry(second, job.clone()));
@@ -359,13 +396,16 @@ mod tests {
     }
 
     #[test]
-    fn only_delayed_entries_and_turns_are_in_a_container() {
+    fn entries_turns_and_slots_are_in_a_container() {
         let job = JobId::new("a").unwrap();
+        let ready = ["/ready/0/sum/29.1/000075a+1.1", "/ready/0/sum/29.1", "/ready/0/sum"];
+        assert_eq!(ready.map(container_of), [Some(ready[1]), Some(ready[2]), None]);
         let entry = delayed_entry(Delay { minute: 29, generation: 1, attempt: 2 }, &job);
         assert_eq!(container_of(&entry), Some(delayed_minute(29).as_str()));
         let of = Turn { lane: Lane::new("account-7").unwrap(), generation: 2 };
         assert_eq!(container_of(&turn(&of, &job)), Some(lane(&of.lane).as_str()));
-        for other in [record(&job), queue_entry(&job), delayed_minute(29), lane(&of.lane), DELAYED.to_owned()]
+        for other in
+            [record(&job), "/ready/0".to_owned(), delayed_minute(29), lane(&of.lane), DELAYED.to_owned()]
         {
             assert_eq!(container_of(&other), None, "{other}");
         }
@@ -374,7 +414,7 @@ mod tests {
     #[test]
     fn foreign_paths_are_other_and_never_panic() {
         for path in
-            ["", "/", "/queue", "/queue/zz/a", "/workers/web-1", "/delayed/x/1.1-a", "/queue/00/a/b", "//"]
+            ["", "/", "/ready", "/ready/1/sum", "/workers/web-1", "/delayed/x/1.1-a", "/ready/1/sum/29", "//"]
                 .into_iter()
                 .chain([
                     "/lanes/5b/a",
@@ -388,7 +428,12 @@ mod tests {
                     "/delayed/29/1-a",
                     "/delayed/29/01.1-a",
                     "/delayed/29/1.1-a/b",
-                    "x/queue/1f/a",
+                    "/ready/0/sum/29.0",
+                    "/ready/1/sum/29/000075a+1.1",
+                    "/ready/0/sum/29/000075a",
+                    "/ready/0/sum/29/000075a+1.1/b",
+                    "/ready/0/s@m/29/000075a+1.1",
+                    "x/ready/0/sum/29",
                 ])
         {
             assert_eq!(parse(path), Place::Other, "{path}");
@@ -409,7 +454,8 @@ mod tests {
     #[test]
     fn each_bucket_has_one_znode_per_tree() {
         let bucket = Bucket::all().last().unwrap();
-        assert_eq!([bucket.jobs(), bucket.queue(), bucket.lanes()], ["/jobs/ff", "/queue/ff", "/lanes/ff"]);
+        assert_eq!([bucket.jobs(), bucket.lanes()], ["/jobs/ff", "/lanes/ff"]);
+        assert_eq!(Shard::all().last().map(ready_shard).as_deref(), Some("/ready/f"));
         assert_eq!(pause(&Kind::new("sum").unwrap()), "/pauses/sum");
         assert_eq!(parse_delayed_job("1.2-a"), JobId::new("a").ok());
         assert_eq!(parse_delayed_job("1-a"), None);

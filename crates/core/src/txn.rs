@@ -1,7 +1,7 @@
 //! All transactions that change a namespace, as data.
 //!
-//! The state of an open job is defined by the one znode that represents it: its queue entry, its delayed entry or its
-//! assignment. Each move is one multi that deletes the znode in one place and creates it in another. A lost reply is
+//! The state of an open job is defined by the one znode that represents it: its entry under `/ready`, its delayed entry or
+//! its assignment. Each move is one multi that deletes the znode in one place and creates it in another. A lost reply is
 //! therefore harmless: of two competing moves at most one commits, because each deletes, or checks the version of, a
 //! znode that the other needs. Versions cannot alias: the version of a znode only grows while the znode exists, and the
 //! record of an open job is never deleted.
@@ -9,7 +9,7 @@
 //! | transaction | fenced by | if the reply is lost |
 //! | --- | --- | --- |
 //! | [`submit`] | the record's absence | read the record: has our token ⇒ ours; absent ⇒ send again; other token ⇒ duplicate |
-//! | [`assign`] | epoch, worker's version, the queue entry, the turn | entry still queued ⇒ pending again; deleted ⇒ list the inbox |
+//! | [`assign`] | epoch, worker's version, the entry, the turn | entry still there ⇒ pending again; deleted ⇒ list the inbox |
 //! | [`close`] | the record's version | read the record: closed by this attempt ⇒ ours; newer ⇒ zombie, drop the result |
 //! | [`reclaim`] | the record's and the assignment's version (a leader: epoch) | list the inbox again |
 //! | [`take_over`] | the new worker's version, the record's and the assignment's version | read the new assignment: there ⇒ moved; else decide again |
@@ -33,8 +33,8 @@
 //!
 //! # Containers
 //!
-//! A minute under `/delayed` and a lane under `/lanes` are containers, which ZooKeeper removes when they are empty. The
-//! driver that commits a transaction creates the missing ones ([`Parents`]); a transaction does not mention them.
+//! A class and a slot under `/ready`, a minute under `/delayed` and a lane under `/lanes` are containers, which ZooKeeper
+//! removes when they are empty. The driver that commits a transaction creates the missing ones ([`Parents`]); a transaction does not mention them.
 //!
 //! # Lanes
 //!
@@ -58,6 +58,7 @@ use crate::change::Noted;
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket};
+use crate::ready::ReadyEntry;
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::worker::{PauseRecord, WorkerInfo, WorkerSettings};
@@ -216,7 +217,7 @@ pub fn check_worker(worker: WorkerId, version: i32) -> Op {
     Op::Check { path: path::worker(worker), version }
 }
 
-/// Creates a job, queued or delayed, with its turn if it has a lane. `index` is its position among the submissions
+/// Creates a job, ready or delayed, with its turn if it has a lane. `index` is its position among the submissions
 /// of the same multi.
 #[must_use]
 pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
@@ -225,11 +226,20 @@ pub fn submit(job: &JobId, record: &JobRecord, index: u32) -> Vec<Op> {
     ops
 }
 
-/// The entry of an open job that is not assigned, in the queue or in its minute. `version` is that of the record after
-/// the transaction.
+/// The entry of an open job that is not assigned, ready or in its minute. `version` is that of the record after the
+/// transaction.
 fn wait(job: &JobId, record: &JobRecord, version: i32) -> Op {
-    let place = record.delay().map_or(EntryLocation::Queued, EntryLocation::Delayed);
-    Op::create(place.path(job), encode(&record.entry(version)))
+    let entry = record.entry(version);
+    match record.delay() {
+        Some(delay) => Op::create(path::delayed_entry(delay, job), encode(&entry)),
+        None => ready(job, &entry),
+    }
+}
+
+/// The entry of a job that is ready. It has no data if its path says everything.
+fn ready(job: &JobId, entry: &QueueEntry) -> Op {
+    let at = ReadyEntry::of(job, entry);
+    Op::create(path::ready_entry(&at), if at.name.has_data { encode(entry) } else { Vec::new() })
 }
 
 /// The version of a znode after a `Set` of `version`. ZooKeeper wraps around, too.
@@ -249,12 +259,13 @@ fn leave(job: &JobId, record: &JobRecord) -> Vec<Op> {
     turn.into_iter().chain(leave_group(job, record)).chain(letter.into_iter().flatten()).collect()
 }
 
-/// Moves a job from the queue to a worker's inbox. The record is not written, so its version stays the fencing token. A
+/// Moves a job from its entry to a worker's inbox. The record is not written, so its version stays the fencing token. A
 /// job with a lane is moved only while it has this turn (S6).
 #[must_use]
-pub fn assign(job: &JobId, worker: WorkerId, assignment: &Assignment, turn: Option<&Turn>) -> Vec<Op> {
+pub fn assign(entry: &ReadyEntry, worker: WorkerId, assignment: &Assignment, turn: Option<&Turn>) -> Vec<Op> {
+    let job = entry.job();
     let mut ops = vec![
-        Op::delete(path::queue_entry(job)),
+        Op::delete(path::ready_entry(entry)),
         Op::create(path::assignment(worker, job), encode(assignment)),
     ];
     // The data of a turn is never set, so its version stays 0.
@@ -287,19 +298,19 @@ pub fn close(
     ops
 }
 
-/// Moves a delayed job that is due to the queue. Rejected unless this attempt still waits: the name of the entry denotes
+/// Moves the entry of a delayed job that is due under `/ready`. Rejected unless this attempt still waits: the name of the entry denotes
 /// it.
 #[must_use]
 pub fn promote(job: &JobId, delay: Delay, entry: &QueueEntry) -> Vec<Op> {
-    let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
-    vec![Op::delete(path::delayed_entry(delay, job)), Op::create(path::queue_entry(job), encode(&queued))]
+    let due = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
+    vec![Op::delete(path::delayed_entry(delay, job)), ready(job, &due)]
 }
 
 /// Where a waiting job has its entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EntryLocation {
-    /// In the queue.
-    Queued,
+    /// Under `/ready`.
+    Ready(ReadyEntry),
     /// Among the delayed jobs of a minute.
     Delayed(Delay),
 }
@@ -307,10 +318,10 @@ pub enum EntryLocation {
 impl EntryLocation {
     /// The path of the job's entry.
     #[must_use]
-    pub fn path(self, job: &JobId) -> String {
+    pub fn path(&self, job: &JobId) -> String {
         match self {
-            Self::Queued => path::queue_entry(job),
-            Self::Delayed(delay) => path::delayed_entry(delay, job),
+            Self::Ready(entry) => path::ready_entry(entry),
+            Self::Delayed(delay) => path::delayed_entry(*delay, job),
         }
     }
 }
@@ -318,7 +329,7 @@ impl EntryLocation {
 /// Ends a waiting job, because a client cancelled it or because it has expired; the record states which. Rejected if
 /// the job was assigned, promoted or ended in the meantime: the caller reads it again.
 #[must_use]
-pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: EntryLocation) -> Vec<Op> {
+pub fn cancel(job: &JobId, version: i32, record: &JobRecord, waiting: &EntryLocation) -> Vec<Op> {
     let set = Op::Set { path: path::record(job), data: encode(record), version };
     let mut ops = vec![set, Op::delete(waiting.path(job))];
     ops.extend(leave(job, record));
@@ -341,15 +352,16 @@ pub fn reopen(job: &JobId, version: i32, record: &JobRecord, index: u32) -> Vec<
     ops
 }
 
-/// Moves a job from quarantine to the queue. It is due immediately, even if it was in a backoff, because an operator
-/// asked for it. Rejected if its note was deleted, its record has changed, or it is queued. Its turn was kept.
+/// Makes a job in quarantine ready. It is due immediately, even if it was in a backoff, because an operator asked for it.
+/// Rejected if its note was deleted, its record has changed, or it is ready. Its turn was kept.
 #[must_use]
 pub fn release(job: &JobId, version: i32, record: &JobRecord) -> Vec<Op> {
+    let record = JobRecord { released: true, ..record.clone() };
     let entry = QueueEntry { not_before: WallMillis::default(), ..record.entry(after(version)) };
     vec![
         Op::delete(path::quarantine(job)),
-        Op::Set { path: path::record(job), data: encode(record), version },
-        Op::create(path::queue_entry(job), encode(&entry)),
+        Op::Set { path: path::record(job), data: encode(&record), version },
+        ready(job, &entry),
     ]
 }
 

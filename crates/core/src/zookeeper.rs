@@ -95,10 +95,13 @@ impl ZooKeeper {
 
     /// Commits one transaction, with its missing containers.
     pub(crate) fn commit(&mut self, session: i64, ops: &[Op]) -> Outcome<()> {
-        let parents = ops.iter().filter_map(|op| match op {
-            Op::Create { path, .. } => path::container_of(path),
+        let created = ops.iter().filter_map(|op| match op {
+            Op::Create { path, .. } => Some(path),
             Op::Check { .. } | Op::Set { .. } | Op::Delete { .. } => None,
         });
+        let containers =
+            |path| std::iter::successors(path::container_of(path), |path| path::container_of(path));
+        let parents = created.flat_map(|path| containers(path));
         let absent = parents.filter(|parent| self.get(parent).is_none()).collect::<BTreeSet<_>>();
         let create = |path: &str| Op::Create {
             path: path.to_owned(),

@@ -145,7 +145,9 @@ fn abbreviated(text: &str) -> String {
     }
     let text = words.join("/");
     match path::parse(&text) {
-        Place::QueueEntry(_)
+        Place::Ready(_)
+        | Place::ReadyClass(_)
+        | Place::ReadySlot(..)
         | Place::DelayedEntry(..)
         | Place::Worker(_)
         | Place::Inbox(_)

@@ -76,7 +76,7 @@ fn difference(list: &[Acl], access: &Access, own: Own) -> Option<Difference> {
 /// # Errors
 /// When the connection was lost.
 pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
-    let buckets = [Bucket::jobs, Bucket::queue, Bucket::lanes, Bucket::groups, Bucket::members];
+    let buckets = [Bucket::jobs, Bucket::lanes, Bucket::groups, Bucket::members];
     let buckets = buckets.into_iter().flat_map(|path| Bucket::all().map(path));
     let settings = [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION];
     let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);

@@ -9,6 +9,7 @@ use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::Shard;
 use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
@@ -340,7 +341,7 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
         make(zk, absent, wire::encode(&Failover::default())).await?;
     }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
-    make_all(zk, missing(zk, path::QUEUE, Bucket::all().map(Bucket::queue).collect()).await?).await?;
+    make_all(zk, missing(zk, path::READY, Shard::all().map(path::ready_shard).collect()).await?).await?;
     make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await?;
     make_all(zk, missing(zk, path::GROUPS, Bucket::all().map(Bucket::groups).collect()).await?).await?;
     make_all(zk, missing(zk, path::MEMBERS, Bucket::all().map(Bucket::members).collect()).await?).await

@@ -51,8 +51,9 @@ fn an_end_that_comes_before_an_unknown_cancel_is_reported() {
     world.script(|request, tree| match request.is_write() {
         true => {
             let expired = |record: JobRecord| record.clone().expire(record.submitted_at);
+            let entry = tree.entry(&id("a"));
             tree.update(&path::record(&id("a")), expired);
-            tree.delete(&path::queue_entry(&id("a")));
+            tree.delete(&entry);
             Answer::LoseRequest
         }
         false => Answer::Serve,
@@ -88,7 +89,7 @@ fn a_cancel_does_not_touch_a_later_generation() {
         let raced = Arc::clone(&raced);
         move |request, tree| {
             if request.is_write() && !raced.swap(true, std::sync::atomic::Ordering::SeqCst) {
-                tree.update(&path::record(&id("a")), |record: JobRecord| {
+                tree.update_waiting(&id("a"), |record| {
                     let at = record.submitted_at;
                     record.cancel(at).reopen()
                 });
@@ -165,7 +166,8 @@ fn parts_of_an_end_that_are_done_are_left_out_of_a_cancel() {
 #[test]
 fn a_job_in_no_place_or_in_quarantine_is_not_cancelled() {
     let (world, client) = stage(sum());
-    world.tree().delete(&path::queue_entry(&id("a")));
+    let entry = world.tree().entry(&id("a"));
+    world.tree().delete(&entry);
     let contended = Error::Contended { subject: Subject::Job(id("a")), tries: TRIES };
     assert_eq!(cancel(&world, &client), Err(contended));
     world.tree().put(&path::quarantine(&id("a")), *b"why");
@@ -219,7 +221,8 @@ fn a_quarantined_job_is_released_after_a_second_look() {
         assert!(looks >= 2);
         assert_eq!(world.record(&id("a")).changed.unwrap().what, ChangeKind::Released);
         assert!(world.tree().get(&path::quarantine(&id("a"))).is_none());
-        assert!(world.tree().get(&path::queue_entry(&id("a"))).is_some());
+        let entry = world.tree().entry(&id("a"));
+        assert!(world.tree().get(&entry).is_some());
     }
 }
 

@@ -121,13 +121,13 @@ impl Pending {
     /// Returns `false` when there are too many jobs.
     fn note(&mut self, change: &Change) -> bool {
         let (job, seen) = match (&change.place, change.kind) {
-            (Place::QueueEntry(job), ChangeKind::Created) => (job, Seen::Queued),
+            (Place::Ready(entry), ChangeKind::Created) => (entry.job(), Seen::Queued),
             (Place::DelayedEntry(_, job), ChangeKind::Created) => (job, Seen::Delayed),
             (Place::Assignment(worker, job), ChangeKind::Created) => (job, Seen::Running(*worker)),
-            (
-                Place::QueueEntry(job) | Place::DelayedEntry(_, job) | Place::Assignment(_, job),
-                ChangeKind::Deleted,
-            ) => (job, Seen::Left),
+            (Place::Ready(entry), ChangeKind::Deleted) => (entry.job(), Seen::Left),
+            (Place::DelayedEntry(_, job) | Place::Assignment(_, job), ChangeKind::Deleted) => {
+                (job, Seen::Left)
+            }
             // A data change is about a lease or a flag. Other changes are not about a job, or come with changes of
             // its places.
             (_, ChangeKind::Created | ChangeKind::Deleted | ChangeKind::DataChanged) => return true,

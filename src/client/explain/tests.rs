@@ -302,10 +302,7 @@ fn an_isolated_job_is_alone_after_its_second_loss() {
         let worker = stage.world.worker(1, &World::registration(&["sum"], 9, &[]));
         stage.world.run(stage.client.submit(sum().id("other"))).unwrap();
         stage.world.assign(&id("other"), worker);
-        stage
-            .world
-            .tree()
-            .update(&path::record(&id("a")), |record: JobRecord| JobRecord { losses, ..record });
+        stage.world.tree().update_waiting(&id("a"), |record| JobRecord { losses, ..record });
         stage.world.lead();
         assert_eq!(stage.cause(), Cause::Isolated { losses, alone });
     }

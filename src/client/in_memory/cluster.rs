@@ -6,6 +6,7 @@ use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::name::{JobId, Kind, NodeId, Tag, WorkerId};
 use bellwether_core::path;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::txn;
 use bellwether_core::wire::{self, SCHEMA};
 use bellwether_core::worker::{EpochRecord, WorkerInfo};
@@ -54,7 +55,8 @@ impl World {
     pub(in crate::client) fn assign(&self, job: &JobId, worker: WorkerId) {
         let record = self.record(job);
         let assignment = Assignment::new(record.attempts + 1, 0, self.wall());
-        self.apply(&txn::assign(job, worker, &assignment, record.turn().as_ref()));
+        let entry = ReadyEntry::of_record(job, &record);
+        self.apply(&txn::assign(&entry, worker, &assignment, record.turn().as_ref()));
     }
 
     pub(in crate::client) fn close(&self, job: &JobId, worker: WorkerId, ending: Ending) {

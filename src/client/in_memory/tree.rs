@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use bellwether_core::job::JobRecord;
+use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::port::{ChangeKind, Node, Tally};
+use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, Stored};
@@ -29,10 +32,10 @@ impl Tree {
         let mut tree = Self { nodes: BTreeMap::new(), zxid: 0, now, changes: Vec::new() };
         tree.create("/", Vec::new());
         let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned);
-        let buckets = Bucket::all().flat_map(|bucket| {
-            [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()]
-        });
-        top.chain(buckets).for_each(|path| tree.create(&path, Vec::new()));
+        let buckets = Bucket::all()
+            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()]);
+        let shards = Shard::all().map(path::ready_shard);
+        top.chain(buckets).chain(shards).for_each(|path| tree.create(&path, Vec::new()));
         tree.create(path::LAYOUT, wire::encode(&Layout::new(LAYOUT_VERSION)));
         tree.changes.clear();
         tree
@@ -57,14 +60,45 @@ impl Tree {
     pub(in crate::client) fn put(&mut self, path: &str, data: impl Into<Vec<u8>>) {
         match self.nodes.contains_key(path) {
             true => self.set(path, data.into()),
-            false => self.create(path, data.into()),
+            false => {
+                self.contain(path);
+                self.create(path, data.into());
+            }
         }
+    }
+
+    /// Creates the missing containers of a path.
+    fn contain(&mut self, path: &str) {
+        if let Some(container) = path::container_of(path)
+            && !self.nodes.contains_key(container)
+        {
+            self.contain(container);
+            self.create(container, Vec::new());
+        }
+    }
+
+    /// The path of the entry of an open job that waits.
+    pub(in crate::client) fn entry(&self, job: &JobId) -> String {
+        path::ready_entry(&ReadyEntry::of_record(job, &self.decoded::<JobRecord>(&path::record(job))))
     }
 
     /// Changes a stored record, as another process would.
     pub(in crate::client) fn update<T: Stored>(&mut self, path: &str, change: impl FnOnce(T) -> T) {
         let changed = change(self.decoded(path));
         self.set(path, wire::encode(&changed));
+    }
+
+    /// Changes the record of a waiting job and moves its entry to the place that follows from the record.
+    pub(in crate::client) fn update_waiting(
+        &mut self,
+        job: &JobId,
+        change: impl FnOnce(JobRecord) -> JobRecord,
+    ) {
+        let entry = self.entry(job);
+        self.update(&path::record(job), change);
+        self.delete(&entry);
+        let moved = self.entry(job);
+        self.put(&moved, *b"");
     }
 
     pub(in crate::client) fn delete(&mut self, path: &str) {
@@ -104,11 +138,7 @@ impl Tree {
         match op {
             Op::Create { .. } if there.is_some() => return Err(Reason::NodeExists),
             Op::Create { path, data, .. } => {
-                if let Some(container) = path::container_of(path)
-                    && !self.nodes.contains_key(container)
-                {
-                    self.create(container, Vec::new());
-                }
+                self.contain(path);
                 if !self.nodes.contains_key(parent(path)) {
                     return Err(Reason::NoNode);
                 }

@@ -83,17 +83,19 @@ fn a_running_job_has_the_parts_of_its_assignment_and_waits_if_its_worker_is_lost
 fn a_job_that_moves_during_the_look_is_found_at_its_new_place() {
     let (world, client, worker) = stage(&["a", "b"]);
     let record = world.record(&id("b"));
-    let assign = txn::assign(&id("b"), worker, &Assignment::new(1, 0, BEGINNING), record.turn().as_ref());
+    let entry = world.tree().entry(&id("b"));
+    let at = bellwether_core::ready::ReadyEntry::of_record(&id("b"), &record);
+    let assign = txn::assign(&at, worker, &Assignment::new(1, 0, BEGINNING), record.turn().as_ref());
     // The job is assigned after the inboxes were listed, and so is in no place.
     let mut moved = false;
     world.script(move |request, tree| {
         let lists = matches!(request, Request::List(paths) if paths[0] == path::ASSIGNMENTS);
-        if request.gets(&path::queue_entry(&id("b"))) && !moved {
-            tree.delete(&path::queue_entry(&id("b")));
+        if request.gets(&entry) && !moved {
+            tree.delete(&entry);
         }
         if lists && !moved {
             moved = true;
-            tree.put(&path::queue_entry(&id("b")), *b"");
+            tree.put(&entry, *b"");
             // Served after the list was made.
             return Answer::Serve;
         }
@@ -112,7 +114,8 @@ fn a_job_that_moves_during_the_look_is_found_at_its_new_place() {
 #[test]
 fn a_job_in_no_place_is_looked_for_a_few_times() {
     let (world, client, _) = stage(&["a"]);
-    world.tree().delete(&path::queue_entry(&id("a")));
+    let entry = world.tree().entry(&id("a"));
+    world.tree().delete(&entry);
     let view = get(&world, &client, "a");
     assert_eq!((view.state, view.waiting), (State::Queued, Some(WaitReason::Nowhere)));
     let looks = world.requests().into_iter().filter(|request| request.gets(&path::record(&id("a")))).count();

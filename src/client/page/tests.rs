@@ -13,10 +13,18 @@ use crate::client::job::Job;
 
 #[test]
 fn a_cursor_round_trips_and_malformed_text_is_refused() {
-    for text in ["0a~sum-1", "29000000~nightly@2026-11-21", "inboxes~", "ff~a:b:7"] {
+    for text in [
+        "0a~sum-1",
+        "29000000~nightly@2026-11-21",
+        "inboxes~",
+        "ff~a:b:7",
+        "sum@637ad768a33ca0ab+lanes:-29.1~a",
+    ] {
         assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
     }
-    for text in ["", "0a", "../jobs~x", "0a~a/b", "0a~..", "0a~x~y", "12345678901234567~x"] {
+    for text in
+        ["", "0a", "../jobs~x", "0a~a/b", "0a~..", "0a~x~y", &format!("{}~x", "1".repeat(MAX_PARENT + 1))]
+    {
         assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
     }
 }
@@ -143,7 +151,8 @@ fn fewer_large_records_are_read_at_once_after_the_first_read() {
     let ids = ids.take(70).collect::<Vec<_>>();
     for id in &ids {
         world.tree().put(&path::record(id), wire::encode(&record));
-        world.tree().put(&path::queue_entry(id), *b"");
+        let entry = world.tree().entry(id);
+        world.tree().put(&entry, *b"");
     }
     world.requests();
     let page = world.run(client.list_page(&Filter::default(), None, 1_000)).unwrap();

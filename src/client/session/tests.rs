@@ -138,7 +138,7 @@ fn only_absent_znodes_are_read_again_after_the_server_has_caught_up() {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
         world.run(session(&client).get_many(session(&client).by(WITHIN), paths)).unwrap()
     };
-    assert_eq!(get(&["/jobs", "/queue"]).iter().flatten().count(), 2);
+    assert_eq!(get(&["/jobs", "/ready"]).iter().flatten().count(), 2);
     assert_eq!(world.requests().len(), 1);
     // The server lags behind until it is synced.
     world.script(|request, tree| {

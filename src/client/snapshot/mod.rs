@@ -9,7 +9,7 @@
 //! | leader | 1; with the election strategy `queue` 1 more, and 1 per 100 candidates |
 //! | workers | 2, and 2 per 100 workers |
 //! | pauses | 1, and 1 per 100 paused kinds |
-//! | numbers of jobs | 8, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest |
+//! | numbers of jobs | 6, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest, per 100 classes of waiting jobs, and per 100 of their slots |
 //! | inboxes | 1, and 1 if there are lost workers whose jobs are not recovered yet |
 //! | sample | at most 14 |
 
@@ -142,7 +142,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
     let orphaned = get_all(&zk, orphans.take(MAX_READ_BATCH).map(path::inbox)).await?;
     let queued = async {
         match options.sample {
-            Some(turn) => sample::queued(&zk, &counts.queued, turn).await,
+            Some(_) => sample::queued(&zk, &counts.queued).await,
             None => Ok((Shares::unsampled(counts.depths.queued), None)),
         }
     };

@@ -1,22 +1,23 @@
-//! Estimates how many jobs of each kind there are, from a sample.
+//! How many jobs of each kind there are.
 //!
-//! A hash decides in which bucket a job is, so the queue entries of a few buckets are a fair sample. Running jobs are
-//! sampled from many workers, because workers run different kinds. If there are at most [`SAMPLE_SIZE`] jobs, all are read
-//! and the numbers are exact.
+//! The class of a waiting job contains its kind, so waiting jobs are counted. The oldest one is searched among the first
+//! [`SAMPLE_SIZE`] in the leader's order. Running jobs are sampled from many workers, because workers run different kinds. If
+//! at most [`SAMPLE_SIZE`] jobs run, all are read and their numbers are exact.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::job::{JobRecord, QueueEntry};
+use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, Kind};
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path;
+use bellwether_core::ready::{ClassName, ReadyEntry, RecordEntry, Slot};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
-use crate::client::cluster::{Registered, get_all};
+use crate::client::cluster::Registered;
 use crate::client::runtime::Zk;
 
 /// The size of the sample: the share of a kind with a tenth of the jobs is mostly accurate to two percentage points.
@@ -64,7 +65,7 @@ pub struct OldestQueued {
     pub id: JobId,
     /// Since when it could run: its submission, or the end of its delay.
     pub since: SystemTime,
-    /// Whether all queued jobs were sampled. If not, another job may have waited longer.
+    /// Whether all queued jobs were read. If not, it is the oldest of the most urgent jobs, and another may have waited longer.
     pub exact: bool,
 }
 
@@ -92,32 +93,39 @@ impl Shares {
     }
 }
 
-/// Samples the jobs that wait for a worker. `counts` has their number in each bucket.
+/// Counts the jobs that wait for a worker, by kind, and finds the oldest of those that the leader assigns first. `counts` has
+/// the number in each slot.
 pub(super) async fn queued(
     zk: &Zk,
-    counts: &[usize],
-    turn: usize,
+    counts: &[(ClassName, Slot, usize)],
 ) -> ReadResult<(Shares, Option<OldestQueued>)> {
-    let full = |bucket: &Bucket| counts.get(bucket.index()).copied().unwrap_or_default();
-    let first = turn.wrapping_mul(STRIDE) % counts.len().max(1);
-    let buckets =
-        Bucket::all().skip(first).chain(Bucket::all().take(first)).filter(|bucket| full(bucket) > 0);
-    let ids = names(zk, enough(buckets, full, SAMPLE_SIZE).into_iter().map(Bucket::queue)).await?;
-    let entries = get_all(zk, ids.iter().take(SAMPLE_SIZE).map(path::queue_entry)).await?;
-    let mut shares = Shares::unsampled(counts.iter().sum());
-    let mut oldest: Option<(WallMillis, JobId)> = None;
-    for (id, entry) in ids.into_iter().zip(entries) {
-        // Absent: the job was assigned since it was listed.
-        let Some(entry) = entry else { continue };
-        let entry = wire::decode::<QueueEntry>(&entry.data).ok();
-        if let Some(since) = entry.as_ref().map(|entry| entry.submitted_at)
-            && oldest.as_ref().is_none_or(|(oldest, _)| since < *oldest)
-        {
-            oldest = Some((since, id));
-        }
-        shares.count(entry.map(|entry| entry.kind));
+    let mut shares = Shares::default();
+    let mut filled = counts.iter().filter(|(_, _, size)| *size > 0).collect::<Vec<_>>();
+    for (class, _, size) in &filled {
+        shares.all += size;
+        shares.sampled += size;
+        *shares.seen.entry(class.kind()).or_default() += size;
     }
-    let exact = shares.sampled >= shares.all;
+    filled.sort_unstable_by_key(|(_, slot, _)| *slot);
+    let first = enough(filled.into_iter().take(MAX_READ_BATCH), |(_, _, size)| *size, SAMPLE_SIZE);
+    if first.is_empty() {
+        return Ok((shares, None));
+    }
+    let lists =
+        zk.children_many(first.iter().map(|(class, slot, _)| path::ready_slot(class, *slot)).collect());
+    let mut oldest: Option<(WallMillis, JobId)> = None;
+    let mut seen = 0;
+    for ((class, slot, _), names) in first.iter().zip(lists.await?) {
+        for name in names.into_iter().flatten().filter_map(|name| name.parse::<RecordEntry>().ok()) {
+            seen += 1;
+            let at = ReadyEntry { class: class.clone(), slot: *slot, name };
+            let since = at.waits_since();
+            if oldest.as_ref().is_none_or(|(oldest, _)| since < *oldest) {
+                oldest = Some((since, at.name.job));
+            }
+        }
+    }
+    let exact = seen >= shares.all;
     let oldest = oldest.map(|(since, id)| OldestQueued { id, since: since.into(), exact });
     Ok((shares, oldest))
 }

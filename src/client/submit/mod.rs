@@ -26,6 +26,7 @@ mod encoding;
 mod members;
 mod minutes;
 mod occupancy;
+mod parts;
 mod round;
 mod send_gate;
 mod turns;

@@ -24,17 +24,19 @@ use super::Submission;
 use super::members;
 use super::minutes::{Full, Minutes};
 use super::occupancy::Occupancy;
+use super::parts::Parts;
 use bellwether_core::job::identity::{self, Accepted, Sight};
 
 /// Limit of rejections that a read cannot explain. They mean that another process creates and deletes the same znode
 /// repeatedly; there is no legitimate use of a job id for that.
 const PUZZLES: u32 = 5;
 
-/// Capacity of the buckets and minutes that submissions go to.
+/// Capacity of the buckets and minutes that submissions go to, and the parts of their slots.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     buckets: Occupancy,
     minutes: Minutes,
+    parts: Parts,
 }
 
 impl Room {
@@ -107,7 +109,7 @@ fn gather(
     let (mut batch, mut left, mut unwelcome) = (Batch::new(Vec::new()), Vec::new(), Vec::new());
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
-    for job in jobs {
+    for mut job in jobs {
         // No copy of it is in flight, so dropping it ends it.
         if !job.is_waited_for() {
             continue;
@@ -132,6 +134,9 @@ fn gather(
         {
             job.settle(Err(full));
             continue;
+        }
+        if job.reopens.is_none() {
+            job.record.part = room.parts.choose(&job.record);
         }
         let index = u32::try_from(batch.len()).expect("a multi has few operations");
         let mut ops = match job.reopens {

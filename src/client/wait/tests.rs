@@ -23,8 +23,9 @@ fn submitted(world: &World, client: &Client, count: usize) -> Vec<JobId> {
 }
 
 fn end(world: &World, job: &JobId) {
+    let entry = world.tree().entry(job);
     world.tree().update(&path::record(job), |record: JobRecord| record.cancel(WallMillis(2_000)));
-    world.tree().delete(&path::queue_entry(job));
+    world.tree().delete(&entry);
     world.notify();
 }
 

@@ -47,7 +47,8 @@ fn a_job_that_ended_or_moved_since_the_inbox_was_listed_is_left_out() {
     for name in ["b", "c", "gone"] {
         world.tree().put(&path::assignment(worker, &id(name)), *b"");
     }
-    world.tree().delete(&path::queue_entry(&id("c")));
+    let entry = world.tree().entry(&id("c"));
+    world.tree().delete(&entry);
     world.tree().update(&path::record(&id("c")), |record: bellwether_core::job::JobRecord| {
         record.cancel(bellwether_core::time::WallMillis(2_000))
     });

@@ -10,6 +10,7 @@ use bellwether::{Job, Retention, Schedule, ScheduleId};
 use bellwether_core::budget::MIN_RETENTION;
 use bellwether_core::group::{GroupRecord, Stage as GroupStage};
 use bellwether_core::name::{GroupId, JobId, NodeId, WorkerId};
+use bellwether_core::ready::Shard;
 use bellwether_core::{path, wire};
 use bellwether_sim::history::{Event, EventKind};
 use bellwether_zk::{SessionState, Zk, connect};
@@ -115,7 +116,14 @@ impl Operator {
     /// Counts the jobs that are queued, delayed or assigned.
     pub(crate) async fn open_jobs(&mut self) -> Option<usize> {
         let zk = self.zk().await.ok()?;
-        let mut parents: Vec<String> = path::Bucket::all().map(path::Bucket::queue).collect();
+        let mut parents: Vec<String> = Shard::all().map(path::ready_shard).collect();
+        for _ in 0..2 {
+            let lists = zk.children_many(parents.clone()).await.ok()?;
+            let below = parents.iter().zip(lists).flat_map(|(parent, names)| {
+                names.unwrap_or_default().into_iter().map(move |name| format!("{parent}/{name}"))
+            });
+            parents = below.collect();
+        }
         for (root, names) in [
             (path::DELAYED, zk.children(path::DELAYED.to_owned()).await.ok()?),
             (path::ASSIGNMENTS, zk.children(path::ASSIGNMENTS.to_owned()).await.ok()?),

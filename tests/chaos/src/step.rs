@@ -7,7 +7,7 @@ fn multi(request: &Request<'_>, paths: &[&str]) -> bool {
 }
 
 pub(crate) fn submit(request: &Request<'_>) -> bool {
-    multi(request, &["/jobs/", "/queue/"]) && !request.mentions("/assignments/")
+    multi(request, &["/jobs/", "/ready/"]) && !request.mentions("/assignments/")
 }
 
 /// A claim writes a record into `/epoch`; a beat only checks it.
@@ -16,7 +16,7 @@ pub(crate) fn claim(request: &Request<'_>) -> bool {
 }
 
 pub(crate) fn assign(request: &Request<'_>) -> bool {
-    multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"])
+    multi(request, &["/epoch", "/workers/", "/ready/", "/assignments/"])
 }
 
 /// A close by the worker.
@@ -30,11 +30,11 @@ pub(crate) fn recover(request: &Request<'_>) -> bool {
 }
 
 pub(crate) fn promote(request: &Request<'_>) -> bool {
-    multi(request, &["/epoch", "/delayed/", "/queue/"])
+    multi(request, &["/epoch", "/delayed/", "/ready/"])
 }
 
 /// An advance of a group by the leader, which creates the job of the next stage. A leader's transaction that ends a
 /// member also mentions `/members`.
 pub(crate) fn join(request: &Request<'_>) -> bool {
-    multi(request, &["/epoch", "/groups/", "/jobs/", "/queue/"]) && !request.mentions("/members/")
+    multi(request, &["/epoch", "/groups/", "/jobs/", "/ready/"]) && !request.mentions("/members/")
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bellwether_core::job::{AttemptEndKind, JobState, Policy, Verdict};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::txn::Op;
 use bellwether_host::session::SessionStatus;
 use bellwether_host::worker::{Drained, Stage as Life};
@@ -151,7 +152,8 @@ async fn a_drain_survives_a_lost_reply_of_each_of_its_writes() {
         );
         assert_eq!(stage.worker.drain(Duration::ZERO).await, Drained::Empty);
         fault.fired().await;
-        assert!(stage.exists(path::queue_entry(&job)).await);
+        let (record, _) = stage.record(&job).await;
+        assert!(stage.exists(path::ready_entry(&ReadyEntry::of_record(&job, &record))).await);
         assert!(!stage.exists(path::inbox(worker)).await);
         assert_eq!(stage.worker.status().borrow().stage, Life::Over);
     }

@@ -6,6 +6,7 @@ use bellwether_core::job::{
     Assignment, Attempt, AttemptEndKind, Ending, JobRecord, JobState, Policy, Verdict,
 };
 use bellwether_core::outcome::Outcome;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::{path, txn};
 use bellwether_host::worker::Drained;
@@ -126,7 +127,8 @@ async fn a_job_with_a_corrupt_record_is_quarantined_and_others_run() {
         [("bad", b"BW\x01\x01\x01\x00rubbish".to_vec()), ("newer", b"BW\x01\x01\x63\x00".to_vec())]
     {
         let bad = if name == "bad" { bad.clone() } else { stage.submit(name, "echo", policy()).await };
-        let assign = txn::assign(&bad, worker, &Assignment::new(1, 1, WallMillis(1)), None);
+        let entry = stage.waits(&bad).await;
+        let assign = txn::assign(&entry, worker, &Assignment::new(1, 1, WallMillis(1)), None);
         let overwrite = txn::Op::Set { path: path::record(&bad), data: bytes.clone(), version: 0 };
         let ops = std::iter::once(overwrite).chain(assign).collect();
         assert_eq!(stage.zk.commit(ops).await, Outcome::Applied(()));
@@ -152,8 +154,8 @@ async fn a_drained_worker_hands_back_its_jobs_and_leaves() {
     assert_eq!(stage.worker.drain(Duration::ZERO).await, Drained::Empty);
     for handed_back in [&running, &waiting] {
         let (record, _) = stage.record(handed_back).await;
-        assert_eq!(record.last.unwrap().how, AttemptEndKind::Released, "{record:?}");
-        assert!(stage.exists(path::queue_entry(handed_back)).await);
+        assert_eq!(record.last.as_ref().unwrap().how, AttemptEndKind::Released, "{record:?}");
+        assert!(stage.exists(path::ready_entry(&ReadyEntry::of_record(handed_back, &record))).await);
     }
     assert!(stage.info(worker).await.is_none() && !stage.exists(path::inbox(worker)).await);
     assert_eq!(stage.runs(), 1);
@@ -203,7 +205,7 @@ async fn a_cancelled_job_whose_turn_was_deleted_is_handed_back() {
     let turn = path::turn(&stage.record(&job).await.0.turn().expect("it has a lane"), &job);
     let assignment = Assignment { cancel: true, ..Assignment::new(9, 1, WallMillis(1)) };
     let mut hand = vec![txn::Op::Delete { path: turn, version: None }];
-    hand.extend(txn::assign(&job, worker, &assignment, None));
+    hand.extend(txn::assign(&stage.waits(&job).await, worker, &assignment, None));
     assert_eq!(stage.zk.commit(hand).await, Outcome::Applied(()));
     let record = stage.closed(&job).await;
     assert_eq!((verdict(&record), record.attempts, stage.runs()), (Some(&Verdict::Cancelled), 1, 0));

@@ -8,6 +8,7 @@ use bellwether_core::backoff::Backoff;
 use bellwether_core::job::{Assignment, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
@@ -158,6 +159,11 @@ impl Stage {
         job(name)
     }
 
+    /// The place of the entry of a job that is ready.
+    pub(crate) async fn waits(&self, job: &JobId) -> ReadyEntry {
+        ReadyEntry::of_record(job, &self.record(job).await.0)
+    }
+
     /// Moves a queued job to the worker, as a leader does.
     pub(crate) async fn assign(&self, job: &JobId, worker: WorkerId) -> Outcome<()> {
         let (info, version) = self.info(worker).await.expect("the worker is registered");
@@ -165,7 +171,7 @@ impl Stage {
         let attempt = self.record(job).await.0.attempts + 1;
         let assignment = Assignment::new(attempt, 1, WallMillis(1));
         let mut ops = vec![txn::check_worker(worker, version)];
-        ops.extend(txn::assign(job, worker, &assignment, None));
+        ops.extend(txn::assign(&self.waits(job).await, worker, &assignment, None));
         self.zk.commit(ops).await
     }
 

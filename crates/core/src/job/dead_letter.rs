@@ -34,12 +34,12 @@ pub fn dead_letter(job: &JobId, record: &JobRecord) -> Option<(JobId, JobRecord)
     // The submission has checked the kind. A stored record with a longer one has no letter.
     let kind = dead_letter_kind(&record.kind).ok()?;
     let id = id(job, record, &kind)?;
-    let JobRecord { generation, priority, trace, token, .. } = *record;
+    let JobRecord { generation, priority, trace, token, part, .. } = *record;
     let error = record.last_error.as_deref().unwrap_or_default();
     let payload = serde_json::json!({ "job": job.as_str(), "generation": generation, "error": error });
     // An error is far shorter than a payload may be, also if each of its characters is escaped.
     let payload = Payload::json(payload.to_string().into_bytes()).ok()?;
-    Some((id, JobRecord { priority, trace, ..JobRecord::new(kind, payload, token, at) }))
+    Some((id, JobRecord { priority, trace, part, ..JobRecord::new(kind, payload, token, at) }))
 }
 
 /// Whether a job with this id is a dead-letter job. A name that a user gives contains no `@`.

@@ -30,6 +30,8 @@ pub struct QueueEntry {
     /// Since when the job could run: its submission by the client's wall clock, or the end of its delay. Orders jobs
     /// of the same priority.
     pub submitted_at: WallMillis,
+    /// The part of its slot.
+    pub part: u16,
     /// The latest time at which it may start.
     pub expires_at: Option<WallMillis>,
     /// The lease of the job, if it overrides the lease of its kind.
@@ -54,6 +56,7 @@ impl QueueEntry {
             not_before: WallMillis::default(),
             priority: Priority::default(),
             submitted_at: WallMillis::default(),
+            part: 0,
             expires_at: None,
             lease: None,
             isolation: Isolation::Shared,

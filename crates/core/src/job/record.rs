@@ -64,6 +64,10 @@ pub struct JobRecord {
     pub history: Vec<PastAttempt>,
     /// Who cancelled it, opened it again or released it last. `None` if only the cluster did.
     pub changed: Option<Change>,
+    /// The part of the slots in which its entries are while it is ready: its submission chose it.
+    pub part: u16,
+    /// Whether an operator released it from the quarantine in this generation: the record was set while no attempt ended.
+    pub released: bool,
 }
 
 /// Whether a job is open or terminal.
@@ -134,6 +138,8 @@ impl JobRecord {
             assigned_at: None,
             history: Vec::new(),
             changed: None,
+            part: 0,
+            released: false,
         }
     }
 
@@ -165,6 +171,7 @@ impl JobRecord {
             not_before,
             priority: self.priority,
             submitted_at: self.submitted_at.max(not_before),
+            part: self.part,
             expires_at: self.expires_at,
             lease: self.policy.lease,
             isolation: self.isolation(),
@@ -306,7 +313,7 @@ impl JobRecord {
     pub fn reopen(mut self) -> Self {
         self.generation += 1;
         self.expires_at = None;
-        self.spawned = false;
+        (self.spawned, self.released) = (false, false);
         (self.attempts, self.failures, self.losses, self.excused) = (0, 0, 0, 0);
         self.lost_workers.clear();
         self.state = JobState::Open { not_before: None };

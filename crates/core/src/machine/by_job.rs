@@ -17,10 +17,6 @@ impl<V> ByJob<V> {
         self.0.get(job)
     }
 
-    pub(super) fn get_mut(&mut self, job: &JobId) -> Option<&mut V> {
-        self.0.get_mut(job)
-    }
-
     /// Returns the replaced value.
     pub(super) fn insert(&mut self, job: JobId, value: V) -> Option<V> {
         self.0.insert(job, value)
@@ -32,10 +28,6 @@ impl<V> ByJob<V> {
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Iterates in arbitrary order.
@@ -80,15 +72,5 @@ mod tests {
         other.insert(jobs[7].clone(), 8);
         assert_ne!(hash.hash_one(&one), hash.hash_one(&other));
         assert_ne!(one, other);
-    }
-
-    #[test]
-    fn a_map_is_empty_after_its_last_job_was_removed() {
-        let (mut map, job) = (ByJob::default(), JobId::new("a").unwrap());
-        assert!(map.is_empty());
-        map.insert(job.clone(), 1);
-        assert!(!map.is_empty());
-        map.remove(&job);
-        assert!(map.is_empty());
     }
 }

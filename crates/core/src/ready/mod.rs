@@ -13,15 +13,18 @@
 //!
 //! So a leader finds the most urgent entries of each class by names alone, without reading or holding the others.
 //!
-//! The path of a job's entry follows from its record: class and [`rank`] from what the job is and since when it waits, and the
-//! slot's part from what its submission chose. No namespace has these paths yet.
+//! The path of a job's entry follows from its record ([`ReadyEntry`]): class and [`rank`] from what the job is and since when it
+//! waits, and the slot's part from what its submission chose. Classes and slots are containers, which
+//! [the driver](crate::txn::Parents) creates and ZooKeeper removes.
 
 mod class;
 mod entry;
+mod place;
 mod slot;
 
-pub use class::{Class, SHARDS, Shard};
+pub use class::{Class, ClassName, SHARDS, Shard};
 pub use entry::RecordEntry;
+pub use place::{ReadyEntry, Waiting};
 pub use slot::{Rank, Slot, rank};
 
 /// Parses a number in a name: decimal digits without leading zeros, after an optional minus sign.

@@ -31,6 +31,19 @@ fn signed(millis: u64) -> i64 {
 }
 
 impl Rank {
+    /// The rank of an entry in a slot.
+    #[must_use]
+    pub fn at(slot: Slot, millis: u16) -> Self {
+        Self(slot.minute.saturating_mul(SLOT).saturating_add(i64::from(millis)))
+    }
+
+    /// The time since which a job with this rank and this priority waits.
+    #[must_use]
+    pub fn waits_since(self, priority: Priority) -> WallMillis {
+        let start = as_millis(AGEING).saturating_mul(u64::from(priority.get()));
+        WallMillis(u64::try_from(self.0.saturating_add(signed(start))).unwrap_or(0))
+    }
+
     /// The minute that contains it.
     #[must_use]
     pub fn minute(self) -> i64 {
@@ -44,8 +57,8 @@ impl Rank {
     }
 }
 
-/// A slot of a class: the entries whose rank is in one minute. When a minute is full, it continues in parts, which have no order
-/// among each other.
+/// A slot of a class: the entries whose rank is in one minute. When a client submits many of them, it uses further parts, in
+/// the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     /// The minute of the rank.
@@ -94,6 +107,9 @@ mod tests {
         let of = |priority: u8, hours| rank(Priority::new(priority).unwrap(), at(hours));
         assert_eq!(of(5, 0), of(6, 1));
         assert!(of(9, 0) < of(0, 0) && of(0, 0) < of(9, 10), "nine steps are the longest advantage");
+        for at in [WallMillis(0), WallMillis(1_700_000_000_000)] {
+            assert_eq!(rank(Priority::HIGHEST, at).waits_since(Priority::HIGHEST), at);
+        }
         assert_eq!(rank(Priority::HIGHEST, WallMillis(u64::MAX)).0, i64::MAX / 2 - 9 * 3_600_000);
     }
 
@@ -102,7 +118,7 @@ mod tests {
         for at in [0, 1, 59_999, 60_000, 1_700_000_000_123, -1, -60_000, -60_001] {
             let rank = Rank(at);
             assert!(rank.millis() < 60_000);
-            assert_eq!(rank.minute() * SLOT + i64::from(rank.millis()), at);
+            assert_eq!(Rank::at(Slot::of(rank, 3), rank.millis()), rank);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::job::{Attempt, Ending, Payload};
 use crate::name::{Kind, NodeId, Tag};
 use crate::outcome::Outcome;
 use crate::path;
+use crate::ready::ReadyEntry;
 use crate::time::WallMillis;
 use crate::wire::encode;
 use crate::zookeeper::ZooKeeper;
@@ -242,11 +243,12 @@ fn a_move_that_arrives_after_the_job_was_assigned_again_is_rejected() {
     let mut zk = stage();
     let moves = transaction(decided(&zk, &held(0), FROM, TO));
     let (released, next) = record().close(Attempt { number: 1, worker: FROM }, Ending::Released, NOW, 0);
-    zk.make_parents(&path::queue_entry(&job()));
+    let entry = ReadyEntry::of_record(&job(), &released);
+    zk.make_parents(&path::ready_entry(&entry));
     let back = txn::close(&job(), FROM, 0, None, &released, &next);
     assert_eq!(commit(&mut zk, &back), Outcome::Applied(()));
     let second = Assignment::new(2, 1, NOW);
-    assert_eq!(commit(&mut zk, &txn::assign(&job(), FROM, &second, None)), Outcome::Applied(()));
+    assert_eq!(commit(&mut zk, &txn::assign(&entry, FROM, &second, None)), Outcome::Applied(()));
     assert!(
         matches!(commit(&mut zk, &moves), Outcome::Rejected(_)),
         "the new assignment has the same version"

@@ -38,6 +38,11 @@ fn record() -> JobRecord {
     }
 }
 
+/// The path of the entry of a record that is ready.
+fn entry(record: &JobRecord) -> String {
+    path::ready_entry(&ReadyEntry::of_record(&job(), record))
+}
+
 fn assignment() -> Assignment {
     Assignment::new(2, 5, NOW)
 }
@@ -94,16 +99,25 @@ fn a_beat_is_rejected_under_another_epoch_and_without_its_candidate() {
 
 #[test]
 fn a_submission_creates_record_entry_and_turn() {
-    let made = ["create /jobs/1f/a", "create /queue/1f/a", "create /lanes/1f/a/1-a"];
+    let made = [
+        "create /jobs/1f/a".to_owned(),
+        format!("create {}", entry(&record())),
+        "create /lanes/1f/a/1-a".into(),
+    ];
     assert_eq!(shape(&submit(&job(), &record(), 0)), made);
 }
 
 #[test]
 fn an_assignment_deletes_the_entry_and_checks_the_turn() {
     let turn = record().turn();
-    let moved = ["delete /queue/1f/a", "create /assignments/W/a", "check /lanes/1f/a/1-a at 0"];
-    assert_eq!(shape(&assign(&job(), worker(), &assignment(), turn.as_ref())), moved);
-    assert_eq!(shape(&assign(&job(), worker(), &assignment(), None)), moved[..2]);
+    let at = ReadyEntry::of_record(&job(), &record());
+    let moved = [
+        format!("delete {}", entry(&record())),
+        "create /assignments/W/a".into(),
+        "check /lanes/1f/a/1-a at 0".into(),
+    ];
+    assert_eq!(shape(&assign(&at, worker(), &assignment(), turn.as_ref())), moved);
+    assert_eq!(shape(&assign(&at, worker(), &assignment(), None)), moved[..2]);
 }
 
 #[test]
@@ -113,7 +127,12 @@ fn a_close_checks_the_record_version_and_deletes_the_assignment() {
         shape(&succeeded),
         ["set /jobs/1f/a at 3", "delete /assignments/W/a", "delete /lanes/1f/a/1-a"]
     );
-    let released = ["set /jobs/1f/a at 3", "delete /assignments/W/a at 4", "create /queue/1f/a"];
+    let next = JobRecord { attempts: 2, ..record() };
+    let released = [
+        "set /jobs/1f/a at 3".to_owned(),
+        "delete /assignments/W/a at 4".into(),
+        format!("create {}", entry(&next)),
+    ];
     assert_eq!(shape(&closed(Ending::Released, Some(4))), released);
     for ending in [Ending::Failed("x".into()), Ending::Lost] {
         let delayed = shape(&closed(ending, Some(4)));
@@ -124,7 +143,7 @@ fn a_close_checks_the_record_version_and_deletes_the_assignment() {
 
 #[test]
 fn a_promotion_deletes_the_delayed_entry_of_its_attempt() {
-    let moved = ["delete /delayed/2/1.2-a", "create /queue/1f/a"];
+    let moved = ["delete /delayed/2/1.2-a".to_owned(), format!("create {}", entry(&record()))];
     assert_eq!(shape(&promote(&job(), DELAY, &record().entry(1))), moved);
 }
 
@@ -147,10 +166,12 @@ fn a_late_promotion_does_not_queue_a_later_attempt_early() {
         "both backoffs end in one minute"
     );
     let entry = path::delayed_entry(second.delay().unwrap(), &job());
-    zookeeper.make_parents(&path::queue_entry(&job()));
+    let shard = path::ready_entry(&ReadyEntry::of_record(&job(), &first));
+    zookeeper.make_parents(&shard);
     zookeeper.put(&entry, encode(&second.entry(2)), 0);
     assert!(matches!(zookeeper.commit(operator, &late), Outcome::Rejected(_)));
-    assert!(zookeeper.get(&entry).is_some() && zookeeper.get(&path::queue_entry(&job())).is_none());
+    assert!(zookeeper.get(&entry).is_some());
+    assert!(!zookeeper.znodes().keys().any(|path| matches!(path::parse(path), path::Place::Ready(_))));
     let due = promote(&job(), second.delay().unwrap(), &second.entry(2));
     assert_eq!(zookeeper.commit(operator, &due), Outcome::Applied(()));
 }
@@ -173,11 +194,12 @@ fn a_late_removal_does_not_delete_a_new_job_with_the_same_id() {
 
 #[test]
 fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
-    let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), waiting));
+    let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), &waiting));
     let ends = |entry: &str| {
         ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
     };
-    assert_eq!(cancelled(EntryLocation::Queued), ends("/queue/1f/a"));
+    let at = ReadyEntry::of_record(&job(), &record());
+    assert_eq!(cancelled(EntryLocation::Ready(at)), ends(&entry(&record())));
     assert_eq!(cancelled(EntryLocation::Delayed(DELAY)), ends("/delayed/2/1.2-a"));
     let asked = flag_cancel(&job(), worker(), 4, &assignment());
     assert_eq!(shape(&[asked]), ["set /assignments/W/a at 4"]);
@@ -186,9 +208,17 @@ fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
 #[test]
 fn a_retry_and_a_release_are_fenced_by_the_record_version() {
     let again = record().cancel(NOW).reopen();
-    let reopened = ["set /jobs/1f/a at 3", "create /queue/1f/a", "create /lanes/1f/a/2-a"];
+    let reopened = [
+        "set /jobs/1f/a at 3".to_owned(),
+        format!("create {}", entry(&again)),
+        "create /lanes/1f/a/2-a".into(),
+    ];
     assert_eq!(shape(&reopen(&job(), 3, &again, 0)), reopened);
-    let released = ["delete /quarantine/a", "set /jobs/1f/a at 3", "create /queue/1f/a"];
+    let released = [
+        "delete /quarantine/a".to_owned(),
+        "set /jobs/1f/a at 3".into(),
+        format!("create {}", entry(&record())),
+    ];
     assert_eq!(shape(&release(&job(), 3, &record())), released);
 }
 

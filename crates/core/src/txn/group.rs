@@ -222,9 +222,13 @@ pub fn gone_part(ops: &[Op], at: usize, reason: &Reason) -> Option<String> {
 fn letter<'a>(ops: &'a [Op], op: &Op) -> Option<&'a Op> {
     let created = |op: &&Op| matches!(op, Op::Create { .. }) && letter_of(op.path()).is_some();
     ops.iter().filter(created).find(|record| {
-        record.path() == op.path()
-            || letter_of(record.path()).is_some_and(|letter| path::queue_entry(&letter) == op.path())
+        record.path() == op.path() || letter_of(record.path()).is_some_and(|letter| is_entry(op, &letter))
     })
+}
+
+/// Whether the operation is about the entry of this job.
+fn is_entry(op: &Op, job: &JobId) -> bool {
+    matches!(path::parse(op.path()), Place::Ready(entry) if entry.job() == job)
 }
 
 /// The dead-letter job with this record.
@@ -238,8 +242,8 @@ fn letter_of(record: &str) -> Option<JobId> {
 /// `record` is the record as the transaction writes it.
 pub fn without_part(job: &JobId, record: &JobRecord, gone: &str, ops: &mut Vec<Op>) {
     if ops.iter().any(|op| op.path() == gone && letter(ops, op).is_some()) {
-        let entry = letter_of(gone).map(|letter| path::queue_entry(&letter));
-        ops.retain(|op| op.path() != gone && Some(op.path()) != entry.as_deref());
+        let letter = letter_of(gone);
+        ops.retain(|op| op.path() != gone && !letter.as_ref().is_some_and(|letter| is_entry(op, letter)));
         return;
     }
     let Some(at) = ops.iter().position(|op| op.path() == gone && op.is_part_of_end()) else { return };

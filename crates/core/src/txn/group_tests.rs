@@ -68,8 +68,8 @@ fn a_group_advances_at_the_version_that_was_read_and_checks_the_epoch() {
     let joining = GroupRecord { stage: Stage::Joining, ..group() };
     let join = joining.stage_job(&id(), NOW).unwrap();
     let ops = advance(4, &id(), 5, &joining, join.as_ref(), None);
-    let name = &join.unwrap().0;
-    let made = [("create", path::record(name)), ("create", path::queue_entry(name))];
+    let (name, record) = &join.unwrap();
+    let made = [("create", path::record(name)), ("create", ready(name, record))];
     let fences = ["check /epoch at 4".to_owned(), format!("set {} at 5", path::group(&id()))];
     assert_eq!(shape(&ops), [fences.to_vec(), lines(made)].concat());
 }
@@ -194,6 +194,10 @@ fn a_group_is_removed_at_the_version_that_was_read() {
     );
 }
 
+fn ready(job: &JobId, record: &JobRecord) -> String {
+    path::ready_entry(&ReadyEntry::of_record(job, record))
+}
+
 /// A job that is dead, and asks for a dead-letter job.
 fn dead() -> JobRecord {
     let state = JobState::Terminal { verdict: Verdict::Dead, at: NOW };
@@ -203,12 +207,12 @@ fn dead() -> JobRecord {
 
 #[test]
 fn every_end_as_dead_creates_the_dead_letter_job() {
-    let (letter, _) = dead_letter(&job(), &dead()).unwrap();
-    let created = lines([("create", path::record(&letter)), ("create", path::queue_entry(&letter))]);
-    for ops in [
-        close(&job(), worker(), 4, None, &dead(), &Next::Terminal),
-        cancel(&job(), 4, &dead(), EntryLocation::Queued),
-    ] {
+    let (letter, record) = dead_letter(&job(), &dead()).unwrap();
+    let created = lines([("create", path::record(&letter)), ("create", ready(&letter, &record))]);
+    let waiting = EntryLocation::Ready(ReadyEntry::of_record(&job(), &member()));
+    for ops in
+        [close(&job(), worker(), 4, None, &dead(), &Next::Terminal), cancel(&job(), 4, &dead(), &waiting)]
+    {
         assert_eq!(shape(&ops)[2..], created);
     }
 }

@@ -1,4 +1,4 @@
-//! The containers of a transaction: the parents of delayed entries and of turns.
+//! The containers of a transaction: the parents of delayed entries and of turns, and the slots and classes of ready entries.
 //!
 //! ZooKeeper removes an empty container at any time, so a transaction that creates a znode in a container may find it
 //! missing. The driver that commits transactions creates missing containers; no other code does. It guesses from the
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The creates are part of the multi, so no container is left behind without a child, and a reader never sees the child
-//! without its container. They come first, and a container that exists rejects the multi before any other operation.
+//! without its container. They come first, a container before those in it, and a container that exists rejects the multi before
+//! any other operation.
 //!
 //! **What if the reply is lost?** The outcome is unknown, and the caller resolves it by the rule of its transaction: the
 //! driver never sends again. It sends again only after the server has rejected the whole multi. So no copy of it is in
@@ -68,7 +69,7 @@ pub struct Parents {
 #[derive(Debug)]
 struct Parent {
     path: String,
-    /// The positions of the operations that create a znode in it.
+    /// The positions of the operations that create a znode in it, or in a container in it.
     children: Vec<usize>,
     /// Whether the next multi creates it.
     absent: bool,
@@ -91,13 +92,16 @@ impl Parents {
         let mut known = BTreeMap::new();
         for (at, op) in ops.enumerate() {
             let Op::Create { path, .. } = op else { continue };
-            let Some(parent) = path::container_of(path) else { continue };
-            let index = *known.entry(parent).or_insert_with(|| {
-                let absent = !seen.has(parent);
-                parents.push(Parent { path: parent.to_owned(), children: Vec::new(), absent });
-                parents.len() - 1
-            });
-            parents[index].children.push(at);
+            let inner = path::container_of(path);
+            let outer = inner.and_then(path::container_of);
+            for parent in outer.into_iter().chain(inner) {
+                let index = *known.entry(parent).or_insert_with(|| {
+                    let absent = !seen.has(parent);
+                    parents.push(Parent { path: parent.to_owned(), children: Vec::new(), absent });
+                    parents.len() - 1
+                });
+                parents[index].children.push(at);
+            }
         }
         (!parents.is_empty()).then_some(Self { parents, sends: 0 })
     }
@@ -133,7 +137,8 @@ impl Parents {
             // A create of a container.
             None => {
                 let parent = self.absent().nth(at).expect("there are more creates");
-                (parent.children[0], reason == Reason::NodeExists)
+                let exists = reason == Reason::NodeExists;
+                (parent.children[0], exists || reason == Reason::NoNode && self.lacks_outer(parent))
             }
             Some(at) => {
                 let creates_child = || self.parents.iter().any(|parent| parent.children.contains(&at));
@@ -146,6 +151,12 @@ impl Parents {
         // To the caller a container that it cannot get is missing.
         let reason = if is_parents { Reason::NoNode } else { reason };
         Delivery::Done(Outcome::Rejected(Rejection { at, reason }))
+    }
+
+    /// Whether a container that was considered present is missing: the one of this container.
+    fn lacks_outer(&self, parent: &Parent) -> bool {
+        let outer = path::container_of(&parent.path);
+        self.parents.iter().any(|other| Some(&*other.path) == outer && !other.absent)
     }
 
     /// Reads which containers exist. The read is sent after the rejection arrived, so it is at least as new.

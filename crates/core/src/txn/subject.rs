@@ -18,7 +18,7 @@ pub enum Subject {
     Worker(WorkerId),
     /// A job's record.
     Record,
-    /// A job's entry, in the queue or delayed.
+    /// A job's entry, ready or delayed.
     Entry,
     /// A job's assignment.
     Assignment,
@@ -41,7 +41,7 @@ impl Op {
     pub fn subject(&self) -> Subject {
         let path = self.path();
         match path::parse(path) {
-            Place::QueueEntry(_) | Place::DelayedEntry(..) => Subject::Entry,
+            Place::Ready(_) | Place::DelayedEntry(..) => Subject::Entry,
             Place::Worker(worker) => Subject::Worker(worker),
             Place::Assignment(..) => Subject::Assignment,
             Place::Turn(..) => Subject::Turn,
@@ -54,7 +54,11 @@ impl Op {
             Place::Other if path.strip_prefix(path::JOBS).is_some_and(|rest| rest.starts_with('/')) => {
                 Subject::Record
             }
-            Place::Inbox(_) | Place::Schedule(_) | Place::Other => Subject::Other,
+            Place::ReadyClass(_)
+            | Place::ReadySlot(..)
+            | Place::Inbox(_)
+            | Place::Schedule(_)
+            | Place::Other => Subject::Other,
         }
     }
 }
@@ -81,7 +85,8 @@ mod tests {
         let group = GroupId::new("p:x@1").unwrap();
         for (path, subject) in [
             (path::record(&job), Subject::Record),
-            (path::queue_entry(&job), Subject::Entry),
+            ("/ready/0/sum/29/000075a+1.1".to_owned(), Subject::Entry),
+            ("/ready/0/sum/29".to_owned(), Subject::Other),
             (path::delayed_entry(Delay { minute: 29, generation: 1, attempt: 2 }, &job), Subject::Entry),
             (path::assignment(worker, &job), Subject::Assignment),
             (path::worker(worker), Subject::Worker(worker)),

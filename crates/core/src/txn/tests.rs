@@ -80,7 +80,7 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
             JobRecord { failures: 4, ..laned() }.close(attempt, Ending::Failed("x".into()), NOW, 0);
         close(&job, worker, 3, None, &dead, &next)
     };
-    let cancelled = |waiting| cancel(&job, 3, &laned().cancel(NOW), waiting);
+    let cancelled = |waiting| cancel(&job, 3, &laned().cancel(NOW), &waiting);
     let made = Op::create(turn.clone(), encode(&TurnIndex(4)));
     assert_eq!(submit(&job, &laned(), 4).last(), Some(&made));
     let again = laned().cancel(NOW).reopen();
@@ -91,7 +91,7 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
         ("success", close_as(success)),
         ("last failure", last_failure),
         ("cancelled run", close_as(Ending::Cancelled)),
-        ("cancelled in the queue", cancelled(EntryLocation::Queued)),
+        ("cancelled in the queue", cancelled(EntryLocation::Ready(ReadyEntry::of_record(&job, &laned())))),
         ("cancelled in its backoff", cancelled(EntryLocation::Delayed(DELAY))),
     ] {
         assert_eq!(ops.last(), Some(&Op::delete(turn.clone())), "{what}");
@@ -111,7 +111,8 @@ fn a_turn_is_created_with_its_job_and_deleted_with_its_end() {
         assert!(!paths(&ops).contains(&turn.as_str()), "{what}");
     }
     let assignment = Assignment::new(2, 1, NOW);
-    let assigned = assign(&job, worker, &assignment, laned().turn().as_ref());
+    let assigned =
+        assign(&ReadyEntry::of_record(&job, &laned()), worker, &assignment, laned().turn().as_ref());
     assert_eq!(assigned.last(), Some(&Op::Check { path: turn, version: 0 }));
 }
 
@@ -122,7 +123,8 @@ fn a_parent_keeps_its_turn_and_frees_turn_and_place_if_its_sub_job_group_was_del
     let outer = GroupId::new("outer").unwrap();
     let membership = Membership { group: outer.clone(), role: Role::Member(3), counted: true };
     let ended = JobRecord { membership: Some(membership), spawned: true, ..laned() }.cancel(NOW);
-    let mut ops = cancel(&job, 3, &ended, EntryLocation::Queued);
+    let waiting = EntryLocation::Ready(ReadyEntry::of_record(&job, &laned()));
+    let mut ops = cancel(&job, 3, &ended, &waiting);
     let whole = ops.len();
     assert!(!ops.iter().any(Op::leaves_turn), "the turn ends with the sub-jobs");
     assert_eq!(gone_part(&ops, 0, &Reason::BadVersion), None, "the record must not be left out");
@@ -151,7 +153,8 @@ fn a_job_without_a_lane_needs_no_extra_operation() {
     let success = Ending::Succeeded(Payload::json(*b"1").unwrap());
     let (closed, next) = open().close(Attempt { number: 2, worker }, success, NOW, 0);
     assert_eq!(submit(&job, &open(), 0).len(), 2);
-    assert_eq!(assign(&job, worker, &assignment, open().turn().as_ref()).len(), 2);
+    let at = ReadyEntry::of_record(&job, &open());
+    assert_eq!(assign(&at, worker, &assignment, open().turn().as_ref()).len(), 2);
     assert_eq!(close(&job, worker, 3, None, &closed, &next).len(), 2);
 }
 
@@ -160,11 +163,12 @@ fn a_job_released_from_quarantine_is_due_now_and_gets_a_new_version() {
     let job = JobId::new("a").unwrap();
     let delayed = JobRecord { state: JobState::Open { not_before: Some(NOW) }, ..open() };
     let ops = release(&job, 3, &delayed);
+    let delayed = JobRecord { released: true, ..delayed };
     let entry = QueueEntry { not_before: WallMillis::default(), ..delayed.entry(4) };
     let expected = [
         Op::delete(path::quarantine(&job)),
         Op::Set { path: path::record(&job), data: encode(&delayed), version: 3 },
-        Op::create(path::queue_entry(&job), encode(&entry)),
+        Op::create(path::ready_entry(&ReadyEntry::of_record(&job, &delayed)), encode(&entry)),
     ];
     assert_eq!(ops, expected);
 }
@@ -182,10 +186,13 @@ fn the_size_of_an_operation_includes_its_path_and_its_data() {
 fn a_promoted_job_is_queued_without_a_time() {
     let job = JobId::new("a").unwrap();
     let entry = QueueEntry { not_before: NOW, ..open().entry(0) };
-    let queued = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
-    let expected =
-        [Op::delete(path::delayed_entry(DELAY, &job)), Op::create(path::queue_entry(&job), encode(&queued))];
+    let ready = QueueEntry { not_before: WallMillis::default(), ..entry.clone() };
+    let path = path::ready_entry(&ReadyEntry::of(&job, &ready));
+    let expected = [Op::delete(path::delayed_entry(DELAY, &job)), Op::create(path, encode(&ready))];
     assert_eq!(promote(&job, DELAY, &entry), expected);
+    let first = QueueEntry { attempt: 1, fencing_token: 0, ..entry };
+    let path = path::ready_entry(&ReadyEntry::of(&job, &first));
+    assert_eq!(promote(&job, DELAY, &first)[1], Op::create(path, Vec::new()), "its path says everything");
 }
 
 #[test]
@@ -221,14 +228,17 @@ fn only_the_absent_part_of_an_end_is_left_out() {
     let failed = Ending::Failed("no disk".to_owned());
     let (dead, next) = record.close(Attempt { number: 1, worker }, failed, NOW, 0);
     let all = close(&job, worker, 3, None, &dead, &next);
-    let (letter, turn) = (dead_letter(&job, &dead).unwrap().0, path::turn(&dead.turn().unwrap(), &job));
+    let ((letter, made), turn) = (dead_letter(&job, &dead).unwrap(), path::turn(&dead.turn().unwrap(), &job));
     let without = |gone: &str| {
         let mut ops = all.clone();
         without_part(&job, &dead, gone, &mut ops);
         all.iter().filter(|op| !ops.contains(op)).map(|op| op.path().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(without(&turn), [turn.as_str()]);
-    assert_eq!(without(&path::record(&letter)), [path::record(&letter), path::queue_entry(&letter)]);
+    assert_eq!(
+        without(&path::record(&letter)),
+        [path::record(&letter), path::ready_entry(&ReadyEntry::of_record(&letter, &made))]
+    );
     assert_eq!(without(&path::record(&job)), [""; 0], "the record is not a part that can be left out");
     assert_eq!(without("/jobs/00/other"), [""; 0]);
 }

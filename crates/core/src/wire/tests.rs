@@ -96,6 +96,8 @@ fn job() -> JobRecord {
         assigned_at: Some(WallMillis(1_700_000_000_300)),
         history: vec![past()],
         changed: Some(change(ChangeKind::Reopened)),
+        part: 3,
+        released: true,
     }
 }
 
@@ -109,6 +111,7 @@ fn entry() -> QueueEntry {
         not_before: WallMillis(9),
         priority: Priority::HIGHEST,
         submitted_at: WallMillis(8),
+        part: 3,
         expires_at: Some(WallMillis(10)),
         lease: Some(Duration::from_secs(60)),
         isolation: Isolation::Apart,

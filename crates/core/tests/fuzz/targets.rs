@@ -18,6 +18,7 @@ use bellwether_core::name::{
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, GroupPlace, Place};
 use bellwether_core::placement::PlacementSetting;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::{ScheduleRecord, parse_tick, tick_id};
 use bellwether_core::time::{Millis, WallMillis};
@@ -81,7 +82,9 @@ const SCHEMA: usize = 4;
 pub(crate) fn path(bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let spelt = match paths::parse(path) {
-        Place::QueueEntry(job) => paths::queue_entry(&job),
+        Place::Ready(entry) => paths::ready_entry(&entry),
+        Place::ReadyClass(class) => paths::ready_class(&class),
+        Place::ReadySlot(class, slot) => paths::ready_slot(&class, slot),
         Place::DelayedEntry(delay, job) => paths::delayed_entry(delay, &job),
         Place::Worker(worker) => paths::worker(worker),
         Place::Inbox(worker) => paths::inbox(worker),
@@ -133,8 +136,8 @@ pub(crate) fn name(bytes: &[u8]) {
         assert_eq!(parse_tick(&job).map(|(of, _)| of), Some(schedule));
     }
     if let Ok(job) = JobId::new(text) {
-        let entry = paths::queue_entry(&job);
-        assert_eq!(paths::parse(&entry), Place::QueueEntry(job));
+        let at = ReadyEntry::of(&job, &QueueEntry::new(Kind::new("sum").expect("letters"), 1, 1));
+        assert_eq!(paths::parse(&paths::ready_entry(&at)), Place::Ready(at));
     }
     if let Some(worker) = WorkerId::parse(text) {
         assert_eq!(worker.to_string(), text);

@@ -66,7 +66,7 @@ pub(super) struct OldestQueued {
     id: String,
     /// Since when it could run: its submission, or the end of its delay.
     since: String,
-    /// Whether all queued jobs were read. If not, it is the oldest of 200 sampled jobs, and another may have waited longer.
+    /// Whether all queued jobs were read. If not, it is the oldest of the most urgent jobs, and another may have waited longer.
     exact: bool,
 }
 

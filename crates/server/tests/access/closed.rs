@@ -57,7 +57,7 @@ async fn other_users_can_access_no_znode_of_a_namespace_with_all_features_in_use
             "{part}"
         );
     }
-    assert!(paths.len() > 1_300, "{}", paths.len());
+    assert!(paths.len() > 1_040, "{}", paths.len());
     let outsider = bare(&to, None).await;
     let another = bare(&to, Some((USER, "another-password"))).await;
     assert_closed(&insider, &[&outsider, &another]).await;

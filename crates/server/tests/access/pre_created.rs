@@ -73,7 +73,7 @@ async fn each_permanent_znode_that_others_may_change_is_refused_and_reading_is_n
     assert_closed(&insider, &[&bare(&to, None).await]).await;
     let bucket = Bucket::all().last().unwrap();
     for path in
-        ["/", path::QUEUE, path::EPOCH, path::LAYOUT, path::RETENTION, &bucket.jobs(), &bucket.members()]
+        ["/", path::READY, path::EPOCH, path::LAYOUT, path::RETENTION, &bucket.jobs(), &bucket.members()]
     {
         let list = [
             Acl::new(Permission::ALL, AuthId::new("auth", "")),
@@ -85,10 +85,10 @@ async fn each_permanent_znode_that_others_may_change_is_refused_and_reading_is_n
     }
     let list =
         [Acl::new(Permission::ALL, AuthId::new("auth", "")), Acl::new(Permission::READ, AuthId::anyone())];
-    insider.set_acl(path::QUEUE, &Acls::new(&list), None).await.unwrap();
+    insider.set_acl(path::READY, &Acls::new(&list), None).await.unwrap();
     let zk = connect_as(&to.parse().unwrap(), &login(), SOON).await.unwrap();
     open_namespace(&zk, true).await.unwrap();
-    assert!(matches!(closed(&zk).await.unwrap(), Closed::ReadableByOthers(at) if at.path == "/closed/queue"));
+    assert!(matches!(closed(&zk).await.unwrap(), Closed::ReadableByOthers(at) if at.path == "/closed/ready"));
 }
 
 #[tokio::test]

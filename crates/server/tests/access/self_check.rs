@@ -37,9 +37,9 @@ async fn the_self_check_finds_each_open_znode_and_none_in_a_closed_ensemble() {
         let insider = bare(&server.connect_string(), Some((USER, PASSWORD))).await;
         insider.set_acl("/", &Acls::creator_all(), None).await.unwrap();
         assert_eq!(look(&closed, &login()).await, []);
-        insider.set_acl("/closed/queue", &Acls::anyone_all(), None).await.unwrap();
-        assert_eq!(paths(&look(&closed, &login()).await), ["/closed/queue"]);
-        insider.set_acl("/closed/queue", &Acls::anyone_read(), None).await.unwrap();
+        insider.set_acl("/closed/ready", &Acls::anyone_all(), None).await.unwrap();
+        assert_eq!(paths(&look(&closed, &login()).await), ["/closed/ready"]);
+        insider.set_acl("/closed/ready", &Acls::anyone_read(), None).await.unwrap();
         let zk = connect_as(&closed.parse().unwrap(), &login(), SOON).await.unwrap();
         assert_eq!(exposed(&zk).await.unwrap(), [], "read access is not reported");
     }

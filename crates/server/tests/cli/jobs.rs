@@ -7,6 +7,7 @@ use std::time::Duration;
 use bellwether::{JobId, WorkerId};
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload};
 use bellwether_core::outcome::Outcome;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::{path, txn, wire};
 use bellwether_host::clock;
 use bellwether_testkit::{Proxy, Request, namespace};
@@ -27,7 +28,7 @@ async fn end(to: &str, job: &str, ending: Ending) {
     let inbox =
         txn::Op::Create { path: path::inbox(worker), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     apply(vec![inbox]).await;
-    apply(txn::assign(&job, worker, &assignment, None)).await;
+    apply(txn::assign(&ReadyEntry::of_record(&job, &record), worker, &assignment, None)).await;
     let attempt = Attempt { number: assignment.attempt, worker };
     let (record, next) = record.close(attempt, ending, clock::local(), 0);
     apply(txn::close(&job, worker, node.version, None, &record, &next)).await;

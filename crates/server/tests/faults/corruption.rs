@@ -6,8 +6,10 @@ use std::time::Duration;
 use bellwether::{Job, JobId, State, WorkerId};
 use bellwether_core::job::Delay;
 use bellwether_core::outcome::Outcome;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{Lifetime, Op};
+use bellwether_core::wire;
 use bellwether_core::{metric, path};
 use bellwether_testkit::eventually;
 use serde_json::json;
@@ -50,6 +52,12 @@ impl Stage {
         let node =
             self.zk.get(path.to_owned()).await.unwrap().unwrap_or_else(|| panic!("{path} does not exist"));
         (node.data, node.version)
+    }
+
+    /// The path of the entry of a job that is ready.
+    async fn entry(&self, job: &JobId) -> String {
+        let record = wire::decode(&self.stored(&path::record(job)).await.0).unwrap();
+        path::ready_entry(&ReadyEntry::of_record(job, &record))
     }
 
     async fn write(&self, path: &str, data: Vec<u8>) {
@@ -111,19 +119,20 @@ async fn a_job_with_an_unreadable_record_is_quarantined_and_its_record_is_unchan
 #[tokio::test]
 async fn an_unreadable_queue_entry_is_left_unchanged_until_it_is_repaired() {
     let stage = Stage::set("bad-entry").await;
-    let ids = stage.submit(DAMAGES.map(|(name, _)| stage.runs.job(name))).await;
+    // A job with an affinity has an entry with data.
+    let ids = stage.submit(DAMAGES.map(|(name, _)| stage.runs.job(name).affinity("key"))).await;
     let mut intact = Vec::new();
     for (job, (_, damage)) in ids.iter().zip(DAMAGES) {
-        intact.push(stage.damage(&path::queue_entry(job), damage).await.0);
+        intact.push(stage.damage(&stage.entry(job).await, damage).await.0);
     }
     let leader = stage.node("leader").candidate().start();
     let _worker = stage.node("worker").worker().start();
     stage.other_jobs_run("other").await;
-    told(&leader, "a znode cannot be read and is left unchanged path=\"/queue", 2).await;
+    told(&leader, "a znode cannot be read and is left unchanged path=\"/ready", 2).await;
     assert!(ids.iter().all(|job| !stage.runs.begun().contains_key(job.as_str())));
 
     for (job, intact) in ids.iter().zip(intact) {
-        stage.write(&path::queue_entry(job), intact).await;
+        stage.write(&stage.entry(job).await, intact).await;
     }
     let jobs = stage.over(&ids).await;
     assert!(jobs.iter().all(|job| job.state == State::Succeeded && job.attempt == 1), "{jobs:?}");
@@ -176,10 +185,11 @@ async fn a_job_with_an_unreadable_assignment_is_quarantined() {
     for (name, damage) in DAMAGES {
         let job = id(&format!("bad-{name}"));
         stage.submit([stage.runs.job(job.as_str()).tag("nobody")]).await;
-        let entry = stage.stored(&path::queue_entry(&job)).await.0;
+        let at = stage.entry(&job).await;
+        let entry = stage.stored(&at).await.0;
         let data = damage.of(&entry);
         let create = Op::Create { path: path::assignment(held, &job), data, lifetime: Lifetime::Persistent };
-        let assign = vec![Op::Delete { path: path::queue_entry(&job), version: None }, create];
+        let assign = vec![Op::Delete { path: at, version: None }, create];
         assert_eq!(stage.zk.commit(assign).await, Outcome::Applied(()));
     }
     told(&worker, "its stored bytes cannot be used", 2).await;

@@ -6,6 +6,7 @@ use bellwether::{JobId, WorkerId};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobRecord;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::wire;
 use bellwether_testkit::eventually;
 use bellwether_zk::{Node, Zk};
@@ -26,7 +27,8 @@ pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static s
             // For a job that is not delayed, a path that does not exist.
             let delayed = delay.unwrap_or_else(|| path::delayed_minute(0));
             let assigned = workers.iter().map(move |worker| path::assignment(*worker, job));
-            [path::record(job), path::queue_entry(job), delayed].into_iter().chain(assigned)
+            let ready = path::ready_entry(&ReadyEntry::of_record(job, &record(before)));
+            [path::record(job), ready, delayed].into_iter().chain(assigned)
         });
         let nodes = zk.get_many(paths.collect()).await.unwrap();
         for (of_job, before) in nodes.chunks(per_job).zip(before) {
@@ -59,7 +61,7 @@ impl Stage {
     /// workers.
     pub(crate) async fn settled(&self, workers: usize) {
         eventually("every place is empty", SOON, async || {
-            let mut parents = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
+            let mut parents = slots(&self.zk).await;
             let inboxes = inboxes(&self.zk).await;
             parents.extend(inboxes.iter().map(|worker| path::inbox(*worker)));
             let minutes = self.zk.children(path::DELAYED.into()).await.unwrap().unwrap();
@@ -82,4 +84,17 @@ impl Stage {
         })
         .await;
     }
+}
+
+/// The slots of all classes.
+async fn slots(zk: &Zk) -> Vec<String> {
+    let mut paths = Shard::all().map(path::ready_shard).collect::<Vec<_>>();
+    for _ in 0..2 {
+        let lists = zk.children_many(paths.clone()).await.unwrap();
+        let below = paths.iter().zip(lists).flat_map(|(parent, names)| {
+            names.unwrap_or_default().into_iter().map(move |name| format!("{parent}/{name}"))
+        });
+        paths = below.collect();
+    }
+    paths
 }

@@ -45,8 +45,8 @@ impl Stage {
         records
     }
 
-    /// Counts the znodes below each child of the root. An empty container counts as deleted, because ZooKeeper removes
-    /// empty containers only once a minute.
+    /// Counts the znodes below each child of the root, without containers: ZooKeeper removes empty ones only once a minute,
+    /// and the znodes in the others count.
     async fn znodes(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let mut left = VecDeque::from([String::new()]);
@@ -57,9 +57,8 @@ impl Stage {
             let lists = self.zk.children_many(listed).await.unwrap();
             for (path, names) in few.iter().zip(lists) {
                 let parts = path.split('/').skip(1).collect::<Vec<_>>();
-                let is_container = matches!(parts[..], ["delayed", _] | ["lanes", _, _]);
                 let Some(names) = names else { continue };
-                if !(is_container && names.is_empty()) {
+                if path::container_of(&format!("{path}/child")).is_none() {
                     *counts.entry(parts.first().unwrap_or(&"").to_string()).or_default() += 1;
                 }
                 left.extend(names.iter().map(|name| format!("{path}/{name}")));

@@ -120,7 +120,7 @@ pub(crate) mod step {
     }
 
     pub(crate) fn submit(request: &Request<'_>) -> bool {
-        multi(request, &["/jobs/", "/queue/"])
+        multi(request, &["/jobs/", "/ready/"])
     }
 
     /// A claim writes a record into `/epoch`; a beat only checks it.
@@ -129,7 +129,7 @@ pub(crate) mod step {
     }
 
     pub(crate) fn assign(request: &Request<'_>) -> bool {
-        multi(request, &["/epoch", "/workers/", "/queue/", "/assignments/"])
+        multi(request, &["/epoch", "/workers/", "/ready/", "/assignments/"])
     }
 
     /// A worker closes an attempt.
@@ -143,19 +143,19 @@ pub(crate) mod step {
 
     pub(crate) fn remove_inbox(request: &Request<'_>) -> bool {
         multi(request, &["/epoch", "/assignments/"])
-            && !["/jobs/", "/queue/"].iter().any(|path| request.mentions(path))
+            && !["/jobs/", "/ready/"].iter().any(|path| request.mentions(path))
     }
 
     pub(crate) fn remove_records(request: &Request<'_>) -> bool {
         multi(request, &["/epoch", "/jobs/"])
-            && !["/assignments/", "/queue/"].iter().any(|path| request.mentions(path))
+            && !["/assignments/", "/ready/"].iter().any(|path| request.mentions(path))
     }
 
     pub(crate) fn promote(request: &Request<'_>) -> bool {
-        multi(request, &["/epoch", "/delayed/", "/queue/"])
+        multi(request, &["/epoch", "/delayed/", "/ready/"])
     }
 
     pub(crate) fn tick(request: &Request<'_>) -> bool {
-        multi(request, &["/epoch", "/schedules/", "/jobs/", "/queue/"])
+        multi(request, &["/epoch", "/schedules/", "/jobs/", "/ready/"])
     }
 }

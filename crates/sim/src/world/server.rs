@@ -8,6 +8,7 @@ use std::time::Duration;
 use bellwether_core::change::Noted;
 use bellwether_core::name::ScheduleId;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::Shard;
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout};
@@ -81,9 +82,9 @@ impl Server {
         };
         let empty = |path: String| make(path, Vec::new());
         let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned).map(empty);
-        let buckets = Bucket::all().flat_map(|bucket| {
-            [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()]
-        });
+        let buckets = Bucket::all()
+            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()]);
+        let shards = Shard::all().map(path::ready_shard);
         let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION)));
         let retention = retention_ms.map(|kept_ms| {
             let kept = Duration::from_millis(kept_ms);
@@ -95,7 +96,7 @@ impl Server {
             let id = ScheduleId::new(format!("s{at}")).expect("a letter and digits");
             make(path::schedule(&id), wire::encode(record))
         });
-        let parts = top.chain(buckets.map(empty)).chain(retention);
+        let parts = top.chain(buckets.chain(shards).map(empty)).chain(retention);
         let ops: Vec<_> = parts.chain(schedules).chain([layout]).collect();
         take(self.handle(0, conn, Up::Request(1, protocol::commit(&ops))));
         take(self.handle(0, conn, Up::Request(2, Request::CloseSession)));

@@ -8,6 +8,7 @@ use bellwether_core::change::Noted;
 use bellwether_core::job::{Delay, Policy};
 use bellwether_core::name::{JobId, Kind, NodeId, WorkerId};
 use bellwether_core::path;
+use bellwether_core::ready::{ReadyEntry, Waiting};
 use bellwether_core::time::WallMillis;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
@@ -51,6 +52,29 @@ pub(crate) fn delayed(zk: &ZooKeeper, job: &JobId) -> Option<Delay> {
     let minute = path::delayed_minute(MINUTE);
     let mut entries = zk.names(&minute).filter_map(|(name, _)| path::parse_delayed(MINUTE, name));
     entries.find_map(|(delay, id)| (id == *job).then_some(delay))
+}
+
+/// Returns the entry of a job that is ready.
+pub(crate) fn ready(zk: &ZooKeeper, job: &JobId) -> Option<ReadyEntry> {
+    entries(zk).find(|entry| entry.job() == job)
+}
+
+/// Returns the entries of all jobs that are ready.
+pub(crate) fn entries(zk: &ZooKeeper) -> impl Iterator<Item = ReadyEntry> {
+    let below = zk.znodes.range(format!("{}/", path::READY)..).map(|(path, _)| path);
+    let below = below.take_while(|path| path.starts_with(path::READY));
+    below.filter_map(|path| match path::parse(path) {
+        path::Place::Ready(entry) => Some(entry),
+        _ => None,
+    })
+}
+
+/// Reads an entry.
+pub(crate) fn waiting(zk: &ZooKeeper, at: ReadyEntry) -> Option<Waiting> {
+    let path = path::ready_entry(&at);
+    zk.get(&path)?;
+    let entry = at.plain().or_else(|| Some(zk.value(&path)?.0))?;
+    Some(Waiting { at, entry })
 }
 
 /// Returns a policy with this many failures and losses, and a backoff that stays in [`MINUTE`].

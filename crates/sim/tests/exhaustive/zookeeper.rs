@@ -1,7 +1,8 @@
 //! A ZooKeeper small enough to be part of every state: versioned znodes, their owners, and multis.
 //!
 //! It rejects what a server rejects, with the same reason and index: a missing parent, an absent or existing znode,
-//! another version (−1 matches any), a znode with children. The models implement sessions and time.
+//! another version (−1 matches any), a znode with children. The models implement sessions and time. Containers are not part of
+//! it: the driver of a transaction creates them.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +104,10 @@ impl ZooKeeper {
             Op::Check { path, version } => self.at(path, *version).map(|_| ()),
             Op::Create { path, data, lifetime } => {
                 let parent = path.rfind('/').map_or("", |end| &path[..end]);
-                if !parent.is_empty() && !self.znodes.contains_key(parent) {
+                let has_parent = parent.is_empty()
+                    || path::container_of(path).is_some()
+                    || self.znodes.contains_key(parent);
+                if !has_parent {
                     return Err(Reason::NoNode);
                 }
                 if self.znodes.contains_key(path) {

@@ -75,7 +75,9 @@ fn row(path: &str) -> Row {
         // Retention and purges remove records, and count the removals in the bucket.
         (path::JOBS, 1) => ["rwcd", "rc", "rwcd", "rc"],
         (path::JOBS, _) => ["rw", "rw", "rw", "rw"],
-        (path::QUEUE, 1) => SHARED,
+        // Shards and classes: their children are containers, which ZooKeeper removes.
+        (path::READY, 1 | 2) => ["rcd", "rc", "rc", "rc"],
+        (path::READY, 3) => SHARED,
         (path::DELAYED, 0) => ["rcd", "rc", "rc", "rc"],
         (path::DELAYED, 1) => SHARED,
         (path::LANES, 1) => ["rcd", "rc", "rc", "rc"],
@@ -93,6 +95,7 @@ fn row(path: &str) -> Row {
 #[cfg(test)]
 mod tests {
     use bellwether_core::path::Bucket;
+    use bellwether_core::ready::Shard;
 
     use super::*;
 
@@ -114,7 +117,13 @@ mod tests {
             }
         }
         let bucket = Bucket::all().next().unwrap();
-        let below = [bucket.jobs(), bucket.queue(), bucket.lanes(), bucket.groups(), bucket.members()];
+        let below = [
+            bucket.jobs(),
+            path::ready_shard(Shard::all().next().unwrap()),
+            bucket.lanes(),
+            bucket.groups(),
+            bucket.members(),
+        ];
         let named =
             path::PARENTS.into_iter().chain([path::EPOCH, "/unknown", "/unknown/x"]).map(str::to_owned);
         for path in named.chain(below) {

@@ -8,6 +8,7 @@ use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::Shard;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire;
 use bellwether_testkit::{ZooKeeperServer, namespace};
@@ -107,12 +108,13 @@ async fn a_chroot_with_other_data_is_refused() {
 async fn deleted_znodes_of_a_namespace_are_created_again() {
     let zk = session(&namespace("repaired")).await;
     open_namespace(&zk, true).await.unwrap();
-    let bucket = Bucket::all().nth(7).unwrap();
-    for path in [bucket.jobs(), bucket.queue(), path::QUARANTINE.into()] {
+    let (bucket, shard) = (Bucket::all().nth(7).unwrap(), Shard::all().nth(7).unwrap());
+    for path in [bucket.jobs(), path::ready_shard(shard), path::QUARANTINE.into()] {
         assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
     }
     open_namespace(&zk, true).await.unwrap();
-    let read = zk.get_many(vec![bucket.jobs(), bucket.queue(), path::QUARANTINE.into()]).await.unwrap();
+    let read =
+        zk.get_many(vec![bucket.jobs(), path::ready_shard(shard), path::QUARANTINE.into()]).await.unwrap();
     assert!(read.iter().all(Option::is_some), "{read:?}");
 }
 

@@ -1,8 +1,9 @@
 //! The hub: its pending jobs, its events and its watch.
 
-use bellwether_core::job::{Assignment, Attempt, Ending, Payload, Verdict};
+use bellwether_core::job::{Assignment, Attempt, Ending, Payload, QueueEntry, Verdict};
 use bellwether_core::name::Kind;
 use bellwether_core::outcome::Reason;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
@@ -31,14 +32,19 @@ fn stored(record: &JobRecord) -> Option<Node> {
     })
 }
 
+fn ready(n: usize) -> String {
+    let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
+    path::ready_entry(&ReadyEntry::of(&job(n), &entry))
+}
+
 #[test]
 fn a_job_is_reported_at_its_last_seen_place() {
     let worker = WorkerId::new(Uuid::from_u128(7));
     let mut pending = Pending::default();
-    let (queued, assigned) = (path::queue_entry(&job(1)), path::assignment(worker, &job(1)));
+    let (queued, assigned) = (ready(1), path::assignment(worker, &job(1)));
     let assign = [change(&queued, ChangeKind::Deleted), change(&assigned, ChangeKind::Created)];
     assert!(pending.note(&change(&queued, ChangeKind::Created)));
-    assert!(pending.note(&change(&path::queue_entry(&job(2)), ChangeKind::Created)));
+    assert!(pending.note(&change(&ready(2), ChangeKind::Created)));
     assert!(assign.iter().all(|change| pending.note(change)));
     assert!(pending.note(&change(&path::record(&job(3)), ChangeKind::DataChanged)));
     assert_eq!(pending.take(), [(job(1), Seen::Running(worker)), (job(2), Seen::Queued)]);
@@ -48,7 +54,7 @@ fn a_job_is_reported_at_its_last_seen_place() {
 #[test]
 fn pending_jobs_are_limited_and_a_repeated_job_counts_once() {
     let mut pending = Pending::default();
-    let created = |n: usize| change(&path::queue_entry(&job(n)), ChangeKind::Created);
+    let created = |n: usize| change(&ready(n), ChangeKind::Created);
     for _ in 0..2 {
         assert!((0..EVENT_BACKLOG).all(|n| pending.note(&created(n))));
     }
@@ -86,7 +92,7 @@ fn an_event_matches_the_stored_record() {
 #[test]
 fn the_backlog_holds_its_limit_of_jobs_and_is_taken_in_batches() {
     let mut pending = Pending::default();
-    let created = |n: usize| change(&path::queue_entry(&job(n)), ChangeKind::Created);
+    let created = |n: usize| change(&ready(n), ChangeKind::Created);
     for n in 0..MAX_READ_BATCH + 5 {
         assert!(pending.note(&created(n)));
     }
@@ -224,7 +230,7 @@ fn more_changes_than_the_backlog_are_a_gap() {
     world.run(client.submit(Job::new("sum", &1).id("a"))).unwrap();
     assert_eq!(states(&world, &mut events).len(), 1);
     for n in 0..=EVENT_BACKLOG {
-        world.tree().put(&path::queue_entry(&job(n)), *b"");
+        world.tree().put(&ready(n), *b"");
     }
     world.notify();
     (0..5).for_each(|_| world.turn());

@@ -80,33 +80,12 @@ fn a_small_queue_is_sampled_completely_in_each_turn() {
 }
 
 #[test]
-fn a_large_queue_is_sampled_in_other_buckets_at_each_turn() {
+fn waiting_jobs_are_counted_by_kind_and_the_oldest_is_searched_among_the_first() {
     let world = stage(600);
-    let buckets = |turn| {
-        let shot = snapshot(&world, turn);
-        assert_eq!((shot.queued.sampled, shot.queued.all), (SAMPLE_SIZE, 600));
-        assert!(!shot.oldest_queued.unwrap().exact);
-        let lists = world.requests().into_iter().filter_map(|request| match request {
-            Request::List(paths) if paths[0].starts_with("/queue/") => Some(paths),
-            Request::List(_)
-            | Request::Get(_)
-            | Request::Commit(_)
-            | Request::Glance(_)
-            | Request::Watch
-            | Request::Sync => None,
-        });
-        lists.flatten().collect::<Vec<_>>()
-    };
-    let first = |turn: usize| format!("/queue/{:02x}", turn * STRIDE % 256);
-    for turn in [0, 1, 7, 250] {
-        let sampled = buckets(turn);
-        let full = |path: &String| world.tree().get(path).unwrap().children > 0;
-        assert!(sampled.iter().all(full), "empty buckets are not listed");
-        let all = Bucket::all().map(Bucket::queue).collect::<Vec<_>>();
-        let mut from = all.iter().cycle().skip_while(|path| **path != first(turn));
-        let expected = from.find(|path| full(path)).unwrap();
-        assert_eq!(&sampled[0], expected, "turn {turn}");
-    }
+    let shot = snapshot(&world, 0);
+    assert_eq!((shot.queued.sampled, shot.queued.all), (600, 600));
+    assert_eq!(shot.queued.of(&kind("product")), Some(Estimate { count: 149, exact: true }));
+    assert_eq!(shot.oldest_queued.unwrap().id, id("j0"));
 }
 
 #[test]

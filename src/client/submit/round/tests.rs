@@ -160,7 +160,8 @@ fn a_lost_reply_is_resolved_by_reading_back() {
         let submitted = world.run(client.submit(job("a"))).unwrap();
         assert_eq!((submitted.accepted(), submitted.generation()), (Accepted::New, 1));
         assert_eq!(writes(&world).len(), copies);
-        assert!(world.tree().get(&path::queue_entry(&id("a"))).is_some());
+        let entry = world.tree().entry(&id("a"));
+        assert!(world.tree().get(&entry).is_some());
     }
 }
 

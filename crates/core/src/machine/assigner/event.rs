@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::capacity::Plan;
 use super::pending::PendingJob;
 use super::{Order, Settings, Spot};
-use crate::job::{Isolation, QueueEntry};
+use crate::job::Isolation;
 use crate::name::{JobId, Kind, Lane, WorkerId};
 use crate::outcome::Outcome;
 use crate::placement::Fallback;
+use crate::ready::{ReadyEntry, Waiting};
 use crate::time::{Millis, WallMillis};
 use crate::trace::TraceContext;
 use crate::txn::Batch;
@@ -17,10 +18,12 @@ use crate::worker::WorkerInfo;
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// These jobs wait for a worker. The entry replaces a known one.
-    Queued(Vec<(JobId, QueueEntry)>),
-    /// This job no longer waits.
-    Unqueued(JobId),
+    /// These jobs wait for a worker. An entry replaces a known one of the same job.
+    Queued(Vec<Waiting>),
+    /// This entry no longer exists, or is not considered any more.
+    Unqueued(ReadyEntry),
+    /// How many more jobs of these kinds wait, of which the assigner does not know.
+    Beyond(Vec<(Kind, usize)>),
     /// A worker registered, or its registration changed.
     Worker(WorkerId, WorkerInfo, i32),
     /// A worker was removed.
@@ -35,9 +38,8 @@ pub enum Event {
     InboxRefused(WorkerId),
     /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
-    /// Entries of jobs in limbo were read: the current queue entry, or `None` if the job is not in the queue. The outer
-    /// `None` means that the read failed.
-    Resolved(Option<Vec<(JobId, Option<QueueEntry>)>>),
+    /// These entries were looked for: whether each exists. `None` means that the read failed.
+    Resolved(Option<Vec<(ReadyEntry, bool)>>),
     /// A watch on the lanes was set: earlier changes are unknown.
     LanesWatched,
     /// A turn was deleted: its job is terminal.
@@ -90,8 +92,8 @@ pub enum Effect {
     ReadInbox(WorkerId),
     /// List a worker's inbox. Must be sent after every batch that was emitted before it.
     ListInbox(WorkerId),
-    /// Read whether these jobs are still in the queue.
-    Resolve(Vec<JobId>),
+    /// Read whether these entries still exist.
+    Resolve(Vec<ReadyEntry>),
     /// List the turns of these lanes in one request.
     ListLanes {
         /// Returned with the answer.
@@ -148,7 +150,7 @@ impl Job {
     /// Returns the number of the attempt.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.waiting.attempt
+        self.waiting.at.name.attempt
     }
 
     /// Returns the worker.

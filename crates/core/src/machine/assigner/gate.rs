@@ -3,7 +3,7 @@
 //! ```text
 //!  entry known ─▶ waiting ──its turn is the lowest of a list that has it──▶ pending, as any other job
 //!                   ▲  │
-//!                   │  └─ not in a list that was requested later: its entry may be outdated, read it again
+//!                   │  └─ not in a list that was requested later: its entry may be gone, look for it again
 //!                   └── the assignment was rejected at its turn: the turn was deleted, or modified by an operator
 //! ```
 //!
@@ -32,8 +32,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::Effect;
 use super::depth::KindCounts;
 use crate::budget::{MAX_LANE_LISTS, MAX_READ_BATCH};
-use crate::job::{QueueEntry, Turn};
+use crate::job::Turn;
 use crate::name::{JobId, Lane};
+use crate::ready::{ReadyEntry, Waiting};
 
 /// Lists in flight: while one is handled here, the other keeps the server busy.
 const LIST_WINDOW: usize = 2;
@@ -61,8 +62,8 @@ pub(super) struct Gate {
     last_ticket: u64,
     /// Reads up to this ticket are outdated.
     forgotten: u64,
-    ready: Vec<(JobId, QueueEntry)>,
-    strays: Vec<JobId>,
+    ready: Vec<Waiting>,
+    strays: Vec<ReadyEntry>,
 }
 
 /// The known state of a lane with waiting jobs.
@@ -76,7 +77,7 @@ struct View {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Held {
-    entry: QueueEntry,
+    waiting: Waiting,
     /// The last ticket when this entry became known: a list with a later ticket was requested after it.
     since: u64,
     /// The turn is absent or cannot be used: the job waits for the next sweep.
@@ -130,29 +131,34 @@ impl Gate {
     }
 
     /// Holds a job until its turn is the lowest.
-    pub(super) fn insert(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
-        self.hold(job, turn, entry, false);
+    pub(super) fn insert(&mut self, turn: Turn, waiting: Waiting) {
+        self.hold(turn, waiting, false);
+    }
+
+    pub(super) fn holds(&self, job: &JobId) -> bool {
+        self.held.contains_key(job)
     }
 
     /// Holds a job again whose assignment was rejected because its turn is absent.
-    pub(super) fn turn_was_gone(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
+    pub(super) fn turn_was_gone(&mut self, turn: Turn, waiting: Waiting) {
         if let Some(view) = self.lanes.get_mut(&turn.lane) {
-            view.drop_turn(&(turn.generation, job.clone()));
+            view.drop_turn(&(turn.generation, waiting.at.job().clone()));
         }
-        self.insert(job, turn, entry);
+        self.insert(turn, waiting);
     }
 
     /// Holds a job again whose assignment was rejected because an operator modified its turn. The job keeps its place
     /// and its lane waits; the next sweep tries again.
-    pub(super) fn turn_was_set(&mut self, job: JobId, turn: Turn, entry: QueueEntry) {
-        self.hold(job, turn, entry, true);
+    pub(super) fn turn_was_set(&mut self, turn: Turn, waiting: Waiting) {
+        self.hold(turn, waiting, true);
     }
 
-    fn hold(&mut self, job: JobId, turn: Turn, entry: QueueEntry, stray: bool) {
+    fn hold(&mut self, turn: Turn, waiting: Waiting, stray: bool) {
+        let job = waiting.at.job().clone();
         self.remove(&job);
         let (lane, spot) = (turn.lane.clone(), (turn.generation, job.clone()));
-        let held = Held { entry, since: self.last_ticket, stray };
-        self.counts.add(&held.entry.kind);
+        let held = Held { waiting, since: self.last_ticket, stray };
+        self.counts.add(&held.waiting.entry.kind);
         self.held.insert(job, turn);
         self.lanes.entry(lane.clone()).or_default().waiting.insert(spot, held);
         self.settle(&lane);
@@ -163,25 +169,18 @@ impl Gate {
         let Some(Turn { lane, generation }) = self.held.remove(job) else { return false };
         if let Some(view) = self.lanes.get_mut(&lane) {
             let left = view.waiting.remove(&(generation, job.clone()));
-            left.iter().for_each(|held| self.counts.remove(&held.entry.kind));
+            left.iter().for_each(|held| self.counts.remove(&held.waiting.entry.kind));
         }
         self.settle(&lane);
         true
     }
 
-    /// The entry of a stray was read again. If its turn is unchanged, an operator has deleted the turn, and the job
-    /// waits for the next sweep.
-    pub(super) fn read_again(&mut self, job: JobId, entry: Option<QueueEntry>) {
-        let turn = entry.as_ref().and_then(QueueEntry::turn);
-        match (entry, turn) {
-            (Some(entry), Some(turn)) if self.held.get(&job).is_some_and(|held| *held != turn) => {
-                self.insert(job, turn, entry);
-            }
-            (Some(_), _) => {}
-            (None, _) => {
-                self.remove(&job);
-            }
-        }
+    /// Removes the job if this is its entry. A stray whose entry exists has no turn, because an operator has deleted it, and
+    /// waits for the next sweep. Returns whether it was held.
+    pub(super) fn remove_entry(&mut self, at: &ReadyEntry) -> bool {
+        let Some(Turn { lane, generation }) = self.held.get(at.job()) else { return false };
+        let held = self.lanes.get(lane).and_then(|view| view.waiting.get(&(*generation, at.job().clone())));
+        held.is_some_and(|held| held.waiting.at == *at) && self.remove(at.job())
     }
 
     pub(super) fn turn_gone(&mut self, lane: &Lane, spot: Spot) {
@@ -268,7 +267,7 @@ impl Gate {
         for (spot, held) in &mut view.waiting {
             if held.since < ticket && !held.stray && !view.turns.contains_key(spot) {
                 held.stray = true;
-                self.strays.push(spot.1.clone());
+                self.strays.push(held.waiting.at.clone());
             }
         }
         if again {
@@ -312,8 +311,8 @@ impl Gate {
             && let Some(held) = view.waiting.remove(&spot)
         {
             self.held.remove(&spot.1);
-            self.counts.remove(&held.entry.kind);
-            self.ready.push((spot.1, held.entry));
+            self.counts.remove(&held.waiting.entry.kind);
+            self.ready.push(held.waiting);
         }
         if view.waiting.is_empty() {
             self.lanes.remove(lane);
@@ -327,7 +326,7 @@ impl Gate {
     }
 
     /// Returns the jobs released since the last call.
-    pub(super) fn ready(&mut self) -> Vec<(JobId, QueueEntry)> {
+    pub(super) fn ready(&mut self) -> Vec<Waiting> {
         std::mem::take(&mut self.ready)
     }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::change::Noted;
 use crate::job::Isolation::{self, Alone, Apart, Shared};
+use crate::job::QueueEntry;
 use crate::name::{Kind, NodeId};
 use crate::worker::WorkerInfo;
 
@@ -48,6 +49,7 @@ struct Bench {
     now: Millis,
     inboxes: BTreeMap<WorkerId, BTreeMap<JobId, Isolation>>,
     submitted: u64,
+    entries: BTreeMap<JobId, ReadyEntry>,
 }
 
 impl Bench {
@@ -55,7 +57,7 @@ impl Bench {
     fn with_jobs(workers: u128, held: &[(&str, Isolation)]) -> Self {
         let machine = Assigner::new(7, OwnStrategies::default(), 1);
         let inboxes = (1..=workers).map(|n| (worker(n), BTreeMap::new())).collect();
-        let mut bench = Self { machine, now: Millis(0), inboxes, submitted: 0 };
+        let mut bench = Self { machine, now: Millis(0), inboxes, submitted: 0, entries: BTreeMap::new() };
         bench.inboxes.insert(worker(1), held.iter().map(|(name, how)| (job(name), *how)).collect());
         bench.handle(Event::Settings(Some(Settings::default())));
         for n in 1..=workers {
@@ -111,7 +113,15 @@ impl Bench {
             submitted_at: WallMillis(self.submitted),
             ..QueueEntry::new(kind(of), 1, 1)
         };
-        self.handle(Event::Queued(vec![(job(name), entry)]));
+        let waiting = Waiting::new(&job(name), entry);
+        self.entries.insert(job(name), waiting.at.clone());
+        self.handle(Event::Queued(vec![waiting]));
+    }
+
+    /// The entry of a waiting job is deleted.
+    fn unqueue(&mut self, name: &str) {
+        let at = self.entries.remove(&job(name)).expect("it was submitted");
+        self.handle(Event::Unqueued(at));
     }
 
     fn submit(&mut self, name: &str, isolation: Isolation) {
@@ -220,7 +230,7 @@ fn the_same_worker_stays_reserved_and_jobs_before_it_in_rank_still_use_it() {
     bench.submit("a", Alone);
     // Now the other worker has fewer jobs, but the one that was reserved first stays so.
     let early = QueueEntry { submitted_at: WallMillis(0), ..QueueEntry::new(kind("sum"), 1, 1) };
-    bench.handle(Event::Queued(vec![(job("early"), early)]));
+    bench.handle(Event::Queued(vec![Waiting::new(&job("early"), early)]));
     assert_eq!(bench.on(1), ["early", "v"]);
     for name in ["x", "y"] {
         bench.submit(name, Shared);
@@ -251,7 +261,7 @@ fn a_reservation_ends_with_its_job() {
     bench.submit("a", Alone);
     bench.submit("x", Shared);
     assert_eq!(bench.on(1), ["p"]);
-    bench.handle(Event::Unqueued(job("a")));
+    bench.unqueue("a");
     assert_eq!(bench.on(1), ["p", "x"]);
 }
 
@@ -274,7 +284,7 @@ fn a_reservation_that_has_ended_is_not_preferred_later() {
         bench.submit(name, Shared);
     }
     bench.submit("a", Alone);
-    bench.handle(Event::Unqueued(job("a")));
+    bench.unqueue("a");
     bench.submit("w", Shared);
     let [busier, other] = if bench.on(1).len() == 2 { [1, 2] } else { [2, 1] };
     bench.submit("a", Alone);
@@ -297,10 +307,8 @@ fn a_reservation_is_kept_while_full_batches_go_before_it() {
     }
     bench.submit("a", Alone);
     let early = |n| {
-        (
-            job(&format!("early-{n}")),
-            QueueEntry { submitted_at: WallMillis(0), ..QueueEntry::new(kind("sum"), 1, 1) },
-        )
+        let entry = QueueEntry { submitted_at: WallMillis(0), ..QueueEntry::new(kind("sum"), 1, 1) };
+        Waiting::new(&job(&format!("early-{n}")), entry)
     };
     bench.handle(Event::Queued((0..BATCH).map(early).collect()));
     let [first, second] = [bench.on(1).len(), bench.on(2).len()];
@@ -323,7 +331,7 @@ fn a_rejected_second_plan_of_an_assigned_job_leaves_the_first_one_counted() {
             _ => None,
         })
     };
-    let queued = || Event::Queued(vec![(job("a"), entry.clone())]);
+    let queued = || Event::Queued(vec![Waiting::new(&job("a"), entry.clone())]);
     let first = committed(queued()).next().unwrap();
     assert!(committed(queued()).next().is_none(), "it waits for the first batch");
     let second = committed(Event::Committed(first, Outcome::Applied(()))).next().unwrap();
@@ -331,7 +339,7 @@ fn a_rejected_second_plan_of_an_assigned_job_leaves_the_first_one_counted() {
     let none = committed(Event::Committed(second, Outcome::Rejected(rejected))).next();
     assert!(none.is_none());
     let alone = QueueEntry { isolation: Alone, ..entry.clone() };
-    let third = committed(Event::Queued(vec![(job("b"), alone)])).next();
+    let third = committed(Event::Queued(vec![Waiting::new(&job("b"), alone)])).next();
     assert!(third.is_none(), "the worker has a job");
 }
 
@@ -375,7 +383,7 @@ fn a_list_from_before_the_first_offer_does_not_count() {
         if stale {
             handle(Event::InboxChanged(worker(1)));
         }
-        handle(Event::Queued(vec![(job("x"), QueueEntry::new(kind("sum"), 1, 1))]));
+        handle(Event::Queued(vec![Waiting::new(&job("x"), QueueEntry::new(kind("sum"), 1, 1))]));
         let empty = InboxContents { jobs: 0, isolated: BTreeMap::new() };
         let told = handle(Event::InboxRead(worker(1), Some(empty)));
         assert!(matches!(&told[..], [Effect::ReadInbox(_)]), "{told:?}");

@@ -11,7 +11,7 @@ use proptest::strategy::Strategy as Generator;
 use super::lane_tests::{WALL, info, job, lane, record, worker};
 use super::tests::counted;
 use super::*;
-use crate::job::{Attempt, Delay, Ending, JobRecord, Next, Payload, Turn, TurnIndex};
+use crate::job::{Attempt, Delay, Ending, JobRecord, Next, Payload, QueueEntry, Turn, TurnIndex};
 use crate::name::Lane;
 use crate::path::{self, Place};
 use crate::txn::Op;
@@ -134,9 +134,12 @@ impl Server {
         assigned.collect()
     }
 
-    fn queue(&self) -> Vec<(JobId, QueueEntry)> {
+    fn queue(&self) -> Vec<Waiting> {
         let queued = self.places().filter_map(|(place, node)| match place {
-            Place::QueueEntry(job) => Some((job, wire::decode(&node.data).unwrap())),
+            Place::Ready(at) => {
+                let entry = at.plain().unwrap_or_else(|| wire::decode(&node.data).unwrap());
+                Some(Waiting { at, entry })
+            }
             _ => None,
         });
         queued.collect()
@@ -235,10 +238,10 @@ impl World {
                     Event::InboxRead(id, Some(InboxContents { jobs, ..InboxContents::default() }))
                 }
                 Effect::ListInbox(id) => Event::Inbox(id, Some(self.inbox(id))),
-                Effect::Resolve(jobs) => {
-                    let queue = self.server.queue().into_iter().collect::<BTreeMap<_, _>>();
-                    let found = jobs.into_iter().map(|job| (job.clone(), queue.get(&job).cloned()));
-                    Event::Resolved(Some(found.collect()))
+                Effect::Resolve(entries) => {
+                    let exists =
+                        |at: &ReadyEntry| self.server.zookeeper.get(&path::ready_entry(at)).is_some();
+                    Event::Resolved(Some(entries.into_iter().map(|at| (at.clone(), exists(&at))).collect()))
                 }
                 Effect::ListLanes { ticket, lanes } => {
                     let spots = |lane| self.server.turns(lane).into_iter().map(|(_, spot)| spot).collect();
@@ -270,7 +273,8 @@ impl World {
                     self.server.submitted += 1;
                     let record = record(of.map(lane));
                     let turn = record.turn().map(|turn| path::turn(&turn, &id));
-                    for path in [path::record(&id), path::queue_entry(&id)].iter().chain(&turn) {
+                    let entry = path::ready_entry(&ReadyEntry::of_record(&id, &record));
+                    for path in [path::record(&id), entry].iter().chain(&turn) {
                         self.server.zookeeper.make_parents(path);
                     }
                     ops.extend(txn::submit(&id, &record, index));
@@ -299,14 +303,14 @@ impl World {
                 self.commit(&txn::promote(&job, delay, &entry))?;
             }
             Step::Cancel(n) => {
-                let waiting =
-                    self.server.queue().into_iter().map(|(job, _)| (job, txn::EntryLocation::Queued));
+                let ready = |Waiting { at, .. }: Waiting| (at.job().clone(), txn::EntryLocation::Ready(at));
+                let waiting = self.server.queue().into_iter().map(ready);
                 let delayed = self.server.delayed().into_iter();
                 let delayed = delayed.map(|(delay, job, _)| (job, txn::EntryLocation::Delayed(delay)));
                 let all = waiting.chain(delayed).collect::<Vec<_>>();
                 let Some((job, waiting)) = pick(&all, n) else { return Ok(()) };
                 let (record, version) = self.server.record(&job);
-                self.commit(&txn::cancel(&job, version, &record.cancel(WALL), waiting))?;
+                self.commit(&txn::cancel(&job, version, &record.cancel(WALL), &waiting))?;
             }
             Step::Reopen(n) => {
                 let over = (0..self.server.submitted).map(job);

@@ -71,7 +71,7 @@ impl Bench {
 
     fn queue(&mut self, jobs: impl IntoIterator<Item = usize>) -> Vec<Effect> {
         let entry = record(Some(lane(1))).entry(0);
-        self.handle(Event::Queued(jobs.into_iter().map(|n| (job(n), entry.clone())).collect()))
+        self.handle(Event::Queued(jobs.into_iter().map(|n| Waiting::new(&job(n), entry.clone())).collect()))
     }
 
     fn listed(&mut self, ticket: u64, jobs: impl IntoIterator<Item = usize>) -> Vec<Effect> {
@@ -157,24 +157,22 @@ fn a_list_requested_before_a_turn_was_deleted_does_not_restore_it() {
 }
 
 #[test]
-fn an_entry_without_a_listed_turn_is_read_again_once_per_sweep() {
+fn an_entry_without_a_listed_turn_is_looked_for_once_per_sweep() {
     let mut bench = Bench::new();
     bench.queue([1]);
-    assert_eq!(bench.listed(1, []), [Effect::Resolve(vec![job(1)])]);
-    let same = record(Some(lane(1))).entry(0);
-    assert_eq!(
-        bench.handle(Event::Resolved(Some(vec![(job(1), Some(same))]))),
-        [],
-        "an operator deleted the turn"
-    );
+    let at = Waiting::new(&job(1), record(Some(lane(1))).entry(0)).at;
+    assert_eq!(bench.listed(1, []), [Effect::Resolve(vec![at.clone()])]);
+    let there = Event::Resolved(Some(vec![(at.clone(), true)]));
+    assert_eq!(bench.handle(there), [], "an operator deleted the turn");
     let swept = bench.handle(Event::Resume);
     assert!(swept.contains(&Effect::ListLanes { ticket: 2, lanes: vec![lane(1)] }), "{swept:?}");
     let sent = bench.listed(2, []);
-    assert!(sent.contains(&Effect::Resolve(vec![job(1)])), "{sent:?}");
+    assert!(sent.contains(&Effect::Resolve(vec![at.clone()])), "{sent:?}");
     // The job was retried in the meantime and has another turn.
-    let again = record(Some(lane(1))).reopen().entry(0);
-    let asked = bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))])));
+    let again = Waiting::new(&job(1), record(Some(lane(1))).reopen().entry(0));
+    let asked = bench.handle(Event::Queued(vec![again]));
     assert_eq!(asked, [Effect::ListLanes { ticket: 3, lanes: vec![lane(1)] }]);
+    assert_eq!(bench.handle(Event::Resolved(Some(vec![(at, false)]))), []);
     let lists = Some(vec![vec![(2, job(1))]]);
     assert_eq!(
         assigned(&bench.handle(Event::LanesListed { ticket: 3, lanes: vec![lane(1)], lists })),
@@ -212,7 +210,7 @@ fn after_a_read_without_an_answer_no_lane_is_listed_until_the_session_is_back() 
     let [Effect::ReadTurns { ticket, turns }] = &read[..] else { panic!("{read:?}") };
     bench.handle(Event::TurnsRead { ticket: *ticket, turns: turns.clone(), found: None });
     let other = record(Some(lane(2))).entry(0);
-    assert_eq!(bench.handle(Event::Queued(vec![(job(9), other)])), []);
+    assert_eq!(bench.handle(Event::Queued(vec![Waiting::new(&job(9), other)])), []);
     let resumed = bench.handle(Event::Resume);
     assert!(
         resumed.iter().any(|effect| matches!(effect, Effect::ListLanes { lanes, .. } if lanes.len() == 2)),
@@ -236,7 +234,7 @@ fn a_released_job_without_a_worker_passes_the_gate_again_when_a_new_watch_is_set
 fn a_list_that_was_requested_before_a_new_watch_does_not_count() {
     let mut bench = Bench::new();
     let lanes = || (0..10).map(lane);
-    let jobs = lanes().zip(0..).map(|(lane, n)| (job(n), record(Some(lane)).entry(0)));
+    let jobs = lanes().zip(0..).map(|(lane, n)| Waiting::new(&job(n), record(Some(lane)).entry(0)));
     assert_eq!(MAX_LANE_LISTS, lanes().len());
     let asked = bench.handle(Event::Queued(jobs.collect()));
     let [Effect::ListLanes { ticket, lanes: listed }] = &asked[..] else { panic!("{asked:?}") };
@@ -336,7 +334,7 @@ fn ten_thousand_lanes_are_listed_ten_at_a_time() {
     const LANES: usize = 10_000;
     let mut bench = Bench::new();
     let entry = |n: usize| record(Some(Lane::new(format!("lane-{n}")).unwrap())).entry(0);
-    let mut left = bench.handle(Event::Queued((0..LANES).map(|n| (job(n), entry(n))).collect()));
+    let mut left = bench.handle(Event::Queued((0..LANES).map(|n| Waiting::new(&job(n), entry(n))).collect()));
     let mut lists = 0;
     while let Some(effect) = left.pop() {
         if let Effect::ListLanes { ticket, lanes } = effect {

@@ -45,10 +45,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::budget::DEFAULT_LEASE;
-use crate::job::{Assignment, QueueEntry};
+use crate::job::Assignment;
 use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::placement::OwnStrategies;
+use crate::ready::{ReadyEntry, Waiting};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
 
@@ -83,6 +84,8 @@ pub struct Assigner {
     reservations: Reservations,
     workers: BTreeMap<WorkerId, Capacity>,
     limbo: BTreeMap<JobId, Job>,
+    /// The numbers of waiting jobs that it does not know.
+    beyond: BTreeMap<Kind, usize>,
     in_flight: usize,
     acting: bool,
 }
@@ -102,6 +105,7 @@ impl Assigner {
             reservations: Reservations::default(),
             workers: BTreeMap::new(),
             limbo: BTreeMap::new(),
+            beyond: BTreeMap::new(),
             in_flight: 0,
             acting: true,
         }
@@ -111,16 +115,17 @@ impl Assigner {
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Queued(jobs) => {
-                for (id, entry) in jobs {
+                for waiting in jobs {
                     // A job in limbo or in flight stays so: its own outcome decides, and a stale event costs one write.
-                    self.queued(id, entry, now, wall);
+                    self.queued(waiting, now, wall);
                 }
             }
-            Event::Unqueued(job) => {
-                self.overdue.forget(&job);
-                self.gate.remove(&job);
-                self.pending.remove(&job);
+            Event::Unqueued(at) => {
+                if self.gate.remove_entry(&at) || self.pending.remove_entry(&at) {
+                    self.overdue.forget(at.job());
+                }
             }
+            Event::Beyond(counts) => self.beyond.extend(counts),
             Event::Worker(id, info, version) => {
                 self.workers.entry(id).or_insert_with(Capacity::unknown).register(info, version);
             }
@@ -151,10 +156,10 @@ impl Assigner {
                 }
             }
             Event::Committed(batch, outcome) => self.committed(batch, outcome, out),
-            Event::Resolved(entries) => self.resolved(entries, now, wall),
+            Event::Resolved(entries) => self.resolved(entries),
             Event::LanesWatched => {
-                for (id, waiting) in self.pending.take_laned() {
-                    self.queued(id, waiting.into_entry(), now, wall);
+                for (_, waiting) in self.pending.take_laned() {
+                    self.queued(waiting.into_waiting(), now, wall);
                 }
                 self.gate.forget();
             }
@@ -182,13 +187,15 @@ impl Assigner {
                     capacity.relist();
                 }
                 if !self.limbo.is_empty() {
-                    out.push(Effect::Resolve(self.limbo.keys().cloned().collect()));
+                    out.push(Effect::Resolve(
+                        self.limbo.values().map(|job| job.waiting.at.clone()).collect(),
+                    ));
                 }
             }
         }
-        for (id, entry) in self.gate.ready() {
+        for waiting in self.gate.ready() {
             // The waiting time at this leader starts now; until now the job waited for other jobs of its lane.
-            self.pending.insert(id, entry, now, wall);
+            self.pending.insert(waiting, now, wall);
         }
         self.expire(wall, out);
         self.plan(now, wall, out);
@@ -198,14 +205,18 @@ impl Assigner {
         }
     }
 
-    fn queued(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
-        self.overdue.note(&id, entry.expires_at);
-        match entry.turn() {
+    fn queued(&mut self, waiting: Waiting, now: Millis, wall: WallMillis) {
+        let id = waiting.at.job();
+        self.overdue.note(id, waiting.entry.expires_at);
+        match waiting.entry.turn() {
             Some(turn) => {
-                self.pending.remove(&id);
-                self.gate.insert(id, turn, entry);
+                self.pending.remove(id);
+                self.gate.insert(turn, waiting);
             }
-            None => self.pending.insert(id, entry, now, wall),
+            None => {
+                self.gate.remove(id);
+                self.pending.insert(waiting, now, wall);
+            }
         }
     }
 
@@ -232,20 +243,22 @@ impl Assigner {
     /// Returns the number of waiting jobs.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.pending.len() + self.limbo.len() + self.gate.len()
+        self.pending.len() + self.limbo.len() + self.gate.len() + self.beyond.values().sum::<usize>()
     }
 
-    /// Returns the kinds of the waiting jobs, a kind up to three times.
+    /// Returns the kinds of the waiting jobs, a kind up to four times.
     pub fn waiting_kinds(&self) -> impl Iterator<Item = &Kind> {
         let limbo = self.limbo.values().map(Job::kind);
-        self.pending.counts().kinds().chain(self.gate.counts().kinds()).chain(limbo)
+        let known = self.pending.counts().kinds().chain(self.gate.counts().kinds()).chain(limbo);
+        known.chain(self.beyond.iter().filter(|(_, count)| **count > 0).map(|(kind, _)| kind))
     }
 
     /// Returns the number of waiting jobs of a kind.
     #[must_use]
     pub fn waiting_of(&self, kind: &Kind) -> usize {
         let limbo = self.limbo.values().filter(|job| job.kind() == kind).count();
-        self.pending.counts().get(kind) + self.gate.counts().get(kind) + limbo
+        let beyond = self.beyond.get(kind).copied().unwrap_or(0);
+        self.pending.counts().get(kind) + self.gate.counts().get(kind) + limbo + beyond
     }
 
     /// Returns the number of waiting jobs that are isolated.
@@ -339,13 +352,13 @@ impl Assigner {
             let of_kind = || self.workers.get(&job.worker)?.lease(job.kind());
             let lease = job.waiting.lease.or_else(of_kind).unwrap_or(DEFAULT_LEASE);
             let assignment = Assignment {
-                generation: job.waiting.generation,
+                generation: job.waiting.at.name.generation,
                 fencing_token: job.waiting.fencing_token,
                 lease,
                 isolation: job.waiting.class.isolation(),
-                ..Assignment::new(job.waiting.attempt, self.epoch, wall)
+                ..Assignment::new(job.attempt(), self.epoch, wall)
             };
-            let ops = txn::assign(&job.id, job.worker, &assignment, job.waiting.turn.as_deref());
+            let ops = txn::assign(&job.waiting.at, job.worker, &assignment, job.waiting.turn.as_deref());
             if let Err((job, _)) = batch.push(job, ops) {
                 self.put_back(job);
                 break;
@@ -360,10 +373,14 @@ impl Assigner {
         if let Some(capacity) = self.workers.get_mut(&job.worker) {
             capacity.give_back(job.plan);
         }
+        if self.gate.holds(&job.id) || self.pending.holds(&job.id) {
+            // Reported again in the meantime.
+            return;
+        }
         self.overdue.note(&job.id, job.waiting.expires_at);
         match job.waiting.turn.as_deref().cloned() {
             // A reconnection may have come in between, so the job passes the gate again.
-            Some(turn) => self.gate.insert(job.id, turn, job.waiting.into_entry()),
+            Some(turn) => self.gate.insert(turn, job.waiting.into_waiting()),
             None => self.pending.put_back(job.id, job.waiting),
         }
     }
@@ -425,13 +442,15 @@ impl Assigner {
                 if let Some(capacity) = self.workers.get_mut(&job.worker) {
                     capacity.give_back(job.plan);
                 }
-                if let Some(turn) = job.waiting.turn.as_deref().cloned() {
+                if let Some(turn) = job.waiting.turn.as_deref().cloned()
+                    && !self.gate.holds(&job.id)
+                {
                     self.overdue.note(&job.id, job.waiting.expires_at);
-                    let entry = job.waiting.into_entry();
+                    let waiting = job.waiting.into_waiting();
                     if rejection.reason == Reason::NoNode {
-                        self.gate.turn_was_gone(job.id, turn, entry);
+                        self.gate.turn_was_gone(turn, waiting);
                     } else {
-                        self.gate.turn_was_set(job.id, turn, entry);
+                        self.gate.turn_was_set(turn, waiting);
                     }
                 }
                 None
@@ -446,30 +465,21 @@ impl Assigner {
         }
     }
 
-    fn resolved(&mut self, entries: Option<Vec<(JobId, Option<QueueEntry>)>>, now: Millis, wall: WallMillis) {
+    fn resolved(&mut self, entries: Option<Vec<(ReadyEntry, bool)>>) {
         let Some(entries) = entries else {
             // The session broke again: the next resume sends the read again.
             self.acting = false;
             return;
         };
-        for (id, entry) in entries {
-            let Some(job) = self.limbo.remove(&id) else {
-                self.overdue.note(&id, entry.as_ref().and_then(|entry| entry.expires_at));
-                self.gate.read_again(id, entry);
-                continue;
-            };
-            match entry {
-                // The write was not applied.
-                Some(entry)
-                    if (entry.attempt, entry.generation) == (job.waiting.attempt, job.waiting.generation)
-                        && entry.turn().as_ref() == job.waiting.turn.as_deref() =>
-                {
+        for (at, exists) in entries {
+            if self.limbo.get(at.job()).is_some_and(|job| job.waiting.at == at) {
+                let job = self.limbo.remove(at.job()).expect("it was found");
+                // The write was not applied. If it was, the inbox was listed since then and counts the job.
+                if exists {
                     self.put_back(job);
                 }
-                // Applied, closed, and requeued in the meantime: another attempt.
-                Some(entry) => self.queued(id, entry, now, wall),
-                // Applied: the inbox was listed since then and counts it.
-                None => {}
+            } else if !exists && self.gate.remove_entry(&at) {
+                self.overdue.forget(at.job());
             }
         }
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::budget::AGEING;
 use crate::change::Noted;
-use crate::job::{Payload, Priority, Turn};
+use crate::job::{Payload, Priority, QueueEntry, Turn};
 use crate::name::{Kind, Lane, NodeId};
 use crate::worker::WorkerInfo;
 
@@ -60,7 +60,7 @@ impl Bench {
     }
 
     fn queue(&mut self, jobs: impl IntoIterator<Item = (u32, QueueEntry)>) -> Vec<Effect> {
-        self.handle(Event::Queued(jobs.into_iter().map(|(n, entry)| (job(n), entry)).collect()))
+        self.handle(Event::Queued(jobs.into_iter().map(|(n, entry)| Waiting::new(&job(n), entry)).collect()))
     }
 
     fn worker(&mut self, slots: u32) -> Vec<Effect> {
@@ -216,7 +216,7 @@ fn a_job_that_waits_for_its_lane_expires_and_an_unqueued_job_does_not() {
     let mut laned = expiring(NOW + 5);
     laned.placement.lane = Some(Lane::new("l").unwrap());
     bench.queue([(1, laned), (2, expiring(NOW + 5)), (3, expiring(NOW + 5))]);
-    bench.handle(Event::Unqueued(job(2)));
+    bench.handle(Event::Unqueued(Waiting::new(&job(2), expiring(NOW + 5)).at));
     bench.queue([(3, entry(5, NOW))]);
     bench.wall = NOW + 6;
     assert_eq!(bench.handle(Event::Tick), [Effect::Overdue(vec![(job(1), WallMillis(NOW + 5))])]);
@@ -234,7 +234,8 @@ fn an_assignment_in_flight_is_overdue_only_after_it_is_put_back() {
     assert_eq!(bench.handle(Event::Tick), []);
     bench.handle(Event::Committed(batch.clone(), Outcome::Unknown));
     bench.handle(Event::Resume);
-    let back = bench.handle(Event::Resolved(Some(vec![(job(1), Some(expiring(NOW + 5)))])));
+    let at = Waiting::new(&job(1), expiring(NOW + 5)).at;
+    let back = bench.handle(Event::Resolved(Some(vec![(at, true)])));
     assert!(back.contains(&Effect::Overdue(vec![(job(1), WallMillis(NOW + 5))])), "{back:?}");
 }
 
@@ -244,6 +245,7 @@ fn a_stray_with_an_entry_of_a_later_generation_does_not_expire_with_the_old_entr
     let lane = Lane::new("l").unwrap();
     let mut laned = expiring(NOW + 5);
     laned.placement.lane = Some(lane.clone());
+    let at = Waiting::new(&job(1), laned.clone()).at;
     let asked = bench.queue([(1, laned)]);
     let Some(Effect::ListLanes { ticket, .. }) = asked.first() else { panic!("{asked:?}") };
     let listed = bench.handle(Event::LanesListed {
@@ -251,11 +253,12 @@ fn a_stray_with_an_entry_of_a_later_generation_does_not_expire_with_the_old_entr
         lanes: vec![lane.clone()],
         lists: Some(vec![vec![(2, job(1))]]),
     });
-    assert!(listed.contains(&Effect::Resolve(vec![job(1)])), "{listed:?}");
+    assert!(listed.contains(&Effect::Resolve(vec![at.clone()])), "{listed:?}");
     let mut retried = QueueEntry { generation: 2, ..entry(5, NOW) };
     retried.placement.lane = Some(lane.clone());
     assert_eq!(retried.turn(), Some(Turn { lane, generation: 2 }));
-    bench.handle(Event::Resolved(Some(vec![(job(1), Some(retried))])));
+    bench.queue([(1, retried)]);
+    bench.handle(Event::Resolved(Some(vec![(at, false)])));
     bench.wall = NOW + 6;
     assert_eq!(bench.handle(Event::Tick), []);
     assert_eq!(bench.machine.waiting(), 1);

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use super::super::by_job::ByJob;
 use super::depth::KindCounts;
-use crate::job::{Isolation, Placement, Priority, QueueEntry, Turn};
+use crate::job::{Isolation, Placement, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
-use crate::ready::{Rank, rank};
+use crate::ready::{Rank, ReadyEntry, Waiting, rank};
 use crate::time::{Millis, WallMillis};
 use crate::trace::TraceContext;
 
@@ -49,14 +49,12 @@ impl Class {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PendingJob {
     pub(super) class: Arc<Class>,
-    pub(super) attempt: u32,
-    pub(super) generation: u32,
+    /// Where its entry is.
+    pub(super) at: ReadyEntry,
     pub(super) fencing_token: i32,
     pub(super) affinity: Option<AffinityKey>,
     /// Boxed, because most jobs have no turn.
     pub(super) turn: Option<Box<Turn>>,
-    pub(super) priority: Priority,
-    pub(super) submitted_at: WallMillis,
     pub(super) expires_at: Option<WallMillis>,
     pub(super) lease: Option<Duration>,
     pub(super) since: Millis,
@@ -66,25 +64,23 @@ pub(super) struct PendingJob {
 }
 
 impl PendingJob {
-    /// Returns the queue entry that the job was created from.
-    pub(super) fn into_entry(self) -> QueueEntry {
+    /// Returns the job as it was inserted.
+    pub(super) fn into_waiting(self) -> Waiting {
         let Class { kind, tags, isolation } = Arc::unwrap_or_clone(self.class);
         let lane = self.turn.map(|turn| turn.lane);
-        let placement = Placement { tags, affinity: self.affinity, lane };
-        QueueEntry {
-            kind,
-            attempt: self.attempt,
-            generation: self.generation,
+        let entry = QueueEntry {
             fencing_token: self.fencing_token,
-            placement,
-            not_before: WallMillis::default(),
-            priority: self.priority,
-            submitted_at: self.submitted_at,
+            placement: Placement { tags, affinity: self.affinity, lane },
+            priority: self.at.name.priority,
+            submitted_at: self.at.waits_since(),
+            part: self.at.slot.part,
             expires_at: self.expires_at,
             lease: self.lease,
             isolation,
             trace: self.trace.map(|trace| *trace),
-        }
+            ..QueueEntry::new(kind, self.at.name.attempt, self.at.name.generation)
+        };
+        Waiting { at: self.at, entry }
     }
 }
 
@@ -113,8 +109,9 @@ impl Pending {
         isolated.map(|(_, places)| places.len()).sum()
     }
 
-    pub(super) fn insert(&mut self, id: JobId, entry: QueueEntry, now: Millis, wall: WallMillis) {
+    pub(super) fn insert(&mut self, Waiting { at, entry }: Waiting, now: Millis, wall: WallMillis) {
         self.places += 1;
+        let id = at.job().clone();
         let turn = entry.turn().map(Box::new);
         let waiting = PendingJob {
             turn,
@@ -123,18 +120,16 @@ impl Pending {
                 tags: entry.placement.tags,
                 isolation: entry.isolation,
             }),
-            attempt: entry.attempt,
-            generation: entry.generation,
             fencing_token: entry.fencing_token,
             affinity: entry.placement.affinity,
-            priority: entry.priority,
-            submitted_at: entry.submitted_at,
             expires_at: entry.expires_at,
             lease: entry.lease,
             since: now,
             trace: entry.trace.map(Box::new),
             order: (rank(entry.priority, entry.submitted_at.min(wall)), self.places),
+            at,
         };
+        self.remove(&id);
         self.put_back(id, Box::new(waiting));
     }
 
@@ -143,14 +138,22 @@ impl Pending {
         self.classes.get_key_value(&class).map_or_else(|| Arc::new(class), |(known, _)| Arc::clone(known))
     }
 
-    /// Returns a job to its old position.
+    pub(super) fn holds(&self, id: &JobId) -> bool {
+        self.jobs.get(id).is_some()
+    }
+
+    /// Returns a job, which does not wait, to its old position.
     pub(super) fn put_back(&mut self, id: JobId, waiting: Box<PendingJob>) {
         let (class, order) = (Arc::clone(&waiting.class), waiting.order);
         self.counts.add(&class.kind);
-        if let Some(before) = self.jobs.insert(id.clone(), waiting) {
-            self.vacate(&before);
-        }
+        let before = self.jobs.insert(id.clone(), waiting);
+        debug_assert!(before.is_none(), "the caller checks that it does not wait");
         self.classes.entry(class).or_default().insert(order, id);
+    }
+
+    /// Removes the job if this is its entry. Returns whether it was.
+    pub(super) fn remove_entry(&mut self, at: &ReadyEntry) -> bool {
+        self.jobs.get(at.job()).is_some_and(|waiting| waiting.at == *at) && self.remove(at.job()).is_some()
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Box<PendingJob>> {

@@ -127,8 +127,8 @@ fn pick_own(
 ) -> Result<Option<WorkerId>, Fallback> {
     let job = PlacementJob {
         affinity: waiting.affinity.as_ref().map(AffinityKey::as_str),
-        priority: waiting.priority.get(),
-        attempt: waiting.attempt,
+        priority: waiting.at.name.priority.get(),
+        attempt: waiting.at.name.attempt,
         ..PlacementJob::new(id, waiting.class.kind())
     };
     // A worker that can take a job is registered.

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::change::Noted;
-use crate::job::{Placement, Priority};
+use crate::job::{Placement, Priority, QueueEntry};
 use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::placement::{BuiltInStrategy, Fallback, PlacementJob, PlacementStrategy, PlacementWorker};
 use crate::worker::WorkerInfo;
@@ -104,7 +104,8 @@ impl Bench {
         let first = self.jobs;
         self.jobs += jobs;
         let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
-        let queued = (first..self.jobs).map(|n| (JobId::new(format!("j{n}")).unwrap(), entry.clone()));
+        let queued =
+            (first..self.jobs).map(|n| Waiting::new(&JobId::new(format!("j{n}")).unwrap(), entry.clone()));
         let effects = self.handle(Event::Queued(queued.collect()));
         let (mut workers, mut warnings) = (Vec::new(), Vec::new());
         for effect in effects {
@@ -216,7 +217,7 @@ fn an_own_strategy_sees_the_job_and_the_load_of_each_worker() {
         priority: Priority::HIGHEST,
         ..QueueEntry::new(Kind::new("sum").unwrap(), 3, 1)
     };
-    bench.handle(Event::Queued(vec![(JobId::new("a").unwrap(), entry)]));
+    bench.handle(Event::Queued(vec![Waiting::new(&JobId::new("a").unwrap(), entry)]));
     let priority = Priority::HIGHEST.get();
     let expected = format!("a Some(\"customer-7\") {priority} 3 on h [\"eu\"] 2/4");
     assert_eq!(*records.0.lock().unwrap(), [expected]);

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::change::Noted;
-use crate::job::{Isolation, Placement};
+use crate::job::{Isolation, Placement, QueueEntry};
 use crate::name::{AffinityKey, Kind, NodeId, StrategyName, Tag};
 use crate::outcome::Reason;
 use crate::path;
@@ -48,6 +48,11 @@ fn strategy(set: StrategyName) -> Event {
 fn entry() -> QueueEntry {
     let placement = Placement::default();
     QueueEntry { placement, ..QueueEntry::new(Kind::new("sum").unwrap(), 1, 1) }
+}
+
+/// Where the entry of this job is.
+fn at(n: u32) -> ReadyEntry {
+    Waiting::new(&job(n), entry()).at
 }
 
 /// One in eight jobs runs alone, and one apart.
@@ -115,11 +120,11 @@ impl Bench {
     }
 
     fn queue(&mut self, jobs: impl IntoIterator<Item = u32>) -> Vec<Effect> {
-        self.handle(Event::Queued(jobs.into_iter().map(|n| (job(n), entry())).collect()))
+        self.handle(Event::Queued(jobs.into_iter().map(|n| Waiting::new(&job(n), entry())).collect()))
     }
 
     fn queue_entry(&mut self, n: u32, entry: QueueEntry) -> Vec<Effect> {
-        self.handle(Event::Queued(vec![(job(n), entry)]))
+        self.handle(Event::Queued(vec![Waiting::new(&job(n), entry)]))
     }
 }
 
@@ -436,9 +441,9 @@ fn an_unknown_batch_is_resolved_by_reading_after_the_resume() {
     assert_eq!(bench.handle(Event::Committed(sent, Outcome::Unknown)), []);
     assert_eq!(bench.queue([3]), [], "no job is planned while the session is disturbed");
     let resumed = bench.handle(Event::Resume);
-    assert!(resumed.contains(&Effect::Resolve(vec![job(1), job(2)])), "{resumed:?}");
+    assert!(resumed.contains(&Effect::Resolve(vec![at(1), at(2)])), "{resumed:?}");
     bench.handle(Event::Committed(batch(&resumed), Outcome::Applied(())));
-    let after = bench.handle(Event::Resolved(Some(vec![(job(1), None), (job(2), Some(entry()))])));
+    let after = bench.handle(Event::Resolved(Some(vec![(at(1), false), (at(2), true)])));
     assert_eq!(placed(&batch(&after)), [(job(2), worker(1))]);
     assert_eq!(bench.0.slots(), (4, 3), "each job takes one slot");
 }
@@ -451,8 +456,11 @@ fn a_job_requeued_while_its_assignment_was_unknown_is_planned_with_its_new_attem
     bench.handle(Event::Committed(sent, Outcome::Unknown));
     bench.handle(Event::Resume);
     let again = QueueEntry { attempt: 2, ..entry() };
-    let after = batch(&bench.handle(Event::Resolved(Some(vec![(job(1), Some(again))]))));
-    assert_eq!(after.keys().map(|job| job.waiting.attempt).collect::<Vec<_>>(), [2]);
+    let after = batch(&bench.queue_entry(1, again));
+    assert_eq!(after.keys().map(Job::attempt).collect::<Vec<_>>(), [2]);
+    // The read was answered late: the first entry was deleted after it.
+    assert_eq!(bench.handle(Event::Resolved(Some(vec![(at(1), true)]))), []);
+    bench.handle(Event::Committed(after, Outcome::Applied(())));
 }
 
 #[test]
@@ -530,7 +538,9 @@ fn rendezvous_keeps_a_key_on_its_worker_and_moves_only_when_it_is_full() {
     }
     let placement =
         Placement { affinity: Some(AffinityKey::new("customer-7").unwrap()), ..Placement::default() };
-    let jobs = (0..4).map(|n| (job(n), QueueEntry { placement: placement.clone(), ..entry() })).collect();
+    let jobs = (0..4)
+        .map(|n| Waiting::new(&job(n), QueueEntry { placement: placement.clone(), ..entry() }))
+        .collect();
     let sent = placed(&batch(&bench.handle(Event::Queued(jobs))));
     let favourite = sent[0].1;
     let on_it = sent.iter().filter(|(_, worker)| *worker == favourite).count();
@@ -632,10 +642,10 @@ impl Model {
                     self.glances.insert(id);
                     self.answers.push_back(Event::Inbox(id, Some(held)));
                 }
-                Effect::Resolve(jobs) => {
-                    let read = jobs.into_iter().map(|job| {
-                        let there = self.queue.contains(&job).then(|| entry_of(&job));
-                        (job, there)
+                Effect::Resolve(entries) => {
+                    let read = entries.into_iter().map(|at| {
+                        let there = self.queue.contains(at.job());
+                        (at, there)
                     });
                     self.answers.push_back(Event::Resolved(Some(read.collect())));
                 }
@@ -683,6 +693,7 @@ impl Model {
             Event::InboxChanged(id) => Some(Event::InboxChanged(id)),
             Event::Queued(_)
             | Event::Unqueued(_)
+            | Event::Beyond(_)
             | Event::Worker(..)
             | Event::WorkerGone(_)
             | Event::LanesWatched
@@ -719,7 +730,7 @@ proptest! {
                     let new = (submitted..submitted + u32::from(count)).collect::<Vec<_>>();
                     submitted += u32::from(count);
                     model.queue.extend(new.iter().map(|n| job(*n)));
-                    let new = new.into_iter().map(|n| (job(n), entry_of(&job(n)))).collect();
+                    let new = new.into_iter().map(|n| Waiting::new(&job(n), entry_of(&job(n)))).collect();
                     let effects = bench.handle(Event::Queued(new));
                     model.carry_out(effects, SLOTS as usize)?;
                 }
@@ -751,7 +762,7 @@ proptest! {
                 }
                 Step::Elect => {
                     (bench, model.answers) = (Bench::new(BuiltInStrategy::LeastLoaded), VecDeque::new());
-                    let queued = model.queue.iter().map(|job| (job.clone(), entry_of(job))).collect();
+                    let queued = model.queue.iter().map(|job| Waiting::new(job, entry_of(job))).collect();
                     let events = [1, 2].map(|n| Event::Worker(worker(n), info(SLOTS), 0));
                     for event in events.into_iter().chain([Event::Queued(queued)]) {
                         let effects = bench.handle(event);

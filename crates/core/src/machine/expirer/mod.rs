@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The assigner reports expired jobs ([`assigner`](super::assigner)). The end is written into the job's record, so the
-//! record is read first. The transaction is that of a cancel, behind the epoch check: it deletes the queue entry, so
+//! record is read first. The transaction is that of a cancel, behind the epoch check: it deletes the entry, so
 //! exactly one of a concurrent assignment, cancel and expiry wins. A record with another expiry time than the reported
 //! one belongs to a later generation and is left alone.
 //!
@@ -23,6 +23,7 @@ use crate::budget::MAX_READ_BATCH;
 use crate::job::JobRecord;
 use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason};
+use crate::ready::ReadyEntry;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, EntryLocation, Locus};
 
@@ -181,8 +182,9 @@ impl Expirer {
                 continue;
             };
             let kind = record.kind.clone();
+            let entry = EntryLocation::Ready(ReadyEntry::of_record(&job, &record));
             let ended = record.expire(now);
-            let mut ops = txn::cancel(&job, version, &ended, EntryLocation::Queued);
+            let mut ops = txn::cancel(&job, version, &ended, &entry);
             expired.gone.iter().for_each(|gone| txn::without_part(&job, &ended, gone, &mut ops));
             if let Err((item, _)) = batch.push(Item { job, kind }, ops) {
                 self.unread.insert(item.job);

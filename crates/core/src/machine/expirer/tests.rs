@@ -71,7 +71,8 @@ fn an_overdue_job_is_read_and_ended_with_the_fence_its_entry_and_its_turn() {
     let ended = crate::wire::decode::<JobRecord>(data).unwrap();
     assert_eq!(ended.state, JobState::Terminal { verdict: Verdict::Dead, at: NOW });
     assert!(ended.last_error.unwrap().contains("expired"));
-    assert_eq!(ops[2].path(), crate::path::queue_entry(&job(1)));
+    let at = ReadyEntry::of_record(&job(1), &record(Some("l")));
+    assert_eq!(ops[2].path(), crate::path::ready_entry(&at));
     assert!(ops[3].leaves_turn());
     let told = bench.handle(Event::Committed(sent, Outcome::Applied(())));
     assert!(matches!(&told[..], [Effect::Ended(Item { .. })]), "{told:?}");

@@ -9,6 +9,7 @@ use crate::group::Stage;
 use crate::job::{JobRecord, JobState, Membership, Payload, Role, Verdict};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::Kind;
+use crate::ready::{ReadyEntry, Shard};
 use crate::txn::EntryLocation;
 use crate::wire::{decode, encode};
 use crate::zookeeper::ZooKeeper;
@@ -42,8 +43,8 @@ impl Tree {
         zookeeper.make_parents(&path::members(&id()));
         for job in (0..MEMBERS).map(member).chain([join()]) {
             zookeeper.make_parents(&path::record(&job));
-            zookeeper.make_parents(&path::queue_entry(&job));
         }
+        Shard::all().for_each(|shard| zookeeper.put(&path::ready_shard(shard), Vec::new(), 0));
         Self(zookeeper)
     }
 
@@ -226,8 +227,9 @@ impl World {
                     1 => Verdict::Cancelled,
                     _ => Verdict::Succeeded(Payload::json(*b"1").unwrap()),
                 };
+                let entry = EntryLocation::Ready(ReadyEntry::of_record(&member(number), &job));
                 let ended = JobRecord { state: JobState::Terminal { verdict, at: NOW }, ..job };
-                let ops = txn::cancel(&member(number), at, &ended, EntryLocation::Queued);
+                let ops = txn::cancel(&member(number), at, &ended, &entry);
                 if self.dice.one_in(4) {
                     self.late.push(ops.clone())
                 }
@@ -294,7 +296,8 @@ impl World {
             Due::Sent(Effect::Find(group, _)) => {
                 let rest = self.tree.places().into_iter().map(|number| {
                     let (record, version) = self.tree.job(&member(number)).unwrap();
-                    let location = MemberLocation::Waits(EntryLocation::Queued);
+                    let entry = ReadyEntry::of_record(&member(number), &record);
+                    let location = MemberLocation::Waits(EntryLocation::Ready(entry));
                     OpenMember { job: member(number), record: Stored::Value(record, version), location }
                 });
                 Due::Answer(Event::Found(group, Ok((rest.collect(), None))))
@@ -368,8 +371,9 @@ impl World {
                 self.client();
             }
             if let Some((job, at)) = self.tree.job(&join()).filter(|(job, _)| !job.is_terminal()) {
+                let entry = EntryLocation::Ready(ReadyEntry::of_record(&join(), &job));
                 let over = job.cancel(NOW);
-                self.commit(&txn::cancel(&join(), at, &over, EntryLocation::Queued));
+                self.commit(&txn::cancel(&join(), at, &over, &entry));
             }
             let World { tree, leaders, .. } = self;
             leaders[1].on(tree, Event::Seen(vec![id()]));

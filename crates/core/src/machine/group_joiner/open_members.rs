@@ -156,7 +156,7 @@ impl OpenMember {
         match location {
             MemberLocation::Waits(waiting) => {
                 let ended = record.cancel(at);
-                let ops = txn::cancel(&job, version, &ended, waiting);
+                let ops = txn::cancel(&job, version, &ended, &waiting);
                 Cancel::Waiting(job, Box::new(ended), ops)
             }
             MemberLocation::Assigned(_, assignment, _) if assignment.cancel => Cancel::Asked,

@@ -11,6 +11,7 @@ use crate::machine::worker_registry::recovery::Stored;
 use crate::name::{Kind, Lane, WorkerId};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
+use crate::ready::ReadyEntry;
 use crate::txn::EntryLocation;
 use crate::wire;
 
@@ -78,15 +79,17 @@ fn a_complete_sealed_group_gets_its_join_in_one_transaction() {
         GroupState { ended: 2, below: Some(2), ..state(GroupRecord { total: Some(2), ..record() }) };
     let (_, out) = looked(complete);
     let join = JobId::new("sum.join:@g").unwrap();
+    let committed = committed(&out);
     assert_eq!(
-        committed(&out),
+        committed[..3],
         [
             "check /epoch 7".to_owned(),
             format!("set {} 5", path::group(&id())),
             format!("create {}", path::record(&join)),
-            format!("create {}", path::queue_entry(&join)),
         ]
     );
+    let entry = committed[3].strip_prefix("create ").map(path::parse);
+    assert!(matches!(entry, Some(path::Place::Ready(entry)) if *entry.job() == join), "{committed:?}");
 }
 
 /// S7: a member that was deleted by an operator and submitted again has a mark of each life.
@@ -182,20 +185,15 @@ fn open_members_of_a_stopped_group_are_cancelled_with_the_epoch_check() {
         ..JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW)
     };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest = OpenMember {
-        job: name.clone(),
-        record: Stored::Value(job, 0),
-        location: MemberLocation::Waits(EntryLocation::Queued),
-    };
+    let rest = OpenMember { job: name.clone(), location: waits(&name, &job), record: Stored::Value(job, 0) };
+    let MemberLocation::Waits(waiting) = &rest.location else { panic!("{rest:?}") };
+    let entry = waiting.path(&name);
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(batch.ops().next(), Some(&txn::fence(7)));
     let paths = batch.ops().map(Op::path).collect::<Vec<_>>();
-    assert_eq!(
-        paths[..4],
-        [path::EPOCH.to_owned(), path::record(&name), path::queue_entry(&name), path::place(&id(), 1),]
-    );
+    assert_eq!(paths[..4], [path::EPOCH.to_owned(), path::record(&name), entry, path::place(&id(), 1)]);
     assert_eq!(paths[4], path::mark(&id(), Mark::Member(1), End::Cancelled));
 }
 
@@ -208,11 +206,7 @@ fn a_waiting_parent_whose_sub_jobs_group_an_operator_deleted_ends_its_own_place(
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
     let job = JobRecord { membership: Some(member), spawned: true, ..job };
     let name = JobId::new("sum:g:1").unwrap();
-    let rest = OpenMember {
-        job: name.clone(),
-        record: Stored::Value(job, 0),
-        location: MemberLocation::Waits(EntryLocation::Queued),
-    };
+    let rest = OpenMember { job: name.clone(), location: waits(&name, &job), record: Stored::Value(job, 0) };
     let mut out = Vec::new();
     joiner.handle(NOW, Event::Found(id(), Ok((vec![rest], None))), &mut out);
     let [Effect::Cancel(_, batch)] = &out[..] else { panic!("{out:?}") };
@@ -367,6 +361,10 @@ fn cancelling() -> (GroupJoiner, Batch<JobId>) {
     (joiner, batch.clone())
 }
 
+fn waits(job: &JobId, record: &JobRecord) -> MemberLocation {
+    MemberLocation::Waits(EntryLocation::Ready(ReadyEntry::of_record(job, record)))
+}
+
 /// A group that was stopped, with one open member.
 fn stopped() -> GroupState {
     let stopped = GroupRecord { stopped: Some(Stop::Member(0)), stage: Stage::Joining, ..record() };
@@ -377,10 +375,11 @@ fn stopped() -> GroupState {
 fn waiting() -> OpenMember {
     let membership = Some(Membership { group: id(), role: Role::Member(1), counted: true });
     let job = JobRecord::new(Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap(), Uuid::nil(), NOW);
+    let name = JobId::new("sum:g:1").unwrap();
     OpenMember {
-        job: JobId::new("sum:g:1").unwrap(),
+        location: waits(&name, &job),
+        job: name,
         record: Stored::Value(JobRecord { membership, ..job }, 0),
-        location: MemberLocation::Waits(EntryLocation::Queued),
     }
 }
 

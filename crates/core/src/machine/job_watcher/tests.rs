@@ -1,273 +1,576 @@
-use proptest::prelude::*;
+use std::collections::VecDeque;
+
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
-use crate::job::Placement;
-use crate::name::Kind;
+use crate::job::{Placement, Priority};
+use crate::name::{AffinityKey, JobId, Lane, Tag};
+use crate::time::WallMillis;
 
-fn job(name: &str) -> JobId {
-    JobId::new(name).unwrap()
+const MINUTE: u64 = 60_000;
+
+/// The job `n` of a class waits since this minute. Every third job has data.
+fn waiting(kind: &str, minute: u64, n: u32) -> Waiting {
+    let affinity = if n.is_multiple_of(3) { AffinityKey::new("key").ok() } else { None };
+    let entry = QueueEntry {
+        placement: Placement { affinity, ..Placement::default() },
+        priority: Priority::new(0).unwrap(),
+        submitted_at: WallMillis(minute * MINUTE + u64::from(n)),
+        ..QueueEntry::new(Kind::new(kind).unwrap(), 1, 1)
+    };
+    Waiting::new(&JobId::new(format!("j{n}")).unwrap(), entry)
 }
 
-fn entry(attempt: u32) -> QueueEntry {
-    let placement = Placement::default();
-    QueueEntry { placement, ..QueueEntry::new(Kind::new("sum").unwrap(), attempt, 1) }
+/// A job with data.
+fn with_data(minute: u64, n: u32) -> Waiting {
+    waiting("sum", minute, 3 * n)
 }
 
-#[derive(Default)]
-struct Bench(JobWatcher);
+/// A job without data.
+fn plain(minute: u64, n: u32) -> Waiting {
+    waiting("sum", minute, 3 * n + 1)
+}
+
+/// A server with its watch events and its requests in flight.
+struct Bench {
+    machine: JobWatcher,
+    entries: BTreeMap<ReadyEntry, QueueEntry>,
+    /// Slots without entries are kept until the server removes them.
+    slots: BTreeSet<(ClassName, Slot)>,
+    events: VecDeque<Event>,
+    /// Requests with their answers, as of the time when they were sent.
+    answers: VecDeque<Event>,
+    told: BTreeMap<ReadyEntry, QueueEntry>,
+    beyond: BTreeMap<Kind, usize>,
+    reads: usize,
+    lists: usize,
+}
 
 impl Bench {
-    fn handle(&mut self, event: Event) -> Vec<Effect> {
+    fn new(limit: usize) -> Self {
+        Self {
+            machine: JobWatcher::with_limit(limit),
+            entries: BTreeMap::new(),
+            slots: BTreeSet::new(),
+            events: VecDeque::new(),
+            answers: VecDeque::new(),
+            told: BTreeMap::new(),
+            beyond: BTreeMap::new(),
+            reads: 0,
+            lists: 0,
+        }
+    }
+
+    /// A machine that watches an empty namespace.
+    fn watching(limit: usize) -> Self {
+        let mut bench = Self::new(limit);
+        bench.handle(Event::Watched);
+        bench.settle();
+        bench.lists = 0;
+        bench
+    }
+
+    fn create(&mut self, waiting: Waiting) {
+        let Waiting { at, entry } = waiting;
+        if self.entries.contains_key(&at) {
+            return;
+        }
+        if !self.slots.iter().any(|(class, _)| *class == at.class) {
+            self.events.push_back(Event::ClassCreated(at.class.clone()));
+        }
+        if self.slots.insert((at.class.clone(), at.slot)) {
+            self.events.push_back(Event::SlotCreated(at.class.clone(), at.slot));
+        }
+        self.events.push_back(Event::Created(at.clone()));
+        self.entries.insert(at, entry);
+    }
+
+    fn delete(&mut self, at: &ReadyEntry) {
+        if self.entries.remove(at).is_some() {
+            self.events.push_back(Event::Deleted(at.clone()));
+        }
+    }
+
+    /// The server removes empty containers.
+    fn remove_containers(&mut self) {
+        let is_used = |(class, slot): &(ClassName, Slot)| {
+            self.entries.keys().any(|at| (&at.class, at.slot) == (class, *slot))
+        };
+        let (used, empty): (BTreeSet<_>, BTreeSet<_>) = self.slots.iter().cloned().partition(is_used);
+        self.slots = used;
+        for (class, slot) in empty {
+            self.events.push_back(Event::SlotDeleted(class.clone(), slot));
+            let left = self.slots.iter().any(|(of, _)| *of == class);
+            if !left && !self.events.contains(&Event::ClassDeleted(class.clone())) {
+                self.events.push_back(Event::ClassDeleted(class));
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
         let mut out = Vec::new();
-        self.0.handle(event, &mut out);
-        out
+        self.machine.handle(event, &mut out);
+        self.machine.flush(&mut out);
+        for effect in out {
+            match effect {
+                Effect::List { ticket, parents } => {
+                    self.lists += parents.len();
+                    let lists = Some(parents.into_iter().map(|parent| self.list(parent)).collect());
+                    self.answers.push_back(Event::Listed { ticket, lists });
+                }
+                Effect::Read { ticket, entries } => {
+                    assert!(entries.len() <= MAX_READ_BATCH);
+                    self.reads += 1;
+                    let entries = entries.into_iter().map(|at| (at.clone(), self.entries.get(&at).cloned()));
+                    self.answers.push_back(Event::Read { ticket, entries: entries.collect() });
+                }
+                Effect::Size(slots) => {
+                    let size = |(class, slot): (ClassName, Slot)| {
+                        let size = self.list_entries(&class, slot).len();
+                        (class, slot, size)
+                    };
+                    self.answers.push_back(Event::Sized(slots.into_iter().map(size).collect()));
+                }
+                Effect::Queued(jobs) => self.told.extend(jobs.into_iter().map(|job| (job.at, job.entry))),
+                Effect::Unqueued(at) => drop(self.told.remove(&at)),
+                Effect::Beyond(numbers) => self.beyond.extend(numbers),
+            }
+        }
     }
 
-    /// Creates a job and answers its read.
-    fn queued(&mut self, name: &str) {
-        let asked = self.handle(Event::Created(job(name)));
-        let ticket = ticket(&asked);
-        let told = self.handle(Event::Read { ticket, entries: vec![(job(name), Some(entry(1)))] });
-        assert_eq!(told, [Effect::Queued(vec![(job(name), entry(1))])]);
+    fn list(&self, parent: Parent) -> Listed {
+        let slots = |of: &ClassName| {
+            self.slots.iter().filter(|(class, _)| class == of).map(|(_, slot)| *slot).collect::<Vec<_>>()
+        };
+        match parent {
+            Parent::Shard(shard) => {
+                let classes = self.slots.iter().map(|(class, _)| class).collect::<BTreeSet<_>>();
+                let classes = classes.into_iter().filter(|class| class.shard() == shard);
+                Listed::Classes(classes.cloned().collect())
+            }
+            Parent::Class(class) => {
+                let slots = slots(&class);
+                Listed::Slots(class, (!slots.is_empty()).then_some(slots))
+            }
+            Parent::Slot(class, slot) => {
+                let names = self.list_entries(&class, slot);
+                let exists = self.slots.contains(&(class.clone(), slot));
+                Listed::Entries(class, slot, exists.then_some(names))
+            }
+        }
     }
-}
 
-fn ticket(effects: &[Effect]) -> u64 {
-    match effects {
-        [Effect::Read { ticket, .. }] => *ticket,
-        other => panic!("expected one read, got {other:?}"),
+    fn list_entries(&self, class: &ClassName, slot: Slot) -> Vec<RecordEntry> {
+        let of_slot = self.entries.keys().filter(|at| at.class == *class && at.slot == slot);
+        of_slot.map(|at| at.name.clone()).collect()
+    }
+
+    fn hear(&mut self) -> bool {
+        let event = self.events.pop_front();
+        let heard = event.is_some();
+        event.into_iter().for_each(|event| self.handle(event));
+        heard
+    }
+
+    fn answer(&mut self, is_lost: bool) -> bool {
+        let Some(answer) = self.answers.pop_front() else { return false };
+        self.handle(match answer {
+            Event::Listed { ticket, .. } if is_lost => Event::Listed { ticket, lists: None },
+            Event::Read { ticket, entries } if is_lost => {
+                Event::ReadFailed { ticket, entries: entries.into_iter().map(|(at, _)| at).collect() }
+            }
+            answer => answer,
+        });
+        true
+    }
+
+    fn skip_sizes(&mut self) {
+        while matches!(self.answers.front(), Some(Event::Sized(_))) {
+            self.answer(false);
+        }
+    }
+
+    /// Handles all events and answers.
+    fn settle(&mut self) {
+        while self.hear() || self.answer(false) {}
+    }
+
+    fn told(&self) -> Vec<&ReadyEntry> {
+        self.told.keys().collect()
     }
 }
 
 #[test]
-fn a_new_entry_is_read_immediately_and_then_reported() {
-    Bench::default().queued("a");
+fn an_entry_in_a_slot_that_was_created_while_it_was_watched_is_reported_without_a_request() {
+    let mut bench = Bench::watching(LIMIT);
+    let job = plain(7, 1);
+    bench.create(job.clone());
+    while bench.hear() {}
+    assert_eq!(bench.told, BTreeMap::from([(job.at.clone(), job.entry)]));
+    assert_eq!((bench.lists, bench.reads), (0, 0));
+    bench.delete(&job.at);
+    bench.settle();
+    assert!(bench.told.is_empty() && bench.machine.is_empty());
 }
 
-/// Found by the simulator: the assigner considered the first entry assigned, and the job waited forever.
 #[test]
-fn an_entry_recreated_while_unwatched_is_read_and_reported_again() {
-    let mut bench = Bench::default();
-    bench.queued("a");
-    let bucket = Bucket::of(&job("a"));
-    bench.handle(Event::Resync);
-    let round = bench.0.round();
-    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), [], "a sweep");
+fn an_entry_with_data_is_read_before_it_is_reported() {
+    let mut bench = Bench::watching(LIMIT);
+    let jobs = [with_data(7, 1), with_data(7, 2), with_data(7, 3)];
+    jobs.iter().for_each(|job| bench.create(job.clone()));
+    while bench.hear() {}
+    assert_eq!((bench.told.len(), bench.reads), (0, 1), "the others wait for the first read");
+    bench.answer(false);
+    assert_eq!((bench.told.len(), bench.reads), (1, 2));
+    bench.settle();
+    assert_eq!(bench.told, jobs.into_iter().map(|job| (job.at, job.entry)).collect());
+}
+
+#[test]
+fn an_entry_that_was_deleted_during_its_read_is_not_reported() {
+    let mut bench = Bench::watching(LIMIT);
+    let job = with_data(7, 1);
+    bench.create(job.clone());
+    while bench.hear() {}
+    bench.delete(&job.at);
+    while bench.hear() {}
+    bench.answer(false);
+    assert!(bench.told.is_empty() && bench.machine.is_empty());
+}
+
+/// An operator has repaired or changed it, or it was created again.
+#[test]
+fn only_the_answer_to_the_latest_read_of_an_entry_counts() {
+    let mut bench = Bench::watching(LIMIT);
+    let job = with_data(7, 1);
+    bench.create(job.clone());
+    while bench.hear() {}
+    let newer = QueueEntry { fencing_token: 9, ..job.entry.clone() };
+    bench.entries.insert(job.at.clone(), newer.clone());
+    bench.events.push_back(Event::Created(job.at.clone()));
+    bench.settle();
+    assert_eq!(bench.told, BTreeMap::from([(job.at, newer)]));
+}
+
+#[test]
+fn a_new_leader_finds_the_waiting_jobs_of_all_classes() {
+    let mut bench = Bench::new(LIMIT);
+    for n in 0..300 {
+        bench.create(waiting(["sum", "mail", "echo"][n as usize % 3], u64::from(n) / 50, n));
+    }
+    bench.events.clear();
     bench.handle(Event::Watched);
-    bench.handle(Event::Resync);
-    let round = bench.0.round();
-    let asked = bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] });
-    assert_eq!(asked[0], Effect::Unqueued(job("a")));
-    let entries = vec![(job("a"), Some(entry(2)))];
-    let told = bench.handle(Event::Read { ticket: ticket(&asked[1..]), entries });
-    assert_eq!(told, [Effect::Queued(vec![(job("a"), entry(2))])]);
+    bench.settle();
+    assert_eq!(bench.told, bench.entries);
+    assert_eq!(bench.machine.len(), 300);
 }
 
+/// Found by the simulator, in an earlier form: the assigner considered the entry assigned, and the job waited forever.
 #[test]
-fn a_list_that_was_requested_before_a_job_became_known_does_not_report_it_again() {
-    let mut bench = Bench::default();
-    let (bucket, round) = (Bucket::of(&job("a")), bench.0.round());
-    bench.queued("a");
+fn everything_is_reported_again_after_a_new_watch() {
+    let mut bench = Bench::watching(LIMIT);
+    let (job, other) = (with_data(7, 1), plain(7, 2));
+    [&job, &other].into_iter().for_each(|job| bench.create(job.clone()));
+    bench.settle();
+    let again = QueueEntry { fencing_token: 3, ..job.entry };
+    bench.entries.insert(job.at.clone(), again.clone());
+    bench.told.clear();
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert!(bench.told.is_empty(), "a sweep reports nothing that is known");
     bench.handle(Event::Watched);
-    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), []);
+    bench.settle();
+    assert_eq!(bench.told, BTreeMap::from([(job.at, again), (other.at, other.entry)]));
 }
 
 #[test]
-fn entries_accumulate_while_a_read_is_in_flight() {
-    let mut bench = Bench::default();
-    let first = ticket(&bench.handle(Event::Created(job("a"))));
-    assert_eq!(bench.handle(Event::Created(job("b"))), []);
-    assert_eq!(bench.handle(Event::Created(job("c"))), []);
-    let next = bench.handle(Event::Read { ticket: first, entries: vec![(job("a"), Some(entry(1)))] });
-    assert!(matches!(&next[1], Effect::Read { jobs, .. } if jobs == &[job("b"), job("c")]), "{next:?}");
+fn answers_from_before_a_new_watch_are_ignored() {
+    let mut bench = Bench::watching(LIMIT);
+    bench.create(with_data(7, 1));
+    while bench.hear() {}
+    let answers = std::mem::take(&mut bench.answers);
+    bench.handle(Event::Watched);
+    answers.into_iter().for_each(|answer| bench.handle(answer));
+    assert!(bench.told.is_empty());
+    bench.settle();
+    assert_eq!(bench.told, bench.entries);
 }
 
 #[test]
-fn a_job_deleted_during_its_read_is_not_reported() {
-    let mut bench = Bench::default();
-    let ticket = ticket(&bench.handle(Event::Created(job("a"))));
-    assert_eq!((bench.0.len(), bench.0.is_empty()), (1, false));
-    assert_eq!(bench.handle(Event::Deleted(job("a"))), []);
-    assert_eq!(bench.handle(Event::Read { ticket, entries: vec![(job("a"), Some(entry(1)))] }), []);
-    assert!(bench.0.is_empty());
-}
-
-#[test]
-fn a_job_requeued_during_its_read_is_reported_only_with_its_new_entry() {
-    let mut bench = Bench::default();
-    let old = ticket(&bench.handle(Event::Created(job("a"))));
-    bench.handle(Event::Deleted(job("a")));
-    bench.handle(Event::Created(job("a")));
-    let after = bench.handle(Event::Read { ticket: old, entries: vec![(job("a"), Some(entry(1)))] });
-    let new = ticket(&after);
-    let told = bench.handle(Event::Read { ticket: new, entries: vec![(job("a"), Some(entry(2)))] });
-    assert_eq!(told, [Effect::Queued(vec![(job("a"), entry(2))])]);
-}
-
-#[test]
-fn a_list_forgets_only_jobs_known_before_it_was_requested() {
-    let mut bench = Bench::default();
-    bench.queued("old");
-    bench.handle(Event::Resync);
-    let round = bench.0.round();
-    bench.queued("new");
-    for name in ["old", "new"] {
-        let told = bench.handle(Event::Listed { bucket: Bucket::of(&job(name)), round, jobs: vec![] });
-        let expected = if name == "old" { vec![Effect::Unqueued(job("old"))] } else { vec![] };
-        assert_eq!(told, expected, "{name}");
+fn a_sweep_corrects_what_no_event_has_reported() {
+    let mut bench = Bench::watching(LIMIT);
+    let (gone, kept) = (plain(7, 1), plain(7, 2));
+    [&gone, &kept].into_iter().for_each(|job| bench.create(job.clone()));
+    bench.settle();
+    bench.delete(&gone.at);
+    for job in [plain(7, 3), plain(6, 4), waiting("mail", 7, 5)] {
+        bench.create(job);
     }
-    assert_eq!(bench.0.len(), 1);
+    bench.events.clear();
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert_eq!(bench.told, bench.entries);
 }
 
 #[test]
-fn a_list_reads_only_unknown_jobs() {
-    let mut bench = Bench::default();
-    bench.queued("a");
-    bench.handle(Event::Resync);
-    let (bucket, round) = (Bucket::of(&job("a")), bench.0.round());
-    assert_eq!(bench.handle(Event::Listed { bucket, round, jobs: vec![job("a")] }), []);
-    assert_eq!(bench.0.len(), 1);
+fn an_older_list_does_not_undo_the_changes_that_were_reported_since() {
+    let mut bench = Bench::watching(LIMIT);
+    let (gone, kept, new) = (plain(7, 1), plain(7, 2), plain(7, 3));
+    [&gone, &kept].into_iter().for_each(|job| bench.create(job.clone()));
+    bench.settle();
+    bench.handle(Event::Sweep);
+    assert!(!bench.answers.is_empty(), "the slot is listed");
+    bench.delete(&gone.at);
+    bench.create(new.clone());
+    while bench.hear() {}
+    assert_eq!(bench.told(), [&kept.at, &new.at]);
+    bench.settle();
+    assert_eq!(bench.told(), [&kept.at, &new.at]);
 }
 
 #[test]
-fn unanswered_reads_are_repeated_after_the_resync() {
-    let mut bench = Bench::default();
-    let ticket = ticket(&bench.handle(Event::Created(job("a"))));
-    assert_eq!(bench.handle(Event::ReadFailed { ticket, jobs: vec![job("a")] }), []);
-    let asked = bench.handle(Event::Resync);
-    assert!(matches!(&asked[..], [Effect::Read { jobs, .. }] if jobs == &[job("a")]), "{asked:?}");
+fn requests_without_an_answer_are_repeated_after_the_next_sweep() {
+    // The lists of the shards, of the class and of the slot, and the read of the entry.
+    for answered in 0..4 {
+        let mut bench = Bench::new(LIMIT);
+        bench.create(with_data(7, 1));
+        bench.events.clear();
+        bench.handle(Event::Watched);
+        for _ in 0..answered {
+            bench.skip_sizes();
+            bench.answer(false);
+        }
+        bench.skip_sizes();
+        bench.answer(true);
+        bench.settle();
+        assert!(bench.told.is_empty(), "an immediate retry would spin");
+        bench.handle(Event::Sweep);
+        bench.settle();
+        assert_eq!(bench.told, bench.entries, "{answered}");
+    }
 }
 
 #[test]
 fn an_unreadable_entry_is_forgotten_and_does_not_block_others() {
-    let mut bench = Bench::default();
-    let ticket = ticket(&bench.handle(Event::Created(job("bad"))));
-    bench.handle(Event::Read { ticket, entries: vec![(job("bad"), None)] });
-    bench.queued("good");
+    let mut bench = Bench::watching(LIMIT);
+    let (bad, good) = (with_data(7, 1), with_data(7, 2));
+    bench.create(bad.clone());
+    while bench.hear() {}
+    let Some(Event::Read { ticket, .. }) = bench.answers.pop_front() else { panic!("it is read") };
+    bench.handle(Event::Read { ticket, entries: vec![(bad.at, None)] });
+    bench.create(good.clone());
+    bench.settle();
+    assert_eq!(bench.told(), [&good.at]);
 }
 
-/// Creates this many jobs during the read of another one. Returns the reads that follow its answer.
-fn reads_of(bench: &mut Bench, jobs: usize) -> Vec<(u64, Vec<JobId>)> {
-    let ticket = ticket(&bench.handle(Event::Created(job("first"))));
-    bench.handle(Event::Resync);
-    let listed = (0..jobs).map(|n| job(&format!("j{n:04}"))).collect();
-    let (bucket, round) = (Bucket::of(&job("first")), bench.0.round());
-    let asked = bench.handle(Event::Listed { bucket, round, jobs: listed });
-    let after = bench.handle(Event::Read { ticket, entries: vec![(job("first"), None)] });
-    let reads = asked.into_iter().chain(after).map(|effect| match effect {
-        Effect::Read { ticket, jobs } => (ticket, jobs),
-        other => panic!("expected reads, got {other:?}"),
+#[test]
+fn reads_are_full_and_only_a_few_are_in_flight() {
+    let mut bench = Bench::new(LIMIT);
+    for n in 0..1_000 {
+        bench.create(with_data(7, n));
+    }
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    while bench.reads == 0 {
+        assert!(bench.answer(false));
+    }
+    let sizes = bench.answers.iter().filter_map(|answer| match answer {
+        Event::Read { entries, .. } => Some(entries.len()),
+        _ => None,
     });
-    reads.collect()
+    assert_eq!(sizes.collect::<Vec<_>>(), [MAX_READ_BATCH; READ_WINDOW]);
 }
 
 #[test]
-fn a_long_queue_is_read_in_full_batches_within_the_window() {
-    let mut bench = Bench::default();
-    let reads = reads_of(&mut bench, MAX_READ_BATCH * (READ_WINDOW + 1));
-    assert_eq!(bench.0.len(), MAX_READ_BATCH * (READ_WINDOW + 1));
-    assert!(reads.iter().all(|(_, jobs)| jobs.len() == MAX_READ_BATCH));
-    // One more than the window: the read of the first job was answered in between.
-    assert_eq!(reads.len(), READ_WINDOW);
-    let tickets = reads.iter().map(|(ticket, _)| *ticket).collect::<BTreeSet<_>>();
-    assert_eq!(tickets.len(), reads.len(), "each read has its own ticket");
+fn the_most_urgent_jobs_are_known_and_the_others_are_counted() {
+    let mut bench = Bench::watching(10);
+    for n in 0..50 {
+        bench.create(plain(u64::from(n) / 7, n));
+    }
+    bench.settle();
+    let first = bench.entries.keys().take(10).cloned().collect::<Vec<_>>();
+    assert_eq!(bench.told(), first.iter().collect::<Vec<_>>());
+    assert_eq!(bench.beyond, BTreeMap::from([(Kind::new("sum").unwrap(), 40)]));
+    // More urgent than all: it displaces the last.
+    let urgent = plain(0, 999);
+    bench.create(urgent.clone());
+    bench.settle();
+    assert_eq!((bench.told.len(), bench.told.contains_key(&urgent.at)), (10, true));
+    assert!(!bench.told.contains_key(&first[9]));
+    for left in (0..51).rev() {
+        let first = bench.entries.keys().next().cloned().unwrap();
+        bench.delete(&first);
+        bench.settle();
+        let known = bench.told.len();
+        assert!(known > 5 || known == left, "{known} of {left}");
+        assert_eq!(bench.told(), bench.entries.keys().take(known).collect::<Vec<_>>());
+        assert_eq!(bench.beyond.values().sum::<usize>(), left - known);
+    }
 }
 
 #[test]
-fn the_answer_to_an_earlier_read_of_a_requeued_job_is_ignored() {
-    let mut bench = Bench::default();
-    let old = ticket(&bench.handle(Event::Created(job("a"))));
-    bench.handle(Event::Deleted(job("a")));
-    bench.handle(Event::Created(job("a")));
-    let others = (1..MAX_READ_BATCH).flat_map(|n| bench.handle(Event::Created(job(&format!("b{n}")))));
-    let later = others.collect::<Vec<_>>();
-    let new = ticket(&later);
-    let answer = |ticket, attempt| Event::Read { ticket, entries: vec![(job("a"), Some(entry(attempt)))] };
-    assert_eq!(bench.handle(answer(old, 1)), []);
-    assert_eq!(bench.handle(answer(new, 2)), [Effect::Queued(vec![(job("a"), entry(2))])]);
+fn each_class_has_a_share_and_a_new_class_is_served_beside_a_long_backlog() {
+    let mut bench = Bench::watching(20);
+    for n in 0..100 {
+        bench.create(waiting("sum", 7, 3 * n + 1));
+    }
+    bench.settle();
+    assert_eq!(bench.told.len(), 20);
+    for (n, kind) in ["a", "b", "c"].into_iter().enumerate() {
+        bench.create(waiting(kind, 9, u32::try_from(3 * n + 1).unwrap()));
+    }
+    bench.handle(Event::Sweep);
+    bench.settle();
+    let of_sum = bench.told.keys().filter(|at| at.class.as_str() == "sum").count();
+    assert_eq!((of_sum, bench.told.len()), (5, 8));
 }
 
-type Reads = VecDeque<(u64, Vec<(JobId, Option<QueueEntry>)>)>;
+#[test]
+fn at_least_a_few_jobs_of_each_of_many_classes_are_known() {
+    let mut bench = Bench::new(20);
+    for n in 0..300 {
+        bench.create(waiting(&format!("kind-{}", n % 30), 7, n));
+    }
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    for class in bench.entries.keys().map(|at| &at.class).collect::<BTreeSet<_>>() {
+        assert_eq!(bench.told.keys().filter(|at| at.class == *class).count(), LEAST);
+    }
+}
+
+/// Their turn decides when they run.
+#[test]
+fn the_jobs_of_lanes_are_known_as_a_whole() {
+    let mut bench = Bench::new(4);
+    for n in 0..50 {
+        let Waiting { entry, at } = with_data(7, n);
+        let placement = Placement { lane: Lane::new("l").ok(), ..Placement::default() };
+        bench.create(Waiting::new(at.job(), QueueEntry { placement, ..entry }));
+    }
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    assert_eq!(bench.told.len(), 50);
+}
+
+/// They may wait for long: each needs a worker of its own.
+#[test]
+fn isolated_jobs_do_not_hide_the_others() {
+    let mut bench = Bench::new(4);
+    for n in 0..50 {
+        let Waiting { entry, at } = with_data(7, n);
+        let (isolation, attempt) = if n < 20 { (Isolation::Alone, 2) } else { (Isolation::Shared, 1) };
+        bench.create(Waiting::new(at.job(), QueueEntry { isolation, attempt, ..entry }));
+    }
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    let shared = bench.told.values().filter(|entry| entry.isolation == Isolation::Shared).count();
+    assert!(shared > 2, "{shared}");
+}
+
+/// A takeover reads names of classes and slots, and the first slots.
+#[test]
+fn a_takeover_does_not_list_the_backlog() {
+    let mut bench = Bench::new(100);
+    for n in 0..5_000 {
+        bench.create(plain(u64::from(n) / 50, n));
+    }
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    assert_eq!(bench.told(), bench.entries.keys().take(100).collect::<Vec<_>>());
+    assert_eq!(bench.lists, usize::from(crate::ready::SHARDS) + 1 + 2, "shards, one class, two slots");
+    assert_eq!(bench.beyond.values().sum::<usize>(), 4_900);
+}
+
+#[test]
+fn classes_of_one_kind_are_counted_together() {
+    let mut bench = Bench::watching(4);
+    for n in 0..20 {
+        let Waiting { entry, at } = with_data(7, n);
+        let placement = Placement { tags: vec![Tag::new("gpu").unwrap()], ..Placement::default() };
+        bench.create(Waiting::new(at.job(), QueueEntry { placement, ..entry }));
+        bench.create(plain(7, n));
+    }
+    bench.settle();
+    let known = bench.told.len();
+    assert_eq!(bench.beyond, BTreeMap::from([(Kind::new("sum").unwrap(), 40 - known)]));
+    bench.handle(Event::Watched);
+    bench.entries.clear();
+    bench.slots.clear();
+    bench.settle();
+    assert_eq!(bench.beyond.values().sum::<usize>(), 0);
+}
 
 #[derive(Debug, Clone)]
 enum Step {
-    Queue(u8),
-    Take(u8),
-    Answer(bool),
-    Resync,
+    Create { kind: usize, minute: u64, n: u32 },
+    Delete(usize),
+    RemoveContainers,
+    Hear(usize),
+    Answer { is_lost: bool },
+    Sweep,
+    Watch,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let create = (0..3usize, 0..5u64, 0..12u32);
     let step = prop_oneof![
-        (0u8..6).prop_map(Step::Queue),
-        (0u8..6).prop_map(Step::Take),
-        any::<bool>().prop_map(Step::Answer),
-        Just(Step::Resync),
+        6 => create.prop_map(|(kind, minute, n)| Step::Create { kind, minute, n }),
+        4 => (0..100usize).prop_map(Step::Delete),
+        1 => Just(Step::RemoveContainers),
+        6 => (1..4usize).prop_map(Step::Hear),
+        4 => any::<bool>().prop_map(|lost| Step::Answer { is_lost: lost }),
+        1 => Just(Step::Sweep),
+        1 => Just(Step::Watch),
     ];
-    prop::collection::vec(step, 1..80)
+    prop::collection::vec(step, 1..150)
 }
 
 proptest! {
-    /// Whatever the order of creations, deletions, answers and losses: once every request is answered, the assigner
-    /// knows exactly the jobs in the queue, each with its latest entry.
+    /// Whatever the order of creations, deletions, events, answers and losses: once every request is answered, the assigner
+    /// knows the most urgent jobs of each class, as they are stored, and the others are counted.
     #[test]
-    fn the_backlog_converges_to_the_queue(steps in steps()) {
-        let mut bench = Bench::default();
-        let mut queue: BTreeMap<JobId, u32> = BTreeMap::new();
-        let mut told: BTreeMap<JobId, u32> = BTreeMap::new();
-        let mut reads: Reads = VecDeque::new();
-        let mut attempt = 0;
-        let drive = |bench: &mut Bench, event, queue: &BTreeMap<JobId, u32>, told: &mut BTreeMap<JobId, u32>,
-                     reads: &mut Reads| {
-            for effect in bench.handle(event) {
-                match effect {
-                    // The answer contains the queue at the time of the request.
-                    Effect::Read { ticket, jobs } => reads.push_back((
-                        ticket,
-                        jobs.into_iter().map(|job| { let e = queue.get(&job).map(|n| entry(*n)); (job, e) }).collect(),
-                    )),
-                    Effect::Queued(jobs) => told.extend(jobs.into_iter().map(|(job, entry)| (job, entry.attempt))),
-                    Effect::Unqueued(job) => { told.remove(&job); }
-                }
-            }
-        };
-        for step in steps.into_iter().chain([Step::Resync]).chain((0..200).map(|_| Step::Answer(true))) {
+    fn the_window_converges_to_the_first_entries_of_each_class(limit in 4..40usize, steps in steps()) {
+        let mut bench = Bench::new(limit);
+        bench.handle(Event::Watched);
+        for step in steps.into_iter().chain([Step::Sweep]) {
             match step {
-                Step::Queue(n) => {
-                    let job = job(&format!("j{n}"));
-                    if !queue.contains_key(&job) {
-                        attempt += 1;
-                        queue.insert(job.clone(), attempt);
-                        drive(&mut bench, Event::Created(job), &queue, &mut told, &mut reads);
+                Step::Create { kind, minute, n } => bench.create(waiting(["a", "b", "c"][kind], minute, n)),
+                Step::Delete(n) => {
+                    let at = bench.entries.keys().nth(n % bench.entries.len().max(1)).cloned();
+                    at.iter().for_each(|at| bench.delete(at));
+                }
+                Step::RemoveContainers => bench.remove_containers(),
+                Step::Hear(count) => {
+                    for _ in 0..count {
+                        bench.hear();
                     }
                 }
-                Step::Take(n) => {
-                    let job = job(&format!("j{n}"));
-                    if queue.remove(&job).is_some() {
-                        drive(&mut bench, Event::Deleted(job), &queue, &mut told, &mut reads);
-                    }
+                Step::Answer { is_lost } => {
+                    bench.answer(is_lost);
                 }
-                Step::Answer(true) => {
-                    if let Some((ticket, entries)) = reads.pop_front() {
-                        drive(&mut bench, Event::Read { ticket, entries }, &queue, &mut told, &mut reads);
-                    }
-                }
-                Step::Answer(false) => {
-                    if let Some((ticket, entries)) = reads.pop_front() {
-                        let jobs = entries.into_iter().map(|(job, _)| job).collect();
-                        drive(&mut bench, Event::ReadFailed { ticket, jobs }, &queue, &mut told, &mut reads);
-                    }
-                }
-                Step::Resync => {
-                    drive(&mut bench, Event::Resync, &queue, &mut told, &mut reads);
-                    let round = bench.0.round();
-                    for bucket in Bucket::all() {
-                        let jobs = queue.keys().filter(|job| Bucket::of(job) == bucket).cloned().collect();
-                        drive(&mut bench, Event::Listed { bucket, round, jobs }, &queue, &mut told, &mut reads);
-                    }
+                Step::Sweep => bench.handle(Event::Sweep),
+                Step::Watch => {
+                    bench.events.clear();
+                    bench.handle(Event::Watched);
                 }
             }
         }
-        prop_assert_eq!(told, queue);
+        bench.settle();
+        bench.handle(Event::Sweep);
+        bench.settle();
+        let classes = bench.slots.iter().map(|(class, _)| class.clone()).collect::<BTreeSet<_>>();
+        let share = (limit / classes.len().max(1)).max(LEAST);
+        for class in classes {
+            let stored = bench.entries.iter().filter(|(at, _)| at.class == class).collect::<Vec<_>>();
+            let told = bench.told.iter().filter(|(at, _)| at.class == class).collect::<Vec<_>>();
+            prop_assert!(told.len() <= share, "{told:?}");
+            prop_assert!(told.len() == stored.len() || told.len() > share / 2, "{told:?} of {stored:?}");
+            prop_assert_eq!(&told[..], &stored[..told.len()]);
+        }
+        prop_assert_eq!(bench.told.len() + bench.beyond.values().sum::<usize>(), bench.entries.len());
     }
 }

@@ -2,6 +2,8 @@ use super::*;
 use crate::job::Placement;
 use crate::name::Kind;
 use crate::outcome::{Reason, Rejection};
+use crate::path;
+use crate::ready::ReadyEntry;
 use crate::txn::Op;
 
 const NOW: WallMillis = WallMillis(100 * 60_000 + 500);
@@ -59,8 +61,8 @@ fn a_job_is_promoted_when_it_is_due_and_not_before() {
     assert_eq!(bench.at(WallMillis(NOW.0 + 699), Event::Tick), []);
     let sent = batch(&bench.at(WallMillis(NOW.0 + 700), Event::Tick));
     let paths = sent.ops().map(Op::path).map(str::to_owned).collect::<Vec<_>>();
-    let job = JobId::new("a").unwrap();
-    assert_eq!(paths, ["/epoch".to_owned(), "/delayed/100/1.2-a".to_owned(), crate::path::queue_entry(&job)]);
+    let ready = ReadyEntry::of(&JobId::new("a").unwrap(), &entry(NOW.0 + 700));
+    assert_eq!(paths, ["/epoch".to_owned(), "/delayed/100/1.2-a".to_owned(), path::ready_entry(&ready)]);
     assert_eq!(sent.ops().next(), Some(&Op::Check { path: "/epoch".into(), version: 7 }));
     assert_eq!(bench.at(NOW, Event::Committed(sent, Outcome::Applied(()))), []);
     assert!(bench.0.is_empty());

@@ -12,6 +12,7 @@ use crate::job::{JobRecord, Payload, Placement, Policy, Priority};
 use crate::name::{JobId, Kind};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path::{self, Place};
+use crate::ready::ReadyEntry;
 use crate::schedule::{Misfire, Overlap, ScheduleRecord, ScheduleSpec, Template, When, parse_tick};
 use crate::txn::Op;
 use crate::wire::{decode, encode};
@@ -187,21 +188,23 @@ impl Server {
             now,
         );
         let path = path::record(&shared());
-        match self.tree.get_mut(&path) {
-            None => self.create(path, encode(&ours)),
+        let record = match self.tree.get_mut(&path) {
+            None => {
+                self.create(path, encode(&ours));
+                ours
+            }
             Some(node) => {
                 let there = decode::<JobRecord>(&node.data).unwrap();
-                if there.is_terminal() {
-                    node.data = encode(&crate::job::identity::again(ours, there, None));
-                    node.version += 1;
+                if !there.is_terminal() {
+                    return;
                 }
+                let again = crate::job::identity::again(ours, there, None);
+                node.data = encode(&again);
+                node.version += 1;
+                again
             }
-        }
-        self.tree.entry(path::queue_entry(&shared())).or_insert(Znode {
-            data: vec![],
-            version: 0,
-            created: 0,
-        });
+        };
+        self.create(path::ready_entry(&ReadyEntry::of_record(&shared(), &record)), vec![]);
     }
 
     fn set(&mut self, schedule: &ScheduleId, change: impl FnOnce(ScheduleRecord) -> ScheduleRecord) {
@@ -402,10 +405,11 @@ impl World {
                 let Some(last) = record.last_tick else { return };
                 let job = record.job_of(&id(n), last);
                 let Some(node) = self.server.tree.get_mut(&path::record(&job)) else { return };
-                let ended = decode::<JobRecord>(&node.data).unwrap().cancel(now);
-                node.data = encode(&ended);
+                let record = decode::<JobRecord>(&node.data).unwrap();
+                let entry = path::ready_entry(&ReadyEntry::of_record(&job, &record));
+                node.data = encode(&record.cancel(now));
                 node.version += 1;
-                self.server.tree.remove(&path::queue_entry(&job));
+                self.server.tree.remove(&entry);
             }
             Step::Submit => self.server.submit_shared(now),
             Step::Forget => {

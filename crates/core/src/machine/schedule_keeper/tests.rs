@@ -102,7 +102,7 @@ fn a_tick_is_one_multi_with_its_fences() {
     assert_eq!(ops[1], Op::Check { path: path::SCHEDULES.into(), version: 3 });
     assert!(matches!(&ops[2], Op::Set { path, version: 0, .. } if *path == path::schedule(&id("a"))));
     assert!(matches!(&ops[3], Op::Create { path, .. } if *path == path::record(&job)));
-    assert!(matches!(&ops[4], Op::Create { path, .. } if *path == path::queue_entry(&job)));
+    assert!(matches!(path::parse(ops[4].path()), path::Place::Ready(entry) if *entry.job() == job));
     assert_eq!(ops.len(), 5);
     let done = stage.feed(Event::Committed(batch, Outcome::Applied(())));
     assert_eq!(done, [Effect::Ticked(id("a"), at(10))]);
@@ -125,17 +125,16 @@ fn tracing_the_job_of_a_tick_changes_no_other_operation() {
             assert_eq!(key.schedule, id("a"));
             txn::trace_tick(ops, trace);
         });
-        let job = tick_id(&id("a"), at(10));
         let mut changed = Vec::new();
         for (before, after) in plain.ops().zip(traced.ops()) {
-            assert_eq!(before.path(), after.path());
+            assert_eq!(before.subject(), after.subject());
             if before != after {
-                changed.push(after.path().to_owned());
+                changed.push(after.subject());
             }
         }
         assert_eq!(plain.ops().count(), traced.ops().count());
-        let entry = (flags == 1).then(|| path::queue_entry(&job));
-        assert_eq!(changed, [path::record(&job)].into_iter().chain(entry).collect::<Vec<_>>());
+        let entry = (flags == 1).then_some(txn::Subject::Entry);
+        assert_eq!(changed, [txn::Subject::Record].into_iter().chain(entry).collect::<Vec<_>>());
         let of = |batch: &Batch<Key>| txn::job_of_tick(&batch.ops().cloned().collect::<Vec<_>>()).unwrap();
         let (made, record) = of(&plain);
         assert_eq!(of(&traced), (made, JobRecord { trace: Some(trace), ..record }));

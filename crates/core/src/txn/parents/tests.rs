@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::*;
-use crate::job::{Delay, Turn};
-use crate::name::{JobId, Lane};
+use crate::job::{Delay, QueueEntry, Turn};
+use crate::name::{JobId, Kind, Lane};
 use crate::port::{Node, ReadResult, Reply, Tally};
+use crate::ready::Waiting;
 use crate::time::WallMillis;
 use crate::zookeeper::ZooKeeper;
 
@@ -188,6 +189,28 @@ fn a_known_container_that_was_removed_is_created_again() {
     driver.cost();
     assert_eq!(driver.commit(&[entry(2, 7)]), DONE);
     assert_eq!(driver.cost(), (vec![1, 2], 1));
+}
+
+/// The class of the slot is considered present, and ZooKeeper has removed it.
+#[test]
+fn a_known_class_that_was_removed_is_created_again_with_a_new_slot() {
+    let mut driver = Driver::default();
+    let waits = |n, at: u64| {
+        let entry =
+            QueueEntry { submitted_at: WallMillis(at), ..QueueEntry::new(Kind::new("sum").unwrap(), 1, 1) };
+        Waiting::new(&job(n), entry).at
+    };
+    let (first, second) = (waits(1, 0), waits(2, 60_000));
+    let class = path::ready_class(&first.class);
+    driver.server.lock().put(&path::ready_shard(first.class.shard()), Vec::new(), 0);
+    let create = |at| Op::create(path::ready_entry(at), Vec::new());
+    assert_eq!(driver.commit(&[create(&first)]), DONE);
+    assert_eq!(driver.cost(), (vec![3], 0), "class, slot and entry");
+    for path in [path::ready_entry(&first), path::ready_slot(&first.class, first.slot), class] {
+        driver.server.lock().remove(&path);
+    }
+    assert_eq!(driver.commit(&[create(&second)]), DONE);
+    assert_eq!(driver.cost(), (vec![2, 3], 1));
 }
 
 /// The caller's rule decides what a lost reply means. A second send here could repeat an applied transaction.

@@ -45,6 +45,8 @@ pub struct JobRecordV1 {
     #[serde(deserialize_with = "few")]
     history: Vec<PastAttemptV1>,
     changed: Option<ChangeV1>,
+    part: u16,
+    released: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -331,6 +333,8 @@ impl From<&JobRecord> for JobRecordV1 {
             assigned_at: job.assigned_at.map(|at| at.0),
             history: job.history.iter().map(Into::into).collect(),
             changed: job.changed.as_ref().map(Into::into),
+            part: job.part,
+            released: job.released,
         }
     }
 }
@@ -363,6 +367,8 @@ impl TryFrom<JobRecordV1> for JobRecord {
             assigned_at: stored.assigned_at.map(WallMillis),
             history: history(stored.history)?,
             changed: stored.changed.map(TryInto::try_into).transpose()?,
+            part: stored.part,
+            released: stored.released,
         })
     }
 }

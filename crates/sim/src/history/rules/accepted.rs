@@ -119,7 +119,8 @@ mod tests {
         let mut story = Story::new();
         story.keep_records(Duration::ZERO);
         story.submit("a");
-        story.delete(&["/jobs/1f/a", "/queue/1f/a"]);
+        let entry = story.entry("a");
+        story.delete(&["/jobs/1f/a", &entry]);
         story.assert_breaks("S1");
     }
 

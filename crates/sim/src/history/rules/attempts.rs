@@ -33,9 +33,8 @@ impl Predicate for Attempts {
         for change in &commit.changes {
             match &change.spot {
                 Spot::Record(job) => record_changed(job, change, commit, &self.former, found),
-                Spot::Place(Place::QueueEntry(job) | Place::DelayedEntry(_, job)) => {
-                    named(job, change, world, found);
-                }
+                Spot::Place(Place::Ready(entry)) => named(entry.job(), change, world, found),
+                Spot::Place(Place::DelayedEntry(_, job)) => named(job, change, world, found),
                 Spot::Place(Place::Worker(_)) => {
                     let registration = change.after.as_ref().and_then(|znode| znode.worker());
                     self.former.extend(registration.into_iter().flat_map(|info| &info.former));
@@ -45,7 +44,9 @@ impl Predicate for Attempts {
                 | Spot::Candidate
                 | Spot::Retention
                 | Spot::Place(
-                    Place::Inbox(_)
+                    Place::ReadyClass(_)
+                    | Place::ReadySlot(..)
+                    | Place::Inbox(_)
                     | Place::Assignment(..)
                     | Place::Turn(..)
                     | Place::Schedule(_)
@@ -115,8 +116,9 @@ fn record_changed(
             JobState::Terminal { verdict: Verdict::Dead, at } => after.is_overdue(*at),
             JobState::Terminal { verdict: Verdict::Succeeded(_), .. } | JobState::Open { .. } => false,
         };
-        // A release from quarantine changes only the note of its author.
-        let noted = JobRecord { changed: before.changed.clone(), ..after.clone() } == *before;
+        // A release from quarantine changes only the note of its author and the mark for the name of its entry.
+        let (changed, released) = (before.changed.clone(), before.released);
+        let noted = JobRecord { changed, released, ..after.clone() } == *before;
         if counts(after) != counts(before) || after.last != before.last || !(ended || noted) {
             found.push(format!(
                 "the record of {job} changed outside an attempt: counts {:?}, then {:?}",

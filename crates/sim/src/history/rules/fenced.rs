@@ -82,9 +82,11 @@ fn leads(change: &Change, commit: &Commit, world: &World) -> Option<String> {
             Some(format!("removes the inbox of {worker}"))
         }
         (Place::DelayedEntry(_, job), Some(_), None) => {
-            let entry = bellwether_core::path::queue_entry(job);
-            let queued = commit.change_of(&entry).is_some_and(|change| change.after.is_some());
-            queued.then(|| format!("promotes {job}"))
+            let is_ready = |change: &Change| {
+                matches!(&change.spot, Spot::Place(Place::Ready(entry)) if entry.job() == job)
+                    && change.after.is_some()
+            };
+            commit.changes.iter().any(is_ready).then(|| format!("promotes {job}"))
         }
         (_, _, _) => None,
     }

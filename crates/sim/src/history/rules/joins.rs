@@ -52,7 +52,9 @@ impl Predicate for Joins {
                 | Spot::Candidate
                 | Spot::Retention
                 | Spot::Place(
-                    Place::QueueEntry(_)
+                    Place::Ready(_)
+                    | Place::ReadyClass(_)
+                    | Place::ReadySlot(..)
                     | Place::DelayedEntry(..)
                     | Place::Worker(_)
                     | Place::Inbox(_)

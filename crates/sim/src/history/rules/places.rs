@@ -59,12 +59,10 @@ fn check(job: &JobId, world: &World, found: &mut Found<'_>) {
 fn job_of(change: &Change) -> Option<&JobId> {
     match &change.spot {
         Spot::Record(job) | Spot::Quarantine(job) => Some(job),
-        Spot::Place(
-            Place::QueueEntry(job)
-            | Place::DelayedEntry(_, job)
-            | Place::Assignment(_, job)
-            | Place::Turn(_, job),
-        ) => Some(job),
+        Spot::Place(Place::Ready(entry)) => Some(entry.job()),
+        Spot::Place(Place::DelayedEntry(_, job) | Place::Assignment(_, job) | Place::Turn(_, job)) => {
+            Some(job)
+        }
         // The stage of a group decides whether the parent is in progress.
         Spot::Place(Place::Group(GroupPlace::Record(_))) => {
             let group = change.after.as_ref().and_then(|znode| znode.group());
@@ -74,7 +72,9 @@ fn job_of(change: &Change) -> Option<&JobId> {
         | Spot::Candidate
         | Spot::Retention
         | Spot::Place(
-            Place::Worker(_)
+            Place::ReadyClass(_)
+            | Place::ReadySlot(..)
+            | Place::Worker(_)
             | Place::Inbox(_)
             | Place::Schedule(_)
             | Place::Group(GroupPlace::Member(..) | GroupPlace::Mark(..))
@@ -103,7 +103,8 @@ mod tests {
     fn a_job_without_a_place_is_found() {
         let mut story = Story::new();
         story.submit("a");
-        story.delete(&["/queue/1f/a"]);
+        let entry = story.entry("a");
+        story.delete(&[&entry]);
         story.assert_breaks("S1");
     }
 

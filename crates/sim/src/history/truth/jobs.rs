@@ -103,7 +103,7 @@ impl Jobs {
                 self.jobs.entry(job.clone()).or_default().removed |= change.after.is_none();
             }
             Spot::Quarantine(job) => self.place(job, JobPlace::Quarantine, change),
-            Spot::Place(Place::QueueEntry(job)) => self.place(job, JobPlace::Queue, change),
+            Spot::Place(Place::Ready(entry)) => self.place(entry.job(), JobPlace::Queue, change),
             Spot::Place(Place::DelayedEntry(delay, job)) => {
                 self.place(job, JobPlace::Delayed(*delay), change);
             }
@@ -124,7 +124,13 @@ impl Jobs {
             Spot::Epoch
             | Spot::Candidate
             | Spot::Retention
-            | Spot::Place(Place::Schedule(_) | Place::Group(_) | Place::Other) => {}
+            | Spot::Place(
+                Place::ReadyClass(_)
+                | Place::ReadySlot(..)
+                | Place::Schedule(_)
+                | Place::Group(_)
+                | Place::Other,
+            ) => {}
         }
     }
 

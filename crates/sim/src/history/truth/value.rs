@@ -52,7 +52,7 @@ impl Spot {
 pub enum Value {
     /// A job's record.
     Record(JobRecord),
-    /// A queue entry or a delayed one.
+    /// An entry, ready or delayed.
     Entry(QueueEntry),
     /// An assignment.
     Assignment(Assignment),
@@ -85,13 +85,22 @@ impl Value {
             Spot::Retention => of(data, |noted: Noted<Retention>| Self::Retention(noted.value)),
             Spot::Quarantine(_) | Spot::Candidate => Self::Opaque,
             Spot::Place(place) => match place {
-                Place::QueueEntry(_) | Place::DelayedEntry(..) => of(data, Self::Entry),
+                Place::Ready(at) => match at.plain() {
+                    Some(entry) if data.is_empty() => Self::Entry(entry),
+                    Some(_) => Self::Unreadable("it has data, which its name denies".to_owned()),
+                    None => of(data, Self::Entry),
+                },
+                Place::DelayedEntry(..) => of(data, Self::Entry),
                 Place::Worker(_) => of(data, Self::Worker),
                 Place::Assignment(..) => of(data, Self::Assignment),
                 Place::Turn(..) => of(data, Self::Turn),
                 Place::Schedule(_) => of(data, Self::Schedule),
                 Place::Group(GroupPlace::Record(_)) => of(data, Self::Group),
-                Place::Inbox(_) | Place::Group(_) | Place::Other => Self::Opaque,
+                Place::ReadyClass(_)
+                | Place::ReadySlot(..)
+                | Place::Inbox(_)
+                | Place::Group(_)
+                | Place::Other => Self::Opaque,
             },
         })
     }

@@ -34,15 +34,18 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn of(zk: &ZooKeeper) -> Self {
         let (mut places, mut assigned) = (0, Vec::new());
-        // All paths of the job end with its name, so the other paths need not be parsed.
-        for path in zk.znodes.keys().filter(|path| path.ends_with(JOB)) {
+        // All other paths of the job end with its name, so the rest need not be parsed.
+        let may_be = |path: &&String| path.ends_with(JOB) || path.starts_with(path::READY);
+        for path in zk.znodes.keys().filter(may_be) {
             match path::parse(path) {
-                Place::QueueEntry(_) | Place::DelayedEntry(..) => places += 1,
+                Place::Ready(_) | Place::DelayedEntry(..) => places += 1,
                 Place::Assignment(worker, _) => {
                     places += 1;
                     assigned.push((worker, zk.value(path).expect("the assignment exists").0));
                 }
-                Place::Worker(_)
+                Place::ReadyClass(_)
+                | Place::ReadySlot(..)
+                | Place::Worker(_)
                 | Place::Inbox(_)
                 | Place::Turn(..)
                 | Place::Schedule(_)

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bellwether_core::budget::DEFAULT_LEASE;
-use bellwether_core::job::{Assignment, Isolation, QueueEntry};
+use bellwether_core::job::{Assignment, Isolation};
 use bellwether_core::machine::assigner::{self, Assigner, InboxContents, Settings};
 use bellwether_core::machine::expirer::{self, Expirer};
 use bellwether_core::machine::janitor::{self, Janitor};
@@ -20,12 +20,14 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
 use bellwether_core::placement::OwnStrategies;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{Batch, Op};
 use bellwether_core::wire;
 
 use super::removal;
 use super::stage::{self, WALL};
+use crate::fixture;
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -70,7 +72,7 @@ impl Write {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hint {
     /// An entry was created or deleted.
-    Queue(JobId),
+    Ready(ReadyEntry),
     /// An ephemeral was set.
     Changed(WorkerId),
     /// An ephemeral was deleted.
@@ -145,11 +147,7 @@ impl Leader {
 
     /// Lists everything, as at the start, after a pause, and at each sweep.
     pub(crate) fn look(&mut self, zk: &ZooKeeper) {
-        let queue = zk.znodes.keys().filter_map(|path| match path::parse(path) {
-            path::Place::QueueEntry(job) => Some(job),
-            _ => None,
-        });
-        let mut heard: Vec<_> = queue.map(|job| queued(zk, job)).collect();
+        let mut heard: Vec<_> = fixture::entries(zk).map(|entry| queued(zk, entry)).collect();
         let parents = [path::WORKERS, path::ASSIGNMENTS].into_iter();
         let workers =
             parents.flat_map(|parent| zk.names(parent)).filter_map(|(name, _)| WorkerId::parse(name));
@@ -213,7 +211,7 @@ impl Leader {
 
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
         let heard = match self.hints.pop_front().expect("there is a hint") {
-            Hint::Queue(job) => queued(zk, job),
+            Hint::Ready(entry) => queued(zk, entry),
             Hint::Changed(worker) => Heard::Member(membership::Event::Seen(worker)),
             Hint::Gone(worker) => Heard::Member(membership::Event::Deleted(worker)),
             Hint::Emptied(worker) => Heard::Assigner(assigner::Event::InboxChanged(worker)),
@@ -337,8 +335,9 @@ impl Leader {
                     }
                 }));
             }
-            Effect::Resolve(jobs) => {
-                let entries = jobs.into_iter().map(|job| (job.clone(), entry(zk, &job))).collect();
+            Effect::Resolve(entries) => {
+                let exists = |at: &ReadyEntry| zk.get(&path::ready_entry(at)).is_some();
+                let entries = entries.into_iter().map(|at| (at.clone(), exists(&at))).collect();
                 todo.push_back(Heard::Assigner(Event::Resolved(self.up.then_some(entries))));
             }
             Effect::FencedOut => self.wing = None,
@@ -458,14 +457,10 @@ fn contents(zk: &ZooKeeper, worker: WorkerId, names: &[&str]) -> InboxContents {
     InboxContents { jobs: names.len(), isolated: names.iter().filter_map(isolation).collect() }
 }
 
-fn entry(zk: &ZooKeeper, job: &JobId) -> Option<QueueEntry> {
-    Some(zk.value(&path::queue_entry(job))?.0)
-}
-
-fn queued(zk: &ZooKeeper, job: JobId) -> Heard {
-    Heard::Assigner(match entry(zk, &job) {
-        Some(entry) => assigner::Event::Queued(vec![(job, entry)]),
-        None => assigner::Event::Unqueued(job),
+fn queued(zk: &ZooKeeper, at: ReadyEntry) -> Heard {
+    Heard::Assigner(match fixture::waiting(zk, at.clone()) {
+        Some(waiting) => assigner::Event::Queued(vec![waiting]),
+        None => assigner::Event::Unqueued(at),
     })
 }
 

@@ -63,7 +63,7 @@ fn a_worker_is_cut_off_and_lost() {
 #[test]
 fn a_leader_is_cut_off_and_a_worker_lost() {
     let bounds = Bounds { leader_cuts: 1, expiries: 1, ..Bounds::default() };
-    let milestones = &[Milestone::LateAssign, Milestone::Requeued, Milestone::Recovered, Milestone::Second];
+    let milestones = &[Milestone::LateAssign, Milestone::Recovered, Milestone::Second];
     explore("attempts, a leader cut off", 4_000, Attempts::new(bounds, milestones));
 }
 

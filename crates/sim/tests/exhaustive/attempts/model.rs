@@ -210,7 +210,6 @@ milestones! { Attempts {
     Gone = "an assignment to a worker that has left is rejected",
     AppliedUnheard = "a close with a lost reply was applied",
     NotApplied = "a close with a lost reply was not applied",
-    Requeued = "an assignment from old information is handed back",
     LateAssign = "a lost assignment is applied late",
     CancelledRunning = "a cancelled run ends its job",
     CancelledLost = "a cancelled run whose worker is lost ends its job",

@@ -24,6 +24,7 @@ use super::leader::{Hint, Leader, Write};
 use super::model::{Action, Attempts, Author, CLIENT, Invariant, Milestone, State};
 use super::stage::{self, EXPIRED, NOBODY, WALL, delayed, job, worker};
 use super::worker::{Deed, Sent, Worker};
+use crate::fixture;
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -115,7 +116,6 @@ impl Attempts {
                 }
                 Deed::Resolved { applied: true } => self.note(Milestone::AppliedUnheard),
                 Deed::Resolved { applied: false } => self.note(Milestone::NotApplied),
-                Deed::Requeued => self.note(Milestone::Requeued),
                 Deed::DroppedZombie => self.note(Milestone::Dropped),
                 Deed::Retired => self.note(Milestone::Retired),
             }
@@ -188,14 +188,10 @@ impl Attempts {
         let job = job();
         let view = View::of(&state.zk);
         let Some((record, version)) = view.record else { return };
-        let waits = |path: String| state.zk.znodes.contains_key(&path);
-        let waiting = if waits(path::queue_entry(&job)) {
-            Some(EntryLocation::Queued)
-        } else {
-            delayed(&state.zk, &job).map(EntryLocation::Delayed)
-        };
+        let ready = fixture::ready(&state.zk, &job).map(EntryLocation::Ready);
+        let waiting = ready.or_else(|| delayed(&state.zk, &job).map(EntryLocation::Delayed));
         let ops = match (waiting, view.assigned.first()) {
-            (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), waiting),
+            (Some(waiting), _) => txn::cancel(&job, version, &record.cancel(WALL), &waiting),
             (None, Some((worker, assignment))) => {
                 let (_, version) =
                     state.zk.get(&path::assignment(*worker, &job)).expect("the assignment exists");
@@ -441,8 +437,8 @@ fn tell(state: &mut State, op: &Op) {
     let deleted = matches!(op, Op::Delete { .. });
     match (path::parse(op.path()), op) {
         (_, Op::Check { .. }) => {}
-        (Place::QueueEntry(job), _) => {
-            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Queue(job.clone())));
+        (Place::Ready(entry), _) => {
+            state.leaders.iter_mut().for_each(|leader| leader.hint(Hint::Ready(entry.clone())));
         }
         (Place::Worker(worker), _) => {
             let hint = if deleted { Hint::Gone(worker) } else { Hint::Changed(worker) };

@@ -44,7 +44,6 @@ pub(crate) enum Deed {
     Resolved {
         applied: bool,
     },
-    Requeued,
     DroppedZombie,
     /// The worker has drained and left.
     Retired,
@@ -197,7 +196,7 @@ impl Worker {
                 Heard::InboxWatcher(event) => {
                     let mut effects = Vec::new();
                     parts.inbox.handle(self.now, event, &mut effects);
-                    effects.into_iter().for_each(|effect| self.inbox(effect, deeds, &mut todo));
+                    effects.into_iter().for_each(|effect| self.inbox(effect, &mut todo));
                 }
                 Heard::ExecutorPool(event) => {
                     let mut effects = Vec::new();

@@ -9,15 +9,15 @@ use bellwether_core::txn::Op;
 use super::leader::{ended, open};
 use super::model::Invariant;
 use super::stage::Cast;
-use crate::fixture::WALL;
+use crate::fixture::{WALL, ready};
 use crate::zookeeper::ZooKeeper;
 
 /// Returns the invariant that a transaction from `was` to `is` broke.
 pub(super) fn broken(cast: &Cast, was: &ZooKeeper, is: &ZooKeeper, ops: &[Op]) -> Option<Invariant> {
     for part in &cast.jobs {
         let Some((record, version)) = is.value::<JobRecord>(&part.record) else { continue };
-        let places = [&part.queued, &part.assigned].into_iter().filter(|at| is.znodes.contains_key(*at));
-        if places.count() != usize::from(!record.is_terminal()) {
+        let places = [ready(is, &part.id).is_some(), is.znodes.contains_key(&part.assigned)];
+        if places.into_iter().filter(|there| *there).count() != usize::from(!record.is_terminal()) {
             return Some(Invariant::OnePlace);
         }
         match was.value::<JobRecord>(&part.record) {

@@ -287,10 +287,10 @@ pub(crate) fn ended(zk: &ZooKeeper, group: &GroupId) -> BTreeMap<u32, End> {
 fn rest(zk: &ZooKeeper, job: JobId) -> OpenMember {
     let record = zk.value(&path::record(&job));
     let record = record.map_or(Stored::Absent, |(record, version)| Stored::Value(record, version));
-    let location = match zk.value(&path::assignment(worker(), &job)) {
-        _ if zk.znodes.contains_key(&path::queue_entry(&job)) => MemberLocation::Waits(EntryLocation::Queued),
-        Some((assignment, version)) => MemberLocation::Assigned(worker(), assignment, version),
-        None => MemberLocation::Nowhere,
+    let location = match (crate::fixture::ready(zk, &job), zk.value(&path::assignment(worker(), &job))) {
+        (Some(entry), _) => MemberLocation::Waits(EntryLocation::Ready(entry)),
+        (None, Some((assignment, version))) => MemberLocation::Assigned(worker(), assignment, version),
+        (None, None) => MemberLocation::Nowhere,
     };
     OpenMember { job, record, location }
 }

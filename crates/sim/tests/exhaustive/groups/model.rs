@@ -10,8 +10,9 @@ use stateright::{Model, Property};
 
 use super::calls::{Call, Phase, What};
 use super::leader::Leader;
-use super::stage::{self, Cast, MEMBERS, SUB_JOBS};
+use super::stage::{self, Cast, MEMBERS, Part as JobPart, SUB_JOBS};
 use crate::explore::{Milestones, invariants, milestones};
+use crate::fixture::ready;
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -164,6 +165,7 @@ impl Groups {
     pub(super) fn enabled(&self, state: &State, action: Action) -> bool {
         let left = &state.left;
         let there = |path: &String| state.zk.znodes.contains_key(path);
+        let waits = |part: &JobPart| ready(&state.zk, &part.id).is_some();
         let first = &state.leaders[0];
         match action {
             Action::Claim => left.claims > 0 && (!self.bounds.midway || !first.sent.is_empty()),
@@ -180,13 +182,11 @@ impl Groups {
                 left.lost_replies > 0 && matches!(state.calls[call].phase, Phase::Sent(_))
             }
             Action::LookBack(n) => state.calls[n].phase == Phase::Unknown,
-            Action::Begin(n) => {
-                left.begins > 0 && self.cast.jobs[n].counts && there(&self.cast.jobs[n].queued)
-            }
+            Action::Begin(n) => left.begins > 0 && self.cast.jobs[n].counts && waits(&self.cast.jobs[n]),
             Action::End { job, well } => {
                 let part = &self.cast.jobs[job];
                 // A failed join would be retried like any other job.
-                (well || (left.failures > 0 && part.counts)) && (there(&part.queued) || there(&part.assigned))
+                (well || (left.failures > 0 && part.counts)) && (waits(part) || there(&part.assigned))
             }
             Action::LoseEnd(n) => {
                 left.lost_ends > 0 && self.cast.jobs[n].counts && there(&self.cast.jobs[n].assigned)

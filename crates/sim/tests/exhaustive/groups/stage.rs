@@ -6,6 +6,7 @@ use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Placement
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
 use uuid::Uuid;
@@ -27,7 +28,6 @@ pub(crate) struct Part {
     /// Whether it is a member, and not a join or a finished job.
     pub(crate) counts: bool,
     pub(crate) record: String,
-    pub(crate) queued: String,
     pub(crate) assigned: String,
 }
 
@@ -67,7 +67,7 @@ impl Cast {
     /// already running.
     pub(crate) fn zookeeper(&self, bounds: &Bounds) -> ZooKeeper {
         let jobs = self.jobs.iter().map(|part| Bucket::of(&part.id));
-        let jobs = jobs.flat_map(|bucket| [bucket.jobs(), bucket.queue()]);
+        let jobs = jobs.map(Bucket::jobs).chain(Shard::all().map(path::ready_shard));
         let groups = self.groups.iter().map(Bucket::of_group);
         let groups = groups.flat_map(|bucket| [bucket.groups(), bucket.members()]);
         let own = [path::EPOCH.to_owned(), path::GROUPS.to_owned(), path::MEMBERS.to_owned()];
@@ -87,16 +87,16 @@ impl Cast {
             let placement = Placement { lane: Some(lane()), ..Placement::default() };
             let record = JobRecord { placement, ..job(&group(), 0) };
             commit([txn::submit(&parent, &record, 0), joins.to_vec()].concat());
-            commit(txn::assign(&parent, worker(), &Assignment::new(1, 0, WALL), record.turn().as_ref()));
+            let entry = ReadyEntry::of_record(&parent, &record);
+            commit(txn::assign(&entry, worker(), &Assignment::new(1, 0, WALL), record.turn().as_ref()));
         }
         zk
     }
 }
 
 fn part(id: JobId, counts: bool) -> Part {
-    let (record, queued) = (path::record(&id), path::queue_entry(&id));
-    let assigned = path::assignment(worker(), &id);
-    Part { id, counts, record, queued, assigned }
+    let (record, assigned) = (path::record(&id), path::assignment(worker(), &id));
+    Part { id, counts, record, assigned }
 }
 
 pub(crate) fn worker() -> WorkerId {

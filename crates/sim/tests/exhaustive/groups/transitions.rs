@@ -12,7 +12,7 @@ use super::invariants;
 use super::leader::{Leader, Write};
 use super::model::{Action, Groups, Invariant, Milestone, State};
 use super::stage::{self, SESSION, worker};
-use crate::fixture::WALL;
+use crate::fixture::{WALL, ready};
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
@@ -91,7 +91,7 @@ impl Groups {
                 self.note(Milestone::Raced);
             }
             (Write::Cancel(_, batch), Outcome::Applied(())) => {
-                let waited = batch.ops().any(|op| matches!(path::parse(op.path()), Place::QueueEntry(_)));
+                let waited = batch.ops().any(|op| matches!(path::parse(op.path()), Place::Ready(_)));
                 if waited {
                     self.note(Milestone::Cancelled);
                 }
@@ -134,13 +134,14 @@ impl Groups {
 
     fn begin(&self, state: &mut State, job: usize) {
         let assignment = Assignment::new(1, 0, WALL);
-        let ops = txn::assign(&self.cast.jobs[job].id, worker(), &assignment, None);
+        let entry = ready(&state.zk, &self.cast.jobs[job].id).expect("the job waits");
+        let ops = txn::assign(&entry, worker(), &assignment, None);
         assert_eq!(self.commit(state, None, &ops), Outcome::Applied(()), "no other assignment is in flight");
     }
 
     /// Assigns a waiting job and ends it.
     pub(super) fn end_at_once(&self, state: &mut State, job: usize, well: bool) {
-        if state.zk.znodes.contains_key(&self.cast.jobs[job].queued) {
+        if ready(&state.zk, &self.cast.jobs[job].id).is_some() {
             self.begin(state, job);
         }
         let ops = self.end(state, job, well);

@@ -9,14 +9,16 @@ use bellwether_core::job::{Turn, TurnIndex};
 use bellwether_core::machine::assigner::{
     Assigner, Effect, Event, InboxContents, Job, Order, Settings, Spot,
 };
-use bellwether_core::name::{JobId, Lane};
+use bellwether_core::name::Lane;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::path::{self, Place};
+use bellwether_core::path;
 use bellwether_core::placement::OwnStrategies;
+use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::Millis;
 use bellwether_core::txn::Batch;
 
 use super::stage::{self, WALL};
+use crate::fixture;
 use crate::zookeeper::ZooKeeper;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,7 +35,7 @@ pub(crate) struct Leader {
 /// A watch event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hint {
-    Queue(JobId),
+    Ready(ReadyEntry),
     TurnGone(Lane, Spot),
     Emptied,
 }
@@ -56,11 +58,7 @@ impl Leader {
 
     /// Lists the queue.
     fn look(&mut self, zk: &ZooKeeper) {
-        let waiting = zk.znodes.keys().filter_map(|path| match path::parse(path) {
-            Place::QueueEntry(job) => zk.value(path).map(|(entry, _)| (job, entry)),
-            _ => None,
-        });
-        let waiting = waiting.collect();
+        let waiting = fixture::entries(zk).filter_map(|at| fixture::waiting(zk, at)).collect();
         self.hear(zk, Event::Queued(waiting));
     }
 
@@ -72,9 +70,9 @@ impl Leader {
 
     pub(crate) fn hear_hint(&mut self, zk: &ZooKeeper) {
         let event = match self.hints.pop_front().expect("there is a hint") {
-            Hint::Queue(job) => match zk.value(&path::queue_entry(&job)) {
-                Some((entry, _)) => Event::Queued(vec![(job, entry)]),
-                None => Event::Unqueued(job),
+            Hint::Ready(at) => match fixture::waiting(zk, at.clone()) {
+                Some(waiting) => Event::Queued(vec![waiting]),
+                None => Event::Unqueued(at),
             },
             Hint::TurnGone(lane, spot) => Event::TurnGone(lane, spot),
             Hint::Emptied => Event::InboxChanged(stage::worker()),
@@ -151,12 +149,12 @@ impl Leader {
                 let names = zk.names(&path::inbox(worker)).map(|(name, _)| name.to_owned()).collect();
                 Some(Event::Inbox(worker, self.up.then_some(names)))
             }
-            Effect::Resolve(jobs) => {
-                let entry = |job: JobId| {
-                    let entry = zk.value(&path::queue_entry(&job)).map(|(entry, _)| entry);
-                    (job, entry)
+            Effect::Resolve(entries) => {
+                let look = |at: ReadyEntry| {
+                    let exists = zk.get(&path::ready_entry(&at)).is_some();
+                    (at, exists)
                 };
-                Some(Event::Resolved(self.up.then(|| jobs.into_iter().map(entry).collect())))
+                Some(Event::Resolved(self.up.then(|| entries.into_iter().map(look).collect())))
             }
             Effect::ListLanes { ticket, lanes } => {
                 let list = |lane: &Lane| {

@@ -22,7 +22,8 @@ fn two_leaders_at_the_same_time() {
 #[test]
 fn a_leader_is_cut_off_while_jobs_are_cancelled_and_retried() {
     let bounds = Bounds { leaders: 1, cuts: 1, cancels: 1, retries: 1, ..Bounds::default() };
-    let milestones = &[Milestone::TurnRejected, Milestone::Retried, Milestone::LateApplied, Milestone::Empty];
+    let milestones =
+        &[Milestone::EntryRejected, Milestone::Retried, Milestone::LateApplied, Milestone::Empty];
     explore("lanes, cancelled and retried", 2_000, Lanes::new(bounds, milestones));
 }
 

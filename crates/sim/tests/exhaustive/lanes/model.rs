@@ -3,13 +3,13 @@
 use bellwether_core::job::{Attempt, Ending, JobRecord, Payload, TurnIndex};
 use bellwether_core::machine::assigner::Job;
 use bellwether_core::name::JobId;
-use bellwether_core::outcome::{Outcome, Reason};
+use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Place};
 use bellwether_core::txn::{self, Batch, EntryLocation, Op};
 use stateright::{Model, Property};
 
 use super::leader::{Hint, Leader};
-use super::stage::{self, JOBS, SESSION, WALL, delayed, job, paths, worker};
+use super::stage::{self, JOBS, SESSION, WALL, delayed, job, paths, ready, worker};
 use crate::explore::{Milestones, invariants, milestones};
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
@@ -80,7 +80,6 @@ invariants! { Lanes {
 
 milestones! { Lanes {
     Second = "the second job is assigned after the first ended",
-    TurnRejected = "an assignment is rejected because its turn was deleted",
     EntryRejected = "an assignment is rejected because its entry was deleted",
     LateApplied = "a lost assignment is applied late",
     Retried = "a retried job is assigned at its new turn",
@@ -98,12 +97,8 @@ impl Lanes {
         let after = match state.zk.after(SESSION, ops) {
             Ok(after) => after,
             Err(rejection) => {
-                match ops.get(rejection.at).map(|op| path::parse(op.path())) {
-                    Some(Place::Turn(..)) if rejection.reason == Reason::NoNode => {
-                        self.note(Milestone::TurnRejected)
-                    }
-                    Some(Place::QueueEntry(_)) => self.note(Milestone::EntryRejected),
-                    _ => {}
+                if ops.get(rejection.at).is_some_and(|op| matches!(path::parse(op.path()), Place::Ready(_))) {
+                    self.note(Milestone::EntryRejected);
                 }
                 return Outcome::Rejected(rejection);
             }
@@ -133,7 +128,7 @@ impl Lanes {
                 self.note(Milestone::Second);
             }
         }
-        if delayed(zk, &job(0)).is_some() && zk.znodes.contains_key(&paths(1).queued) {
+        if delayed(zk, &job(0)).is_some() && ready(zk, &job(1)).is_some() {
             self.note(Milestone::Waits);
         }
         if zk.names(&path::lane(&stage::lane())).next().is_none() {
@@ -213,7 +208,8 @@ impl Lanes {
             Action::Cancel(n) => {
                 state.left.cancels -= 1;
                 let (record, version) = record(&state.zk, &job(n)).expect("the job was submitted");
-                let ops = txn::cancel(&job(n), version, &record.cancel(WALL), EntryLocation::Queued);
+                let entry = EntryLocation::Ready(ready(&state.zk, &job(n)).expect("the job waits"));
+                let ops = txn::cancel(&job(n), version, &record.cancel(WALL), &entry);
                 self.commit(&mut state, &ops);
             }
             Action::Retry(n) => {
@@ -254,7 +250,8 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Invariant> {
         let Some((record, _)) = zk.value::<JobRecord>(&at.record) else { continue };
         let open = usize::from(!record.is_terminal());
         assigned += there(&at.assigned);
-        if there(&at.assigned) + there(&at.queued) + usize::from(delayed(zk, &job(n)).is_some()) != open {
+        let waits = usize::from(ready(zk, &job(n)).is_some()) + usize::from(delayed(zk, &job(n)).is_some());
+        if there(&at.assigned) + waits != open {
             return Some(Invariant::OnePlace);
         }
         let turn = record.turn().expect("every job has the lane");
@@ -277,7 +274,7 @@ fn broken(zk: &ZooKeeper, ops: &[Op]) -> Option<Invariant> {
 fn tell(state: &mut State, op: &Op) {
     let hint = match (path::parse(op.path()), op) {
         (_, Op::Check { .. }) => return,
-        (Place::QueueEntry(job), _) => Hint::Queue(job),
+        (Place::Ready(entry), _) => Hint::Ready(entry),
         (Place::Turn(turn, job), Op::Delete { .. }) => Hint::TurnGone(turn.lane, (turn.generation, job)),
         (Place::Assignment(..), Op::Delete { .. }) => Hint::Emptied,
         _ => return,
@@ -289,7 +286,8 @@ fn enabled(state: &State, action: Action) -> bool {
     let there = |path: &str| state.zk.znodes.contains_key(path);
     let assigned = |n: usize| there(&paths(n).assigned);
     let waits = |n: usize| delayed(&state.zk, &job(n)).is_some();
-    let over = |n: usize| !assigned(n) && !there(&paths(n).queued) && !waits(n);
+    let is_ready = |n: usize| ready(&state.zk, &job(n)).is_some();
+    let over = |n: usize| !assigned(n) && !is_ready(n) && !waits(n);
     let left = &state.left;
     match action {
         Action::Serve(n) => !state.leaders[n].sent.is_empty(),
@@ -304,7 +302,7 @@ fn enabled(state: &State, action: Action) -> bool {
         Action::Fail(n) => left.failures > 0 && assigned(n),
         Action::Lose(n) => left.losses > 0 && assigned(n),
         Action::Promote(n) => waits(n),
-        Action::Cancel(n) => left.cancels > 0 && there(&paths(n).queued),
+        Action::Cancel(n) => left.cancels > 0 && is_ready(n),
         Action::Retry(n) => {
             let cancelled = |(record, _): (JobRecord, i32)| record.last.is_none();
             left.retries > 0 && over(n) && record(&state.zk, &job(n)).is_some_and(cancelled)

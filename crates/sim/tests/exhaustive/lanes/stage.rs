@@ -6,13 +6,14 @@ use bellwether_core::job::{JobRecord, Payload, Placement};
 use bellwether_core::name::{JobId, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
+use bellwether_core::ready::Shard;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_core::worker::WorkerInfo;
 use uuid::Uuid;
 
 use crate::fixture;
-pub(crate) use crate::fixture::{MINUTE, WALL, delayed};
+pub(crate) use crate::fixture::{MINUTE, WALL, delayed, ready};
 use crate::zookeeper::ZooKeeper;
 
 /// The epoch of both leaders, so that no fence keeps them apart.
@@ -25,17 +26,13 @@ pub(crate) const JOBS: usize = 3;
 /// The possible paths of a job. Computed once, because every state looks them up.
 pub(crate) struct Paths {
     pub(crate) record: String,
-    pub(crate) queued: String,
     pub(crate) assigned: String,
 }
 
 pub(crate) fn paths(n: usize) -> &'static Paths {
     static PATHS: LazyLock<[Paths; JOBS]> = LazyLock::new(|| {
-        std::array::from_fn(job).map(|job| Paths {
-            record: path::record(&job),
-            queued: path::queue_entry(&job),
-            assigned: path::assignment(worker(), &job),
-        })
+        std::array::from_fn(job)
+            .map(|job| Paths { record: path::record(&job), assigned: path::assignment(worker(), &job) })
     });
     &PATHS[n]
 }
@@ -69,7 +66,8 @@ pub(crate) fn zookeeper() -> ZooKeeper {
     let mut parents = path::PARENTS.map(str::to_owned).to_vec();
     parents.extend([path::EPOCH.to_owned(), path::delayed_minute(MINUTE)]);
     parents.extend([Bucket::of_lane(&lane()).lanes(), path::lane(&lane())]);
-    parents.extend((0..JOBS).map(|n| Bucket::of(&job(n))).flat_map(|bucket| [bucket.jobs(), bucket.queue()]));
+    parents.extend((0..JOBS).map(|n| Bucket::of(&job(n))).map(Bucket::jobs));
+    parents.extend(Shard::all().map(path::ready_shard));
     let mut zk = ZooKeeper::with(parents);
     let jobs = [txn::submit(&job(0), &record(), 0), txn::submit(&job(1), &record(), 1)].concat();
     for ops in [txn::register(worker(), &info()), jobs] {

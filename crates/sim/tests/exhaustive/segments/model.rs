@@ -364,7 +364,8 @@ impl Segments {
                 let delete = |path| Op::Delete { path, version: None };
                 let job = stage::job(number);
                 // The job has ended in between, which takes its entry with it.
-                let ops = [path::queue_entry(&job), path::record(&job)].map(delete);
+                let entry = crate::fixture::ready(&state.zk, &job).expect("the job waits");
+                let ops = [path::ready_entry(&entry), path::record(&job)].map(delete);
                 state.forgotten = state.forgotten.with(Members::one(number));
                 assert_eq!(self.commit(&mut state, &ops), Outcome::Applied(()));
             }

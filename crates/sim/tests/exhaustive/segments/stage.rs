@@ -66,13 +66,13 @@ pub(super) fn job(number: u8) -> JobId {
 
 /// A namespace in which the segment was submitted and two workers have inboxes.
 pub(super) fn zookeeper() -> ZooKeeper {
-    let mut paths = vec![path::EPOCH.to_owned(), path::JOBS.into(), path::QUEUE.into(), path::DELAYED.into()];
+    let mut paths = vec![path::EPOCH.to_owned(), path::JOBS.into(), path::DELAYED.into()];
     paths.extend(
         ["/ready", "/ready/0", "/ready/0/k", SLOT, path::ASSIGNMENTS, path::SEGMENTS].map(String::from),
     );
     paths.extend([path::segment_bucket(id()), path::delayed_minute(MINUTE)]);
     let buckets = (0..MEMBERS).map(|number| path::Bucket::of(&job(number)));
-    paths.extend(buckets.flat_map(|bucket| [bucket.jobs(), bucket.queue()]));
+    paths.extend(buckets.map(path::Bucket::jobs));
     paths.extend((0..WORKERS).map(|n| path::inbox(worker(n))));
     let mut zk = ZooKeeper::with(paths);
     let submitted = zk.commit(SESSION, &txn::segment::submit(id(), &segment(), &to()));

@@ -9,6 +9,7 @@ use crate::machine::worker::fixture::{assignment, job, result, start, worker};
 use crate::machine::worker::{Found, Lookup, Start};
 use crate::name::JobId;
 use crate::path::{self, Place};
+use crate::ready::{ReadyEntry, Shard};
 use crate::txn::{self, Op};
 use crate::wire::{decode, encode};
 use crate::zookeeper::ZooKeeper;
@@ -31,8 +32,8 @@ impl Tree {
             zookeeper.put(&path::record(&job(n)), encode(&start(n).record), 5);
             turn(n).iter().for_each(|turn| zookeeper.put(turn, Vec::new(), 0));
             zookeeper.put(&path::assignment(worker(), &job(n)), encode(&assignment(1)), 0);
-            zookeeper.make_parents(&path::queue_entry(&job(n)));
         }
+        Shard::all().for_each(|shard| zookeeper.put(&path::ready_shard(shard), Vec::new(), 0));
         Self(zookeeper)
     }
 
@@ -184,7 +185,8 @@ impl World {
 
     fn places(&self, n: usize) -> usize {
         let open = |path: &&String| match path::parse(path) {
-            Place::QueueEntry(id) | Place::DelayedEntry(_, id) | Place::Assignment(_, id) => id == job(n),
+            Place::Ready(entry) => *entry.job() == job(n),
+            Place::DelayedEntry(_, id) | Place::Assignment(_, id) => id == job(n),
             _ => false,
         };
         self.tree.0.znodes().keys().filter(open).count()
@@ -451,11 +453,14 @@ fn a_rejected_close_does_not_block_the_rest_of_its_batch() {
 #[test]
 fn an_existing_entry_blocks_the_close_and_is_reported() {
     let mut world = World::new(1);
-    world.tree.0.put(&path::queue_entry(&job(0)), Vec::new(), 0);
+    let released = JobRecord { attempts: 1, ..start(0).record };
+    let entry = path::ready_entry(&ReadyEntry::of_record(&job(0), &released));
+    world.tree.0.make_parents(&entry);
+    world.tree.0.put(&entry, Vec::new(), 0);
     world.report([(0, Ending::Released)]);
     world.settle();
     assert!(world.settled.is_empty() && world.refused > 1);
-    world.tree.0.remove(&path::queue_entry(&job(0)));
+    world.tree.0.remove(&entry);
     world.settle();
     assert_eq!(world.settled.len(), 1);
 }

@@ -54,12 +54,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn inbox(
-        &mut self,
-        effect: inbox_watcher::Effect,
-        deeds: &mut Vec<Deed>,
-        todo: &mut VecDeque<Heard>,
-    ) {
+    pub(super) fn inbox(&mut self, effect: inbox_watcher::Effect, todo: &mut VecDeque<Heard>) {
         use inbox_watcher::Effect;
         let executor = |event| Heard::ExecutorPool(event);
         match effect {
@@ -73,7 +68,6 @@ impl Worker {
                 todo.push_back(executor(executor_pool::Event::Zombie(job, attempt)))
             }
             Effect::Requeue(requeue) => {
-                deeds.push(Deed::Requeued);
                 let ops = requeue.ops(self.id, self.wall);
                 self.send(Sent::HandBack(requeue, ops), todo);
             }

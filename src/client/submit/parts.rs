@@ -1,0 +1,99 @@
+//! The parts of slots that submissions go to.
+//!
+//! A slot is one list of znodes, like a bucket of records, but jobs of one class and one minute are in one slot. So a client that
+//! submits many of them divides them into parts. Each client chooses without reading: the first jobs go to the first part, so that
+//! a class with little work has one slot for each minute, and the others to parts that are named by the millisecond in which they
+//! begin. So parts are in the order of time, and clients rarely choose the same one. The size of a list is thus about [`PER_PART`]
+//! names, and [`FIRST`] for each client in the first part.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use bellwether_core::budget::MAX_BUCKET_ENTRIES;
+use bellwether_core::job::JobRecord;
+use bellwether_core::ready::{Class, ClassName, rank};
+
+/// Jobs of one client in the first part of a slot.
+const FIRST: usize = 1_000;
+
+/// Jobs of one client in each further part.
+const PER_PART: usize = MAX_BUCKET_ENTRIES;
+
+/// Limit of remembered slots. After a forgotten one, the first part is used again.
+const REMEMBERED: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(super) struct Parts(Mutex<BTreeMap<(ClassName, i64), Chosen>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Chosen {
+    part: u16,
+    left: usize,
+}
+
+impl Parts {
+    /// Chooses the part for a new job.
+    pub(super) fn choose(&self, record: &JobRecord) -> u16 {
+        let entry = record.entry(0);
+        let rank = rank(entry.priority, entry.submitted_at);
+        let slot = (Class::of(&entry.kind, &entry.placement).name(), rank.minute());
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= REMEMBERED && !slots.contains_key(&slot) {
+            slots.clear();
+        }
+        let chosen = slots.entry(slot).or_insert(Chosen { part: 0, left: FIRST });
+        if chosen.left == 0 {
+            // Not that of the full part, even in the same millisecond or if the clock has been set back.
+            let part = (rank.millis() + 1).max(chosen.part.saturating_add(1));
+            *chosen = Chosen { part, left: PER_PART };
+        }
+        chosen.left -= 1;
+        chosen.part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bellwether_core::job::Payload;
+    use bellwether_core::name::Kind;
+    use bellwether_core::time::WallMillis;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_jobs_of_a_minute_are_divided_into_parts() {
+        let parts = Parts::default();
+        let minute = 1_700_000_040_000;
+        let record = |kind: &str, at: u64| {
+            let (kind, payload) = (Kind::new(kind).unwrap(), Payload::json(*b"1").unwrap());
+            JobRecord::new(kind, payload, Uuid::nil(), WallMillis(minute + at))
+        };
+        let mut sizes = BTreeMap::<u16, usize>::new();
+        let mut submit = |jobs: usize, at| {
+            for _ in 0..jobs {
+                *sizes.entry(parts.choose(&record("sum", at))).or_default() += 1;
+            }
+        };
+        submit(FIRST, 0);
+        submit(PER_PART, 7);
+        submit(2 * PER_PART, 59_000);
+        submit(1, 1);
+        let wanted = [(0, FIRST), (8, PER_PART), (59_001, PER_PART), (59_002, PER_PART), (59_003, 1)];
+        assert_eq!(sizes.into_iter().collect::<Vec<_>>(), wanted);
+        assert_eq!(parts.choose(&record("sum", 60_000)), 0, "another minute");
+        assert_eq!(parts.choose(&record("mail", 0)), 0, "another class");
+    }
+
+    #[test]
+    fn the_memory_of_slots_is_bounded() {
+        let parts = Parts::default();
+        for n in 0..3 * REMEMBERED as u64 {
+            let (kind, payload) = (Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap());
+            parts.choose(&JobRecord::new(kind, payload, Uuid::nil(), WallMillis(n * 60_000)));
+            assert!(parts.0.lock().unwrap().len() <= REMEMBERED);
+        }
+    }
+}
