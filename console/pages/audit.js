@@ -14,7 +14,7 @@ export async function audit({ root, left }) {
   const load = async () => {
     const { lines } = await get('/v1/audit', {}, left);
     update(root, h('h1', {}, 'Audit'),
-      h('p', { class: 'quiet' }, 'The last 500 requests to this gateway that may have changed something, and the last 100 that were refused, since it was started. Its log is the complete record.'),
+      h('p', { class: 'quiet' }, 'The last 500 changes through this gateway, the last 100 submissions and requests of remote workers, and the last 100 requests that were refused, since it was started. Its log is the complete record.'),
       lines.length === 0 ? h('section', { class: 'empty' }, h('h2', {}, 'No changes yet'))
         : table({ caption: 'Audit', key: ({ number }) => number, rows: lines, columns: [
           { title: 'Time', cell: ({ at }) => instant(at) },

@@ -9,6 +9,10 @@ use utoipa::ToSchema;
 /// Lines of requests that reached their route: at most about 2 MB, because their texts are cut.
 const KEPT: usize = 500;
 
+/// Lines of submissions and of remote workers. They have their own limit, because there may be hundreds per second, which would
+/// displace the changes of operators.
+const KEPT_ROUTINE: usize = 100;
+
 /// Lines of refused requests. They have their own limit, so that a caller without a valid token or role cannot displace the
 /// changes.
 const KEPT_REFUSED: usize = 100;
@@ -50,6 +54,9 @@ pub(super) struct AuditEntry {
     /// Number of the line that was written to the audit file before the change, with --http-audit-required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) intent: Option<u64>,
+    /// Whether the operation needs only the role `submit` or `work`.
+    #[serde(skip)]
+    pub(super) is_routine: bool,
 }
 
 /// The line of the audit file before a request that may change something. If no line of the request with this number as its
@@ -74,16 +81,17 @@ impl AuditEntry {
     }
 }
 
-/// The last lines, in two rings.
+/// The last lines, in three rings.
 #[derive(Default)]
 pub(super) struct AuditLog(Mutex<Rings>);
 
-/// Both oldest first.
+/// Each is oldest first.
 #[derive(Default)]
 struct Rings {
     /// The number of the next line.
     next: u64,
     reached: VecDeque<AuditEntry>,
+    routine: VecDeque<AuditEntry>,
     refused: VecDeque<AuditEntry>,
 }
 
@@ -101,9 +109,10 @@ impl AuditLog {
         let mut rings = self.rings();
         entry.number = rings.next;
         rings.next += 1;
-        let (ring, most) = match entry.is_refused() {
-            true => (&mut rings.refused, KEPT_REFUSED),
-            false => (&mut rings.reached, KEPT),
+        let (ring, most) = match (entry.is_refused(), entry.is_routine) {
+            (true, _) => (&mut rings.refused, KEPT_REFUSED),
+            (false, true) => (&mut rings.routine, KEPT_ROUTINE),
+            (false, false) => (&mut rings.reached, KEPT),
         };
         if ring.len() == most {
             ring.pop_front();
@@ -112,10 +121,14 @@ impl AuditLog {
         entry
     }
 
-    /// Returns the lines of both rings, the latest first.
+    /// Returns the lines of all rings, the latest first.
     pub(super) fn list(&self) -> Vec<AuditEntry> {
         let rings = self.rings();
-        let mut lines = rings.reached.iter().chain(&rings.refused).cloned().collect::<Vec<_>>();
+        let mut lines = [&rings.reached, &rings.routine, &rings.refused]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>();
         drop(rings);
         lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.number));
         lines
@@ -144,6 +157,7 @@ mod tests {
             request_id: String::new(),
             left_out: 0,
             intent: None,
+            is_routine: false,
         }
     }
 
@@ -156,6 +170,21 @@ mod tests {
         let kept = log.list();
         assert_eq!((kept.len(), &*kept[0].path, &*kept[KEPT - 1].path), (KEPT, "500", "1"));
         assert_eq!(kept[0].what.as_ref().map(String::len), Some(MAX_TEXT));
+    }
+
+    #[test]
+    fn submissions_and_remote_workers_displace_only_each_other() {
+        let log = AuditLog::default();
+        log.push(entry(0, Some("ann"), 200));
+        log.push(entry(1, Some("bob"), 403));
+        for n in 2..=KEPT + KEPT_ROUTINE {
+            log.push(AuditEntry { is_routine: true, ..entry(n, Some("worker"), 200) });
+        }
+        let kept = log.list().into_iter().map(|line| line.path).collect::<Vec<_>>();
+        assert_eq!(
+            (kept.len(), &*kept[0], &kept[KEPT_ROUTINE..]),
+            (KEPT_ROUTINE + 2, "600", &["1".to_owned(), "0".to_owned()][..])
+        );
     }
 
     #[test]

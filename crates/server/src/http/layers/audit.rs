@@ -15,8 +15,10 @@ use axum::http::{Method, StatusCode};
 use bellwether::client::rfc3339;
 
 use super::credentials::Caller;
+use super::operations::Operation;
 use super::request_id::RequestId;
 use super::{Layers, Peer, mutates};
+use crate::http::access::Role;
 use crate::http::audit_file::Unwritten;
 use crate::http::audit_log::{AuditEntry, AuditIntent};
 use crate::http::builder::Auditing;
@@ -79,7 +81,7 @@ struct Begun {
     id: RequestId,
     method: Method,
     path: String,
-    operation: Option<&'static str>,
+    operation: Option<Operation>,
     peer: Option<Peer>,
     caller: Option<Caller>,
     intent: Option<u64>,
@@ -102,7 +104,7 @@ impl Line {
             id: id.clone(),
             method: request.method().clone(),
             path: request.uri().path().chars().take(512).collect(),
-            operation: operations.of(request.method(), route).map(|operation| operation.name),
+            operation: operations.of(request.method(), route),
             peer: request.extensions().get::<Peer>().copied(),
             caller: None,
             intent: None,
@@ -125,7 +127,7 @@ impl Line {
             who: &caller.name,
             role: caller.role.as_str(),
             from: line.peer.map(|peer| peer.0.to_string()),
-            operation: line.operation,
+            operation: line.operation.map(|operation| operation.name),
             path: &line.path,
             request_id: line.id.as_str(),
         };
@@ -169,6 +171,11 @@ impl Begun {
                 None => return,
             },
         };
+        let is_routine = operation.is_some_and(|operation| match operation.role {
+            Role::Submit | Role::Work => true,
+            Role::Read | Role::Operate | Role::Admin => false,
+        });
+        let operation = operation.map(|operation| operation.name);
         let entry = AuditEntry {
             number: 0,
             at: rfc3339(SystemTime::now()),
@@ -182,6 +189,7 @@ impl Begun {
             request_id: id.as_str().to_owned(),
             left_out,
             intent,
+            is_routine,
         };
         let entry = app.audit.push(entry);
         if let Some(file) = &app.auditing.file

@@ -16,7 +16,8 @@ pub(super) struct AuditLines {
     lines: Vec<AuditEntry>,
 }
 
-/// List the last 500 requests to this gateway that may have changed something, and the last 100 that were refused.
+/// List the last 500 requests to this gateway that may have changed something, the last 100 submissions and requests of remote workers,
+/// and the last 100 requests that were refused.
 ///
 /// Refused are requests without a valid token or role, from a foreign origin, or over the limits.
 /// They are kept in memory until the gateway stops. The log of each gateway is the complete record.

@@ -184,7 +184,7 @@ pub(in crate::http) async fn finish_attempts(
         return Err(problem);
     }
     let closed = results.iter().filter(|result| result.problem.is_none()).count();
-    let note = AuditNote(format!("{closed} attempts closed, {} not", results.len() - closed));
+    let note = AuditNote(format!("closed {closed} of {} attempts", results.len()));
     let mut answer = Answer(FinishAnswer { results }).into_response();
     answer.extensions_mut().insert(note);
     Ok(answer)
