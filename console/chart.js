@@ -3,7 +3,7 @@
 import { h } from './dom.js';
 import { count, rate } from './format.js';
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [480, 140, 44, 18];
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [480, 140, 44, 24];
 
 /** A rounded value not below `value`: 1, 2 or 5 times a power of ten. */
 function ceiling(value) {

@@ -83,7 +83,7 @@ export async function jobs({ root, query, left }) {
       { title: 'Submitted', cell: (row) => ago(row.submitted_at) },
       { title: 'Ended', cell: (row) => ago(row.finished_at) },
       { title: 'Attempt', class: 'number', cell: ({ attempt }) => count(attempt) },
-      { title: 'Detail', cell: ({ error, message, waiting_for: reason }) => error ?? message ?? reason ?? '' },
+      { title: 'Detail', cell: ({ state, error, message, waiting_for: reason }) => error ?? (state === 'running' ? message : null) ?? reason ?? '' },
     ],
   });
 

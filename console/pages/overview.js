@@ -54,7 +54,8 @@ function cards({ leader, workers, jobs: depths }, oldest, statistics) {
     card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, for `, elapsed(leader.since)], '#/settings'),
     card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
     card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
-    oldest && card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of the most urgent jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`),
+    oldest ? card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of the most urgent jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`)
+      : card('Oldest waiting', '–', 'no job waits for a worker', '#/jobs?state=queued'),
     card('Delayed', `${depths.delayed_exact ? '' : '≥ '}${count(depths.delayed)}`, 'wait for their time', '#/jobs?state=delayed'),
     card('Running', count(depths.assigned), 'assigned to live workers', '#/jobs?state=running'),
     deadCard(statistics),
