@@ -19,6 +19,7 @@ pub use bellwether_host::worker::{Drained, WorkerConfigError};
 pub use self::builder::NodeBuilder;
 pub use self::error::{RunError, StartError};
 pub use self::id::default_id;
+pub(crate) use self::id::host_name;
 pub use self::signals::{ShutdownSignals, run_until_signal};
 pub use self::take_over::{HeldAttempt, Refusal, TakeOver, TakenAttempt, WorkerOwner};
 pub use self::worker::{WorkerState, WorkerWatch};

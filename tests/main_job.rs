@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::{Client, Job, Payload, State};
+use bellwether_core::clock_report::Process;
 use bellwether_core::name::{Kind, NodeId};
 use bellwether_core::placement::OwnStrategies;
 use bellwether_host::election::ElectionConfig;
@@ -29,7 +30,7 @@ async fn node(to: &str, name: &str) -> Node {
             access: bellwether_zk::Access::default(),
             session_timeout: Duration::from_secs(2),
             create_namespace: true,
-            reads_clock: true,
+            reads_clock: Some(Process { node: None, host: "h".into() }),
         },
         candidate: Some(CandidateConfig {
             election: ElectionConfig::new(id.clone()),

@@ -1,5 +1,5 @@
 //! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, the times that its client sets are
-//! right, and a purge keeps a job that has just ended.
+//! right, a purge keeps a job that has just ended, and a snapshot names the host until the clock is correct.
 //!
 //! The clock is that of the process, so this binary has one test. The keeper of the test cluster runs in the same process, but
 //! reads the machine's clock.
@@ -7,7 +7,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::State;
+use bellwether::client::{SnapshotOptions, State};
 use bellwether::testing::Cluster;
 use bellwether::{Client, Handlers, Job};
 use bellwether_host::clock::testing::set_ahead;
@@ -43,10 +43,19 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     let purged = client.purge_jobs(&[ended.id().clone()], |_| {}).await.unwrap();
     assert_eq!((purged.removed, purged.young), (0, 1), "the job ended less than a minute ago");
 
+    let reports = async || client.snapshot(SnapshotOptions::default()).await.unwrap().wrong_clocks;
+    eventually("the node and the client report the clock", SOON, async || reports().await.len() == 2).await;
+    let reported = reports().await;
+    assert!(reported.iter().all(|clock| (YEAR_MS / 1_000 - clock.ahead).abs() < 60), "{reported:?}");
+    assert_eq!(reported.iter().filter(|clock| clock.node.is_some()).count(), 1, "{reported:?}");
+
     set_ahead(0);
     // So does a new session.
     assert!(node.expire().await);
     eventually("the node leads again", SOON, async || node.leads()).await;
     assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded);
+    client.close().await;
+    let reports = async || cluster.client().snapshot(SnapshotOptions::default()).await.unwrap().wrong_clocks;
+    eventually("the reports end with their sessions", SOON, async || reports().await.is_empty()).await;
     cluster.stop().await.unwrap();
 }

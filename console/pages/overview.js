@@ -15,7 +15,7 @@ const alertList = (alerts) => h('section', { class: 'warnings', 'aria-label': 'A
     h('a', { href: runbook, target: '_blank', rel: 'noopener' }, name), ')'))));
 
 /** What needs attention: sentences with links. */
-function warnings({ leader, workers, kinds, jobs: depths }) {
+function warnings({ leader, workers, kinds, jobs: depths, wrong_clocks: clocks }) {
   const found = [];
   if (!leader) found.push('There has never been a leader: no node has started here.');
   else if (!leader.standing) found.push(`The leader ${leader.node} has ended, and no other node has taken over yet.`);
@@ -23,6 +23,10 @@ function warnings({ leader, workers, kinds, jobs: depths }) {
   if (depths.orphaned) found.push(`${jobs(depths.orphaned)} of lost workers wait for the leader.`);
   if (depths.quarantined) {
     found.push([h('a', { href: '#/jobs?state=quarantined' }, jobs(depths.quarantined)), ' cannot be read and are in quarantine.']);
+  }
+  // The processes of a host have the same clock.
+  for (const [host, ahead] of new Map(clocks.map(({ host, ahead_seconds: seconds }) => [host, seconds]))) {
+    found.push(`The clock of ${host} is ${duration(1_000 * Math.abs(ahead))} ${ahead < 0 ? 'behind' : 'ahead of'} ZooKeeper's.`);
   }
   for (const { kind, workers: servers, paused } of kinds) {
     const name = h('a', { href: '#/kinds' }, kind);

@@ -19,13 +19,14 @@
 //! | `error/` | the errors, by the calls that return them |
 //! | `retention`, `purge` | how long records are kept, and removing them by hand |
 //! | `placement` | the placement strategy of the namespace |
-//! | `snapshot/`, `depths` | an overview of the whole namespace with a few requests |
+//! | `snapshot/`, `depths`, `clocks` | an overview of the whole namespace with a few requests |
 //! | `timing` | earliest start and expiry of a job |
 //! | `events/` | events of jobs, with one watch for all followers |
 //! | `kinds`, `explain` | pausing kinds; why a job is not running |
 
 mod attempts;
 mod author;
+mod clocks;
 mod cluster;
 mod control;
 mod decode;
@@ -76,8 +77,10 @@ use tokio::sync::Semaphore;
 pub use attempts::{AttemptOutcome, PastAttemptView};
 pub use author::Changed;
 use bellwether_core::change::Author;
+use bellwether_core::clock_report::Process;
 pub use bellwether_core::group::GroupError;
 pub use bellwether_core::job::identity::{Accepted, IfExists};
+pub use clocks::WrongClock;
 pub use cluster::{
     DrainedWorker, LeaderView, UpdateWorkerError, WorkerInfo, WorkerSettings, WorkerSettingsError, WorkerView,
 };
@@ -116,7 +119,7 @@ use session::Session;
 use submit::{Inbox, Turns};
 
 use crate::codec::{Codec, PayloadCodec};
-use crate::node::{Node, NodeBuilder};
+use crate::node::{Node, NodeBuilder, host_name};
 use crate::session_timeout;
 
 /// The default session timeout: long enough for a leader election in ZooKeeper.
@@ -273,7 +276,7 @@ impl ClientBuilder {
             access,
             session_timeout,
             create_namespace,
-            reads_clock: true,
+            reads_clock: Some(Process { node: None, host: host_name() }),
         };
         let runtime = Arc::new(OnTokio::start(config).await?);
         Ok(Client::with(runtime, deadline, codec, Some(node), Some(author)))

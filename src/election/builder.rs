@@ -171,7 +171,7 @@ impl Builder {
             access: self.access,
             session_timeout,
             create_namespace: true,
-            reads_clock: false,
+            reads_clock: None,
         };
         let actors = |error: &dyn std::fmt::Display| StartError::Actors(error.to_string());
         let session = Session::start(session, None).await.map_err(|error| actors(&error))?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether_core::clock_report::Process;
 use bellwether_core::name::{NodeId, StrategyName, Tag, WorkerId};
 use bellwether_core::placement::{OwnStrategies, PlacementStrategy};
 use bellwether_host::election::ElectionConfig;
@@ -239,6 +240,7 @@ impl NodeBuilder {
             let wrong = |reason| StartError::Schedule { name: schedule.name().to_owned(), reason };
             schedule.check().map_err(wrong)?;
         }
+        let process = Process { node: Some(node.clone()), host: host.clone() };
         let worker = self.worker(&node, host, session_timeout)?;
         let mut strategies = OwnStrategies::default();
         for (name, Own(strategy)) in self.strategies {
@@ -258,7 +260,7 @@ impl NodeBuilder {
             access: self.access.clone(),
             session_timeout,
             create_namespace: true,
-            reads_clock: true,
+            reads_clock: Some(process),
         };
         let config = NodeConfig { session, candidate, worker };
         let inner = bellwether_host::node::Node::start(config).await;

@@ -1,6 +1,7 @@
 //! The default id of a node.
 
-pub(super) fn host_name() -> String {
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
 }
 

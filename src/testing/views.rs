@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::client::{
     Churn, Depths, Event, KindView, LeaderView, OldestQueued, Paused, Shares, Snapshot, Tally, WorkerInfo,
-    WorkerView,
+    WorkerView, WrongClock,
 };
 use crate::{JobId, Kind, NodeId, State, WorkerId};
 
@@ -27,6 +27,7 @@ pub fn snapshot(at: SystemTime) -> Snapshot {
         queued: Shares::default(),
         running: Shares::default(),
         oldest_queued: None,
+        wrong_clocks: Vec::new(),
     }
 }
 
@@ -34,6 +35,12 @@ pub fn snapshot(at: SystemTime) -> Snapshot {
 #[must_use]
 pub fn leader(node: NodeId, epoch: i32, session: i64, since: SystemTime) -> LeaderView {
     LeaderView { node, epoch, session, since, standing: true, beat_at: None }
+}
+
+/// Returns the report of a client whose clock is ahead by these seconds.
+#[must_use]
+pub fn wrong_clock(host: &str, ahead: i64) -> WrongClock {
+    WrongClock { host: host.to_owned(), node: None, session: 7, ahead }
 }
 
 /// Returns an idle worker with one slot and no handlers. Its host has the name of its node.

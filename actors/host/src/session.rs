@@ -12,6 +12,7 @@ use bellwether_actors::session::{
 };
 use bellwether_core::chain::chain;
 use bellwether_core::clock::{Clock, Reading};
+use bellwether_core::clock_report::Process;
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -51,8 +52,9 @@ pub struct SessionConfig {
     pub election: Option<Strategy>,
     /// Whether to create the namespace if it does not exist.
     pub create_namespace: bool,
-    /// Whether the process reads ZooKeeper's clock. An election without jobs decides nothing by wall-clock time.
-    pub reads_clock: bool,
+    /// The process as it reports a wrong wall clock; `None` if it does not read ZooKeeper's clock. An election without jobs
+    /// decides nothing by wall-clock time.
+    pub reads_clock: Option<Process>,
 }
 
 /// A change of the session.
@@ -117,7 +119,7 @@ impl Session {
         let (publish, status) = watch::channel(SessionStatus::Connecting { error: None });
         let args = Args {
             to: config.connect.to_string(),
-            reads_clock: config.reads_clock,
+            reads_clock: config.reads_clock.clone(),
             is_trusted: config.is_trusted,
         };
         let time = Arc::new(Mutex::default());
@@ -361,7 +363,7 @@ async fn attempt(config: &SessionConfig) -> Result<(Zk, Failover, Option<Reading
     }
     .await;
     match opened {
-        Ok(failover) if config.reads_clock => {
+        Ok(failover) if config.reads_clock.is_some() => {
             let clock = read_clock(&zk).await.map_err(|()| Failure::Transient(CONNECTION_LOST.to_owned()))?;
             Ok((zk, failover, clock))
         }

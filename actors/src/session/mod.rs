@@ -33,9 +33,13 @@
 //! machine's clock and ZooKeeper's disagree, the node does not lead ([`SessionEvent::Clock`]). A lost reply gives no reading;
 //! the next one follows.
 //!
+//! **Reports.** A process whose wall clock is wrong keeps a report about it in the namespace. The report is
+//! compared with the clock after each reading.
+//!
 //! The host owns the client library, opens the namespace, and holds the subscribers. A lost reply needs no case here: a
 //! heartbeat is answered or ends with its connection, and the next heartbeat follows in both cases.
 
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -46,11 +50,15 @@ use std::time::Duration;
 use bellwether_core::backoff::Backoff;
 use bellwether_core::chain::chain;
 use bellwether_core::clock::{Clock, Reading};
+use bellwether_core::clock_report::Process;
 use bellwether_core::failover::Failover;
 use bellwether_core::metric;
+use bellwether_core::outcome::Outcome;
 use bellwether_core::time::Millis;
+use bellwether_core::txn::Op;
 use metrics::{counter, gauge, histogram};
 
+use self::report::Report;
 use crate::gauge::GaugePart;
 use crate::{Concern, Context};
 
@@ -162,13 +170,16 @@ pub enum SessionMsg<O: Opaque> {
     ReadClock,
     /// A reading of ZooKeeper's clock in the session of this generation has ended; `None` without a usable answer.
     Clock(u64, Option<Reading>),
+    /// A report about the wall clock was written in the session of this generation: the seconds by which it is ahead, or
+    /// `None` for its withdrawal.
+    Reported(u64, Option<i64>, Outcome<()>),
     /// The servers were asked in the session of this generation: the shortest timeout that one of them grants; `None`
     /// without an answer.
     Granted(u64, Option<Duration>),
 }
 
 kinds!(SessionMsg<O> {
-    Subscribe, Made, Retry, State, Heartbeat, Answered, ReadClock, Clock, Granted
+    Subscribe, Made, Retry, State, Heartbeat, Answered, ReadClock, Clock, Reported, Granted
 } for O: Opaque);
 
 /// The current state, for tasks that wait for a state instead of receiving events.
@@ -230,8 +241,9 @@ pub enum Key {
 pub struct Args {
     /// The servers and the namespace, for the log.
     pub to: String,
-    /// Whether the process reads ZooKeeper's clock: it decides or writes something by wall-clock time.
-    pub reads_clock: bool,
+    /// The process as it reports a wrong wall clock; `None` if it does not read ZooKeeper's clock, because it neither decides
+    /// nor writes anything by wall-clock time.
+    pub reads_clock: Option<Process>,
     /// Whether the process acts only while its session is trusted.
     pub is_trusted: bool,
 }
@@ -239,9 +251,10 @@ pub struct Args {
 /// Supervises the sessions of a process.
 pub struct Session<O> {
     to: String,
-    reads_clock: bool,
     is_trusted: bool,
     clock: Clock,
+    /// `None` if the process does not read ZooKeeper's clock.
+    report: Option<Report>,
     /// The number of sessions so far.
     generation: u64,
     connection: Connection,
@@ -280,9 +293,9 @@ impl<O: Opaque> Concern for Session<O> {
         let connected = GaugePart::of_minimum(metric::SESSION_CONNECTED);
         Self {
             to,
-            reads_clock,
             is_trusted,
             clock: Clock::default(),
+            report: reads_clock.map(Report::new),
             generation: 0,
             connection,
             connected,
@@ -309,6 +322,9 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::Clock(generation, reading) if generation == self.generation => {
                 self.clock_answered(cx, reading);
             }
+            SessionMsg::Reported(generation, ahead, outcome) if generation == self.generation => {
+                self.reported(cx, ahead, outcome);
+            }
             SessionMsg::Granted(generation, Some(timeout)) if generation == self.generation => {
                 self.granted(cx, timeout);
             }
@@ -316,6 +332,7 @@ impl<O: Opaque> Concern for Session<O> {
             SessionMsg::State(..)
             | SessionMsg::Answered(..)
             | SessionMsg::Clock(..)
+            | SessionMsg::Reported(..)
             | SessionMsg::Granted(..) => {}
         }
     }
@@ -344,6 +361,7 @@ impl<O: Opaque> Session<O> {
         self.connection = Connection::Up(Live { made, beat: cx.now });
         // A virtual machine that was paused as a whole has lost its session, and its two clocks agree on a time in the past.
         let before = std::mem::take(&mut self.clock).agrees();
+        self.report.iter_mut().for_each(Report::renew);
         // First, so that no candidate stands, and no client reads the time, before the clocks are compared.
         self.measured(cx, before, clock);
         cx.tell(Tell::Status(Status::Connected));
@@ -465,7 +483,7 @@ impl<O: Opaque> Session<O> {
     }
 
     fn read_clock(&self, cx: &mut Context<'_, Self>) {
-        if self.reads_clock {
+        if self.report.is_some() {
             cx.tell(Tell::ReadClock(self.generation));
         }
     }
@@ -474,6 +492,29 @@ impl<O: Opaque> Session<O> {
         // The session has ended, and there is no new one yet.
         let (Connection::Up(_) | Connection::Down(_)) = &self.connection else { return };
         self.measured(cx, self.clock.agrees(), reading);
+    }
+
+    fn compare_report(&mut self, cx: &mut Context<'_, Self>) {
+        // The clock is read only in a session.
+        let (Connection::Up(live) | Connection::Down(live)) = &self.connection else { return };
+        let ahead = self.clock.ahead();
+        let write = self.report.as_mut().and_then(|report| report.compare(live.made.session, ahead));
+        self.write_report(cx, write);
+    }
+
+    fn reported(&mut self, cx: &mut Context<'_, Self>, ahead: Option<i64>, outcome: Outcome<()>) {
+        // The session has ended, and its report with it.
+        let (Connection::Up(live) | Connection::Down(live)) = &self.connection else { return };
+        let session = live.made.session;
+        let write = self.report.as_mut().and_then(|report| report.written(session, ahead, outcome));
+        self.write_report(cx, write);
+    }
+
+    fn write_report(&self, cx: &mut Context<'_, Self>, write: Option<(Option<i64>, Op)>) {
+        if let Some((ahead, op)) = write {
+            let generation = self.generation;
+            cx.commit(vec![op], move |_, outcome| Some(SessionMsg::Reported(generation, ahead, outcome)));
+        }
     }
 
     /// `before` says whether the clocks agreed before.
@@ -485,6 +526,7 @@ impl<O: Opaque> Session<O> {
         #[expect(clippy::cast_precision_loss, reason = "a metric")]
         let ahead = self.clock.ahead() as f64 / 1_000.0;
         gauge!(metric::CLOCK_OFFSET_SECONDS).set(ahead);
+        self.compare_report(cx);
         let agrees = self.clock.agrees();
         if agrees != before {
             if agrees {
@@ -497,7 +539,7 @@ impl<O: Opaque> Session<O> {
             }
             cx.tell(Tell::Event(SessionEvent::Clock { agrees }));
         }
-        if self.reads_clock {
+        if self.report.is_some() {
             cx.sweep(Key::Clock, CLOCK_EVERY, SessionMsg::ReadClock);
         }
     }

@@ -1,9 +1,9 @@
-use bellwether_core::outcome::Reason;
+use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::time::WallMillis;
 
 use super::*;
-use crate::Out;
 use crate::stage::Stage;
+use crate::{Ask, Out};
 
 /// A host whose subscribers are numbers and whose refusals are reasons.
 enum Numbers {}
@@ -22,8 +22,13 @@ const MADE: Made = Made { session: 1, timeout: TIMEOUT, failover: FAILOVER, cloc
 const CONNECTED: &str =
     "event Connected { session: 1, timeout: 10s, failover: Failover { beat: 1s, trust: 2s, wait: 3s } }";
 
+fn process() -> Process {
+    Process { node: None, host: "h".to_owned() }
+}
+
 fn begin() -> Stage<Session<Numbers>> {
-    let (stage, out) = Stage::start(Args { to: "zk".to_owned(), reads_clock: true, is_trusted: false });
+    let (stage, out) =
+        Stage::start(Args { to: "zk".to_owned(), reads_clock: Some(process()), is_trusted: false });
     assert_eq!(shown(out), ["connect"]);
     stage
 }
@@ -60,7 +65,13 @@ fn show(out: Out<Session<Numbers>>) -> String {
         Out::Tell(Tell::Refuse(why)) => format!("refuse {why}"),
         Out::After(key, ..) | Out::Sweep(key, ..) => format!("after {key:?}"),
         Out::Disarm(key) => format!("disarm {key:?}"),
-        _ => panic!("the session supervisor sends no requests to ZooKeeper"),
+        Out::Ask(Ask::Commit(commit)) => match commit.ops().next() {
+            Some(Op::Create { path, .. }) => format!("create {path}"),
+            Some(Op::Set { path, .. }) => format!("set {path}"),
+            Some(Op::Delete { path, .. }) => format!("delete {path}"),
+            Some(Op::Check { .. }) | None => panic!("the session supervisor writes only its report"),
+        },
+        _ => panic!("the session supervisor reads nothing"),
     }
 }
 
@@ -171,7 +182,7 @@ fn heartbeats_follow_their_answers_ten_times_per_timeout() {
 
 /// A stage of a process that relies on its trust, with its first session.
 fn trusted() -> Stage<Session<Numbers>> {
-    let args = Args { to: "zk".to_owned(), reads_clock: false, is_trusted: true };
+    let args = Args { to: "zk".to_owned(), reads_clock: None, is_trusted: true };
     let (mut stage, _) = Stage::start(args);
     stage.handle(Msg::Made(Ok(MADE)));
     stage
@@ -245,9 +256,15 @@ fn made_at(server: u64) -> Msg {
 fn clocks_that_disagree_are_reported_before_the_session_and_again_when_they_agree() {
     let mut stage = begin();
     let out = shown(stage.handle(made_at(LOCAL.0 - 60_000)));
-    let wrong =
-        ["clock 59998 ms", "event Clock { agrees: false }", "after Clock", "status Connected", CONNECTED];
-    assert_eq!(out[1..6], wrong);
+    let wrong = [
+        "clock 59998 ms",
+        "create /clocks/0000000000000001",
+        "event Clock { agrees: false }",
+        "after Clock",
+        "status Connected",
+        CONNECTED,
+    ];
+    assert_eq!(out[1..7], wrong);
     let Some(Out::Tell(Tell::Greet(7, events))) = stage.handle(Msg::Subscribe(7)).pop() else {
         panic!("no greeting")
     };
@@ -255,9 +272,46 @@ fn clocks_that_disagree_are_reported_before_the_session_and_again_when_they_agre
     assert_eq!(shown(stage.handle(Msg::ReadClock)), ["read clock 1"]);
     let reading = Reading { sent: NOW, server: LOCAL };
     let out = shown(stage.handle(Msg::Clock(1, Some(reading))));
-    assert_eq!(out, ["clock 0 ms", "event Clock { agrees: true }", "after Clock"]);
+    assert_eq!(
+        out,
+        ["clock 0 ms", "delete /clocks/0000000000000001", "event Clock { agrees: true }", "after Clock"]
+    );
+    assert!(stage.handle(Msg::Reported(1, None, Outcome::Applied(()))).is_empty());
     let out = shown(stage.handle(Msg::Clock(1, None)));
     assert_eq!(out, ["clock 0 ms", "after Clock"], "a lost reply changes nothing");
+}
+
+/// Reads ZooKeeper's clock, which is behind by these milliseconds. Returns the reports that follow.
+fn reports(stage: &mut Stage<Session<Numbers>>, behind: u64) -> Vec<String> {
+    let reading = Reading { sent: NOW, server: WallMillis(LOCAL.0 - behind) };
+    let out = shown(stage.handle(Msg::Clock(1, Some(reading))));
+    out.into_iter().filter(|line| line.contains("/clocks")).collect()
+}
+
+#[test]
+fn the_report_about_the_clock_follows_each_reading_and_its_outcome() {
+    let mut stage = begin();
+    stage.handle(made_at(LOCAL.0));
+    assert!(reports(&mut stage, 5_000).is_empty());
+    assert_eq!(reports(&mut stage, 7_100), ["create /clocks/0000000000000001"]);
+    let exists = Outcome::Rejected(Rejection { at: 0, reason: Reason::NodeExists });
+    let out = shown(stage.handle(Msg::Reported(1, Some(7), exists)));
+    assert_eq!(out, ["set /clocks/0000000000000001"]);
+    assert!(stage.handle(Msg::Reported(1, Some(7), Outcome::Applied(()))).is_empty());
+    assert_eq!(reports(&mut stage, 0), ["delete /clocks/0000000000000001"]);
+}
+
+#[test]
+fn the_outcome_of_a_report_of_an_older_generation_is_ignored() {
+    let mut stage = begin();
+    stage.handle(made_at(LOCAL.0));
+    assert_eq!(reports(&mut stage, 7_100).len(), 1);
+    stage.handle(Msg::State(1, State::Ended));
+    let exists = || Outcome::Rejected(Rejection { at: 0, reason: Reason::NodeExists });
+    assert!(stage.handle(Msg::Reported(1, Some(7), exists())).is_empty(), "while there is no session");
+    let out = shown(stage.handle(made_at(LOCAL.0 - 7_100)));
+    assert!(out.contains(&"create /clocks/0000000000000001".to_owned()), "{out:?}");
+    assert!(stage.handle(Msg::Reported(1, Some(7), exists())).is_empty());
 }
 
 #[test]
@@ -307,7 +361,7 @@ fn the_clock_of_an_older_generation_is_ignored() {
 
 #[test]
 fn an_election_without_jobs_reads_no_clock() {
-    let args = Args { to: "zk".to_owned(), reads_clock: false, is_trusted: true };
+    let args = Args { to: "zk".to_owned(), reads_clock: None, is_trusted: true };
     let (mut stage, _) = Stage::<Session<Numbers>>::start(args);
     stage.handle(Msg::Made(Ok(MADE)));
     assert!(!shown(stage.handle(Msg::State(1, State::Connected))).contains(&"read clock 1".to_owned()));

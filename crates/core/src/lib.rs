@@ -20,6 +20,7 @@ pub mod budget;
 pub mod chain;
 pub mod change;
 pub mod clock;
+pub mod clock_report;
 pub mod contact;
 pub mod duration;
 pub mod failover;

@@ -56,8 +56,11 @@ pub const SCHEDULES: &str = "/schedules";
 /// Parent of jobs whose stored bytes could not be read.
 pub const QUARANTINE: &str = "/quarantine";
 
+/// Parent of the reports of processes whose wall clock is wrong.
+pub const CLOCKS: &str = "/clocks";
+
 /// The parents that every namespace has, in addition to the buckets.
-pub const PARENTS: [&str; 13] = [
+pub const PARENTS: [&str; 14] = [
     ELECTION,
     WORKERS,
     JOBS,
@@ -71,6 +74,7 @@ pub const PARENTS: [&str; 13] = [
     SCHEDULES,
     GROUPS,
     MEMBERS,
+    CLOCKS,
 ];
 
 /// A hash bucket, which keeps the reply to a list of children far below `jute.maxbuffer`.
@@ -258,6 +262,12 @@ pub fn schedule(schedule: &ScheduleId) -> String {
 #[must_use]
 pub fn quarantine(job: &JobId) -> String {
     format!("{QUARANTINE}/{job}")
+}
+
+/// The report of the process with this session about its wall clock.
+#[must_use]
+pub fn clock_report(session: i64) -> String {
+    format!("{CLOCKS}/{session:016x}")
 }
 
 /// The path of a candidate of the strategy `queue`, without the sequence number that ZooKeeper appends.

@@ -29,6 +29,7 @@
 //! | [`discard`] | the record's version, or its absence | read the inbox again |
 //! | [`remove_note`] | the record's absence (the leader: epoch) | read it again: absent ⇒ removed |
 //! | [`read_clock`] | nothing: only its time counts | send it again |
+//! | [`report_clock`], [`update_clock_report`], [`withdraw_clock_report`] | nothing: only the session writes its report | report again after the next reading |
 //! | [`remove_record`] after [`count_removal`] | the record's version, the bucket's version (the leader: epoch) | read it again: absent ⇒ removed |
 //!
 //! # Containers
@@ -55,6 +56,7 @@
 //! that. None of this requires a single leader or a fresh list.
 
 use crate::change::Noted;
+use crate::clock_report::ClockReport;
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::path::{self, Bucket};
@@ -459,6 +461,25 @@ pub fn count_removal(bucket: Bucket, removals: i32) -> Op {
 #[must_use]
 pub fn read_clock() -> Op {
     Op::Set { path: path::JOBS.to_owned(), data: Vec::new(), version: ANY_VERSION }
+}
+
+/// Reports a wrong wall clock in the session's own ephemeral znode. Rejected if the session has reported before: then
+/// [`update_clock_report`] replaces the report. After a lost reply, report again.
+#[must_use]
+pub fn report_clock(session: i64, report: &ClockReport) -> Op {
+    Op::Create { path: path::clock_report(session), data: encode(report), lifetime: Lifetime::Ephemeral }
+}
+
+/// Replaces the report of the session. Fences nothing: only this session writes its report.
+#[must_use]
+pub fn update_clock_report(session: i64, report: &ClockReport) -> Op {
+    Op::Set { path: path::clock_report(session), data: encode(report), version: ANY_VERSION }
+}
+
+/// Withdraws the report of the session. Rejected if there is none, which is harmless.
+#[must_use]
+pub fn withdraw_clock_report(session: i64) -> Op {
+    Op::delete(path::clock_report(session))
 }
 
 /// Removes the record of a terminal job at the version that was read: a job that was retried in the meantime is kept.

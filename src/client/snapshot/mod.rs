@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | leader | 1; with the election strategy `queue` 1 more, and 1 per 100 candidates |
 //! | workers | 2, and 2 per 100 workers |
+//! | wrong clocks | 1, and 1 per 100 reports |
 //! | pauses | 1, and 1 per 100 paused kinds |
 //! | numbers of jobs | 6, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest, per 100 classes of waiting jobs, and per 100 of their slots |
 //! | inboxes | 1, and 1 if there are lost workers whose jobs are not recovered yet |
@@ -26,6 +27,7 @@ use bellwether_zk::ReadResult;
 pub use sample::{Estimate, OldestQueued, SAMPLE_SIZE, Shares};
 
 use super::Client;
+use super::clocks::{WrongClock, wrong_clocks};
 use super::cluster::{LeaderView, WorkerView, get_all, leader, workers};
 use super::depths::{Churn, Depths, counts};
 use super::error::Error;
@@ -101,6 +103,8 @@ pub struct Snapshot {
     pub oldest_queued: Option<OldestQueued>,
     /// The kinds of the jobs on live workers, if requested.
     pub running: Shares,
+    /// The processes whose wall clock is wrong, by host.
+    pub wrong_clocks: Vec<WrongClock>,
 }
 
 impl Snapshot {
@@ -130,12 +134,13 @@ impl Client {
 
 async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResult<Snapshot> {
     // The inboxes are listed before the workers: an inbox without a worker belongs to a lost worker.
-    let (inboxes, leader, workers, paused, counts) = futures::try_join!(
+    let (inboxes, leader, workers, paused, counts, wrong_clocks) = futures::try_join!(
         zk.children(path::ASSIGNMENTS.to_owned()),
         leader(zk.clone()),
         workers(zk.clone(), at),
         pauses(zk.clone()),
         counts(zk.clone(), options.minutes),
+        wrong_clocks(zk.clone()),
     )?;
     let orphans = inboxes.unwrap_or_default().into_iter().filter_map(|name| WorkerId::parse(&name));
     let orphans = orphans.filter(|id| workers.binary_search_by_key(id, |worker| worker.id).is_err());
@@ -165,6 +170,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         queued,
         oldest_queued,
         running,
+        wrong_clocks,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether_core::clock_report::Process;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::machine::election::leadership::{Inactive, LeadershipState, Term};
 use bellwether_core::name::NodeId;
@@ -54,7 +55,7 @@ impl Node {
             access: Access::default(),
             session_timeout,
             create_namespace: true,
-            reads_clock: true,
+            reads_clock: Some(Process { node: None, host: "h".into() }),
         };
         let session = Session::start(session, None).await.unwrap();
         let config = ElectionConfig { strategy, ..ElectionConfig::new(NodeId::new(name).unwrap()) };

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bellwether_core::backoff::Backoff;
+use bellwether_core::clock_report::Process;
 use bellwether_core::job::{Assignment, JobRecord, Payload, Placement, Policy};
 use bellwether_core::name::{JobId, Kind, Lane, NodeId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
@@ -110,7 +111,7 @@ impl Stage {
             access: Access::default(),
             session_timeout,
             create_namespace: false,
-            reads_clock: true,
+            reads_clock: Some(Process { node: None, host: "h".into() }),
         };
         let session = Session::start(config, None).await.unwrap();
         let runs = Runs::default();

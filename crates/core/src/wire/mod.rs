@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::budget::MAX_RECORD_BYTES;
 use crate::change::Noted;
+use crate::clock_report::ClockReport;
 use crate::failover::Failover;
 use crate::group::GroupRecord;
 use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
@@ -181,6 +182,10 @@ impl Stored for Members {
 impl Stored for Pointer {
     const KIND: u8 = 18;
     type Body = v1::PointerV1;
+}
+impl Stored for ClockReport {
+    const KIND: u8 = 19;
+    type Body = v1::ClockReportV1;
 }
 
 /// The layout of a namespace, in `/layout`.

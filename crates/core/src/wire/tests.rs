@@ -11,6 +11,7 @@ use crate::budget::{
     MAX_PAST_ATTEMPTS, MAX_PAST_ERROR_BYTES, MAX_RECORDS, MAX_RETENTION, MAX_SLOTS, MAX_TAGS,
 };
 use crate::change::{Author, Change, ChangeKind, Noted};
+use crate::clock_report::{ClockReport, MAX_HOST_BYTES, Process};
 use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
 use crate::job::{
     Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, PastAttempt, Payload,
@@ -229,6 +230,21 @@ fn assignment() -> Assignment {
 
 fn change(what: ChangeKind) -> Change {
     Change { what, by: Author::new("ops@example").unwrap(), at: WallMillis(5) }
+}
+
+fn clock_report() -> ClockReport {
+    let process = Process { node: Some(NodeId::new("n1").unwrap()), host: "host".into() };
+    ClockReport { process, ahead: -31 }
+}
+
+#[test]
+fn a_clock_report_is_bounded() {
+    let client = Process { node: None, host: "x".repeat(MAX_HOST_BYTES) };
+    let client = ClockReport { process: client, ahead: i64::MAX };
+    assert_eq!(stored(&client), Ok(client.clone()));
+    let long = Process { node: None, host: "x".repeat(MAX_HOST_BYTES + 1) };
+    let long = ClockReport { process: long, ahead: 6 };
+    assert!(stored(&long).unwrap_err().to_string().starts_with("a host name of 256 bytes"));
 }
 
 fn pause() -> PauseRecord {
@@ -466,6 +482,7 @@ fn version_1_has_the_golden_bytes() {
         ("results", hex(&encode(&results())), include_str!("golden/results.v1.hex")),
         ("members", hex(&encode(&Members::below(100))), include_str!("golden/members.v1.hex")),
         ("pointer", hex(&encode(&pointer())), include_str!("golden/pointer.v1.hex")),
+        ("clock report", hex(&encode(&clock_report())), include_str!("golden/clock_report.v1.hex")),
         ("older layout", hex(&encode(&Layout::new(1))), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -537,6 +554,7 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<Results>(&encode(&results())), Ok(results()));
     assert_eq!(decode::<Members>(&encode(&Members::below(100))), Ok(Members::below(100)));
     assert_eq!(decode::<Pointer>(&encode(&pointer())), Ok(pointer()));
+    assert_eq!(decode::<ClockReport>(&encode(&clock_report())), Ok(clock_report()));
     assert_eq!(decode::<Layout>(&encode(&Layout::new(7))), Ok(Layout::new(7)));
 }
 

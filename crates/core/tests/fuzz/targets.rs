@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use allocation_counter::measure;
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_BYTES};
 use bellwether_core::change::Noted;
+use bellwether_core::clock_report::ClockReport;
 use bellwether_core::failover::Failover;
 use bellwether_core::group::GroupRecord;
 use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
@@ -34,6 +35,7 @@ const MOST_DECODED: u64 = 4 * MAX_RECORD_BYTES as u64;
 pub(crate) fn wire(bytes: &[u8]) {
     let taken = [
         stored::<JobRecord>(bytes),
+        stored::<ClockReport>(bytes),
         stored::<QueueEntry>(bytes),
         stored::<Assignment>(bytes),
         stored::<WorkerInfo>(bytes),

@@ -137,7 +137,7 @@ enum Command {
     ///
     /// It reads only from ZooKeeper, with about thirty small requests per refresh. JSON: one object per line and
     /// refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
-    /// per_second, workers, kinds.
+    /// per_second, workers, kinds, wrong_clocks (host, node, ahead_seconds).
     #[command(after_help = EXIT_CODES)]
     Top(top::Top),
     /// Show or set how long the records of ended jobs are kept.

@@ -5,6 +5,7 @@
 mod attempt;
 mod candidates;
 mod changed;
+mod clock;
 mod cluster;
 mod duration;
 mod event;
@@ -24,6 +25,7 @@ mod schedule_change;
 
 pub(crate) use candidates::CandidatesDocument;
 pub(crate) use changed::{ChangedDocument, sentence};
+pub(crate) use clock::WrongClockDocument;
 pub(crate) use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
 pub(crate) use duration::{DurationSchema, InstantText, duration, instant};
 pub(crate) use event::EventDocument;

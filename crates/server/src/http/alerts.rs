@@ -7,12 +7,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use bellwether::Kind;
-use bellwether::client::{Snapshot, rfc3339};
+use bellwether::client::{Snapshot, WrongClock, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// Difference between the gateway's clock and ZooKeeper's, as in the alert.
-const CLOCK_BOUND: Duration = Duration::from_secs(5);
 
 /// A leader that is silent for this long is disconnected or hangs, and there is no other candidate. A leader beats every second,
 /// and another candidate would replace it after three.
@@ -61,8 +58,6 @@ pub(super) struct Facts<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// Queued jobs ten minutes ago, if that is known.
     pub(super) queued_before: Option<usize>,
-    /// By how much the gateway's clock differs from ZooKeeper's at least.
-    pub(super) clock_offset: Duration,
     /// Znodes that anyone may change, if they should not be.
     pub(super) open_znodes: &'a [String],
     /// Jobs that died in the last ten minutes, as far as this gateway has seen them.
@@ -129,11 +124,9 @@ fn conditions(facts: &Facts<'_>) -> Vec<Condition> {
         let summary = format!("{} jobs cannot be read and wait in quarantine", snapshot.depths.quarantined);
         add("BellwetherUnreadable", Severity::Warning, 0, summary);
     }
-    if facts.clock_offset > CLOCK_BOUND {
-        let seconds = facts.clock_offset.as_secs();
-        let summary = format!(
-            "the clocks of this gateway's machine and of ZooKeeper differ by {seconds} s; it does not see the clocks of nodes"
-        );
+    if !snapshot.wrong_clocks.is_empty() {
+        let hosts = WrongClock::by_host(&snapshot.wrong_clocks).into_iter().map(ToString::to_string);
+        let summary = format!("hosts whose clock differs from ZooKeeper's: {}", list(hosts));
         add("BellwetherClockWrong", Severity::Warning, 120, summary);
     }
     let served = |kind: &Kind| {
@@ -233,8 +226,7 @@ mod tests {
     }
 
     fn facts(snapshot: &Snapshot) -> Facts<'_> {
-        let (clock_offset, dead) = (Duration::ZERO, Vec::new());
-        Facts { snapshot, queued_before: None, clock_offset, open_znodes: &[], dead }
+        Facts { snapshot, queued_before: None, open_znodes: &[], dead: Vec::new() }
     }
 
     fn names(facts: &Facts<'_>) -> Vec<&'static str> {
@@ -267,6 +259,8 @@ mod tests {
         assert_eq!(changed(beats), Vec::<&str>::new());
         assert_eq!(changed(|snapshot| snapshot.orphaned = 1), ["BellwetherOrphans"]);
         assert_eq!(changed(|snapshot| snapshot.depths.quarantined = 1), ["BellwetherUnreadable"]);
+        let skewed = |snapshot: &mut Snapshot| snapshot.wrong_clocks = vec![views::wrong_clock("db-1", 6)];
+        assert_eq!(changed(skewed), ["BellwetherClockWrong"]);
         let waits = |snapshot: &mut Snapshot, since| {
             snapshot.oldest_queued = Some(views::oldest_queued("a".parse().unwrap(), since));
         };
@@ -277,9 +271,6 @@ mod tests {
         assert_eq!(names(&facts(&snapshot)), Vec::<&str>::new());
 
         let calm = healthy(0);
-        let wrong = Facts { clock_offset: 6 * SECOND, ..facts(&calm) };
-        assert_eq!(names(&wrong), ["BellwetherClockWrong"]);
-        assert_eq!(names(&Facts { clock_offset: 5 * SECOND, ..facts(&calm) }), Vec::<&str>::new());
         assert_eq!(names(&Facts { dead: vec![(kind("sum"), 2)], ..facts(&calm) }), ["BellwetherJobsDead"]);
         let open = ["/bellwether".to_owned()];
         assert_eq!(names(&Facts { open_znodes: &open, ..facts(&calm) }), ["NamespaceOpen"]);
@@ -297,6 +288,19 @@ mod tests {
         snapshot.queued.seen = [(kind("sum"), 3), (kind("mail"), 1)].into();
         let found = conditions(&facts(&snapshot));
         assert_eq!(found[0].summary, "jobs wait for a kind that no worker serves: mail");
+    }
+
+    #[test]
+    fn a_host_with_a_wrong_clock_is_named_once() {
+        let mut snapshot = healthy(0);
+        snapshot.wrong_clocks = [("db-1", -7), ("db-1", -8), ("db-2", 31)]
+            .map(|(host, ahead)| views::wrong_clock(host, ahead))
+            .into();
+        let found = conditions(&facts(&snapshot));
+        assert_eq!(
+            found[0].summary,
+            "hosts whose clock differs from ZooKeeper's: db-1 is 8 s behind, db-2 is 31 s ahead"
+        );
     }
 
     #[test]

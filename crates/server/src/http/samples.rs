@@ -4,7 +4,6 @@
 //! failed snapshot leaves a gap. The alerts are evaluated at each sample.
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
@@ -187,9 +186,8 @@ impl Samples {
                 _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
             }
             let options = SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn).waiting_only();
-            let asked = SystemTime::now();
             let taken = client.snapshot(options).await;
-            let (at, answered) = (Instant::now(), SystemTime::now());
+            let at = Instant::now();
             match taken {
                 Ok(now) => {
                     if warn_of_open && turn % ACCESS_EVERY == 0 {
@@ -200,7 +198,6 @@ impl Samples {
                     let facts = Facts {
                         snapshot: &now,
                         queued_before: self.queued_before(),
-                        clock_offset: offset(now.at, asked..=answered),
                         open_znodes: &open_znodes,
                         dead: statistics.dead(),
                     };
@@ -213,12 +210,6 @@ impl Samples {
             }
         }
     }
-}
-
-/// By how much ZooKeeper's clock differs from this machine's at least: it was read within these instants.
-fn offset(zookeeper: SystemTime, local: RangeInclusive<SystemTime>) -> Duration {
-    let ahead = zookeeper.duration_since(*local.end()).unwrap_or_default();
-    ahead.max(local.start().duration_since(zookeeper).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -262,15 +253,6 @@ mod tests {
         let kept = samples.list();
         assert_eq!((kept.len(), kept[0].queued, kept[KEPT - 1].queued), (360, 5, KEPT + 4));
         assert_eq!(EVERY * 360, Duration::from_secs(3_600));
-    }
-
-    #[test]
-    fn a_clock_within_the_time_of_the_request_agrees() {
-        let start = SystemTime::UNIX_EPOCH + 100 * SECOND;
-        let local = || start..=start + 2 * SECOND;
-        assert_eq!(offset(start + SECOND, local()), Duration::ZERO);
-        assert_eq!(offset(start - 7 * SECOND, local()), 7 * SECOND);
-        assert_eq!(offset(start + 9 * SECOND, local()), 7 * SECOND);
     }
 
     #[test]

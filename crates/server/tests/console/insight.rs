@@ -1,11 +1,14 @@
 //! Alerts, attempts, and rates and run times of kinds.
 
 use bellwether::{HandlerError, Handlers, Node};
+use bellwether_core::clock_report::{ClockReport, Process};
+use bellwether_core::outcome::Outcome;
+use bellwether_core::txn;
 use serde_json::Value;
 
 use crate::browser::browse;
 use crate::pages::{too_wide, violations};
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_shows_alerts_with_their_runbooks() {
@@ -75,6 +78,29 @@ async fn the_overview_counts_the_jobs_that_die_while_it_is_open() {
     })
     .await;
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_names_hosts_with_a_wrong_clock() {
+    let stage = Stage::new("console-clocks").await;
+    let zk = bellwether_zk::connect(&stage.to.parse().unwrap(), SOON).await.unwrap();
+    for (session, host, ahead) in [(1, "db-1", -12), (2, "db-1", -12), (3, "db-2", 45)] {
+        let process = Process { node: None, host: host.to_owned() };
+        let report = vec![txn::report_clock(session, &ClockReport { process, ahead })];
+        assert_eq!(zk.commit(report).await, Outcome::Applied(()));
+    }
+    browse(stage.address(), async |page| {
+        page.open("#/").await;
+        page.shows("The clock of db-1 is 12 s behind ZooKeeper's.").await;
+        page.shows("The clock of db-2 is 45 s ahead of ZooKeeper's.").await;
+        let named = page.text().await.matches("The clock of db-1").count();
+        assert_eq!(named, 1, "once per host");
+        assert_eq!(violations(&page).await, Vec::<String>::new());
+        // The reports end with the session of their process.
+        drop(zk);
+        page.hides("The clock of").await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

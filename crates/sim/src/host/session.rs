@@ -13,6 +13,7 @@ use bellwether_actors::session::{Args, Key, Made, Opaque, Session, SessionEvent,
 use bellwether_actors::worker::wing::{WorkerWing, WorkerWingMsg};
 use bellwether_actors::{Concern, Mail};
 use bellwether_core::clock::Reading;
+use bellwether_core::clock_report::Process;
 
 use super::Msg;
 use super::concern::{Hosted, Hosting, Letter};
@@ -45,7 +46,8 @@ pub(crate) struct Links {
 }
 
 pub(crate) fn start(cx: &mut Context<'_>, life: u64) -> Hosted<Supervisor> {
-    let args = Args { to: "the simulated server".to_owned(), reads_clock: true, is_trusted: true };
+    let process = Process { node: None, host: "a simulated machine".to_owned() };
+    let args = Args { to: "the simulated server".to_owned(), reads_clock: Some(process), is_trusted: true };
     Hosted::supervise(cx, None, life, Links::default(), args)
 }
 

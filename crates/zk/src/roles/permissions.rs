@@ -25,10 +25,10 @@ pub(crate) fn permissions(path: &str, role: Role) -> Permission {
 }
 
 /// What the process that created a znode may do with it, beside the permissions of its role: a worker closes its attempts in
-/// its inbox, and marks itself as draining.
+/// its inbox, and marks itself as draining; a process changes its report about its clock.
 pub(crate) fn of_owner(path: &str) -> Permission {
     match path::below_parent(path) {
-        (path::WORKERS, 1) => parse("rw"),
+        (path::WORKERS | path::CLOCKS, 1) => parse("rw"),
         (path::ASSIGNMENTS, 1) => parse("rwd"),
         (_, _) => Permission::NONE,
     }
@@ -86,6 +86,8 @@ fn row(path: &str) -> Row {
         (path::GROUPS | path::MEMBERS, 1) => ["rcd", "rc", "rc", "rc"],
         (path::GROUPS, 2) => ["rwcd", "rwcd", "rwcd", "rwcd"],
         (path::GROUPS, 3) | (path::MEMBERS, 2 | 3) => SHARED,
+        // Every process reports a wrong clock of its own machine. The owner of a report may change it.
+        (path::CLOCKS, 0) => SHARED,
         (path::QUARANTINE, 0) => ["rcd", "rc", "rd", "r"],
         // Entries, turns, places, marks and notes are never set; nor are buckets of other parents.
         (_, _) => FIXED,

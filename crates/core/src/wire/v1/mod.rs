@@ -1,6 +1,7 @@
 //! Schema version 1, frozen: a released field is never changed, moved or removed. Each new version gets a new folder.
 
 mod change;
+mod clock;
 mod entry;
 mod failover;
 mod group;
@@ -14,6 +15,7 @@ mod segment;
 mod worker;
 
 pub(super) use change::NotedV1;
+pub(super) use clock::ClockReportV1;
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
 pub(super) use failover::FailoverV1;
 pub(super) use group::GroupRecordV1;

@@ -75,6 +75,7 @@ impl Screen<'_> {
             lines.push(Line::styled(format!("Data is {} old: {why}", rough(old)), BAD));
         }
         lines.push(leader(self.view));
+        lines.extend(clocks(&self.view.skewed));
         lines.push(jobs(&self.view.jobs));
         lines.extend(self.view.per_second.as_ref().map(rates));
         lines.push(slots(self.view));
@@ -121,6 +122,13 @@ fn leader(view: &View) -> Line<'static> {
         None => Span::styled("no leader yet", BAD),
     };
     Line::from(vec!["leader  ".into(), told])
+}
+
+/// The hosts whose clock is wrong; `None` without any.
+fn clocks(skewed: &[String]) -> Option<Line<'static>> {
+    let hosts = skewed.iter().map(|host| cell(host)).collect::<Vec<_>>().join(", ");
+    let told = Span::styled(format!("{hosts} of ZooKeeper's"), BAD);
+    (!skewed.is_empty()).then(|| Line::from(vec!["clocks  ".into(), told]))
 }
 
 fn jobs(jobs: &Jobs) -> Line<'static> {

@@ -228,12 +228,24 @@ fn a_missing_leader_and_a_lost_connection_are_shown() {
 }
 
 #[test]
+fn hosts_with_a_wrong_clock_are_shown() {
+    let mut now = later();
+    assert!(!drawn(&view(&now), None, 0, 110, 24).contains("clocks"));
+    now.wrong_clocks = [("db-1", -7), ("db-1", -8), ("db-2", 31)]
+        .map(|(host, ahead)| views::wrong_clock(host, ahead))
+        .into();
+    let shown = drawn(&view(&now), None, 0, 110, 24);
+    assert!(shown.contains("clocks  db-1 is 8 s behind, db-2 is 31 s ahead of ZooKeeper's"), "{shown}");
+}
+
+#[test]
 fn text_of_other_users_cannot_control_the_terminal() {
     let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\u{9b}2J\u{202e}txet";
     let mut now = later();
     for worker in &mut now.workers {
         worker.info.as_mut().unwrap().host = hostile.repeat(50);
     }
+    now.wrong_clocks = vec![views::wrong_clock(hostile, 9)];
     now.kinds[0].paused = Some(views::pause(hostile, now.at));
     let view = view(&now);
     let shown = drawn(&view, Some(hostile), 0, 110, 24);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use bellwether::WorkerId;
-use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, WorkerView, rfc3339};
+use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, WorkerView, WrongClock, rfc3339};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::document::WrongClockDocument;
 use crate::rates::Rates;
 
 /// Sort order.
@@ -54,6 +55,11 @@ pub(crate) struct View {
     pub(crate) per_second: Option<PerSecond>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) kinds: Vec<Kind>,
+    /// The processes whose wall clock is wrong, by host.
+    pub(crate) wrong_clocks: Vec<WrongClockDocument>,
+    /// Their hosts, as text.
+    #[serde(skip)]
+    pub(crate) skewed: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -180,6 +186,8 @@ impl View {
             }),
             workers: now.workers.iter().map(|one| worker(one, now, ended.get(&one.id).copied())).collect(),
             kinds: kinds(now, &ended),
+            wrong_clocks: now.wrong_clocks.iter().map(Into::into).collect(),
+            skewed: WrongClock::by_host(&now.wrong_clocks).into_iter().map(ToString::to_string).collect(),
         };
         view.sort(sort);
         view

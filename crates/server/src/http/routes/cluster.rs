@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::document::{CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument};
+use crate::document::{CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument, WrongClockDocument};
 use crate::http::limits::MAX_MINUTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -43,6 +43,8 @@ pub(super) struct ClusterDocument {
     kinds: Vec<KindDocument>,
     /// Number of jobs.
     jobs: Jobs,
+    /// The processes whose wall clock is wrong, by host. A process that cannot write to ZooKeeper is not listed.
+    wrong_clocks: Vec<WrongClockDocument>,
 }
 
 /// Show the leader.
@@ -99,6 +101,7 @@ pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<Cluste
         leader: snapshot.leader.as_ref().map(Into::into),
         workers: snapshot.workers.iter().map(Into::into).collect(),
         kinds: snapshot.kinds.iter().map(Into::into).collect(),
+        wrong_clocks: snapshot.wrong_clocks.iter().map(Into::into).collect(),
         jobs: Jobs { stored, queued, delayed, delayed_exact, assigned, orphaned, quarantined },
     }))
 }
