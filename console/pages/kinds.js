@@ -2,7 +2,7 @@
 
 import { get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { ago, badge, count, rate, term } from '../format.js';
+import { ago, badge, count, duration, milliseconds, rate, term } from '../format.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
@@ -52,8 +52,8 @@ export async function kinds({ root, left }) {
           onclick: change(kind, paused ? 'resume' : 'pause'), 'aria-label': `${paused ? 'Resume' : 'Pause'} ${kind}`,
         }, paused ? 'Resume' : 'Pause') },
       ] }), rows.length > 0 && h('p', { class: 'quiet' },
-      `Rates of the last ${term(statistics.window)}, run times of the last hour, as far as this gateway has seen the jobs end. `,
-      'It counts while a console is open: – means that no job has ended since.', statistics.incomplete && ' It missed some jobs: the rates are too low.'));
+      `Rates of the last ${term(statistics.window)}, of which this gateway has counted ${duration(milliseconds(statistics.observed))}; run times of the last hour, `,
+      'as far as counted. It counts while at most 100 jobs per second end, or a console is open.', statistics.incomplete && ' It missed some jobs: the rates are too low.'));
   };
   await refresh({ left, load });
 }

@@ -44,7 +44,7 @@ function warnings({ leader, workers, kinds, jobs: depths, wrong_clocks: clocks }
 
 const card = (title, value, note, href) => h('a', { class: 'card', href }, h('small', {}, title), h('b', {}, value), h('small', {}, note));
 
-/** The jobs that died while this gateway counted: it counts while a console is open. */
+/** The jobs that died while this gateway counted. */
 function deadCard({ dead, observed, window, incomplete }) {
   const [counted, of] = [observed, window].map(milliseconds);
   const since = new Date(Date.now() - of).toISOString();

@@ -1,7 +1,8 @@
 //! How many jobs of each kind end, and how long they run, as far as this gateway sees it.
 //!
-//! The gateway counts the events of jobs while it sends events to at least one follower, for example an open console: the watch
-//! exists then anyway, and a gateway without followers causes no load. Counts are of the last ten minutes, run times of the last
+//! The gateway counts the events of jobs. They come by a watch of the whole namespace, which costs ZooKeeper and the gateway about five
+//! messages per job. So without a follower of its events, for example an open console, it counts only while the namespace is quiet:
+//! see [`is_quiet`]. With a follower the watch exists anyway. Counts are of the last ten minutes, run times of the last
 //! hour, of at most 500 jobs of a kind. At most 100 kinds are counted at a time: about 1 MB.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +29,18 @@ const MAX_RUNS: usize = 500;
 
 /// Most kinds: as many as the metric of the queue depth has.
 const MAX_KINDS: usize = 100;
+
+/// Submitted or ended jobs per second that are counted without a follower: about 500 small messages per second.
+const QUIET: f64 = 100.0;
+
+/// Open jobs with which the gateway counts before it knows a rate. They may all end within a few seconds.
+const FEW: usize = 1_000;
+
+/// Whether so few jobs are submitted and end that counting them costs next to nothing. `per_second` are the rates; without one
+/// the number of `open` jobs decides.
+pub(super) fn is_quiet(mut per_second: impl Iterator<Item = Option<f64>>, open: usize) -> bool {
+    per_second.all(|rate| rate.map_or(open <= FEW, |rate| rate <= QUIET))
+}
 
 /// Ended jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -193,13 +206,22 @@ impl Deaths {
     }
 }
 
-/// The counts, and since when a task counts.
+/// The counts, and whether a task counts.
 #[derive(Default)]
-pub(super) struct KindStatistics(Mutex<(Counts, Option<Instant>)>);
+pub(super) struct KindStatistics(Mutex<Counting>);
+
+#[derive(Debug, Default)]
+struct Counting {
+    counts: Counts,
+    /// Since when a task counts; `None` without one.
+    since: Option<Instant>,
+    /// Whether it counts without followers.
+    is_quiet: bool,
+}
 
 impl KindStatistics {
     pub(super) fn report(&self) -> Report {
-        self.locked().0.report(Instant::now())
+        self.locked().counts.report(Instant::now())
     }
 
     /// Returns the kinds of which jobs died, and how many.
@@ -211,37 +233,50 @@ impl KindStatistics {
     /// Returns how many jobs have died; `None` if no task counts.
     pub(super) fn deaths(&self) -> Option<Deaths> {
         let locked = self.locked();
-        locked.1.map(|counted_since| Deaths { counted_since, jobs: locked.0.dead })
+        locked.since.map(|counted_since| Deaths { counted_since, jobs: locked.counts.dead })
     }
 
-    fn locked(&self) -> MutexGuard<'_, (Counts, Option<Instant>)> {
+    fn locked(&self) -> MutexGuard<'_, Counting> {
         self.0.lock().expect("no code panics while it holds the counts")
     }
 
     /// Claims the task: returns `false` if there is one.
     fn claim(&self) -> bool {
         let (mut locked, now) = (self.locked(), Instant::now());
-        if locked.1.is_some() {
+        if locked.since.is_some() {
             return false;
         }
-        locked.1 = Some(now);
-        locked.0.begin(now);
+        locked.since = Some(now);
+        locked.counts.begin(now);
         true
     }
 
-    /// Gives the task up, unless there are followers. Both happen under the lock, so a new follower is not overlooked.
+    /// Sets whether events are counted without followers. The task sees it within [`SLOT`].
+    pub(super) fn set_quiet(&self, is_quiet: bool) {
+        self.locked().is_quiet = is_quiet;
+    }
+
+    /// Gives the task up, unless the namespace is quiet or there are followers. Both happen under the lock, so a new follower is not
+    /// overlooked.
     fn give_up(&self, has_followers: impl Fn() -> bool) -> bool {
         let mut locked = self.locked();
-        locked.0.observed(Instant::now());
-        let ends = !has_followers();
+        locked.counts.observed(Instant::now());
+        let ends = !locked.is_quiet && !has_followers();
         if ends {
-            locked.1 = None;
+            locked.since = None;
         }
         ends
     }
+
+    /// The client has ended.
+    fn end(&self) {
+        let mut locked = self.locked();
+        locked.counts.observed(Instant::now());
+        locked.since = None;
+    }
 }
 
-/// Counts events from now on, until there are no followers. The caller has become a follower.
+/// Counts events from now on, unless a task does already. The caller has become a follower, or the namespace is quiet.
 pub(super) fn start(app: &App) {
     if !app.kind_statistics.claim() {
         return;
@@ -256,10 +291,10 @@ pub(super) fn start(app: &App) {
         loop {
             tokio::select! {
                 notification = events.next() => match notification {
-                    Some(notification) => statistics.locked().0.count(Instant::now(), &notification),
+                    Some(notification) => statistics.locked().counts.count(Instant::now(), &notification),
                     // The client was closed.
                     None => {
-                        statistics.give_up(|| false);
+                        statistics.end();
                         return;
                     }
                 },
@@ -322,14 +357,38 @@ mod tests {
         assert_eq!(statistics.deaths(), None);
         assert!(statistics.claim() && !statistics.claim());
         let before = statistics.deaths().unwrap();
-        statistics.locked().0.count(Instant::now(), &ended("sum", State::Dead, None));
-        statistics.locked().0.count(Instant::now(), &ended("sum", State::Succeeded, Some(1)));
+        statistics.locked().counts.count(Instant::now(), &ended("sum", State::Dead, None));
+        statistics.locked().counts.count(Instant::now(), &ended("sum", State::Succeeded, Some(1)));
         assert_eq!(statistics.deaths().unwrap().since(before), Some(1));
         assert!(!statistics.give_up(|| true), "it has a follower");
         assert!(statistics.give_up(|| false));
         assert_eq!(statistics.deaths(), None);
         assert!(statistics.claim());
         assert_eq!(statistics.deaths().unwrap().since(before), None, "some may have died in between");
+    }
+
+    #[test]
+    fn a_quiet_namespace_is_counted_without_followers() {
+        let statistics = KindStatistics::default();
+        statistics.set_quiet(true);
+        assert!(statistics.claim());
+        assert!(!statistics.give_up(|| false));
+        statistics.set_quiet(false);
+        assert!(!statistics.give_up(|| true), "it has a follower");
+        assert!(statistics.give_up(|| false));
+        statistics.set_quiet(true);
+        assert!(statistics.claim());
+        statistics.end();
+        assert_eq!(statistics.deaths(), None, "the client has ended");
+    }
+
+    #[test]
+    fn a_namespace_is_quiet_by_its_rates_or_else_by_its_open_jobs() {
+        let quiet = |rates: [Option<f64>; 2], open| is_quiet(rates.into_iter(), open);
+        assert!(quiet([Some(100.0), Some(0.0)], 50_000), "a backlog that does not move");
+        assert!(!quiet([Some(0.0), Some(100.1)], 0) && !quiet([Some(100.1), Some(0.0)], 0));
+        assert!(quiet([None, None], 1_000) && !quiet([None, None], 1_001), "after the start");
+        assert!(!quiet([Some(1.0), None], 1_001));
     }
 
     #[test]

@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use bellwether::client::{Client, Snapshot, SnapshotOptions, rfc3339};
+use bellwether::client::{Snapshot, SnapshotOptions, rfc3339};
 use serde::Serialize;
-use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use utoipa::ToSchema;
 
 use super::alerts::{Alert, Alerts, Facts, cut_off};
-use super::kind_statistics::{Deaths, KindStatistics, WINDOW};
+use super::kind_statistics::{self, Deaths, WINDOW, is_quiet};
 use super::limits::MAX_MINUTES;
 use super::server::Phase;
+use super::state::App;
 use crate::rates::Rates;
 
 /// Time between samples.
@@ -53,7 +53,7 @@ pub(super) struct Sample {
     #[schema(required)]
     finished_per_second: Option<f64>,
     /// Jobs that died per second since the previous sample; null unless this gateway has counted all the time: it does while
-    /// it sends events to at least one follower.
+    /// few jobs end, or it sends events to at least one follower.
     #[schema(required)]
     dead_per_second: Option<f64>,
 }
@@ -93,6 +93,11 @@ impl Sample {
             finished_per_second: rates.and_then(|rates| rates.finished).map(tenths),
             dead_per_second: dead.map(|jobs| per_second(jobs, elapsed)),
         }
+    }
+
+    /// Whether the events of jobs are counted without a follower.
+    fn is_quiet(&self, open: usize) -> bool {
+        is_quiet([self.submitted_per_second, self.finished_per_second].into_iter(), open)
     }
 }
 
@@ -169,13 +174,8 @@ impl Samples {
     }
 
     /// Takes samples until the gateway stops. `warn_of_open` says whether an open namespace is worth an alert.
-    pub(super) async fn collect(
-        &self,
-        client: &Client,
-        statistics: &KindStatistics,
-        warn_of_open: bool,
-        mut phase: watch::Receiver<Phase>,
-    ) {
+    pub(super) async fn collect(app: &App, warn_of_open: bool) {
+        let (client, statistics, mut phase) = (&app.client, &app.kind_statistics, app.phase.clone());
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut earlier: Option<Earlier> = None;
@@ -183,7 +183,10 @@ impl Samples {
         for turn in 0.. {
             tokio::select! {
                 _ = ticks.tick() => {}
-                _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
+                _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
+                    statistics.set_quiet(false);
+                    return;
+                }
             }
             let options = SnapshotOptions::default().minutes(MAX_MINUTES).sample(turn).waiting_only();
             let taken = client.snapshot(options).await;
@@ -197,13 +200,19 @@ impl Samples {
                     }
                     let facts = Facts {
                         snapshot: &now,
-                        queued_before: self.queued_before(),
+                        queued_before: app.samples.queued_before(),
                         open_znodes: &open_znodes,
                         dead: statistics.dead(),
                     };
                     let firing = alerts.evaluate(&facts);
                     let deaths = statistics.deaths();
-                    self.push(Sample::new(earlier.as_ref(), &now, deaths, at), &now, firing);
+                    let sample = Sample::new(earlier.as_ref(), &now, deaths, at);
+                    let quiet = sample.is_quiet(now.open());
+                    statistics.set_quiet(quiet);
+                    if quiet {
+                        kind_statistics::start(app);
+                    }
+                    app.samples.push(sample, &now, firing);
                     earlier = Some(Earlier { snapshot: now, deaths, at });
                 }
                 Err(error) => tracing::debug!(%error, "no sample for the charts"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bellwether::{Client, Job};
 use bellwether_server::http::Limits;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -95,22 +96,47 @@ async fn streams_are_bounded_and_end_with_the_gateway() {
     timeout(Duration::from_secs(10), ended).await.expect("the stream ends");
 }
 
-/// A gateway counts while it has followers.
+/// Runs a job of the kind `sum` to its end.
+async fn run_to_end(stage: &Stage, id: &str, payload: &str) {
+    let job = format!(r#"{{"id": "{id}", "kind": "sum", "payload": {payload}}}"#);
+    stage.post("/v1/jobs", &job).await.is(201);
+    stage.get(&format!("/v1/jobs/{id}/wait?timeout=20s")).await.is(200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_have_rates_and_run_times_of_jobs_that_end_while_there_is_a_follower() {
+async fn kinds_have_rates_and_run_times_of_jobs_that_end_in_a_quiet_namespace_without_a_follower() {
     let stage = Stage::new("http-statistics").await;
     let node = stage.node().await;
+    let mut ids = 0..;
+    // The gateway counts from its first sample.
+    bellwether_testkit::eventually("both ends are counted", SOON, async || {
+        let number = ids.next().unwrap();
+        run_to_end(&stage, &format!("a-{number}"), "[1]").await;
+        run_to_end(&stage, &format!("dead-{number}"), r#""text""#).await;
+        let found = stage.get("/v1/kinds/statistics").await.is(200).json();
+        let kind = &found["kinds"][0];
+        kind["dead_per_second"].as_f64() > Some(0.0) && kind["run_time"]["jobs"].as_u64() >= Some(1)
+    })
+    .await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_starts_with_a_thousand_open_jobs_counts_while_it_has_a_follower() {
+    let to = bellwether_testkit::namespace("http-statistics-busy");
+    let client = Client::connect(&to).await.unwrap();
+    let later = || Job::new("sum", &[1]).delay(Duration::from_secs(3_600));
+    futures::future::try_join_all((0..1_001).map(|_| client.submit(later()))).await.unwrap();
+    let stage = Stage::at(to, |builder| builder).await;
+    let node = stage.node().await;
     let statistics = async || stage.get("/v1/kinds/statistics").await.is(200).json();
-    let run = async |id: &str, payload: &str| {
-        let job = format!(r#"{{"id": "{id}", "kind": "sum", "payload": {payload}}}"#);
-        stage.post("/v1/jobs", &job).await.is(201);
-        stage.get(&format!("/v1/jobs/{id}/wait?timeout=20s")).await.is(200);
-    };
-    run("unseen", "[1]").await;
-    assert_eq!(statistics().await["kinds"], serde_json::json!([]));
+    let sampled = async || stage.get("/v1/samples").await.is(200).json()["samples"][0].is_object();
+    bellwether_testkit::eventually("the first sample", SOON, sampled).await;
+    // Until the second sample, ten seconds later, the rates are not known.
+    assert_eq!(statistics().await["observed"], "0s");
     let mut stream = Stream::open(&stage, "/v1/events").await;
-    run("a", "[1]").await;
-    run("dead", r#""text""#).await;
+    run_to_end(&stage, "a", "[1]").await;
+    run_to_end(&stage, "dead", r#""text""#).await;
     while stream.next().await.1["state"] != "dead" {}
     let counted = async || {
         let found = statistics().await;

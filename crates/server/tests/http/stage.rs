@@ -25,7 +25,11 @@ impl Stage {
     }
 
     pub(crate) async fn with(name: &str, change: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Self {
-        let to = namespace(name);
+        Self::at(namespace(name), change).await
+    }
+
+    /// A gateway of this namespace.
+    pub(crate) async fn at(to: String, change: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Self {
         let builder = change(Gateway::builder().listen("127.0.0.1:0".parse().unwrap()));
         let gateway = builder.start(Client::connect(&to).await.unwrap()).await.unwrap();
         Self { gateway, to }

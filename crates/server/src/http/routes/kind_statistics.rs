@@ -91,8 +91,8 @@ impl From<Report> for StatisticsDocument {
 
 /// Show how many jobs of each kind end, and how long they run.
 ///
-/// The gateway that answers counts while it sends events to at least one follower of `/v1/events`, for example an open console. It
-/// keeps the counts of ten minutes, and the run times of an hour, of at most 500 jobs of a kind and 100 kinds.
+/// The gateway that answers counts while at most 100 jobs per second are submitted and end, or while it sends events to at least one
+/// follower of `/v1/events`, for example an open console. It keeps the counts of ten minutes, and the run times of an hour, of at most 500 jobs of a kind and 100 kinds.
 #[utoipa::path(
     get, path = "/v1/kinds/statistics", tag = "kinds", security(("token" = ["read"])),
     responses(

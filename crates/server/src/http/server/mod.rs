@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use super::builder::{GatewayBuilder, GatewayError};
 use super::limits::SEND_BUFFER;
 use super::remote::RemoteWorkers;
+use super::samples::Samples;
 use super::state::{App, Around};
 use super::tls::Tls;
 use super::{reload, routes};
@@ -141,8 +142,7 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     let remote_workers = app.remote_workers.clone();
     let sampled = app.clone();
     tokio::spawn(async move {
-        let (client, statistics, phase) = (&sampled.client, &sampled.kind_statistics, sampled.phase.clone());
-        sampled.samples.collect(client, statistics, !open_namespace, phase).await;
+        Samples::collect(&sampled, !open_namespace).await;
     });
     reload::start(&protection, phases.clone());
     let listening = Listening {
