@@ -124,8 +124,9 @@ impl Client {
     /// record only the note of the change is new, and the version, so an earlier run cannot commit.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`], or no answer within the client's deadline.
-    /// Then the job may or may not be queued, and retrying again is safe.
+    /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`]; [`GroupError::Spawned`](crate::client::GroupError::Spawned)
+    /// while sub-jobs of the job are open; or no answer within the client's deadline. Then the job may or may not be queued,
+    /// and retrying again is safe.
     pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
         let by = self.by();
         let mut wanted = None;

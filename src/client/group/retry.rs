@@ -21,7 +21,7 @@ impl Client {
     /// accordingly.
     ///
     /// # Errors
-    /// [`GroupError::Spawned`] for a member whose sub-jobs are not done: it has not ended before they have.
+    /// [`GroupError::Spawned`] for a job whose sub-jobs are not done: it is in progress until they have ended.
     pub(in crate::client) async fn rejoin(
         &self,
         id: &JobId,
