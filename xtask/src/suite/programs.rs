@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
 const ON_A_SERVER: [&str; 5] =
     ["tests", "actors/host/tests", "crates/server/tests", "crates/zk/tests", "crates/testkit/tests"];
 /// Those in these directories that run once only: they choose a server themselves, or use only the HTTP API, as the console does.
-const RUN_ONCE: [&str; 6] = ["actors", "codec", "console", "otel", "short", "testing"];
+const RUN_ONCE: [&str; 7] = ["actors", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
 const LONG: [&str; 8] = ["actors", "client", "cli", "faults", "console", "http", "exhaustive", "short"];
