@@ -1,7 +1,10 @@
 //! Fuzz targets of the command line. See `src/fuzz.rs` for how they run, and for the other targets.
 
-use clap::Parser as _;
+use std::cell::RefCell;
 
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+pub use super::config::fuzzed as configuration;
 use super::output::printable;
 use super::{Arguments, Command, input, job, schedule};
 
@@ -10,7 +13,11 @@ pub fn command_line(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     duration(text.lines().next().unwrap_or_default());
     assert!(printable(text).chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-    match Arguments::try_parse_from(std::iter::once("bellwether").chain(text.lines())) {
+    // Built once, because that takes longer than parsing.
+    thread_local!(static COMMAND: RefCell<clap::Command> = RefCell::new(Arguments::command()));
+    let words = std::iter::once("bellwether").chain(text.lines());
+    let matches = COMMAND.with_borrow_mut(|command| command.try_get_matches_from_mut(words));
+    match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(Arguments { command: Command::Job(job), .. }) => job::fuzzed(job),
         Ok(Arguments { command: Command::Schedule(command), .. }) => schedule::fuzzed(command),
         Ok(_other) => {}
@@ -30,10 +37,7 @@ fn duration(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use bellwether_testkit::fuzz::Corpus;
-
-    /// Each mutant builds the whole command line, which takes a millisecond in a debug build.
-    const MUTANTS: usize = 1_000;
+    use bellwether_testkit::fuzz::{Corpus, MUTANTS};
 
     #[test]
     fn any_command_line_is_accepted_or_rejected() {
@@ -51,5 +55,25 @@ mod tests {
         ];
         let corpus = Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "command_line");
         corpus.exercise(MUTANTS, &words, super::command_line);
+    }
+
+    #[test]
+    fn any_configuration_file_is_accepted_or_refused_with_its_line() {
+        let words: [&[u8]; 12] = [
+            b"\n",
+            b"[node]\n",
+            b"[[schedule]]\n",
+            b"job = {",
+            b"=",
+            b"\"",
+            b"\"10s\"",
+            b"[",
+            b"]",
+            b"\\u0000",
+            b"1e400",
+            b"2100-01-01T00:00:00Z",
+        ];
+        let corpus = Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "configuration");
+        corpus.exercise(MUTANTS, &words, super::configuration);
     }
 }

@@ -51,6 +51,8 @@ mod audit_log;
 mod builder;
 mod exposure;
 mod extract;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod kind_statistics;
 mod layers;
 mod limits;

@@ -63,13 +63,16 @@ pub(crate) fn read(file: &Path) -> Result<Config, Failure> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Config, String> {
+    parse_with(&keys::all(&Arguments::command()), name, text)
+}
+
+fn parse_with(keys: &[Key], name: &str, text: &str) -> Result<Config, String> {
     let place = |at: usize| format!("{name}:{}", line(text, at));
     let wrong = |at: usize, what: &str| format!("{}: {what}", place(at));
     let file = toml::from_str::<File>(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         wrong(at, error.message().lines().next().unwrap_or_default())
     })?;
-    let keys = keys::all(&Arguments::command());
     let mut settings = Vec::new();
     for (named, value) in file.node {
         let at = value.span().start;
@@ -96,6 +99,30 @@ fn parse(name: &str, text: &str) -> Result<Config, String> {
         schedules.push(schedule);
     }
     Ok(Config { settings, schedules })
+}
+
+/// Fuzz target: a file of any content is accepted, or refused with one line that names its place.
+#[cfg(any(test, fuzzing))]
+pub fn fuzzed(bytes: &[u8]) {
+    // Built once, because that takes longer than parsing.
+    thread_local!(static KEYS: Vec<Key> = keys::all(&Arguments::command()));
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match KEYS.with(|keys| parse_with(keys, "node.toml", text)) {
+        Ok(config) => {
+            config
+                .schedules
+                .iter()
+                .for_each(|schedule| schedule.check().expect("an accepted schedule is valid"));
+            let last = text.lines().count().max(1);
+            assert!(config.settings.iter().all(|setting| {
+                setting
+                    .place
+                    .strip_prefix("node.toml:")
+                    .is_some_and(|line| line.parse().is_ok_and(|line: usize| line <= last))
+            }));
+        }
+        Err(refused) => assert!(refused.starts_with("node.toml:"), "{refused}"),
+    }
 }
 
 /// Returns the line number of a byte offset, counted from 1.

@@ -158,6 +158,17 @@ pub(super) async fn start(builder: GatewayBuilder, client: Client) -> Result<Gat
     Ok(Gateway { address, phase: Arc::new(phase), connections, most, client, remote_workers, ended })
 }
 
+/// Serves one connection of this machine, which has no socket.
+#[cfg(any(test, fuzzing))]
+pub(super) async fn serve_bytes<S>(stream: S, router: Router, phase: watch::Receiver<Phase>)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let from =
+        connection::From { peer: SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 1)), certificate: None };
+    connection::serve(stream, from, router, super::limits::Limits::default().header_time, phase).await;
+}
+
 /// Listens. Accepted connections inherit the send buffer.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
