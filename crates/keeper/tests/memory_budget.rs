@@ -1,7 +1,8 @@
 //! Clients that do not read, or that send requests faster than the server answers them, hold a bounded amount of memory together,
 //! and other clients are served.
 //!
-//! A separate test program, because it measures the memory of the whole process.
+//! A separate test program, because it measures the memory of the whole process. The hostile clients are in it, on threads of the lowest
+//! priority: they get the processor only when the server and the honest client do not need it, as if they ran on other machines.
 
 mod wire;
 
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bellwether_keeper::server::limits::FRAME_BYTES;
 use bellwether_keeper::server::{Keeper, Limits};
+use tokio::runtime::Runtime;
 
 use self::wire::*;
 
@@ -39,24 +41,27 @@ struct Attack {
     bytes: Vec<u8>,
 }
 
-fn attacks() -> [Attack; 3] {
+fn attacks() -> [Attack; 4] {
     let reads = (0..100).flat_map(|xid| request(xid, GET_DATA, &read("/big", false))).collect();
     // A frame of the longest length that lacks its last byte.
     let mut unfinished = framed(&vec![0; FRAME_BYTES]);
     unfinished.pop();
     // Behind unread replies: 500 KB that decode to 10 MB.
     let mut decoded: Vec<u8> = (0..16).flat_map(|xid| request(xid, GET_DATA, &read("/big", false))).collect();
+    // The same 500 KB alone.
     let mut multi = Vec::new();
     for _ in 0..25_000 {
         // `getData` of "/", without a watch.
         multi.extend(b"\0\0\0\x04\0\xff\xff\xff\xff\0\0\0\x01/\0");
     }
     multi.extend(b"\xff\xff\xff\xff\x01\xff\xff\xff\xff");
-    decoded.extend(request(99, MULTI_READ, &multi));
+    let multi = request(99, MULTI_READ, &multi);
+    decoded.extend(&multi);
     [
         Attack { name: "unread replies", bytes: reads },
         Attack { name: "unfinished requests", bytes: unfinished },
         Attack { name: "requests behind unread replies", bytes: decoded },
+        Attack { name: "expensive requests", bytes: multi },
     ]
 }
 
@@ -66,6 +71,13 @@ async fn attack(address: SocketAddr, bytes: std::sync::Arc<Vec<u8>>) -> Wire {
     // An error means that the server has closed the connection.
     drop(tokio::io::AsyncWriteExt::write_all(&mut wire.stream, &bytes).await);
     wire
+}
+
+/// Threads of the lowest priority for hostile clients.
+fn weak() -> Runtime {
+    let lowest = || rustix::process::setpriority_process(None, 19).expect("a lower priority is allowed");
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).on_thread_start(lowest).enable_all().build().expect("a runtime")
 }
 
 /// Writes for a while with one client, and returns the writes and the most memory.
@@ -92,7 +104,8 @@ async fn clients_that_hold_memory_are_closed_and_others_are_served() {
         assert_eq!(honest.call(2, CREATE, &create("/small", b"", PERSISTENT)).await.error, 0);
         let (alone, before) = writes(&mut honest, LASTS).await;
         let (bytes, address) = (std::sync::Arc::new(bytes), keeper.address());
-        let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(attack(address, bytes.clone()))).collect();
+        let hostile = weak();
+        let clients: Vec<_> = (0..CLIENTS).map(|_| hostile.spawn(attack(address, bytes.clone()))).collect();
         let (during, most) = writes(&mut honest, 2 * LASTS).await;
         let (after, later) = writes(&mut honest, LASTS).await;
         let grown = most.max(later).saturating_sub(before);
@@ -102,9 +115,8 @@ async fn clients_that_hold_memory_are_closed_and_others_are_served() {
             during / 2
         );
         assert!(grown < BOUND, "{name}: grew by {} MiB", grown / MIB);
-        for client in clients {
-            client.abort();
-        }
+        drop(clients);
+        hostile.shutdown_background();
         keeper.stop().await.expect("a stop without errors");
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::oneshot;
+use tokio::sync::{MutexGuard, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::fourletter::{self, Report};
@@ -183,18 +183,14 @@ async fn read(
     let mut messages = Vec::new();
     let mut held = 0;
     loop {
-        if !inbox.memory.may_decode(&outbox.share, frames.received()) {
-            if inbox.tell(Message::Crowded).is_err() {
-                return Ended::Stopped;
-            }
-            inbox.memory.room().await;
-        }
+        let Ok(turn) = may_decode(frames, outbox, inbox).await else { return Ended::Stopped };
         let decoded = decode(frames, connection, &mut messages);
         if !messages.is_empty() {
             outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
             if inbox.send(&mut messages).await.is_err() {
                 return Ended::Stopped;
             }
+            drop(turn);
             outbox.may_ask().await;
         }
         if let Err(ended) = decoded {
@@ -206,6 +202,26 @@ async fn read(
         outbox.share.hold(frames.held());
         outbox.share.release(std::mem::replace(&mut held, frames.held()));
     }
+}
+
+/// Waits until the received frames may be decoded. A long one needs a turn, until its requests have been sent to the engine. While
+/// the client does not read its replies, the engine would only park them, so the frame waits as it is.
+async fn may_decode<'i>(
+    frames: &Frames,
+    outbox: &Outbox,
+    inbox: &'i Inbox,
+) -> Result<Option<MutexGuard<'i, ()>>, Closed> {
+    let turn = if frames.has_long() {
+        outbox.is_read().await;
+        Some(inbox.long_frames.lock().await)
+    } else {
+        None
+    };
+    if !inbox.memory.may_decode(&outbox.share, frames.received()) {
+        inbox.tell(Message::Crowded)?;
+        inbox.memory.room().await;
+    }
+    Ok(turn)
 }
 
 /// Decodes all complete frames. Requests before an invalid frame are kept.
@@ -257,7 +273,10 @@ async fn cut(outbox: &Outbox) -> Ended {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
+    use crate::server::limits::{LONG_BYTES, REPLIES_HIGH};
 
     #[test]
     fn a_request_counts_its_decoded_size_and_not_its_frame_size() {
@@ -275,6 +294,47 @@ mod tests {
         decode(&mut frames, ConnectionId(1), &mut messages).unwrap();
         let weight: usize = messages.iter().map(Message::weight).sum();
         assert!(weight > READS * size_of::<proto::Request>(), "{weight} for {READS} reads");
+    }
+
+    fn received(length: usize) -> Frames {
+        let mut frames = Frames::default();
+        frames.space().extend(i32::try_from(length).unwrap().to_be_bytes());
+        frames.space().extend(vec![0; length]);
+        frames
+    }
+
+    /// Whether the received frames may be decoded now.
+    fn is_clear(frames: &Frames, outbox: &Outbox, inbox: &Inbox) -> bool {
+        let mut waiting = pin!(may_decode(frames, outbox, inbox));
+        waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn long_frames_are_decoded_one_at_a_time_and_short_ones_do_not_wait() {
+        let (inbox, outbox) = (Inbox::default(), Outbox::default());
+        let (long, short) = (received(LONG_BYTES), received(LONG_BYTES - 1));
+        let turn = inbox.long_frames.try_lock().unwrap();
+        assert!(!is_clear(&long, &outbox, &inbox));
+        assert!(is_clear(&short, &outbox, &inbox));
+        assert!(is_clear(&Frames::default(), &outbox, &inbox));
+        drop(turn);
+        assert!(is_clear(&long, &outbox, &inbox));
+    }
+
+    #[tokio::test]
+    async fn a_long_frame_is_decoded_once_its_client_has_read_its_replies() {
+        let (inbox, outbox) = (Inbox::default(), Outbox::default());
+        let long = received(LONG_BYTES);
+        outbox.share.hold(REPLIES_HIGH);
+        outbox.promise(REPLIES_HIGH, 0);
+        let mut waiting = pin!(may_decode(&long, &outbox, &inbox));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(inbox.long_frames.try_lock().is_ok(), "it waits without a turn");
+        let mut taken = Taken::default();
+        outbox.deliver(&mut vec![0; REPLIES_HIGH], 0);
+        outbox.take(&mut taken).await;
+        outbox.written(&taken);
+        assert!(waiting.await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! A frame is a big-endian length followed by that many bytes. The buffer grows only for an announced frame within the
 //! limit, and only as its bytes arrive. It shrinks when it is empty.
 
-use super::limits::{BUFFER_KEEPS, FRAME_BYTES};
+use super::limits::{BUFFER_KEEPS, FRAME_BYTES, LONG_BYTES};
 
 /// Free space reserved for each read.
 const ROOM: usize = 32 * 1024;
@@ -55,6 +55,13 @@ impl Frames {
         }
         self.start = begin + length;
         Ok(Some(&self.buffer[begin..begin + length]))
+    }
+
+    /// Whether the next frame is complete and long: decoding and handling it can take milliseconds.
+    pub(super) fn has_long(&self) -> bool {
+        let announced = self.rest().first_chunk().copied().map(i32::from_be_bytes);
+        let length = announced.and_then(|announced| usize::try_from(announced).ok()).unwrap_or(0);
+        length >= LONG_BYTES && self.received() >= size_of::<i32>() + length
     }
 
     /// Returns the number of bytes that are not consumed yet.

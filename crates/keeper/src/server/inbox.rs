@@ -98,6 +98,8 @@ pub(super) struct Inbox {
     emptied: Notify,
     /// What the connections hold.
     pub(super) memory: Arc<Memory>,
+    /// The turn to decode and send a long frame.
+    pub(super) long_frames: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]

@@ -112,6 +112,11 @@ pub const BUFFER_KEEPS: usize = 64 * 1024;
 /// client can exceed [`OUTSTANDING_REQUESTS`].
 pub const READ_BYTES: u64 = 64 * 1024;
 
+/// The length from which frames are decoded and sent to the engine by one connection at a time, so that many clients with long
+/// requests occupy one thread, and compete with the others for the inbox as one client. As long as one read, so a shorter frame
+/// costs no more than the small requests that fit into its place.
+pub const LONG_BYTES: usize = 64 * 1024;
+
 /// Memory of a decoded request per byte of its frame, at most: a multi-read of the shortest paths.
 pub const DECODED_PER_BYTE: usize = 24;
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use super::limits::{BUFFER_KEEPS, OUTSTANDING_BYTES, OUTSTANDING_REQUESTS, REPLIES_LOW};
+use super::limits::{BUFFER_KEEPS, OUTSTANDING_BYTES, OUTSTANDING_REQUESTS, REPLIES_HIGH, REPLIES_LOW};
 use super::memory::Share;
 
 /// Shared by the engine and one connection task.
@@ -34,7 +34,7 @@ pub(super) struct Outbox {
     parked: AtomicBool,
     requests: AtomicUsize,
     request_bytes: AtomicUsize,
-    /// Signals that the engine answered requests.
+    /// Signals that the engine answered requests, or that replies were written: the reader may go on.
     answered: Notify,
     /// Everything that the connection holds: received bytes, unanswered requests and unsent bytes.
     pub(super) share: Share,
@@ -151,7 +151,11 @@ impl Outbox {
     pub(super) fn written(&self, taken: &Taken) -> bool {
         self.unsent_notices.fetch_sub(taken.notices, Ordering::SeqCst);
         self.share.release(taken.bytes.len());
-        let unsent = self.unsent.fetch_sub(taken.bytes.len(), Ordering::SeqCst) - taken.bytes.len();
+        let before = self.unsent.fetch_sub(taken.bytes.len(), Ordering::SeqCst);
+        let unsent = before - taken.bytes.len();
+        if before >= REPLIES_HIGH && unsent < REPLIES_HIGH {
+            self.answered.notify_one();
+        }
         unsent <= REPLIES_LOW && self.parked.swap(false, Ordering::SeqCst)
     }
 
@@ -181,6 +185,13 @@ impl Outbox {
         while self.outstanding() >= OUTSTANDING_REQUESTS
             || self.request_bytes.load(Ordering::SeqCst) >= OUTSTANDING_BYTES
         {
+            self.answered.notified().await;
+        }
+    }
+
+    /// Waits until the client has read its replies, so far that the engine would not park a further request.
+    pub(super) async fn is_read(&self) {
+        while self.unsent() >= REPLIES_HIGH {
             self.answered.notified().await;
         }
     }
@@ -215,7 +226,6 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::limits::REPLIES_HIGH;
 
     fn deliver(outbox: &Outbox, bytes: &mut Vec<u8>, notices: usize) {
         outbox.share.hold(bytes.len());
