@@ -8,6 +8,7 @@ mod deb;
 mod differential;
 mod ensemble;
 mod failure;
+mod fuzz;
 mod fuzz_http;
 mod install;
 mod kubernetes;
@@ -83,6 +84,8 @@ enum Task {
         #[arg(long)]
         requests: Option<u64>,
     },
+    /// Run the libFuzzer targets, and print the executions of each. Needs a C++ compiler.
+    Fuzz(fuzz::Fuzz),
     /// Send requests that schemathesis generates from the gateway's OpenAPI document: no response may be a 5xx.
     /// Needs Python and pip.
     FuzzHttp {
@@ -177,6 +180,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             differential::run(requests)
         }
+        Task::Fuzz(fuzz) => fuzz::run(&fuzz),
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
         Task::Python { command: Some(command) } => python::run(&command),
         Task::Python { command: None } => {
