@@ -95,6 +95,15 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_is_to_its_own_bytes_only() {
+        let reference = Reference::to(b"abc", Uuid::from_u128(7));
+        assert!(reference.is_to(b"abc"));
+        for other in [&b"abd"[..], b"ab", b"abcd", b""] {
+            assert!(!reference.is_to(other), "{}", other.escape_ascii());
+        }
+    }
+
+    #[test]
     fn malformed_bytes_are_refused_with_their_reason() {
         let reference = Stored::Object(Reference::to(b"abc", Uuid::from_u128(7))).encode();
         for length in 1..reference.len() {
