@@ -6,6 +6,7 @@
 mod peer;
 mod without_session;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ impl Gateways {
     /// Polls the connection and the tasks of the client until all of them wait.
     fn serve(&self, closed: bool, peer: Peer) {
         let _timers = self.runtime.enter();
+        ANSWERED.with_borrow_mut(Vec::clear);
         let router = if closed { &self.closed } else { &self.open };
         let mut connection = pin!(serve_bytes(peer, router.clone(), self.phase.subscribe()));
         let woken = self.session.woken();
@@ -104,8 +106,14 @@ impl Gateways {
     }
 }
 
+thread_local! {
+    /// The statuses of the connection so far.
+    static ANSWERED: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
+}
+
 async fn checked(answer: Response) -> Response {
     let status = answer.status();
+    ANSWERED.with_borrow_mut(|answered| answered.push(status.as_u16()));
     assert!(!status.is_server_error() || status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
     if status.is_client_error() || status.is_server_error() {
         let form = answer.headers().get(CONTENT_TYPE).expect("an error has a content type");
@@ -117,6 +125,41 @@ async fn checked(answer: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use bellwether_testkit::fuzz::{Corpus, MUTANTS};
+
+    use super::ANSWERED;
+
+    fn corpus() -> Corpus {
+        Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "http")
+    }
+
+    /// Otherwise the target would test only how requests are refused.
+    #[test]
+    fn requests_reach_their_routes_and_those_that_need_a_session_get_503() {
+        let answered = |sent: &str| {
+            super::http(sent.as_bytes());
+            ANSWERED.with_borrow(Clone::clone)
+        };
+        let get = |choice, path: &str, token: &str| {
+            answered(&format!(
+                "{choice}GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+            ))
+        };
+        assert_eq!(get('1', "/v1/caller", "fuzz-mail"), [200]);
+        assert_eq!(get('1', "/v1/jobs", "fuzz-admin"), [503]);
+        assert_eq!(get('1', "/v1/jobs", "fuzz-work"), [403]);
+        assert_eq!(get('1', "/v1/jobs", "unknown"), [401]);
+        assert_eq!(get('0', "/v1/jobs?limit=none", ""), [400]);
+        let body = r#"{"kind":"mail"}"#;
+        let submit = format!(
+            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        assert_eq!(answered(&format!("0{submit}{submit}")), [503, 503]);
+        assert!(
+            answered(&format!("0{}", &submit[..submit.len() - 1])).is_empty(),
+            "it waits for the last byte"
+        );
+    }
 
     #[test]
     fn any_bytes_of_a_caller_are_answered_or_refused() {
@@ -136,7 +179,6 @@ mod tests {
             b"null",
             b"1e400",
         ];
-        let corpus = Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"), "http");
-        corpus.exercise(MUTANTS, &words, super::http);
+        corpus().exercise(MUTANTS, &words, super::http);
     }
 }
