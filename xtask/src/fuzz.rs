@@ -82,11 +82,11 @@ pub(crate) fn run(fuzz: &Fuzz) -> Result<(), Failure> {
             )?);
         }
     }
-    println!("| target | executions | per second | seed |\n| --- | --- | --- | --- |");
+    eprintln!("| target | executions | per second | seed |\n| --- | --- | --- | --- |");
     for Done { target, seed, executions, per_second } in &all {
-        println!("| {target} | {executions} | {per_second} | {seed} |");
+        eprintln!("| {target} | {executions} | {per_second} | {seed} |");
     }
-    println!("{} executions", all.iter().map(|done| done.executions).sum::<u64>());
+    eprintln!("{} executions", all.iter().map(|done| done.executions).sum::<u64>());
     Ok(())
 }
 
