@@ -78,7 +78,8 @@ fn difference(list: &[Acl], access: &Access, own: Own) -> Option<Difference> {
 pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
     let buckets = [Bucket::jobs, Bucket::lanes, Bucket::groups, Bucket::members];
     let buckets = buckets.into_iter().flat_map(|path| Bucket::all().map(path));
-    let settings = [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION];
+    let settings =
+        [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION, path::PLACEMENT];
     let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);
     let paths = fixed.chain(buckets).collect::<Vec<_>>();
     let found = stream::iter(paths).map(|path| look(zk, path, Own::AlsoFormer)).buffered(MAX_IN_FLIGHT);

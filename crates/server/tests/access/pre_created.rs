@@ -71,10 +71,11 @@ async fn each_permanent_znode_that_others_may_change_is_refused_and_reading_is_n
     open(&to).await.unwrap();
     let insider = bare(&to, Some((USER, PASSWORD))).await;
     assert_closed(&insider, &[&bare(&to, None).await]).await;
+    // Otherwise created when the strategy is set for the first time.
+    create(&insider, path::PLACEMENT, &[Acl::new(Permission::ALL, AuthId::new("auth", ""))]).await;
     let bucket = Bucket::all().last().unwrap();
-    for path in
-        ["/", path::READY, path::EPOCH, path::LAYOUT, path::RETENTION, &bucket.jobs(), &bucket.members()]
-    {
+    let settings = [path::EPOCH, path::LAYOUT, path::RETENTION, path::PLACEMENT];
+    for path in ["/", path::READY, &bucket.jobs(), &bucket.members()].into_iter().chain(settings) {
         let list = [
             Acl::new(Permission::ALL, AuthId::new("auth", "")),
             Acl::new(Permission::WRITE, AuthId::anyone()),
