@@ -51,9 +51,11 @@ async fn other_users_can_access_no_znode_of_a_namespace_with_all_features_in_use
     let paths = tree(&insider).await;
     for part in path::PARENTS {
         let below = paths.iter().filter(|path| path.starts_with(&format!("{part}/"))).count();
-        // Normal operation puts nothing into quarantine.
+        // Normal operation puts nothing into quarantine, and the clocks are right.
         assert!(
-            below > 0 || [path::QUARANTINE, path::DELAYED].contains(&part) || part == path::CONFIG,
+            below > 0
+                || [path::QUARANTINE, path::DELAYED, path::CLOCKS].contains(&part)
+                || part == path::CONFIG,
             "{part}"
         );
     }

@@ -28,8 +28,8 @@ async fn the_self_check_finds_each_open_znode_and_none_in_a_closed_ensemble() {
         assert_eq!(paths(&seen)[..3], ["/", "/open", "/open/election"], "{seen:?}");
         assert_eq!(
             seen.len(),
-            18,
-            "the root, the chroot, its 13 parents, the epoch, the beats and the layout: {seen:?}"
+            19,
+            "the root, the chroot, its 14 parents, the epoch, the beats and the layout: {seen:?}"
         );
         assert!(seen.iter().all(|exposed| exposed.may == "ALL"), "{seen:?}");
         assert_eq!(paths(&look(&closed, &login()).await), ["/"], "only the root is open");
