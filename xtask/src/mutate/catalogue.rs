@@ -54,6 +54,7 @@ impl Mutation {
             ("crates/core/", "bellwether-core"),
             ("crates/zk/", "bellwether-zk"),
             ("crates/keeper/", "bellwether-keeper"),
+            ("crates/overflow/", "bellwether-overflow"),
             ("crates/server/", "bellwether-server"),
             ("actors/host/", "bellwether-host"),
             ("actors/", "bellwether-actors"),

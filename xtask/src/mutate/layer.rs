@@ -30,7 +30,7 @@ pub(crate) enum Layer {
     Simulator,
     /// The actors on a keeper. For a mutation of the crate `zk`: the tests of that crate, on a keeper.
     Actors,
-    /// The client on a keeper.
+    /// The client on a keeper. For a mutation of the crate `overflow`: the tests of that crate, on a keeper.
     Client,
     /// Node processes that are killed, frozen and cut off.
     Faults,
@@ -71,16 +71,17 @@ impl Layer {
         let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors")
             || mutation.file.starts_with("src/client/");
         let gateway = mutation.package() == "bellwether-server";
+        let overflow = mutation.package() == "bellwether-overflow";
         match self {
             Self::Unit => true,
             Self::Model => mutation.package() == "bellwether-core",
             Self::Simulator => simulated,
-            Self::Actors => !matches!(mutation.package(), "bellwether" | "bellwether-server"),
+            Self::Actors => !matches!(mutation.package(), "bellwether" | "bellwether-server") && !overflow,
             Self::Client => {
                 let packages = ["bellwether", "bellwether-zk", "bellwether-core", "bellwether-actors"];
-                packages.contains(&mutation.package()) && !gateway
+                overflow || packages.contains(&mutation.package()) && !gateway
             }
-            Self::Faults => !gateway,
+            Self::Faults => !gateway && !overflow,
             // The code that connects, that creates znodes, and that passes the login on.
             Self::Access => {
                 matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-host") && !gateway
@@ -105,6 +106,7 @@ impl Layer {
             Self::Simulator => vec!["--package", "bellwether-sim", "--test", "simulator", "--test", "found"],
             Self::Actors if package == "bellwether-zk" => vec!["--package", package, "--tests"],
             Self::Actors => vec!["--package", "bellwether-host", "--tests"],
+            Self::Client if package == "bellwether-overflow" => vec!["--package", package, "--tests"],
             Self::Client => vec!["--package", "bellwether", "--test", "client"],
             Self::Faults => vec!["--package", "bellwether-server", "--test", "faults"],
             Self::Access => vec!["--package", "bellwether-server", "--test", "access"],
