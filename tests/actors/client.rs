@@ -13,8 +13,8 @@ use crate::case::{self, SWEEP};
 use crate::stage::{SESSION, SOON};
 
 /// Only a node's actors subscribe, and only a session that a leader or a worker trusts asks for shorter timeouts. A client reads
-/// the status.
-const NEVER: [&str; 2] = ["Subscribe", "Granted"];
+/// the status. A report is written only while the clock is wrong.
+const NEVER: [&str; 3] = ["Subscribe", "Granted", "Reported"];
 /// Sent only when no server is reachable.
 const RETRY: &str = "Retry";
 

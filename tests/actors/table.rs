@@ -9,6 +9,7 @@ use crate::situations::SITUATIONS;
 /// The kinds that are never sent, with the reason.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("election", "Session.Clock", "the clock of the test's machine is right"),
+    ("session", "Reported", "the clock of the test's machine is right: the session's unit tests deliver it"),
     ("worker_wing", "Session.Clock", "the clock of the test's machine is right"),
     ("worker_wing", "NotServed", "no job is assigned under earlier settings: core and the simulator test it"),
     (
