@@ -64,7 +64,7 @@ async fn an_operator_can_edit_schedules_and_abandon_groups_and_sees_refused_requ
         page.run("location.hash = '#/groups/report-1'").await;
         assert!(page.is_enabled("Abandon").await);
         page.run("location.hash = '#/audit'").await;
-        page.shows("the last 100 that were refused").await;
+        page.shows("the last 100 requests that were refused").await;
         page.shows("401").await;
         page.shows("403").await;
         // The console's own requests before the login were refused, too: they have other paths.
