@@ -20,6 +20,7 @@ mod results;
 mod run;
 mod schemata;
 mod scratch;
+mod seeds;
 mod table;
 mod watch;
 
@@ -59,6 +60,9 @@ pub(crate) struct Mutate {
     /// Run nothing: print, or write, the stored results.
     #[arg(long)]
     render: bool,
+    /// Run this many seeds of the simulator instead of the layers, and print those that find the mutations.
+    #[arg(long, value_name = "N", conflicts_with_all = ["layer", "write", "render"])]
+    seeds: Option<u64>,
     /// Add the verdicts to xtask/mutations.json, and write docs/mutation.md.
     #[arg(long)]
     write: bool,
@@ -101,6 +105,8 @@ pub(crate) enum Trouble {
     Red { layer: &'static str, log: PathBuf },
     /// No layer catches these mutations.
     Survivors(Vec<String>),
+    /// No seed of the simulator finds these mutations.
+    NoSeed(Vec<String>),
     /// Cargo could not be run.
     Cargo(io::Error),
     /// Git could not be run.
@@ -129,6 +135,7 @@ impl fmt::Display for Trouble {
                 write!(f, "the layer {layer} fails without a mutation: see {}", log.display())
             }
             Self::Survivors(names) => write!(f, "no layer that was run catches {}", names.join(", ")),
+            Self::NoSeed(names) => write!(f, "no seed that was run finds {}", names.join(", ")),
             Self::Cargo(error) => write!(f, "cargo could not be run: {error}"),
             Self::Git(error) => write!(f, "git could not be run: {error}"),
             Self::GitSaid { arguments, said } => write!(f, "git {arguments}: {said}"),
@@ -145,6 +152,9 @@ pub(crate) fn run(mutate: &Mutate) -> Result<(), Trouble> {
     let mut chosen = chosen(&all, &mutate.only)?;
     if mutate.uncaught {
         chosen.retain(|mutation| !results.is_caught(mutation));
+    }
+    if let Some(seeds) = mutate.seeds {
+        return seeds::run(mutate, &root, &chosen, seeds);
     }
     if !mutate.render {
         run::run(mutate, &root, &chosen, &all, &mut results)?;

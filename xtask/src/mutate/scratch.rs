@@ -59,7 +59,7 @@ impl Scratch {
         if env::var_os(COMMAND).is_some() {
             return Ok(());
         }
-        let built = self.target.join("debug/bellwether");
+        let built = self.built("debug/bellwether");
         let kept = self.place("bellwether");
         cargo::run(&mut self.cargo(&["build"], &["--package", "bellwether-server", "--bin", "bellwether"]))
             .map_err(Trouble::Command)?;
@@ -89,6 +89,11 @@ impl Scratch {
     /// The path of a source file of the copy.
     pub(super) fn source(&self, file: &str) -> PathBuf {
         self.tree.join(file)
+    }
+
+    /// The path of an artifact, relative to the target directory.
+    pub(super) fn built(&self, artifact: &str) -> PathBuf {
+        self.target.join(artifact)
     }
 
     /// The path of a file next to the copies.
