@@ -15,7 +15,7 @@ use bellwether_testkit::{Cut, Direction, Request};
 use crate::servers::Kind;
 use crate::step;
 
-/// The session timeout of nodes.
+/// The session timeout of nodes, unless the run has another one: short, so that a run has many faults.
 pub(crate) const SESSION: Duration = Duration::from_millis(1_500);
 
 /// The target of a fault.
@@ -140,7 +140,7 @@ impl Fault {
         all.extend([Cut::Fin, Cut::Reset, Cut::Silence].map(Self::Cut));
         all.push(Self::Refused);
         all.extend([Direction::Both, Direction::ToServer, Direction::ToClient].map(Self::BlackHole));
-        // 50 ms, and round trips of a third and of nine tenths of the session timeout.
+        // 50 ms, and round trips of a third and of nine tenths of the usual session timeout.
         all.extend([25, 250, 675].map(Self::Slow));
         all.push(Self::Flapping);
         all.extend([Step::Submit, Step::Assign, Step::Close, Step::Join].map(Self::LostReply));

@@ -24,7 +24,7 @@ use self::aimed::{killed_at, met, overwritten, repair, stale_write};
 use self::target::{any_node, candidate, node, server, servers};
 use crate::client::Wish;
 use crate::failure::Failure;
-use crate::fault::{Fault, SESSION, Step, Target};
+use crate::fault::{Fault, Step, Target};
 use crate::record::now;
 use crate::stage::Stage;
 use crate::work::{HANG, POISON, WORK};
@@ -84,8 +84,9 @@ const DRAINS_WITHIN: Duration = Duration::from_secs(3);
 /// Each transaction reaches the lagging member this late, and its acknowledgements and its clients' touches again.
 const LAG: Duration = Duration::from_millis(300);
 
-fn tenths(tenths: u64) -> Duration {
-    SESSION * u32::try_from(tenths).expect("the number of tenths is small") / 10
+/// Tenths of the session timeout of nodes.
+fn tenths(stage: &Stage, tenths: u64) -> Duration {
+    stage.session * u32::try_from(tenths).expect("the number of tenths is small") / 10
 }
 
 /// Starts a fault. Returns `None` if it is not possible now.
@@ -95,7 +96,7 @@ pub(crate) async fn begin(
     rng: &mut Rng,
 ) -> Result<Option<Injected>, Failure> {
     let down = Duration::from_millis(rng.u64(300..2_500));
-    let away = tenths(rng.u64(4..20));
+    let away = tenths(stage, rng.u64(4..20));
     let injected = match fault {
         Fault::Killed(target) => {
             let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
@@ -107,7 +108,7 @@ pub(crate) async fn begin(
         Fault::Frozen(target, share) => {
             let Some(victim) = node(stage, target, rng).await else { return Ok(None) };
             stage.nodes[victim].freeze();
-            let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(u64::from(share)));
+            let injected = Injected::new(fault, Undo::Thaw(victim)).for_(tenths(stage, u64::from(share)));
             // A freeze shorter than the session timeout only delays the node.
             if share < 10 { injected.counted_from_its_end() } else { injected }
         }
@@ -163,7 +164,7 @@ pub(crate) async fn begin(
         Fault::Slow(ms) => {
             let delay = Duration::from_millis(ms);
             stage.nodes.iter().for_each(|node| node.links.delay(delay));
-            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
+            Injected::new(fault, Undo::HealAll).for_(2 * stage.session).counted_from_its_end()
         }
         Fault::Flapping => {
             let Some(victim) = any_node(stage, rng) else { return Ok(None) };
@@ -181,7 +182,7 @@ pub(crate) async fn begin(
                 _ => stage.nodes.iter().map(|node| node.links.clone()).collect(),
             };
             let planned: Vec<_> = links.iter().map(|links| links.lose_reply(step.matches(), cut)).collect();
-            if !met(&planned).await {
+            if !met(&planned, stage).await {
                 return Ok(None);
             }
             Injected::new(fault, Undo::Nothing)
@@ -189,7 +190,7 @@ pub(crate) async fn begin(
         Fault::LateRequests => {
             let Some(victim) = any_node(stage, rng) else { return Ok(None) };
             stage.nodes[victim].links.stall_present();
-            Injected::new(fault, Undo::Heal(victim)).for_(tenths(rng.u64(5..9)))
+            Injected::new(fault, Undo::Heal(victim)).for_(tenths(stage, rng.u64(5..9)))
         }
         Fault::EventsLost => {
             stage.nodes.iter().for_each(|node| node.links.drop_events());
@@ -201,7 +202,7 @@ pub(crate) async fn begin(
         }
         Fault::EventsLate => {
             stage.nodes.iter().for_each(|node| node.links.delay_events(Duration::from_millis(500)));
-            Injected::new(fault, Undo::HealAll).for_(2 * SESSION).counted_from_its_end()
+            Injected::new(fault, Undo::HealAll).for_(2 * stage.session).counted_from_its_end()
         }
         Fault::StaleWrite => return stale_write(fault, stage).await,
         Fault::Expired(target) => {
@@ -228,12 +229,12 @@ pub(crate) async fn begin(
             let Some(victim) = server(stage, target, rng) else { return Ok(None) };
             stage.servers.cut_off(victim);
             // Up to the end of the time in which the member answers reads, or beyond it.
-            Injected::new(fault, Undo::Servers).for_(tenths(rng.u64(8..30))).counted_from_its_end()
+            Injected::new(fault, Undo::Servers).for_(tenths(stage, rng.u64(8..30))).counted_from_its_end()
         }
         Fault::ServerLags => {
             let Some(victim) = server(stage, Target::Other, rng) else { return Ok(None) };
             stage.servers.delay(victim, LAG);
-            Injected::new(fault, Undo::Servers).for_(2 * SESSION).counted_from_its_end()
+            Injected::new(fault, Undo::Servers).for_(2 * stage.session).counted_from_its_end()
         }
         Fault::MajorityDown => {
             let spared = rng.usize(0..3);

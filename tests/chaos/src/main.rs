@@ -17,7 +17,7 @@
 //! | `stage`, `process`, `servers`, `links` | the running processes, and the actions on them |
 //! | `node`, `client`, `keeper` | the processes |
 //! | `work`, `groups`, `roster` | the jobs and groups |
-//! | `record` | one clock, one file per recorder |
+//! | `record`, `gather` | one clock, one file per recorder, and their history |
 //! | `zklog`, `keeper`, `txn`, `witness` | the truth: committed and rejected transactions |
 //! | `score`, `joins` | the verdict and its figures |
 //!
@@ -28,6 +28,7 @@
 mod client;
 mod failure;
 mod fault;
+mod gather;
 mod groups;
 mod inject;
 mod joins;
@@ -54,6 +55,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bellwether_core::duration::DurationText;
 use bellwether_sim::history::Checker;
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -86,6 +88,13 @@ struct Run {
     /// Inject only the faults whose name in the scorecard contains this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Session timeout of nodes, such as 1500ms, or 10s like the default of a node. Faults that are measured in session
+    /// timeouts last accordingly longer.
+    #[arg(long, value_name = "DURATION", default_value_t = DurationText(fault::SESSION))]
+    session_timeout: DurationText,
+    /// Let candidates wait for the end of the leader's session, and not for its beats.
+    #[arg(long)]
+    without_beats: bool,
     /// Calls per second of each of the three clients.
     #[arg(long, default_value_t = 12)]
     rate: u32,
@@ -111,6 +120,9 @@ enum Process {
     Check {
         /// Path of its `history.jsonl`.
         history: PathBuf,
+        /// Session timeout of its nodes.
+        #[arg(long, value_name = "DURATION", default_value_t = DurationText(fault::SESSION))]
+        session_timeout: DurationText,
     },
     #[command(hide = true)]
     Node(node::Arguments),
@@ -131,7 +143,7 @@ async fn main() -> ExitCode {
         .init();
     let done = match process {
         None => chaos(run).await,
-        Some(Process::Check { history }) => check(&history),
+        Some(Process::Check { history, session_timeout }) => check(&history, session_timeout.into()),
         Some(Process::Node(node)) => node::run(node).await,
         Some(Process::Client(client)) => client::process(client).await.map(|()| ExitCode::SUCCESS),
         Some(Process::Keeper(keeper)) => keeper::run(keeper).await.map(|()| ExitCode::SUCCESS),
@@ -142,9 +154,9 @@ async fn main() -> ExitCode {
     })
 }
 
-fn check(history: &Path) -> Result<ExitCode, Failure> {
+fn check(history: &Path, session: Duration) -> Result<ExitCode, Failure> {
     let events = record::read(history)?;
-    let mut checker = Checker::new(score::BOUNDS);
+    let mut checker = Checker::new(score::bounds(session));
     let mut violations: Vec<_> = events.iter().flat_map(|event| checker.observe(event)).collect();
     violations.extend(checker.finish(events.last().map_or(0, |event| event.at)));
     for violation in &violations {
@@ -168,7 +180,7 @@ fn faults(kind: servers::Kind, only: Option<&str>) -> Result<Vec<Fault>, Failure
 }
 
 async fn chaos(arguments: Run) -> Result<ExitCode, Failure> {
-    let Run { minutes, seed, server, only, rate, keep, output } = arguments;
+    let Run { minutes, seed, server, only, session_timeout, without_beats, rate, keep, output } = arguments;
     let seed = seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     let dir = match keep {
         Some(dir) => std::path::absolute(dir)?,
@@ -176,7 +188,8 @@ async fn chaos(arguments: Run) -> Result<ExitCode, Failure> {
     };
     let lasts = Duration::try_from_secs_f64(minutes * 60.0)?;
     let faults = faults(server, only.as_deref())?;
-    let plan = Plan { kind: server, seed, lasts, rate, faults, dir };
+    let (session, beats) = (session_timeout.into(), !without_beats);
+    let plan = Plan { kind: server, session, beats, seed, lasts, rate, faults, dir };
     eprintln!("seed {seed}; records in {}", plan.dir.display());
     let outcome = run::run(&plan).await?;
     let mut file = std::io::BufWriter::new(std::fs::File::create(plan.dir.join("history.jsonl"))?);

@@ -4,17 +4,18 @@
 //! After each deal the run waits for recovery: there is a leader, no inbox is orphaned, the jobs of the fault are
 //! terminal, and a newly submitted job is terminal. The time until then is the fault's recovery time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellwether_core::name::JobId;
-use bellwether_sim::history::{Answer, Event, EventKind};
+use bellwether_sim::history::{Event, EventKind};
 use fastrand::Rng;
 
 use crate::client::Wish;
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::gather::gather;
 use crate::inject::{self, Injected};
 use crate::record;
 use crate::servers::Kind;
@@ -37,6 +38,10 @@ const STORM: usize = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
+    /// The session timeout of nodes.
+    pub(crate) session: Duration,
+    /// Whether candidates replace a leader whose beats have stopped.
+    pub(crate) beats: bool,
     pub(crate) seed: u64,
     pub(crate) lasts: Duration,
     pub(crate) rate: u32,
@@ -83,7 +88,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut rng = Rng::with_seed(plan.seed);
     let frame = Frame::begin(CHROOT);
     let stalls = Stalls::watch()?;
-    let mut stage = Stage::set(plan.kind, &plan.dir, plan.rate, &mut rng).await?;
+    let mut stage = Stage::set(plan, &mut rng).await?;
     let faults = plan.faults.clone();
     let (deck, deals, problems) = (Vec::new(), Vec::new(), Vec::new());
     let mut run = Run { faults, deck, deals, missed: 0, canaries: 0, problems };
@@ -300,47 +305,6 @@ async fn peace(stage: &mut Stage, problems: &mut Vec<String>, rng: &mut Rng) -> 
         problems.push(format!("L3: {failure}"));
     }
     Ok((record::now(), client_end))
-}
-
-/// Merges all records into one history, with transactions before their effects.
-fn gather(
-    dir: &Path,
-    truth: Vec<Event>,
-    killed_clients: &[(u32, u64)],
-    client_end: u64,
-) -> Result<Vec<Event>, Failure> {
-    let mut history = truth;
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir.join("records"))?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_, std::io::Error>>()?;
-    files.sort();
-    for file in files {
-        history.extend(record::read(&file)?);
-    }
-    for (client, killed) in killed_clients {
-        history.extend(unanswered(&history, *client, (*killed).min(client_end)));
-    }
-    history.sort_by_key(|event| (event.at, !matches!(event.what, EventKind::Txn { .. })));
-    Ok(history)
-}
-
-/// Adds unknown answers for the open calls of a client that was killed.
-fn unanswered(history: &[Event], client: u32, killed: u64) -> Vec<Event> {
-    let mut open = std::collections::BTreeSet::new();
-    for event in history {
-        match &event.what {
-            EventKind::Invoke { client: by, call, .. } if *by == client => {
-                open.insert(*call);
-            }
-            EventKind::Return { call, .. } => {
-                open.remove(call);
-            }
-            _ => {}
-        }
-    }
-    let why = "the client was killed";
-    let answer = |call| EventKind::Return { call, answer: Answer::Unknown { why: why.to_owned() } };
-    open.into_iter().map(|call| Event { at: killed, what: answer(call) }).collect()
 }
 
 /// Measures how late this machine wakes up a thread. No process on it can be faster.

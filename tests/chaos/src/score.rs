@@ -4,19 +4,22 @@ mod figures;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use bellwether_core::job::{JobState, Verdict};
 use bellwether_core::name::JobId;
+use bellwether_core::time::as_millis;
 use bellwether_sim::history::{Bounds, Checker, RULES, Violation};
 use serde::Serialize;
 
-use self::figures::{Figures, Measured, session};
-use crate::fault::SESSION;
+use self::figures::{Figures, Measured};
 use crate::run::{Deal, Outcome, Plan};
 use crate::servers::TICK;
 
-/// The bounds of every run.
-pub(crate) const BOUNDS: Bounds = Bounds { session_timeout: SESSION, tick: TICK };
+/// The bounds of a run with this session timeout of nodes.
+pub(crate) fn bounds(session_timeout: Duration) -> Bounds {
+    Bounds { session_timeout, tick: TICK }
+}
 
 /// Time in which processes catch up after a stall of the machine, in milliseconds. Violations within it are attributed
 /// to the stall.
@@ -28,6 +31,10 @@ pub(crate) struct Score {
     pub(crate) servers: String,
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
+    /// The session timeout of nodes.
+    pub(crate) session_ms: u64,
+    /// Whether candidates replace a leader whose beats have stopped.
+    pub(crate) beats: bool,
     pub(crate) calls: u64,
     pub(crate) acknowledged: usize,
     /// Jobs whose submissions were answered with *unknown* and never acknowledged: existing, and absent.
@@ -87,6 +94,7 @@ pub(crate) struct Bound {
     what: &'static str,
     times: usize,
     p50: Option<u64>,
+    p95: Option<u64>,
     max: Option<u64>,
     bound: u64,
 }
@@ -102,7 +110,7 @@ pub(crate) struct Verdicts {
 impl Score {
     /// Checks a run.
     pub(crate) fn of(plan: &Plan, outcome: &Outcome) -> Self {
-        let mut checker = Checker::new(BOUNDS);
+        let mut checker = Checker::new(bounds(plan.session));
         let mut found: Vec<Violation> = Vec::new();
         let mut figures = Figures::default();
         for event in &outcome.history {
@@ -134,7 +142,8 @@ impl Score {
         }
         found.extend(checker.finish(outcome.end));
         let by_hand = |violation: &Violation| {
-            let during = |deal: &Deal| (deal.began..=deal.from + session()).contains(&violation.at);
+            let during =
+                |deal: &Deal| (deal.began..=deal.from + as_millis(plan.session)).contains(&violation.at);
             let mut by_hand = outcome.deals.iter().filter(|deal| deal.fault.takes_leadership_by_hand());
             violation.id == "S5" && by_hand.any(during)
         };
@@ -144,7 +153,7 @@ impl Score {
             matches!(violation.id, "L2" | "L5") && outcome.stalls.iter().any(during)
         };
         let late_with_machine = found.extract_if(.., |violation| stood_still(violation)).count();
-        let measured = figures.bounds(outcome);
+        let measured = figures.bounds(outcome, plan.session);
         let mut violations: Vec<String> = found.iter().map(ToString::to_string).collect();
         violations.extend(outcome.problems.iter().chain(&figures.groups.violations).cloned());
         let mut bounds = Vec::new();
@@ -152,8 +161,8 @@ impl Score {
             let late = times.iter().filter(|(took, slack)| *took > bound + slack);
             violations.extend(late.map(|(took, _)| format!("{id}: {what}: {took} ms, bound {bound} ms")));
             let took: Vec<_> = times.iter().map(|(took, _)| *took).collect();
-            let (p50, max) = middle_and_max(&took);
-            bounds.push(Bound { id, what, times: took.len(), p50, max, bound });
+            let [p50, p95, max] = percentiles(took);
+            bounds.push(Bound { id, what, times: times.len(), p50, p95, max, bound });
         }
         let count = |id: &str| found.iter().filter(|violation| violation.id == id).count();
         let mut invariants: Vec<_> = RULES
@@ -170,6 +179,8 @@ impl Score {
             },
             seed: plan.seed,
             seconds: plan.lasts.as_secs(),
+            session_ms: as_millis(plan.session),
+            beats: plan.beats,
             calls: figures.calls,
             acknowledged: figures.acknowledged.len(),
             unknown: [there, doubtful.len() - there],
@@ -223,6 +234,10 @@ impl Score {
         let rows = [
             ("servers", self.servers.clone()),
             ("seed, duration", format!("{}, {} s", self.seed, self.seconds)),
+            (
+                "session timeout of nodes",
+                format!("{} ms{}", self.session_ms, if self.beats { "" } else { ", no beats" }),
+            ),
             ("calls of clients", self.calls.to_string()),
             ("jobs acknowledged", self.acknowledged.to_string()),
             ("**lost**", format!("**{}**", self.lost)),
@@ -269,12 +284,13 @@ impl Score {
             line(format!("| {fault} | {times} | {alone} | {} | {} |", shown(*p50), shown(*max)));
         }
         line(
-            "\n| bound | | times | p50 ms | max ms | bound ms |\n| --- | --- | ---: | ---: | ---: | ---: |"
+            "\n| bound | | times | p50 ms | p95 ms | max ms | bound ms |\n| --- | --- | ---: | ---: | ---: | ---: | ---: |"
                 .to_owned(),
         );
         for row in &self.bounds {
-            let Bound { id, what, times, p50, max, bound } = row;
-            line(format!("| {id} | {what} | {times} | {} | {} | {bound} |", shown(*p50), shown(*max)));
+            let Bound { id, what, times, p50, p95, max, bound } = row;
+            let [p50, p95, max] = [p50, p95, max].map(|value| shown(*value));
+            line(format!("| {id} | {what} | {times} | {p50} | {p95} | {max} | {bound} |"));
         }
         line("\n| invariant | what the checker verifies | violations |\n| --- | --- | ---: |".to_owned());
         for row in &self.invariants {
@@ -295,14 +311,17 @@ fn recoveries(deals: &[Deal]) -> Vec<Recovery> {
             let alone: Vec<_> = deals.iter().filter(|deal| deal.alone).collect();
             let took: Vec<_> =
                 alone.iter().filter_map(|deal| Some(deal.well?.saturating_sub(deal.from))).collect();
-            let (p50, max) = middle_and_max(&took);
+            let [p50, _, max] = percentiles(took);
             Recovery { fault, times: deals.len(), alone: alone.len(), p50, max }
         })
         .collect()
 }
 
-fn middle_and_max(values: &[u64]) -> (Option<u64>, Option<u64>) {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    (sorted.get(sorted.len().saturating_sub(1) / 2).copied(), sorted.last().copied())
+/// Returns the median, the 95th percentile and the maximum, by the nearest rank.
+fn percentiles(mut values: Vec<u64>) -> [Option<u64>; 3] {
+    values.sort_unstable();
+    [50, 95, 100].map(|percent| {
+        let rank = (values.len() * percent).div_ceil(100);
+        values.get(rank.checked_sub(1)?).copied()
+    })
 }

@@ -19,9 +19,6 @@ use crate::{keeper, zklog};
 /// ZooKeeper's `tickTime`.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 const MEMBERS: usize = 3;
-/// Three seconds: as with ZooKeeper's defaults, a follower that is cut off from its leader answers reads for longer than
-/// the session timeout of nodes.
-const SYNC_LIMIT: u32 = 15;
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
 /// Much longer than an election.
 const GIVE_WITHIN: Duration = Duration::from_secs(20);
@@ -42,9 +39,13 @@ pub(crate) enum Servers {
 }
 
 impl Servers {
-    pub(crate) async fn start(kind: Kind, dir: &Path) -> Result<Self, Failure> {
+    /// As with ZooKeeper's defaults, a follower that is cut off from its leader answers reads for longer than the session
+    /// timeout of nodes: twice as long.
+    pub(crate) async fn start(kind: Kind, session: Duration, dir: &Path) -> Result<Self, Failure> {
+        let sync_limit = (2 * session).as_millis().div_ceil(TICK.as_millis());
+        let sync_limit = u32::try_from(sync_limit).expect("a session has few ticks");
         let mut servers = match kind {
-            Kind::Ensemble => Self::Ensemble(Ensemble::builder(MEMBERS).sync_limit(SYNC_LIMIT).try_start()?),
+            Kind::Ensemble => Self::Ensemble(Ensemble::builder(MEMBERS).sync_limit(sync_limit).try_start()?),
             Kind::Keeper => Self::Keeper(Keeper::new(dir)?),
         };
         servers.launch(0)?;

@@ -8,9 +8,12 @@ use std::time::Duration;
 use bellwether::schedule::Overlap;
 use bellwether::{Job, Retention, Schedule, ScheduleId};
 use bellwether_core::budget::MIN_RETENTION;
+use bellwether_core::failover::{Failover, MAX_WAIT};
 use bellwether_core::group::{GroupRecord, Stage as GroupStage};
 use bellwether_core::name::{GroupId, JobId, NodeId, WorkerId};
+use bellwether_core::outcome::Outcome;
 use bellwether_core::ready::Shard;
+use bellwether_core::txn::Op;
 use bellwether_core::{path, wire};
 use bellwether_sim::history::{Event, EventKind};
 use bellwether_zk::{SessionState, Zk, connect};
@@ -20,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{self, Caller};
 use crate::failure::Failure;
-use crate::fault::SESSION;
 use crate::links::Links;
 use crate::process::{Process, Program, output};
 use crate::record::Recorder;
 use crate::roster::Roster;
+use crate::run::Plan;
 use crate::servers::{Kind, Servers};
 use crate::wait::until;
 use crate::witness::Witness;
@@ -39,6 +42,10 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(20);
 const KEPT: Duration = MIN_RETENTION;
 const NODES: usize = 4;
 const SLOTS: u32 = 8;
+/// The end of the leader's session always comes before the end of this wait, so the beats have no effect, as before leaders
+/// had them.
+const WITHOUT_BEATS: Failover =
+    Failover { beat: Duration::from_secs(1), trust: Duration::from_secs(3_000), wait: MAX_WAIT };
 /// The operator's number among the clients.
 const OPERATOR: u32 = 0;
 /// They tick until the last phase of a run.
@@ -50,6 +57,8 @@ const CLIENTS_HERE: u32 = 2;
 pub(crate) struct Stage {
     pub(crate) dir: PathBuf,
     pub(crate) kind: Kind,
+    /// The session timeout of nodes.
+    pub(crate) session: Duration,
     pub(crate) servers: Servers,
     pub(crate) nodes: Vec<Process>,
     /// A client process, which can be killed.
@@ -90,6 +99,17 @@ impl Operator {
             self.zk = connect(&self.to.parse()?, OPERATOR_SESSION).await?;
         }
         Ok(self.zk.clone())
+    }
+
+    /// Sets how candidates wait for a leader's beat. No node may run.
+    async fn set_failover(&self, failover: Failover) -> Result<(), Failure> {
+        let path = path::FAILOVER.to_owned();
+        let found = self.zk.get(path.clone()).await?;
+        let version = found.ok_or_else(|| Failure::new("the namespace has no /config/failover"))?.version;
+        match self.zk.commit(vec![Op::Set { path, data: wire::encode(&failover), version }]).await {
+            Outcome::Applied(()) => Ok(()),
+            refused => Err(Failure::new(format!("/config/failover is not set: {refused:?}"))),
+        }
     }
 
     /// Returns the leading node, if there is one.
@@ -193,14 +213,19 @@ impl Operator {
 }
 
 impl Stage {
-    pub(crate) async fn set(kind: Kind, dir: &Path, rate: u32, rng: &mut Rng) -> Result<Self, Failure> {
+    pub(crate) async fn set(plan: &Plan, rng: &mut Rng) -> Result<Self, Failure> {
+        let Plan { kind, session, beats, rate, .. } = *plan;
+        let dir = plan.dir.as_path();
         std::fs::create_dir_all(dir.join("records"))?;
-        let servers = Servers::start(kind, dir).await?;
+        let servers = Servers::start(kind, session, dir).await?;
         let addresses = servers.addresses();
         let hosts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let operator = Operator::connect(format!("{}{CHROOT}", hosts.join(",")), dir).await?;
         let kept = Retention { succeeded: KEPT, cancelled: KEPT, dead: KEPT, ..Retention::default() };
         operator.caller.client.set_retention(kept).await?;
+        if !beats {
+            operator.set_failover(WITHOUT_BEATS).await?;
+        }
         let witness = Witness::default();
         let recorder = Arc::new(Recorder::open(&dir.join("records/driver.jsonl"))?);
         let links = || Links::to(&addresses, &witness);
@@ -211,7 +236,7 @@ impl Stage {
         };
         let nodes = (1..=NODES).map(|number| {
             let (name, links) = (format!("n{number}"), links());
-            let arguments = node_arguments(&name, &links, dir, number == NODES);
+            let arguments = node_arguments(&name, &links, session, dir, number == NODES);
             process(&name, links, arguments)
         });
         let nodes = nodes.collect();
@@ -220,6 +245,7 @@ impl Stage {
         let mut stage = Self {
             dir: dir.to_owned(),
             kind,
+            session,
             servers,
             nodes,
             client,
@@ -322,12 +348,18 @@ impl Stage {
     }
 }
 
-fn node_arguments(name: &str, links: &Links, dir: &Path, worker_only: bool) -> Vec<String> {
+fn node_arguments(
+    name: &str,
+    links: &Links,
+    session: Duration,
+    dir: &Path,
+    worker_only: bool,
+) -> Vec<String> {
     let records = dir.join(format!("records/{name}.jsonl"));
     let mut arguments = ["node", "--name", name, "--zookeeper"].map(str::to_owned).to_vec();
     arguments.push(links.connect_string(CHROOT));
     arguments.extend(["--records".to_owned(), records.display().to_string()]);
-    arguments.extend(["--session-ms".to_owned(), SESSION.as_millis().to_string()]);
+    arguments.extend(["--session-ms".to_owned(), session.as_millis().to_string()]);
     arguments.extend(["--slots".to_owned(), SLOTS.to_string()]);
     arguments.extend(worker_only.then(|| "--worker-only".to_owned()));
     arguments

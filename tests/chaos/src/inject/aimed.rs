@@ -23,15 +23,20 @@ use crate::stage::Stage;
 use crate::wait::until;
 use crate::work::WORK;
 
-/// Time limit for the request that a fault waits for.
-const MEETS_WITHIN: Duration = Duration::from_secs(6);
+/// Time limit for the request that a fault waits for, in tenths of the session timeout: some requests come when a session
+/// has ended.
+const MEETS_WITHIN: u64 = 40;
+
+/// Time limit for the restoring of a record.
+const RESTORED_WITHIN: Duration = Duration::from_secs(6);
 
 /// An overwritten record is repaired after this time, which is enough for a process to read it.
 const REPAIRED_AFTER: Duration = Duration::from_secs(4);
 
 /// Waits until one of these faults has happened, and cancels the others.
-pub(super) async fn met(planned: &[Planned]) -> bool {
-    let met = until("the request is sent", MEETS_WITHIN, async || planned.iter().any(Planned::has_fired));
+pub(super) async fn met(planned: &[Planned], stage: &Stage) -> bool {
+    let within = tenths(stage, MEETS_WITHIN);
+    let met = until("the request is sent", within, async || planned.iter().any(Planned::has_fired));
     let met = met.await.is_ok();
     planned.iter().for_each(Planned::call_off);
     met
@@ -67,7 +72,7 @@ pub(super) async fn killed_at(
         }
         Step::Submit | Step::Assign | Step::Close | Step::Promote | Step::Join => {}
     }
-    let met = met(&planned).await;
+    let met = met(&planned, stage).await;
     let injected = Injected::new(fault, Undo::Start).for_(Duration::from_millis(rng.u64(300..1_500)));
     for (victim, planned) in victims.iter().zip(&planned) {
         if planned.has_fired() {
@@ -94,7 +99,8 @@ pub(super) async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Optio
         hand.stall(Direction::ToServer);
         eye.store(true, Ordering::Release);
     });
-    if until("a job is assigned", MEETS_WITHIN, async || sent.load(Ordering::Acquire)).await.is_err() {
+    let within = tenths(stage, MEETS_WITHIN);
+    if until("a job is assigned", within, async || sent.load(Ordering::Acquire)).await.is_err() {
         return Ok(None);
     }
     links.drop_events();
@@ -102,7 +108,7 @@ pub(super) async fn stale_write(fault: Fault, stage: &mut Stage) -> Result<Optio
     delete(stage, path::candidate(&candidate)).await;
     // The new claim must come before the old session ends; otherwise the fence is not needed.
     let others = async || stage.operator.leader().await.is_some_and(|now| now != name);
-    let claimed = until("another node leads", tenths(7), others).await;
+    let claimed = until("another node leads", tenths(stage, 7), others).await;
     links.heal();
     Ok(claimed.is_ok().then_some(injected))
 }
@@ -145,7 +151,7 @@ pub(super) async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Resul
         let set = Op::Set { path: path::record(id), data: bytes.to_vec(), version: now.version };
         now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
     };
-    until("the record is restored", MEETS_WITHIN, put_back).await?;
+    until("the record is restored", RESTORED_WITHIN, put_back).await?;
     // The job may be in quarantine already, or its worker has yet to notice that it cannot report or that the job is in
     // its inbox. If events were lost at the same time, the worker notices it at its next listing (30 s).
     until("the job is out of quarantine", RECOVERS_WITHIN, async || match client.get(id).await {

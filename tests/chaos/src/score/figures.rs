@@ -1,15 +1,17 @@
 //! Counters over a history, and the measured times for the bounds of the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, NodeId, WorkerId};
 use bellwether_core::path::{self, Place};
+use bellwether_core::time::as_millis;
 use bellwether_core::wire;
 use bellwether_core::worker::WorkerInfo;
 use bellwether_sim::history::{Answer, Call, EventKind, RunStep, TxnOp};
 
-use crate::fault::{Fault, SESSION, Step, Target};
+use crate::fault::{Fault, Step, Target};
 use crate::joins::Groups;
 use crate::run::Outcome;
 use crate::servers::TICK;
@@ -126,8 +128,8 @@ impl Figures {
         }
     }
 
-    pub(super) fn bounds(&self, outcome: &Outcome) -> Vec<Measured> {
-        let session_end = session() + u64::try_from(TICK.as_millis()).expect("less than a second");
+    pub(super) fn bounds(&self, outcome: &Outcome, session: Duration) -> Vec<Measured> {
+        let session_end = as_millis(session + TICK);
         let mut takeovers = Vec::new();
         let mut handovers = Vec::new();
         let mut recoveries = Vec::new();
@@ -184,9 +186,4 @@ fn has_expired(record: &JobRecord) -> bool {
     let dead = matches!(record.state, JobState::Terminal { verdict: Verdict::Dead, .. });
     let told = |error: &String| error.starts_with("not started before it expired");
     dead && record.last_error.as_ref().is_some_and(told)
-}
-
-/// The session timeout, in milliseconds.
-pub(super) fn session() -> u64 {
-    u64::try_from(SESSION.as_millis()).expect("the timeout is a few seconds")
 }
