@@ -1,5 +1,7 @@
 //! Generates a plan from a seed.
 
+mod ensemble;
+
 use std::time::Duration;
 
 use bellwether::client::Ended;
@@ -17,8 +19,7 @@ use crate::host::context::WALL_MS;
 use crate::placement::OWN_STRATEGIES;
 
 use super::{
-    Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Server, Servers, Size,
-    Target,
+    Action, Fault, FaultKind, GroupPlan, JobPlan, NodePlan, Plan, PlannedCall, Seal, Servers, Size, Target,
 };
 
 impl Plan {
@@ -32,7 +33,7 @@ impl Plan {
         let mut nodes: Vec<_> = (0..rng.usize(1..=size.nodes.max(1)))
             .map(|_| NodePlan { skew_ms: rng.i64(-3_000..=3_000), slots: rng.u32(1..=4), tagged: false })
             .collect();
-        let mut clients: Vec<_> =
+        let clients: Vec<_> =
             (0..rng.usize(1..=size.clients.max(1))).map(|_| rng.i64(-3_000..=3_000)).collect();
         let mut jobs: Vec<_> = (0..rng.usize(1..=size.jobs.max(1))).map(|number| job(rng, number)).collect();
         let mut actions = actions(rng, &jobs, clients.len(), heal_ms);
@@ -57,33 +58,11 @@ impl Plan {
         strategies(&mut Rng::with_seed(seed ^ 0x57a7), clients.len(), heal_ms, &mut actions);
         settings(&mut Rng::with_seed(seed ^ 0x5e77), clients.len(), heal_ms, &mut actions);
         tags(&mut Rng::with_seed(seed ^ 0x7a65), &mut nodes, &mut jobs, &mut actions);
-        actions.sort_by_key(|action| action.at_ms);
-        let (mut tick_ms, mut sync_limit, mut faults) = (500, None, faults);
-        // Drawn separately, so that the rest of the plan does not depend on the servers.
-        let drawn = &mut Rng::with_seed(seed ^ 0x3e5e_4b1e);
-        let three = match size.servers {
-            Servers::One => false,
-            Servers::Three => true,
-            Servers::Drawn => drawn.bool(),
-        };
-        if three {
-            // The shortest session timeout is two ticks.
-            tick_ms = *choose(drawn, &[500, 1_000]);
-            sync_limit = Some(*choose(drawn, &[5, 10, 20]));
-            faults
-                .extend((0..drawn.usize(..=8)).map(|_| fault_of_server(drawn, session_timeout_ms, heal_ms)));
-            faults.sort_by_key(|fault| fault.at_ms);
-        }
-        // Also drawn separately.
-        let hung = &mut Rng::with_seed(seed ^ 0x4a09_ed00);
-        faults.extend((0..hung.usize(..=2)).map(|_| hang(hung, nodes.len(), session_timeout_ms, heal_ms)));
-        faults.sort_by_key(|fault| fault.at_ms);
-        wrong_clocks(&mut Rng::with_seed(seed ^ 0xc10c_c10c), &mut nodes, &mut clients);
-        Self {
+        let mut plan = Self {
             seed,
             session_timeout_ms,
-            tick_ms,
-            sync_limit,
+            tick_ms: 500,
+            sync_limit: None,
             campaign: if rng.u8(..4) == 0 { Strategy::Single } else { Strategy::Queue },
             nodes,
             clients,
@@ -94,7 +73,24 @@ impl Plan {
             actions,
             faults,
             heal_ms,
+        };
+        // Drawn separately, so that the rest of the plan does not depend on the servers.
+        let drawn = &mut Rng::with_seed(seed ^ 0x3e5e_4b1e);
+        let three = match size.servers {
+            Servers::One => false,
+            Servers::Three => true,
+            Servers::Drawn => drawn.bool(),
+        };
+        if three {
+            ensemble::extend(drawn, &mut plan);
         }
+        // Also drawn separately.
+        let drawn = &mut Rng::with_seed(seed ^ 0x4a09_ed00);
+        hangs(drawn, &mut plan);
+        wrong_clocks(&mut Rng::with_seed(seed ^ 0xc10c_c10c), &mut plan.nodes, &mut plan.clients);
+        plan.faults.sort_by_key(|fault| fault.at_ms);
+        plan.actions.sort_by_key(|action| action.at_ms);
+        plan
     }
 }
 
@@ -154,23 +150,14 @@ fn tags(rng: &mut Rng, nodes: &mut [NodePlan], jobs: &mut [JobPlan], actions: &m
     }
 }
 
-/// A hung runtime: mostly the leader's, for longer or shorter than the candidates wait for its beat.
-fn hang(rng: &mut Rng, nodes: usize, timeout: u64, heal_ms: u64) -> Fault {
-    let target = if rng.u8(..4) > 0 { Target::Leader } else { Target::Node(rng.usize(..nodes)) };
-    let ms = rng.u64(500..3 * timeout.max(3_000));
-    Fault { at_ms: rng.u64(..heal_ms), kind: FaultKind::Hang { target, ms } }
-}
-
-/// A fault between the servers of an ensemble.
-fn fault_of_server(rng: &mut Rng, timeout: u64, heal_ms: u64) -> Fault {
-    let which = *choose(rng, &[Server::Leading, Server::Following(0), Server::Following(1)]);
-    let long = |rng: &mut Rng| timeout * rng.u64(5..=300) / 100;
-    let kind = match rng.u8(..10) {
-        0..=4 => FaultKind::ServerCutOff { which, ms: long(rng) },
-        5..=6 => FaultKind::ServerLags { which, ms: long(rng), delay_ms: rng.u64(5..=timeout / 4) },
-        _ => FaultKind::ServerDies { which, down_ms: rng.u64(100..2 * timeout) },
-    };
-    Fault { at_ms: rng.u64(..heal_ms), kind }
+/// Up to two hung runtimes: mostly the leader's, for longer or shorter than the candidates wait for its beat.
+fn hangs(rng: &mut Rng, plan: &mut Plan) {
+    for _ in 0..rng.usize(..=2) {
+        let target =
+            if rng.u8(..4) > 0 { Target::Leader } else { Target::Node(rng.usize(..plan.nodes.len())) };
+        let ms = rng.u64(500..3 * plan.session_timeout_ms.max(3_000));
+        plan.faults.push(Fault { at_ms: rng.u64(..plan.heal_ms), kind: FaultKind::Hang { target, ms } });
+    }
 }
 
 /// In one of four plans some machines have a wrong wall clock. The first node has not, so that one can lead.

@@ -145,13 +145,13 @@ impl Ensemble {
             self.members[at].touched.insert(session);
         }
         let message = match &request {
+            read if !through_leader(read) => None,
             Request::Sync { .. } => Some(ToLeader::Sync(session, origin)),
             Request::CloseSession => Some(ToLeader::End(session, origin)),
-            write if through_leader(write) => {
-                let what = What::Write(request.clone());
+            write => {
+                let what = What::Write(write.clone());
                 Some(ToLeader::Write(Entry { session, what, origin: Some(origin), at_us: self.now_us }))
             }
-            _ => None,
         };
         if let Some(served) = self.members[at].served.get_mut(&conn) {
             served.waiting.push_back((xid, request));
