@@ -56,6 +56,7 @@ impl Mutation {
             ("crates/keeper/", "bellwether-keeper"),
             ("crates/overflow/", "bellwether-overflow"),
             ("crates/server/", "bellwether-server"),
+            ("crates/sim/", "bellwether-sim"),
             ("actors/host/", "bellwether-host"),
             ("actors/", "bellwether-actors"),
         ];

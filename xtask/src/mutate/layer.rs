@@ -67,21 +67,25 @@ impl Layer {
 
     /// Whether the layer runs code of the mutated file.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
-        // The simulator drives the real client.
-        let simulated = matches!(mutation.package(), "bellwether-core" | "bellwether-actors")
-            || mutation.file.starts_with("src/client/");
+        // The simulator drives the real client. A mutation of its own code is a defect of the servers.
+        let simulated =
+            matches!(mutation.package(), "bellwether-core" | "bellwether-actors" | "bellwether-sim")
+                || mutation.file.starts_with("src/client/");
         let gateway = mutation.package() == "bellwether-server";
         let overflow = mutation.package() == "bellwether-overflow";
         match self {
             Self::Unit => true,
             Self::Model => mutation.package() == "bellwether-core",
             Self::Simulator => simulated,
-            Self::Actors => !matches!(mutation.package(), "bellwether" | "bellwether-server") && !overflow,
+            Self::Actors => {
+                let elsewhere = ["bellwether", "bellwether-server", "bellwether-overflow", "bellwether-sim"];
+                !elsewhere.contains(&mutation.package())
+            }
             Self::Client => {
                 let packages = ["bellwether", "bellwether-zk", "bellwether-core", "bellwether-actors"];
                 overflow || packages.contains(&mutation.package()) && !gateway
             }
-            Self::Faults => !gateway && !overflow,
+            Self::Faults => !gateway && !overflow && mutation.package() != "bellwether-sim",
             // The code that connects, that creates znodes, and that passes the login on.
             Self::Access => {
                 matches!(mutation.package(), "bellwether" | "bellwether-zk" | "bellwether-host") && !gateway
