@@ -80,7 +80,7 @@ pub(super) struct Submission {
     /// Whether an earlier copy may have been applied, or may still be applied.
     maybe: bool,
     /// How often it was rejected for a reason that a read could not explain.
-    puzzles: u32,
+    unexplained: u32,
     reply: oneshot::Sender<Answer>,
 }
 
@@ -113,7 +113,7 @@ impl Submission {
             equal: None,
             gate,
             maybe: false,
-            puzzles: 0,
+            unexplained: 0,
             reply,
         }
     }

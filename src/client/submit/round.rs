@@ -25,11 +25,11 @@ use super::members;
 use super::minutes::{Full, Minutes};
 use super::occupancy::Occupancy;
 use super::parts::Parts;
-use bellwether_core::job::identity::{self, Accepted, Sight};
+use bellwether_core::job::identity::{self, Accepted, Comparison};
 
 /// Limit of rejections that a read cannot explain. They mean that another process creates and deletes the same znode
 /// repeatedly; there is no legitimate use of a job id for that.
-const PUZZLES: u32 = 5;
+const MAX_UNEXPLAINED: u32 = 5;
 
 /// Capacity of the buckets and minutes that submissions go to, and the parts of their slots.
 #[derive(Debug, Default)]
@@ -159,9 +159,9 @@ fn gather(
 
 impl Submission {
     /// The ended job that it should reopen was removed: it becomes the first job with its id.
-    fn anew(&mut self) {
+    fn becomes_first(&mut self) {
         self.reopens = None;
-        self.record = identity::anew(self.record.clone());
+        self.record = identity::as_first(self.record.clone());
     }
 
     fn made(self) {
@@ -219,7 +219,7 @@ async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Ve
     match (rejection.reason, culprit) {
         (Reason::NotSent, _) => jobs,
         (Reason::NodeExists, Some(Locus::Group { group, subject: Subject::Record, .. })) => {
-            jobs[group].puzzles += 1;
+            jobs[group].unexplained += 1;
             taken(zk, jobs).await
         }
         // The ended job that it should reopen has changed, or was removed.
@@ -242,19 +242,19 @@ async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     let paths = jobs.iter().map(|job| path::record(&job.id)).collect();
     // Without an answer all are sent again, and are rejected again.
     let Ok(nodes) = zk.get_many(paths).await else { return jobs };
-    let (mut again, mut puzzles) = (Vec::new(), Vec::new());
+    let (mut again, mut unexplained) = (Vec::new(), Vec::new());
     for (mut job, node) in jobs.into_iter().zip(nodes) {
         match node {
             Some(node) => again.extend(decide(job, &node)),
             None if job.reopens.is_some() => {
-                job.anew();
+                job.becomes_first();
                 again.push(job);
             }
-            None if job.puzzles >= PUZZLES => puzzles.push(job),
+            None if job.unexplained >= MAX_UNEXPLAINED => unexplained.push(job),
             None => again.push(job),
         }
     }
-    refuse(puzzles, &Reason::NodeExists);
+    refuse(unexplained, &Reason::NodeExists);
     again
 }
 
@@ -278,7 +278,7 @@ async fn resolve(session: &Session, mut jobs: Vec<Submission>) -> Vec<Submission
         let left = match node {
             Some(node) => decide(job, &node),
             None => {
-                job.anew();
+                job.becomes_first();
                 Some(job)
             }
         };
@@ -300,22 +300,22 @@ pub(super) fn decide(job: Submission, node: &Node) -> Option<Submission> {
             return None;
         }
     };
-    let sight = if job.equal.as_ref() == Some(&there.payload) {
+    let comparison = if job.equal.as_ref() == Some(&there.payload) {
         let ours = JobRecord { payload: there.payload.clone(), ..job.record.clone() };
-        identity::look(&there, &ours, job.if_exists)
+        identity::compare(&there, &ours, job.if_exists)
     } else {
-        identity::look(&there, &job.record, job.if_exists)
+        identity::compare(&there, &job.record, job.if_exists)
     };
     let same_kind = there.kind == job.record.kind;
-    let (reply, differs) = match sight {
-        Sight::Accepted(accepted @ Accepted::Other) => (Ok(accepted), Some(there.payload)),
-        Sight::Accepted(accepted) => (Ok(accepted), None),
-        Sight::Conflict => {
+    let (reply, differs) = match comparison {
+        Comparison::Accepted(accepted @ Accepted::Other) => (Ok(accepted), Some(there.payload)),
+        Comparison::Accepted(accepted) => (Ok(accepted), None),
+        Comparison::Conflict => {
             (Err(SubmitError::Conflict { id, kind: there.kind, same_kind }), Some(there.payload))
         }
-        Sight::Over => {
+        Comparison::Ended => {
             let sub_jobs = there.spawned.then(|| GroupId::of_sub_jobs(&id, &there));
-            let record = identity::again(job.record, there, job.reopening.clone());
+            let record = identity::reopened(job.record, there, job.reopening.clone());
             return Some(Submission { record, reopens: Some(node.version), sub_jobs, ..job });
         }
     };

@@ -74,39 +74,39 @@ impl Accepted {
 
 /// The result of comparing a submission with the existing record of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
+pub enum Comparison {
     /// The submission is accepted.
     Accepted(Accepted),
     /// Another job has the id.
     Conflict,
     /// The job is terminal and must be opened again.
-    Over,
+    Ended,
 }
 
 /// Compares `ours` with the existing record. `ours.generation` is greater than 1 once this call has seen the job
 /// terminal.
 #[must_use]
-pub fn look(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Sight {
+pub fn compare(there: &JobRecord, ours: &JobRecord, if_exists: IfExists) -> Comparison {
     if there.token == ours.token {
-        return Sight::Accepted(match ours.generation {
+        return Comparison::Accepted(match ours.generation {
             1 => Accepted::New,
             generation => Accepted::Again(generation),
         });
     }
     match if_exists {
-        IfExists::Ignore if !there.is_same_submission(ours) => Sight::Accepted(Accepted::Other),
-        IfExists::Same | IfExists::Again if !there.is_same_submission(ours) => Sight::Conflict,
+        IfExists::Ignore if !there.is_same_submission(ours) => Comparison::Accepted(Accepted::Other),
+        IfExists::Same | IfExists::Again if !there.is_same_submission(ours) => Comparison::Conflict,
         IfExists::Again if there.is_terminal() => {
             let opened_since = ours.generation > 1 && there.generation >= ours.generation;
-            if opened_since { Sight::Accepted(Accepted::Same) } else { Sight::Over }
+            if opened_since { Comparison::Accepted(Accepted::Same) } else { Comparison::Ended }
         }
-        IfExists::Same | IfExists::Ignore | IfExists::Again => Sight::Accepted(Accepted::Same),
+        IfExists::Same | IfExists::Ignore | IfExists::Again => Comparison::Accepted(Accepted::Same),
     }
 }
 
 /// The record that opens `there` again as `ours`, with the note of this change.
 #[must_use]
-pub fn again(ours: JobRecord, there: JobRecord, changed: Option<Change>) -> JobRecord {
+pub fn reopened(ours: JobRecord, there: JobRecord, changed: Option<Change>) -> JobRecord {
     debug_assert!(matches!(there.state, JobState::Terminal { .. }), "only a terminal job is opened again");
     JobRecord {
         generation: there.generation + 1,
@@ -121,7 +121,7 @@ pub fn again(ours: JobRecord, there: JobRecord, changed: Option<Change>) -> JobR
 
 /// The record as a first submission of its id, after the record that it was to open again was deleted.
 #[must_use]
-pub fn anew(ours: JobRecord) -> JobRecord {
+pub fn as_first(ours: JobRecord) -> JobRecord {
     JobRecord {
         generation: 1,
         last: None,
@@ -158,14 +158,14 @@ mod tests {
         use IfExists::{Again, Ignore, Same};
         let ours = record(1, "1");
         let (open, over, other) = (record(2, "1"), over(record(2, "1")), record(2, "2"));
-        let same = Sight::Accepted(Accepted::Same);
-        for (there, sights) in [
+        let same = Comparison::Accepted(Accepted::Same);
+        for (there, expected) in [
             (&open, [same, same, same]),
-            (&over, [same, same, Sight::Over]),
-            (&other, [Sight::Conflict, Sight::Accepted(Accepted::Other), Sight::Conflict]),
-            (&ours, [Sight::Accepted(Accepted::New); 3]),
+            (&over, [same, same, Comparison::Ended]),
+            (&other, [Comparison::Conflict, Comparison::Accepted(Accepted::Other), Comparison::Conflict]),
+            (&ours, [Comparison::Accepted(Accepted::New); 3]),
         ] {
-            assert_eq!([Same, Ignore, Again].map(|mode| look(there, &ours, mode)), sights);
+            assert_eq!([Same, Ignore, Again].map(|mode| compare(there, &ours, mode)), expected);
         }
     }
 
@@ -173,17 +173,21 @@ mod tests {
     #[test]
     fn a_reopening_with_a_lost_reply_is_found_by_its_token_and_not_repeated() {
         let mut there = over(record(2, "1"));
-        let ours = again(record(1, "1"), there.clone(), None);
+        let ours = reopened(record(1, "1"), there.clone(), None);
         assert_eq!((ours.generation, ours.is_terminal()), (2, false));
-        let sight = |there: &JobRecord| look(there, &ours, IfExists::Again);
-        assert_eq!(sight(&there), Sight::Over, "not applied: sent again");
+        let compared = |there: &JobRecord| compare(there, &ours, IfExists::Again);
+        assert_eq!(compared(&there), Comparison::Ended, "not applied: sent again");
         let applied = over(ours.clone());
-        assert_eq!(sight(&applied), Sight::Accepted(Accepted::Again(2)), "applied, and terminal since");
+        assert_eq!(
+            compared(&applied),
+            Comparison::Accepted(Accepted::Again(2)),
+            "applied, and terminal since"
+        );
         for generation in [2, 3] {
             there.generation = generation;
             assert_eq!(
-                sight(&there),
-                Sight::Accepted(Accepted::Same),
+                compared(&there),
+                Comparison::Accepted(Accepted::Same),
                 "another submitter was first, and its generation is terminal"
             );
         }
@@ -193,8 +197,8 @@ mod tests {
     #[test]
     fn a_job_of_any_generation_that_is_terminal_at_the_start_of_the_call_is_opened() {
         let there = JobRecord { generation: 7, ..over(record(2, "1")) };
-        assert_eq!(look(&there, &record(1, "1"), IfExists::Again), Sight::Over);
-        assert_eq!(again(record(1, "1"), there, None).generation, 8);
+        assert_eq!(compare(&there, &record(1, "1"), IfExists::Again), Comparison::Ended);
+        assert_eq!(reopened(record(1, "1"), there, None).generation, 8);
     }
 
     #[test]
@@ -215,12 +219,12 @@ mod tests {
         let assigned = JobRecord { assigned_at: Some(WallMillis(1)), ..record(2, "1") };
         let (failed, _) = assigned.close(attempt, Ending::Failed("full".to_owned()), WallMillis(2), 0);
         let there = failed.cancel(WallMillis(3));
-        let ours = again(record(1, "1"), there.clone(), None);
+        let ours = reopened(record(1, "1"), there.clone(), None);
         assert_eq!((ours.generation, ours.past().len()), (2, 1));
         let kept =
             |record: &JobRecord| (record.last, record.last_error.clone(), record.assigned_at, record.past());
         assert_eq!(kept(&ours), kept(&there));
-        let first = anew(ours);
+        let first = as_first(ours);
         assert_eq!((first.generation, kept(&first)), (1, (None, None, None, Vec::new())));
     }
 }

@@ -213,7 +213,7 @@ fn a_record_that_exists_and_cannot_be_found_is_refused_after_a_few_tries() {
     world.once(Request::is_write, vec![Answer::Refuse(0, Reason::NodeExists); 100]);
     let error = world.run(client.submit(job("a"))).unwrap_err();
     assert!(matches!(error, SubmitError::Refused { reason: Reason::NodeExists, .. }), "{error:?}");
-    assert_eq!(writes(&world).len(), PUZZLES as usize);
+    assert_eq!(writes(&world).len(), MAX_UNEXPLAINED as usize);
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl Known {
                     (Prior::None, _) | (Prior::Last(_), None) => (made, txn::Prior::None),
                     (Prior::Last(version), Some(last)) => (made, txn::Prior::Last(last, *version)),
                     (Prior::Reopened(version, there), _) => {
-                        (identity::again(made, (**there).clone(), None), txn::Prior::Reopened(*version))
+                        (identity::reopened(made, (**there).clone(), None), txn::Prior::Reopened(*version))
                     }
                 };
                 txn::tick(schedule, version, &after, (&job, &made), prior)

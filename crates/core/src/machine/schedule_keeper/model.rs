@@ -198,7 +198,7 @@ impl Server {
                 if !there.is_terminal() {
                     return;
                 }
-                let again = crate::job::identity::again(ours, there, None);
+                let again = crate::job::identity::reopened(ours, there, None);
                 node.data = encode(&again);
                 node.version += 1;
                 again

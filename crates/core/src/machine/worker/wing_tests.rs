@@ -189,9 +189,9 @@ fn after_a_reconnection_children_resume_only_after_the_ephemeral_was_read() {
     let and = |last| [serving, &[last]].concat();
     // L8: a leader may consider the worker hung because of an assignment that the worker never saw.
     play(&and((ours(0, false), &[Effect::Resume, Effect::UpdateRegistration(0)])));
-    let anew = [Effect::Stop, Effect::Renew, Effect::Register];
-    play(&and((Event::Read(Some(Ephemeral::Absent)), &anew)));
-    play(&and((Event::Read(Some(Ephemeral::Foreign)), &anew)));
+    let again = [Effect::Stop, Effect::Renew, Effect::Register];
+    play(&and((Event::Read(Some(Ephemeral::Absent)), &again)));
+    play(&and((Event::Read(Some(Ephemeral::Foreign)), &again)));
     play(&and((Event::Expired, &[Effect::Stop])));
 }
 

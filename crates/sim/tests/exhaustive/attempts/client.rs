@@ -3,7 +3,7 @@
 //! `identity` decides about an existing record. After a lost reply the client re-reads the record.
 
 use bellwether_core::job::JobRecord;
-use bellwether_core::job::identity::{self, IfExists, Sight};
+use bellwether_core::job::identity::{self, Comparison, IfExists};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::{self, Op};
@@ -61,15 +61,16 @@ impl Client {
     pub(crate) fn look(&mut self, zk: &ZooKeeper) {
         self.call = Call::Sent;
         let Some((there, version)) = zk.value::<JobRecord>(&path::record(&job())) else {
-            (self.ours, self.reopens) = (identity::anew(self.ours.clone()), None);
+            (self.ours, self.reopens) = (identity::as_first(self.ours.clone()), None);
             return;
         };
-        match identity::look(&there, &self.ours, IfExists::Again) {
-            Sight::Accepted(_) => self.call = Call::Accepted,
-            Sight::Over => {
-                (self.ours, self.reopens) = (identity::again(self.ours.clone(), there, None), Some(version));
+        match identity::compare(&there, &self.ours, IfExists::Again) {
+            Comparison::Accepted(_) => self.call = Call::Accepted,
+            Comparison::Ended => {
+                (self.ours, self.reopens) =
+                    (identity::reopened(self.ours.clone(), there, None), Some(version));
             }
-            Sight::Conflict => unreachable!("the submission is of the same job"),
+            Comparison::Conflict => unreachable!("the submission is of the same job"),
         }
     }
 }

@@ -14,7 +14,7 @@ impl Attempts {
         let (before, record) = match (&was.record, &is.record) {
             (Some((before, _)), Some((record, _))) => (before, record),
             (Some(_), None) => return self.note(Milestone::Deleted),
-            (None, Some(_)) => return self.note(Milestone::Anew),
+            (None, Some(_)) => return self.note(Milestone::SubmittedAfterRemoval),
             (None, None) => return,
         };
         if record.generation > before.generation {

@@ -203,7 +203,7 @@ fn a_record_is_removed_while_its_job_is_retried_and_submitted_again() {
         Milestone::KeptAfterAll,
         Milestone::ClientTooLate,
         Milestone::Retried,
-        Milestone::Anew,
+        Milestone::SubmittedAfterRemoval,
     ];
     explore("attempts, removed and retried", 1_000, Attempts::new(bounds, milestones));
 }
@@ -227,9 +227,15 @@ fn a_record_is_purged_while_its_job_is_retried_and_a_leader_removes_it() {
 
 #[test]
 fn a_silent_worker_continues_when_its_job_was_removed_and_submitted_again() {
-    let bounds =
-        Bounds { revocations: 1, minutes: 1, tidies: 1, submissions: 1, anew: true, ..Bounds::default() };
-    let milestones = &[Milestone::Deleted, Milestone::Anew, Milestone::Haunted];
+    let bounds = Bounds {
+        revocations: 1,
+        minutes: 1,
+        tidies: 1,
+        submissions: 1,
+        after_removal: true,
+        ..Bounds::default()
+    };
+    let milestones = &[Milestone::Deleted, Milestone::SubmittedAfterRemoval, Milestone::Haunted];
     explore("attempts, silent and removed", 1_000, Attempts::new(bounds, milestones));
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Bounds {
     /// Resubmissions by a client, which open a terminal job.
     pub(crate) submissions: u8,
     /// Whether the client submits only after the removal of the record.
-    pub(crate) anew: bool,
+    pub(crate) after_removal: bool,
     /// Lost replies to resubmissions.
     pub(crate) lost_replies: u8,
     /// Retries by an operator.
@@ -233,7 +233,7 @@ milestones! { Attempts {
     ClientTooLate = "a client's request is rejected because the job has changed",
     Deleted = "a record is removed",
     KeptAfterAll = "a removal is rejected because the job was opened or removed before",
-    Anew = "an id whose record was removed is submitted again",
+    SubmittedAfterRemoval = "an id whose record was removed is submitted again",
     Haunted = "a run of a removed job ends while another job has its id",
     Marked = "an assignment is rejected because its worker was marked as draining",
     HandedBack = "a draining worker hands a job back",

@@ -103,7 +103,7 @@ pub(super) fn enabled(state: &State, action: &Action) -> bool {
         }
         Action::Submit => {
             let removed = || !state.zk.znodes.contains_key(&*RECORD);
-            left.submissions > 0 && !state.client.is_calling() && (!left.anew || removed())
+            left.submissions > 0 && !state.client.is_calling() && (!left.after_removal || removed())
         }
         Action::ServeClient => state.client.call == Call::Sent,
         Action::LoseReply { .. } => left.lost_replies > 0 && state.client.call == Call::Sent,

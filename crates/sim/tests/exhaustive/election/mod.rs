@@ -45,7 +45,7 @@ fn a_leader_is_cut_off_for_longer_and_longer() {
     let milestones = &[
         Milestone::LeadOn,
         Milestone::Lapsed,
-        Milestone::Anew,
+        Milestone::ClaimedAgain,
         Milestone::Successor,
         Milestone::Committed,
         Milestone::StaleWrite,
@@ -76,7 +76,7 @@ fn a_silent_leader_that_acts_on_is_replaced() {
 #[test]
 fn a_leader_and_its_successor_are_cut_off() {
     let bounds = Bounds { faulty: 2, cuts: 1, passes: 2, ..Bounds::default() };
-    let milestones = &[Milestone::LeadOn, Milestone::Lapsed, Milestone::Anew, Milestone::Successor];
+    let milestones = &[Milestone::LeadOn, Milestone::Lapsed, Milestone::ClaimedAgain, Milestone::Successor];
     explore("election, two cut off", 20_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
 }
 

@@ -124,7 +124,7 @@ milestones! { Election {
     Active = "a node leads",
     LeadOn = "a paused leader resumes in the same term",
     Lapsed = "a term ends because its trust has ended",
-    Anew = "a session whose term has ended claims again",
+    ClaimedAgain = "a session whose term has ended claims again",
     ClaimedBefore = "a claim is rejected because another one was applied first",
     LateReply = "a claim's reply is handled after its trust has ended",
     StaleWrite = "a stale leader's write is rejected",
@@ -287,7 +287,7 @@ impl Election {
                         && let Some((_, session)) = state.claims.values().last()
                         && *session == node.session
                     {
-                        self.note(Milestone::Anew);
+                        self.note(Milestone::ClaimedAgain);
                     }
                     unsent.extend(node.send(ticket, request));
                 }

@@ -5,7 +5,7 @@
 //! `src/client/group`.
 
 use bellwether_core::group::GroupRecord;
-use bellwether_core::job::identity::{self, IfExists, Sight};
+use bellwether_core::job::identity::{self, Comparison, IfExists};
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::Outcome;
@@ -101,8 +101,8 @@ impl Call {
             What::Member(group, number) => {
                 let there = zk.value::<JobRecord>(&path::record(&member(group, *number)));
                 let ours = stage::job(group, *number);
-                let sight = there.map(|(there, _)| identity::look(&there, &ours, IfExists::Same));
-                matches!(sight, Some(Sight::Accepted(_)))
+                let comparison = there.map(|(there, _)| identity::compare(&there, &ours, IfExists::Same));
+                matches!(comparison, Some(Comparison::Accepted(_)))
             }
             What::Seal(group) => read(zk, group).0.total == Some(MEMBERS),
             What::Spawn => zk.znodes.contains_key(&path::group(&stage::inner())),
