@@ -12,24 +12,14 @@
 //!
 //! No recursive types and no zero-sized elements: bincode's limit does not bound them. Enum variants are only appended.
 
+mod stored;
 mod v1;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::budget::MAX_RECORD_BYTES;
-use crate::change::Noted;
-use crate::clock_report::ClockReport;
-use crate::failover::Failover;
-use crate::group::GroupRecord;
-use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::machine::election::campaign::Strategy;
 use crate::name::NameError;
-use crate::placement::PlacementSetting;
-use crate::retention::Retention;
-use crate::schedule::ScheduleRecord;
-use crate::segment::{Members, Pointer, Results, Segment, Slice};
-use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
+
+pub use stored::{Stored, Types, each_type};
 
 const MAGIC: [u8; 2] = *b"BW";
 const FORMAT: u8 = 1;
@@ -98,94 +88,6 @@ impl From<NameError> for WireError {
     fn from(error: NameError) -> Self {
         Self::Value(error.to_string())
     }
-}
-
-/// A value that is stored in a znode.
-pub trait Stored: Sized {
-    /// Distinguishes records of different types; never reused.
-    const KIND: u8;
-    /// The body in the schema version that this build writes.
-    #[doc(hidden)]
-    type Body: Serialize + DeserializeOwned + for<'a> From<&'a Self> + TryInto<Self, Error = WireError>;
-}
-
-impl Stored for JobRecord {
-    const KIND: u8 = 1;
-    type Body = v1::JobRecordV1;
-}
-impl Stored for QueueEntry {
-    const KIND: u8 = 2;
-    type Body = v1::QueueEntryV1;
-}
-impl Stored for Assignment {
-    const KIND: u8 = 3;
-    type Body = v1::AssignmentV1;
-}
-impl Stored for WorkerInfo {
-    const KIND: u8 = 4;
-    type Body = v1::WorkerInfoV1;
-}
-impl Stored for EpochRecord {
-    const KIND: u8 = 5;
-    type Body = v1::EpochRecordV1;
-}
-impl Stored for Layout {
-    const KIND: u8 = 6;
-    type Body = v1::LayoutV1;
-}
-impl Stored for TurnIndex {
-    const KIND: u8 = 7;
-    type Body = v1::TurnV1;
-}
-impl Stored for Noted<Retention> {
-    const KIND: u8 = 10;
-    type Body = v1::NotedV1<v1::RetentionV1>;
-}
-impl Stored for ScheduleRecord {
-    const KIND: u8 = 9;
-    type Body = v1::ScheduleRecordV1;
-}
-impl Stored for GroupRecord {
-    const KIND: u8 = 8;
-    type Body = v1::GroupRecordV1;
-}
-
-impl Stored for PauseRecord {
-    const KIND: u8 = 11;
-    type Body = v1::PauseRecordV1;
-}
-impl Stored for Noted<PlacementSetting> {
-    const KIND: u8 = 13;
-    type Body = v1::NotedV1<v1::PlacementSettingV1>;
-}
-impl Stored for Failover {
-    const KIND: u8 = 12;
-    type Body = v1::FailoverV1;
-}
-
-impl Stored for Segment {
-    const KIND: u8 = 14;
-    type Body = v1::SegmentV1;
-}
-impl Stored for Slice {
-    const KIND: u8 = 15;
-    type Body = v1::SliceV1;
-}
-impl Stored for Results {
-    const KIND: u8 = 16;
-    type Body = v1::ResultsV1;
-}
-impl Stored for Members {
-    const KIND: u8 = 17;
-    type Body = v1::MembersV1;
-}
-impl Stored for Pointer {
-    const KIND: u8 = 18;
-    type Body = v1::PointerV1;
-}
-impl Stored for ClockReport {
-    const KIND: u8 = 19;
-    type Body = v1::ClockReportV1;
 }
 
 /// The layout of a namespace, in `/layout`.

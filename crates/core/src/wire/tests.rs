@@ -12,20 +12,24 @@ use crate::budget::{
 };
 use crate::change::{Author, Change, ChangeKind, Noted};
 use crate::clock_report::{ClockReport, MAX_HOST_BYTES, Process};
-use crate::group::{FirstGroup, Idle, Parent, Stage, Stop};
+use crate::failover::Failover;
+use crate::group::{FirstGroup, GroupRecord, Idle, Parent, Stage, Stop};
 use crate::job::{
-    Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobState, Membership, PastAttempt, Payload,
-    Placement, Policy, Priority, Progress, Role, Verdict,
+    Assignment, Attempt, AttemptEnd, AttemptEndKind, Ending, Isolation, JobRecord, JobState, Membership,
+    PastAttempt, Payload, Placement, Policy, Priority, Progress, QueueEntry, Role, TurnIndex, Verdict,
 };
 use crate::machine::election::campaign::Strategy;
 use crate::name::{AffinityKey, GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
-use crate::placement::BuiltInStrategy;
-use crate::schedule::{Misfire, Missed, Overlap, ScheduleSpec, SkipReason, Skipped, Template, When};
-use crate::segment::{Head, Member, MemberId, SegmentId};
+use crate::placement::{BuiltInStrategy, PlacementSetting};
+use crate::retention::Retention;
+use crate::schedule::{
+    Misfire, Missed, Overlap, ScheduleRecord, ScheduleSpec, SkipReason, Skipped, Template, When,
+};
+use crate::segment::{Head, Member, MemberId, Members, Pointer, Results, Segment, SegmentId, Slice};
 use crate::takeover::Owner;
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
-use crate::worker::WorkerSettings;
+use crate::worker::{EpochRecord, PauseRecord, WorkerInfo, WorkerSettings};
 
 fn trace() -> TraceContext {
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()

@@ -3,8 +3,10 @@
 mod targets;
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::path::Path;
 
+use bellwether_core::wire::{Stored, Types, each_type};
 use bellwether_testkit::fuzz::Corpus;
 
 /// Mutants per target: one or two seconds in a debug build.
@@ -79,4 +81,20 @@ fn the_golden_bytes_of_every_version_are_in_the_corpus() {
         files += 1;
     }
     assert!(files >= 7, "{files} golden files");
+}
+
+/// The fuzzer does not find the kind and a valid body of a type by itself.
+#[test]
+fn the_corpus_has_a_value_of_every_stored_type() {
+    struct Kinds(Vec<u8>);
+    impl Types for Kinds {
+        fn visit<T: Stored + PartialEq + Debug>(&mut self) {
+            self.0.push(T::KIND);
+        }
+    }
+    let mut kinds = Kinds(Vec::new());
+    each_type(&mut kinds);
+    let found: BTreeSet<u8> =
+        corpus("wire").inputs().iter().flat_map(|input| targets::types_of(input)).collect();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), kinds.0, "the kinds of values in fuzz/corpus/wire");
 }

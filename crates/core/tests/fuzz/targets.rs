@@ -1,30 +1,23 @@
 //! The fuzz targets: functions of arbitrary bytes. They must not panic, and each asserts further properties.
 //!
 //! Two drivers share them: libFuzzer (`crates/core/fuzz`), and `tests/fuzz`, which runs a small number of mutants in
-//! CI. Add a new stored type to [`wire`], and a new parser of names or paths to [`path`] or [`name`].
+//! CI. [`wire`] decodes all stored types. Add a new parser of names or paths to [`path`] or [`name`].
 
 use std::fmt::Debug;
 
 use allocation_counter::measure;
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_RECORD_BYTES, MAX_SCHEDULE_ID_BYTES};
-use bellwether_core::change::Noted;
-use bellwether_core::clock_report::ClockReport;
-use bellwether_core::failover::Failover;
-use bellwether_core::group::GroupRecord;
-use bellwether_core::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
+use bellwether_core::job::QueueEntry;
 use bellwether_core::machine::election::campaign::{self, Campaign, Campaigner, Effect, Event, Reply};
 use bellwether_core::name::{
     AffinityKey, GroupId, JobId, Kind, Lane, NodeId, ScheduleId, StrategyName, Tag, WorkerId,
 };
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self as paths, GroupPlace, Place};
-use bellwether_core::placement::PlacementSetting;
 use bellwether_core::ready::ReadyEntry;
-use bellwether_core::retention::Retention;
-use bellwether_core::schedule::{ScheduleRecord, parse_tick, tick_id};
+use bellwether_core::schedule::{parse_tick, tick_id};
 use bellwether_core::time::{Millis, WallMillis};
-use bellwether_core::wire::{Layout, Stored, WireError, decode, encode};
-use bellwether_core::worker::{EpochRecord, PauseRecord, WorkerInfo};
+use bellwether_core::wire::{Stored, Types, WireError, decode, each_type, encode};
 use uuid::Uuid;
 
 /// Most bytes that decoding may allocate at a time: the input in its stored form and as a value, and as much again
@@ -33,23 +26,23 @@ const MOST_DECODED: u64 = 4 * MAX_RECORD_BYTES as u64;
 
 /// Decodes bytes as every stored type. At most one of them accepts the bytes.
 pub(crate) fn wire(bytes: &[u8]) {
-    let taken = [
-        stored::<JobRecord>(bytes),
-        stored::<ClockReport>(bytes),
-        stored::<QueueEntry>(bytes),
-        stored::<Assignment>(bytes),
-        stored::<WorkerInfo>(bytes),
-        stored::<EpochRecord>(bytes),
-        stored::<Layout>(bytes),
-        stored::<TurnIndex>(bytes),
-        stored::<Noted<Retention>>(bytes),
-        stored::<Failover>(bytes),
-        stored::<Noted<PlacementSetting>>(bytes),
-        stored::<PauseRecord>(bytes),
-        stored::<ScheduleRecord>(bytes),
-        stored::<GroupRecord>(bytes),
-    ];
-    assert!(taken.iter().filter(|taken| **taken).count() <= 1, "the bytes decode as two types");
+    let taken = types_of(bytes);
+    assert!(taken.len() <= 1, "the bytes decode as the types {taken:?}");
+}
+
+/// Returns the kinds of the types that accept these bytes.
+pub(crate) fn types_of(bytes: &[u8]) -> Vec<u8> {
+    struct Decoded<'a>(&'a [u8], Vec<u8>);
+    impl Types for Decoded<'_> {
+        fn visit<T: Stored + PartialEq + Debug>(&mut self) {
+            if stored::<T>(self.0) {
+                self.1.push(T::KIND);
+            }
+        }
+    }
+    let mut decoded = Decoded(bytes, Vec::new());
+    each_type(&mut decoded);
+    decoded.1
 }
 
 fn stored<T: Stored + PartialEq + Debug>(bytes: &[u8]) -> bool {
