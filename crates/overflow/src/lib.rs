@@ -28,6 +28,8 @@
 //! | bytes in an object | [`MAX_OBJECT_BYTES`] |
 //! | payload of a schedule | in the record only, because its jobs share it |
 //!
+//! The tests of the crate use a directory. `crates/overflow/s3/run.py` runs others on a store that speaks S3's protocol.
+//!
 //! The codec does not encrypt. Put a cipher inside: `cipher.then(overflow)`.
 //!
 //! # Durability

@@ -1,0 +1,1 @@
+//! Empty: see `tests/s3.rs`.
