@@ -10,7 +10,7 @@ use super::audit_log::AuditLog;
 use super::builder::Auditing;
 use super::exposure::Protection;
 use super::kind_statistics::KindStatistics;
-use super::layers::{Admission, Limited, Sampler};
+use super::layers::{Admission, Limited, PageTurns, Sampler};
 use super::limits::{Limits, MAX_BATCHES_AT_ONCE, MAX_PAGES_AT_ONCE};
 use super::open_jobs::OpenJobs;
 use super::remote::RemoteWorkers;
@@ -34,8 +34,8 @@ pub(super) struct Shared {
     pub(super) metrics: Option<Metrics>,
     pub(super) admission: Admission,
     pub(super) batches: Admission,
-    /// Pages of jobs that are read at the same time. Further ones wait.
-    pub(super) pages: Semaphore,
+    /// Pages of jobs wait for their turn.
+    pub(super) pages: PageTurns,
     pub(super) open_jobs: OpenJobs,
     /// One at a time, because a purge reads all records.
     pub(super) purges: Semaphore,
@@ -86,7 +86,7 @@ impl App {
             metrics,
             admission: Admission::requests(limits.requests, limits.requests_of_one),
             batches: Admission::shared(Limited::Batches, MAX_BATCHES_AT_ONCE),
-            pages: Semaphore::new(MAX_PAGES_AT_ONCE),
+            pages: PageTurns::new(MAX_PAGES_AT_ONCE),
             open_jobs: OpenJobs::default(),
             purges: Semaphore::new(1),
             waits: Admission::shared(Limited::Waits, limits.waits),

@@ -62,13 +62,13 @@ impl Limited {
 
 /// Callers without a token or certificate are identified by their addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
+pub(super) enum Key {
     Named(Arc<str>),
     Address(Option<IpAddr>),
 }
 
 impl Key {
-    fn of(caller: &Caller) -> Self {
+    pub(super) fn of(caller: &Caller) -> Self {
         match caller.credential {
             Credential::None => Self::Address(caller.address),
             Credential::Token | Credential::Certificate => Self::Named(Arc::clone(&caller.name)),

@@ -13,6 +13,7 @@ mod guard;
 mod headers;
 mod operations;
 mod origin;
+mod page_turns;
 mod proxy;
 mod request_id;
 mod sampler;
@@ -36,6 +37,7 @@ pub(super) use certificate::ClientCertificate;
 pub(super) use credentials::Caller;
 pub(super) use guard::{Guard, guard};
 pub(super) use operations::Operations;
+pub(super) use page_turns::PageTurns;
 pub(super) use sampler::Sampler;
 
 use super::problem::{Fault, Problem};

@@ -1,15 +1,15 @@
 //! `GET /v1/jobs`.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::{GroupId, Kind, Lane};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::document::{InstantText, JobDocument, StateName};
 use crate::http::extract::QueryParameters;
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -73,6 +73,7 @@ pub(super) struct JobPage {
 )]
 pub(super) async fn list_jobs(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Response, Problem> {
     let limit = which.limit.unwrap_or(100);
@@ -94,7 +95,7 @@ pub(super) async fn list_jobs(
         .finished_after(instant(which.finished_after))
         .finished_before(instant(which.finished_before));
     let limits = PageLimits::jobs(limit).bytes(PAGE_BYTES).payloads(which.payloads);
-    let _read = app.pages.acquire().await.expect("the semaphore is never closed");
+    let _turn = app.pages.next(&caller).await;
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;
     let next = page.next.map(|next| next.to_string());
     let jobs = page.jobs.iter().map(Into::into).collect::<Vec<_>>();

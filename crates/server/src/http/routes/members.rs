@@ -1,8 +1,8 @@
 //! `GET /v1/groups/{id}/members`.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use bellwether::client::MAX_PAGE;
 use bellwether::{JobView, Untyped};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::document::MemberDocument;
 use crate::http::extract::{GroupName, QueryParameters};
-use crate::http::layers::AuditNote;
+use crate::http::layers::{AuditNote, Caller};
 use crate::http::limits::PAGE_BYTES;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
@@ -58,6 +58,7 @@ pub(super) struct MembersPage {
 )]
 pub(super) async fn list_members(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     GroupName(id): GroupName,
     QueryParameters(which): QueryParameters<WhichMembers>,
 ) -> Result<Response, Problem> {
@@ -75,7 +76,7 @@ pub(super) async fn list_members(
         numbers.push(member.number);
         ids.push(member.id);
     }
-    let _read = app.pages.acquire().await.expect("the semaphore is never closed");
+    let _turn = app.pages.next(&caller).await;
     let (mut members, mut bytes) = (Vec::new(), 0);
     'page: for (numbers, ids) in numbers.chunks(READ_AT_ONCE).zip(ids.chunks(READ_AT_ONCE)) {
         let jobs = app.client.get_many(ids).await?;

@@ -1,7 +1,7 @@
 //! `GET /v1/workers/{id}/jobs`.
 
-use axum::Json as Answer;
 use axum::extract::State;
+use axum::{Extension, Json as Answer};
 use bellwether::JobId;
 use bellwether::client::MAX_PAGE;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::workers::left;
 use crate::document::JobDocument;
 use crate::http::extract::{QueryParameters, WorkerName};
+use crate::http::layers::Caller;
 use crate::http::problem::{Fault, Problem};
 use crate::http::state::App;
 
@@ -47,6 +48,7 @@ pub(super) struct WorkerJobsPage {
 )]
 pub(super) async fn list_worker_jobs(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     WorkerName(id): WorkerName,
     QueryParameters(which): QueryParameters<WhichJobs>,
 ) -> Result<Answer<WorkerJobsPage>, Problem> {
@@ -55,7 +57,7 @@ pub(super) async fn list_worker_jobs(
         return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
     }
     let after = which.after.map(JobId::new).transpose()?;
-    let _read = app.pages.acquire().await.expect("the semaphore is never closed");
+    let _turn = app.pages.next(&caller).await;
     let page = app.client.list_worker_jobs(id, after.as_ref(), limit).await?.ok_or_else(|| left(id))?;
     let next = page.next.map(|next| next.to_string());
     Ok(Answer(WorkerJobsPage { jobs: page.jobs.iter().map(Into::into).collect(), next }))
