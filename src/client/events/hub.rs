@@ -1,6 +1,7 @@
 //! The hub: turns changes of znodes into events for all followers of a client.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Watch};
 use bellwether_core::wire;
-use futures::future::{AbortHandle, BoxFuture, abortable};
+use futures::future::{AbortHandle, BoxFuture, Fuse, FusedFuture, abortable};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, watch};
 
@@ -23,6 +24,10 @@ use crate::client::view::{JobView, State};
 
 /// The pause before a watch is requested again that was refused or ended with its connection.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// The shortest time between two reads of less than a full batch. Without it, each job of a busy namespace would cost two reads and
+/// two events, and each follower two writes.
+const READ_EVERY: Duration = Duration::from_millis(25);
 
 /// The whole namespace: with one watch, changes of different places arrive in the order of their commits.
 const ROOT: &str = "/";
@@ -90,7 +95,7 @@ async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sen
                     biased;
                     // The handle would keep the session of a closed client alive.
                     () = session.over() => {}
-                    () = follow(&zk, watch, &to) => {}
+                    () = follow(&session, &zk, watch, &to) => {}
                 }
                 watching.send_replace(false);
             }
@@ -138,6 +143,10 @@ impl Pending {
         self.order.len() <= EVENT_BACKLOG
     }
 
+    fn fills_a_batch(&self) -> bool {
+        self.order.len() >= MAX_READ_BATCH
+    }
+
     fn take(&mut self) -> Vec<(JobId, Seen)> {
         let few = self.order.len().min(MAX_READ_BATCH);
         let few = self.order.drain(..few);
@@ -148,15 +157,20 @@ impl Pending {
 type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
 
 /// Forwards changes as events until the connection is lost.
-async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>) {
+///
+/// The first change after a pause is read immediately. Then changes are collected for [`READ_EVERY`], unless a batch is full: the cost
+/// of followers depends on the time and not on the number of changes.
+async fn follow(session: &Session, zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>) {
     let mut pending = Pending::default();
     let mut reading: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
+    let mut collecting = pin!(Fuse::terminated());
     loop {
-        if reading.is_empty() {
+        if reading.is_empty() && (collecting.is_terminated() || pending.fills_a_batch()) {
             let jobs = pending.take();
             if !jobs.is_empty() {
                 let asked = zk.get_many(jobs.iter().map(|(job, _)| path::record(job)).collect());
                 reading.push(async move { (jobs, asked.await) }.boxed());
+                collecting.set(session.sleep(READ_EVERY).fuse());
             }
         }
         // Replies come first: there is one read at a time, and the waiting changes are one message.
@@ -171,6 +185,7 @@ async fn follow(zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>
                     }
                 }
             }
+            () = collecting.as_mut(), if !collecting.is_terminated() => {}
             changes = watch.changes() => {
                 let Some(changes) = changes else { return };
                 for change in &changes {

@@ -6,8 +6,8 @@
 //!
 //! The first [`Events`] of a client starts its hub, the last one ends it: a client without followers causes no load
 //! on ZooKeeper. The hub hears of every entry, assignment and deletion in commit order, and reads the records of the
-//! affected jobs, a hundred at a time. If a job passes several states while its record is being read, only the last
-//! one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
+//! affected jobs, up to a hundred at a time. After a read it collects changes for 25 ms, or until they are of a hundred
+//! jobs. If a job passes several states in this time or while its record is being read, only the last one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
 //! that it missed events. Every reported state was read from ZooKeeper.
 //!
 //! Memory is bounded, however many followers there are: the hub holds up to [`EVENT_BACKLOG`] jobs whose records are to

@@ -139,7 +139,9 @@ fn followed() -> (Arc<World>, crate::Client, crate::client::Events) {
 }
 
 fn states(world: &World, events: &mut crate::client::Events) -> Vec<(String, State)> {
-    // The changes are read, and then reported.
+    // The changes are collected, read, and then reported.
+    (0..5).for_each(|_| world.turn());
+    world.pass(READ_EVERY);
     (0..5).for_each(|_| world.turn());
     let mut seen = Vec::new();
     while let Some(Notification::Event(event)) = events.try_next() {
@@ -164,6 +166,36 @@ fn followers_hear_of_each_change_of_a_job() {
     assert_eq!(states(&world, &mut events), []);
     let watches = world.requests().into_iter().filter(|request| *request == Request::Watch).count();
     assert_eq!(watches, 1);
+}
+
+#[test]
+fn the_first_change_is_read_immediately_and_the_following_ones_together() {
+    let (world, client, mut events) = followed();
+    // Submits so many jobs.
+    let submit = |name: &str, jobs: usize| {
+        let names = (0..jobs).map(|n| id(&format!("{name}-{n}"))).collect::<Vec<_>>();
+        for name in &names {
+            world.run(client.submit(Job::new("sum", &1).id(name.as_str()))).map(drop).unwrap();
+        }
+        names
+    };
+    // How many requests read the first of these jobs, and whether they read all of them.
+    let reads = |jobs: &[JobId]| {
+        (0..5).for_each(|_| world.turn());
+        let gets = |request: &Request, job: &JobId| request.gets(&path::record(job));
+        let requests =
+            world.requests().into_iter().filter(|request| gets(request, &jobs[0])).collect::<Vec<_>>();
+        let all = requests.iter().all(|request| jobs.iter().all(|job| gets(request, job)));
+        (requests.len(), all)
+    };
+    let mut heard = || std::iter::from_fn(|| events.try_next()).count();
+    assert_eq!((reads(&submit("first", 1)), heard()), ((1, true), 1), "without a pause");
+    let next = submit("next", 20);
+    assert_eq!((reads(&next).0, heard()), (0, 0), "changes are collected");
+    world.pass(READ_EVERY);
+    assert_eq!((reads(&next), heard()), ((1, true), 20));
+    let many = submit("many", MAX_READ_BATCH);
+    assert_eq!((reads(&many), heard()), ((1, true), MAX_READ_BATCH), "a full batch is read without a pause");
 }
 
 #[test]
