@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import os
+import re
 import threading
+import traceback
 from collections.abc import Iterator
 from signal import SIGTERM
 from typing import Any
@@ -400,6 +403,47 @@ def test_exceptions_in_a_process_become_the_same_outcomes(gateway: FakeGateway, 
         assert gateway.outcome("invalid") == {"invalid": "no address"}
         assert gateway.outcome("later") == {"retry_later_ms": 300_000}
         assert "does not match" in gateway.outcome("unfit")["invalid"]
+
+
+def test_the_log_of_a_failed_attempt_has_the_frames_of_the_handler_only(
+    gateway: FakeGateway, app: Bellwether, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.kind("plain")
+    def plain() -> None:
+        handlers.raises("fails")
+
+    @app.kind("async")
+    async def asynchronous() -> None:
+        handlers.raises("fails")
+
+    app.kind("process", process=True)(handlers.raises)
+
+    app.kind("dies", process=True)(handlers.dies)
+
+    with running_worker(app):
+        gateway.deliver("a", "plain")
+        gateway.deliver("b", "async")
+        gateway.deliver("c", "process", {"name": "fails"})
+        gateway.deliver("d", "dies")
+        for job in ("a", "b", "c"):
+            assert gateway.outcome(job) == {"failed": "ValueError: broken"}
+        assert "ended with code 7" in str(gateway.outcome("d"))
+    record = {entry.args[0]: entry for entry in caplog.records if isinstance(entry.args, tuple) and entry.exc_info}
+
+    def functions(job: str) -> list[str]:
+        exc_info = record[job].exc_info
+        assert exc_info is not None
+        return [frame.name for frame in traceback.extract_tb(exc_info[2])]
+
+    assert (functions("a"), functions("b")) == (["plain", "raises"], ["asynchronous", "raises"])
+    # The frames of another process are text, and a process that died had none.
+    assert (functions("c"), functions("d")) == ([], [])
+    text = logging.Formatter().format(record["c"])
+    assert 'handlers.py", line ' in text
+    assert "in raises" in text
+    assert text.endswith("ValueError: broken")
+    for job in ("c", "d"):
+        assert not re.search(r"bellwether[/\\]worker", logging.Formatter().format(record[job]))
 
 
 def test_with_processes_all_plain_functions_leave_the_process_and_async_ones_stay(

@@ -8,6 +8,7 @@ import logging
 
 from ..job import Invalid, RetryLater
 from ..kinds import Kind, Kinds
+from .frames import of_handler
 from .processes import Processes
 from .protocol import Outcome, failed, outcome_of_error, outcome_of_result
 from .table import Entry
@@ -50,7 +51,8 @@ class Executor:
             if job.cancelled:
                 log.info("job %s, attempt %d ended after it was asked to stop: %r", job.id, job.attempt, error)
                 return outcome_of_error(error)
-            log.warning("job %s of kind %s, attempt %d failed", job.id, job.kind, job.attempt, exc_info=error)
+            facts = (job.id, job.kind, job.attempt)
+            log.warning("job %s of kind %s, attempt %d failed", *facts, exc_info=of_handler(error))
             return outcome_of_error(error)
 
     async def _call(self, kind: Kind, entry: Entry) -> object:

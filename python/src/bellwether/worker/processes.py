@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import BellwetherError, InvalidInput
 from ..job import Job, JobFacts
 from ..kinds import Kind
+from .frames import text_of_handler
 
 STOP_GRACE = 3.0
 """Seconds between the stop signal and the kill of the process."""
@@ -28,6 +29,13 @@ CHECK_STOP = 0.1
 
 class ProcessDied(BellwetherError):
     """The process of a handler ended before the handler."""
+
+
+class HandlerTraceback(Exception):
+    """The cause of an error that a process raised: its traceback there, as text, because frames cannot be sent."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0].rstrip()}\n"""'
 
 
 class Processes:
@@ -106,12 +114,14 @@ class Process:
                 if kill_at is not None and time.monotonic() > kill_at:
                     self.kill()
                     raise ProcessDied("the handler ignored the stop signal; its process was killed")
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError):
             self._process.join(1.0)
-            raise ProcessDied(f"the process of the handler ended with code {self._process.exitcode}") from error
+            # The end of the pipe says no more than the exit code.
+            raise ProcessDied(f"the process of the handler ended with code {self._process.exitcode}") from None
         self.usable = True
         if name == "raised":
-            raise values[0]
+            raised, text = values
+            raise raised from HandlerTraceback(text)
         return values[0]
 
     def kill(self) -> None:
@@ -158,15 +168,16 @@ def _serve(pipe: Connection[Any, Any]) -> None:
             current.job = job
         try:
             positional, named = kind.arguments(payload, job)
-            message: tuple[str, Any] = ("returned", kind.handler(*positional, **named))
+            message: tuple[Any, ...] = ("returned", kind.handler(*positional, **named))
         except BaseException as error:  # noqa: BLE001 - a handler may raise SystemExit; it is an outcome, too
-            message = ("raised", _portable(error))
+            message = ("raised", _portable(error), text_of_handler(error))
         with current.lock:
             current.job = None
         try:
             send(*message)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            send("raised", TypeError(f"the result cannot be sent between processes: {error}"))
+            unsent = TypeError(f"the result cannot be sent between processes: {error}")
+            send("raised", unsent, text_of_handler(unsent))
 
 
 def _receive(
@@ -178,7 +189,8 @@ def _receive(
         except (EOFError, OSError):
             os._exit(1)  # the worker has ended: so do its handlers
         except Exception as error:  # noqa: BLE001 - the handler's module cannot be imported
-            pipe.send(("raised", RuntimeError(f"the handler cannot be loaded: {error!r}")))
+            unloaded = RuntimeError(f"the handler cannot be loaded: {error!r}")
+            pipe.send(("raised", unloaded, text_of_handler(error)))
             continue
         if name == "run":
             runs.put((values[0], values[1], values[2]))
