@@ -3,6 +3,7 @@
 import { call, get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
 import { ago, badge, count, instant, term } from '../format.js';
+import { stored, view } from '../payload.js';
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 import { jobLink } from './jobs.js';
@@ -20,6 +21,11 @@ function misfireOf({ misfire, at_most: most, within }) {
   return misfire === 'catch_up' ? { catch_up: { at_most: Number(most), within } } : misfire;
 }
 
+/** The policies in words. */
+const MISFIRE = [['skip', 'no job'], ['once', 'one job for all'], ['catch_up', 'a job each']];
+const OVERLAP = [['allow', 'submits its job'], ['forbid', 'is skipped'], ['queue', 'submits a job that waits']];
+const word = (policies, name) => policies.find(([policy]) => policy === name)?.[1] ?? name;
+
 const LABELS = { cron: ['Cron expression', 'Zone'], every: ['Interval, such as 15m', 'Anchor, such as 2026-11-21T00:00:00Z'], at: ['Instant, such as 2026-11-21T11:33:00Z', ''] };
 
 /** Asks for a change of the schedule, and shows the next ticks of the rule while it is typed. */
@@ -29,12 +35,16 @@ async function edit(found, left) {
   const [catchUp, select] = [found.misfire?.catch_up, (name, choices, chosen) => h('select', { name }, choices.map(([value, text]) =>
     h('option', { value, selected: value === chosen }, text)))];
   const [timeLabel, moreLabel] = [h('span', {}, LABELS[rule][0]), h('span', {}, LABELS[rule][1])];
+  const eachJob = [
+    h('label', {}, 'A job each: at most', h('input', { name: 'at_most', type: 'number', min: 1, max: 100, value: catchUp?.at_most ?? 10 })),
+    h('label', {}, 'A job each: not older than', h('input', { name: 'within', value: catchUp?.within ?? '1d' }))];
   const preview = h('div', { class: 'preview', role: 'status', 'aria-label': 'Next ticks' });
   let asked = 0;
   const show = async (form) => {
     const data = Object.fromEntries(new FormData(form));
     [timeLabel.textContent, moreLabel.textContent] = LABELS[data.rule];
     moreLabel.parentElement.hidden = data.rule === 'at';
+    for (const label of eachJob) label.hidden = data.misfire !== 'catch_up';
     const mine = (asked += 1);
     try {
       const { next } = await get('/v1/ticks', ruleOf(data), left);
@@ -47,10 +57,9 @@ async function edit(found, left) {
     h('label', {}, 'Rule', select('rule', [['cron', 'cron expression'], ['every', 'interval'], ['at', 'once']], rule)),
     h('label', {}, timeLabel, h('input', { name: 'time', value: time, required: true, autocomplete: 'off' })),
     h('label', { hidden: rule === 'at' }, moreLabel, h('input', { name: 'more', value: more, autocomplete: 'off' })),
-    h('label', {}, 'Missed ticks', select('misfire', [['skip', 'no job'], ['once', 'one job for all'], ['catch_up', 'a job each']], catchUp ? 'catch_up' : found.misfire)),
-    h('label', {}, 'A job each: at most', h('input', { name: 'at_most', type: 'number', min: 1, max: 100, value: catchUp?.at_most ?? 10 })),
-    h('label', {}, 'A job each: not older than', h('input', { name: 'within', value: catchUp?.within ?? '1d' })),
-    h('label', {}, 'Tick while the last job is open', select('overlap', [['allow', 'submits its job'], ['forbid', 'is skipped'], ['queue', 'submits a job that waits']], found.overlap)),
+    h('label', {}, 'Missed ticks', select('misfire', MISFIRE, catchUp ? 'catch_up' : found.misfire)),
+    eachJob,
+    h('label', {}, 'Tick while the last job is open', select('overlap', OVERLAP, found.overlap)),
     h('label', {}, 'A tick is missed after', h('input', { name: 'grace', value: found.grace, required: true })));
   const asking = ask({ title: `Edit ${found.id}`, action: 'Save', body: [fields, preview] });
   show(fields.closest('form'));
@@ -73,10 +82,28 @@ const lastTicks = (last) => h('section', {}, h('h2', {}, 'Last ticks'), last.len
   ] })
   : h('p', { class: 'quiet' }, 'There are none since the schedule was added.'));
 
+/** Reads the payload of the jobs, and again only for another version of the schedule, or another schedule of this name. */
+function payloadOf(id, left) {
+  let kept = {};
+  return async ({ error, created_at: created, spec_version: spec }) => {
+    if (error) return null;
+    const version = `${created} ${spec}`;
+    if (kept.version !== version) kept = { version, found: await stored(path(id, '/payload'), left) };
+    return kept.found;
+  };
+}
+
 export async function schedule({ root, parameter: id, left }) {
+  const read = payloadOf(id, left);
+  let form;
+  let shown;
   const load = async () => {
     const found = await get(path(id), {}, left);
-    const around = found.error ? { next: [], last: [] } : await get(path(id, '/ticks'), {}, left);
+    shown = [found, found.error ? { next: [], last: [] } : await get(path(id, '/ticks'), {}, left), await read(found)];
+    draw();
+  };
+  const draw = () => {
+    const [found, around, payload] = shown;
     const guarded = (run) => async () => {
       try {
         await run();
@@ -99,8 +126,8 @@ export async function schedule({ root, parameter: id, left }) {
       ['Last tick', found.last_tick && instant(found.last_tick)], ['Last job', found.last_job && jobLink(found.last_job)],
       ['Ticks', count(found.ticked)], ['Skipped', count(found.skipped)],
       ['Last skipped', found.last_skipped && [`${count(found.last_skipped.count)}, because of ${found.last_skipped.reason.replaceAll('_', ' ')}, until `, instant(found.last_skipped.through)]],
-      ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${found.misfire.catch_up.within}` : found.misfire)],
-      ['Overlap', found.overlap], ['Grace', found.grace && term(found.grace)], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
+      ['Missed ticks', found.misfire && (found.misfire.catch_up ? `a job each, at most ${found.misfire.catch_up.at_most} within ${term(found.misfire.catch_up.within)}` : word(MISFIRE, found.misfire))],
+      ['Missed after', found.grace && term(found.grace)], ['Tick while a job is open', found.overlap && word(OVERLAP, found.overlap)], ['Job id', found.job_id], ['Created', found.created_at && instant(found.created_at)],
     ];
     update(root,
       h('div', { class: 'row' }, h('h1', { class: 'grow' }, id), found.error ? h('span', { class: 'error' }, found.error) : badge(found.state),
@@ -112,6 +139,10 @@ export async function schedule({ root, parameter: id, left }) {
         h('section', {}, h('h2', {}, 'Rule'), h('dl', {}, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))),
         nextTicks(around.next)),
       lastTicks(around.last),
+      payload && view('Payload', payload, form, (chosen) => {
+        form = chosen;
+        draw();
+      }),
       h('section', {}, h('h2', {}, 'Options of its jobs'), h('pre', { tabindex: 0, 'aria-label': 'Options' }, JSON.stringify(found.options, null, 2))));
   };
   await refresh({ left, load });

@@ -101,6 +101,16 @@ fn a_schedule_with_the_same_spec_is_unchanged_and_with_another_a_conflict_or_rep
 }
 
 #[test]
+fn a_view_has_the_stored_payload_of_the_jobs() {
+    let stage = Stage::new();
+    let stored = stage.record().spec.template.payload;
+    assert_eq!(stored.bytes(), b"\"sales\"");
+    let id = ScheduleId::new("a").unwrap();
+    let shown = stage.world.run(stage.schedules.get(&id)).unwrap();
+    assert_eq!(shown.record.unwrap().payload, stored);
+}
+
+#[test]
 fn a_single_tick_must_be_in_the_future() {
     let stage = Stage::empty();
     let once = |at: SystemTime| stage.add(&Schedule::once("a", at, job()));

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use bellwether_core::job::Payload;
 use bellwether_core::name::{JobId, Kind, ScheduleId};
 use bellwether_core::schedule::{Misfire, Overlap, ScheduleRecord};
 use bellwether_core::wire::{self, WireError};
@@ -34,6 +35,8 @@ pub struct ScheduleRecordView {
     pub overlap: Overlap,
     /// The kind of its jobs.
     pub kind: Kind,
+    /// The payload of its jobs, as it is stored: a client with a codec does not decode it.
+    pub payload: Payload,
     /// The options of its jobs, with the defaults of those that were not set.
     pub options: JobOptions,
     /// How long after its tick a job may start; `None`: no limit.
@@ -75,6 +78,7 @@ impl ScheduleRecordView {
             overlap: record.spec.overlap,
             options: JobOptions::effective(&template.policy, &template.placement, template.priority),
             kind: template.kind,
+            payload: template.payload,
             expires_after: template.expires_after,
             job_id: template.job_id,
             spec_version: record.spec_version,

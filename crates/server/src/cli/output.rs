@@ -109,8 +109,16 @@ impl Output {
             optional("result", view.result.as_ref().map(payload)),
             optional("error", view.error.clone()),
         ];
+        self.fields(fields.into_iter().flatten())
+    }
+
+    /// Prints names and values, one pair per line.
+    pub(crate) fn fields<N: Into<String>>(
+        self,
+        fields: impl IntoIterator<Item = [N; 2]>,
+    ) -> Result<(), Failure> {
         let mut table = table();
-        table.add_rows(fields.into_iter().flatten().map(|[name, value]| [name, printable(&value)]));
+        table.add_rows(fields.into_iter().map(|[name, value]| [name.into(), printable(&value.into())]));
         keep_whole(&mut table);
         self.text(&table.trim_fmt())
     }

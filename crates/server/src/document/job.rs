@@ -1,15 +1,13 @@
 //! A job.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bellwether::client::{JobOptions, WaitReason, rfc3339};
-use bellwether::{DurationText, JobView, Payload, State};
+use bellwether::{DurationText, JobView, State};
 use serde::Serialize;
-use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::attempt::PastAttemptDocument;
+use super::embedded::embedded;
 use super::{ChangedDocument, DurationSchema, JobOptionsSchema, name};
 
 /// A job.
@@ -145,23 +143,6 @@ impl From<&JobView> for JobDocument {
     }
 }
 
-/// JSON unchanged, other text as a string, other bytes as `{content_type, base64}`.
-fn embedded(payload: &Payload) -> Box<RawValue> {
-    let (content_type, bytes) = (payload.content_type().as_str(), payload.bytes());
-    let text = std::str::from_utf8(bytes);
-    if content_type == "application/json"
-        && let Ok(text) = text
-        && let Ok(json) = RawValue::from_string(text.to_owned())
-    {
-        return json;
-    }
-    let embedded = match text {
-        Ok(text) => to_raw_value(text),
-        Err(_) => to_raw_value(&json!({ "content_type": content_type, "base64": STANDARD.encode(bytes) })),
-    };
-    embedded.expect("texts and maps with string keys are JSON")
-}
-
 /// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -200,26 +181,6 @@ impl From<State> for StateName {
             State::Cancelled => Self::Cancelled,
             State::Dead => Self::Dead,
             State::Quarantined => Self::Quarantined,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bellwether::ContentType;
-
-    use super::*;
-
-    #[test]
-    fn json_is_embedded_unchanged_and_other_bytes_as_text_or_base64() {
-        for (content_type, bytes, document) in [
-            ("application/json", &b"{\"n\":10000000000000000000001}"[..], r#"{"n":10000000000000000000001}"#),
-            ("application/json", b"{broken", r#""{broken""#),
-            ("text/plain", b"{}", r#""{}""#),
-            ("image/png", &[0xff, 0xfe, 0xfd, 0xfc], r#"{"base64":"//79/A==","content_type":"image/png"}"#),
-        ] {
-            let payload = Payload::new(ContentType::new(content_type).unwrap(), bytes).unwrap();
-            assert_eq!(embedded(&payload).get(), document);
         }
     }
 }

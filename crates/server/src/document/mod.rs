@@ -8,6 +8,7 @@ mod changed;
 mod clock;
 mod cluster;
 mod duration;
+mod embedded;
 mod event;
 mod explanation;
 mod group;

@@ -4,9 +4,11 @@ use bellwether::DurationText;
 use bellwether::client::{JobOptions, ScheduleView};
 use bellwether::schedule::{Misfire, Overlap, When, instant};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::embedded::embedded;
 use super::new_schedule::{MisfireSchema, OverlapSchema};
 use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
 
@@ -34,6 +36,9 @@ pub(crate) struct ScheduleDocument {
     /// Kind of its jobs.
     #[schema(required)]
     kind: Option<String>,
+    /// Payload of its jobs: JSON unchanged, other text as a string, other bytes as `{content_type, base64}`. Null in a list.
+    #[schema(required, value_type = Option<serde_json::Value>)]
+    payload: Option<Box<RawValue>>,
     /// Effective options of its jobs.
     #[schema(required, value_type = Option<JobOptionsSchema>)]
     options: Option<JobOptions>,
@@ -96,6 +101,7 @@ impl From<&ScheduleView> for ScheduleDocument {
             grace: Some(DurationText(record.grace)),
             overlap: Some(record.overlap),
             kind: Some(record.kind.to_string()),
+            payload: Some(embedded(&record.payload)),
             options: Some(record.options.clone()),
             expires_after: record.expires_after.map(DurationText),
             job_id: record.job_id.as_ref().map(ToString::to_string),
@@ -115,6 +121,13 @@ impl From<&ScheduleView> for ScheduleDocument {
             changed: record.changed.as_ref().map(Into::into),
             error: None,
         }
+    }
+}
+
+impl ScheduleDocument {
+    /// The documents of a list. Payloads are left out, because all of them together can be large.
+    pub(crate) fn list(views: &[ScheduleView]) -> Vec<Self> {
+        views.iter().map(|view| Self { payload: None, ..view.into() }).collect()
     }
 }
 

@@ -81,6 +81,14 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     assert!(added["next"].as_str().unwrap().ends_with(":30:00Z"), "{added}");
     assert_eq!(in_json(&add).exits(0).json()["added"], "unchanged");
 
+    assert_eq!(in_json(&["show", "nightly"]).exits(0).json()["payload"], json!([1, 2]));
+    assert_eq!(in_json(&["list"]).exits(0).json()[0]["payload"], json!(null));
+    let shown = run_in(&to, &["schedule", "show", "nightly"]).exits(0).stdout;
+    let fields = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect::<Vec<_>>();
+    for field in ["state ticking", "when 30 2 * * * (Europe/Berlin)", "misfire once", "payload [1, 2]"] {
+        assert!(fields.contains(&field.split(' ').collect()), "{field}: {shown}");
+    }
+
     let other = ["add", "nightly", "sum", "--every", "1h"];
     in_json(&other).exits(1).says("schedule nightly exists with another time to tick: replace it");
     let replaced = in_json(&[&other[..], &["--replace"]].concat()).exits(0).json();

@@ -214,6 +214,32 @@ async fn groups_are_listed_by_page_and_filtered_by_stage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_payload_of_a_schedule_is_shown_as_it_is_stored() {
+    let stage = Stage::new("console-schedule-payload").await;
+    let add = async |payload: &str, replace: bool| {
+        let body = format!(
+            r#"{{"id": "nightly", "every": "1h", "replace": {replace}, "job": {{"kind": "sum", "payload": {payload}}}}}"#
+        );
+        stage.post("/v1/schedules", &body).await
+    };
+    let exact = r#"{"n":10000000000000000000001}"#;
+    add(exact, false).await.is(201);
+    browse(stage.address(), async |page| {
+        page.open("#/schedules/nightly").await;
+        page.shows("application/json, 29 bytes").await;
+        assert_eq!(data(&page, "Payload").await, "{\n  \"n\": 10000000000000000000001\n}");
+        page.click("Payload as text").await;
+        assert_eq!(data(&page, "Payload").await, exact);
+        page.click("Payload as hex").await;
+        assert!(data(&page, "Payload").await.starts_with("0000 7b 22 6e"));
+        add("[1]", true).await.is(200);
+        page.shows("application/json, 3 bytes").await;
+        assert!(data(&page, "Payload").await.starts_with("0000 5b 31 5d"), "the chosen form stays");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn times_are_local_and_their_tooltips_have_utc() {
     let stage = Stage::new("console-times-utc").await;
     let every = r#"{"id": "yearly", "cron": "0 12 1 7 *", "job": {"kind": "sum"}}"#;

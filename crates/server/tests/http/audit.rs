@@ -208,11 +208,17 @@ async fn the_audit_file_has_changes_and_reads_of_payloads_whatever_the_log_level
     of(Ask::get("/v1/jobs?%70ayloads=true"), 200).await;
     of(Ask::get("/v1/jobs"), 200).await;
     of(Ask::get("/v1/kinds"), 200).await;
+    let nightly = r#"{"id": "nightly", "every": "1h", "job": {"kind": "nobody", "payload": "hunter2"}}"#;
+    of(Ask::post("/v1/schedules", nightly), 201).await;
+    of(Ask::get("/v1/schedules"), 200).await;
+    of(Ask::get("/v1/schedules/nightly"), 200).await;
+    of(Ask::get("/v1/schedules/nightly/payload"), 200).await;
     let text = std::fs::read_to_string(&file).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
     let operations = lines.iter().map(|line| line["operation"].as_str().unwrap()).collect::<Vec<_>>();
     let shown = ["show_job", "show_payload", "show_result", "show_checkpoint"];
-    assert_eq!(operations, [&["submit_job"], &shown[..], &["list_jobs"]].concat(), "{text}");
+    let of_schedule = ["add_schedule", "show_schedule", "show_schedule_payload"];
+    assert_eq!(operations, [&["submit_job"], &shown[..], &["list_jobs"], &of_schedule].concat(), "{text}");
     assert!(lines.iter().all(|line| line["from"] == "198.51.100.9:0"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();

@@ -62,6 +62,28 @@ async fn the_ticks_of_a_schedule_have_their_jobs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_shows_the_payload_of_its_jobs_and_a_list_does_not() {
+    let stage = Stage::new("http-schedule-payload").await;
+    let exact = r#"{"n":10000000000000000000001,  "m":[1]}"#;
+    let body = format!(r#"{{"id": "nightly", "every": "1h", "job": {{"kind": "sum", "payload": {exact}}}}}"#);
+    stage.post("/v1/schedules", &body).await.is(201);
+    for shown in [
+        stage.get("/v1/schedules/nightly").await.is(200),
+        stage.post("/v1/schedules/nightly/pause", "").await.is(200),
+    ] {
+        assert!(shown.text().contains(r#""payload":{"n":10000000000000000000001,"#), "{}", shown.text());
+    }
+    let listed = stage.get("/v1/schedules").await.is(200).json();
+    assert_eq!((&listed[0]["kind"], &listed[0]["payload"]), (&json!("sum"), &json!(null)));
+    let stored = stage.get("/v1/schedules/nightly/payload").await.is(200);
+    let types = ["content-type", "bellwether-content-type", "content-disposition"];
+    let types = types.map(|name| stored.header(name).unwrap());
+    assert_eq!(types, ["application/octet-stream", "application/json", "attachment"]);
+    assert_eq!(stored.text(), exact);
+    stage.get("/v1/schedules/none/payload").await.problem(404, "not-found", "there is no schedule none");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_changed_and_keeps_its_job() {
     let stage = Stage::new("http-schedule-change").await;
     let nightly = r#"{"id": "nightly", "cron": "0 3 * * *", "overlap": "forbid",

@@ -4,6 +4,7 @@ mod add;
 mod change;
 mod preview;
 mod rule;
+mod show;
 
 use std::time::SystemTime;
 
@@ -14,12 +15,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::Global;
-use super::exit::{Failure, LibraryError};
+use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
 use crate::document::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
-const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, options, \
+const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, payload, options, \
                     expires_after, job_id, spec_version, paused, next, cursor, ticked, skipped, last_tick, last_job, \
                     last_skipped, created_at, changed, error.";
 
@@ -37,9 +38,9 @@ pub(crate) enum ScheduleCommand {
     Change(Box<change::Change>),
     /// List the schedules.
     ///
-    /// JSON: an array of objects as for `schedule show`.
+    /// JSON: an array of objects as for `schedule show`; their payloads are null.
     List,
-    /// Show schedules with their next and last ticks.
+    /// Show schedules with their next and last ticks, and the payload of their jobs.
     #[command(after_long_help = JSON)]
     Show(Names),
     /// Pause schedules. Jobs that they have submitted continue.
@@ -85,23 +86,21 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
             let views = client.schedules().list().await?;
             client.close().await;
             match output.format {
-                Format::Json => output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>()),
+                Format::Json => output.json(&ScheduleDocument::list(&views)),
                 Format::Table => table(output, &views),
             }
         }
         ScheduleCommand::Change(change) => {
             let to = change.change()?;
             let ids = [change.schedule];
-            each(global, output, &ids, async |client, id| client.schedules().change(id, &to).await).await
+            changed(global, output, &ids, async |client, id| client.schedules().change(id, &to).await).await
         }
-        ScheduleCommand::Show(Names { schedules }) => {
-            each(global, output, &schedules, async |client, id| client.schedules().get(id).await).await
-        }
+        ScheduleCommand::Show(names) => show::run(global, output, &names).await,
         ScheduleCommand::Pause(Names { schedules }) => {
-            each(global, output, &schedules, async |client, id| client.schedules().pause(id).await).await
+            changed(global, output, &schedules, async |client, id| client.schedules().pause(id).await).await
         }
         ScheduleCommand::Resume(Names { schedules }) => {
-            each(global, output, &schedules, async |client, id| client.schedules().resume(id).await).await
+            changed(global, output, &schedules, async |client, id| client.schedules().resume(id).await).await
         }
         ScheduleCommand::Trigger(Name { schedule }) => {
             let client = global.reader().await?;
@@ -116,13 +115,37 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
     }
 }
 
-/// Applies an operation to each schedule and prints its state afterwards. A failure does not stop the others.
-async fn each(
+/// Applies an operation to each schedule and prints its state afterwards.
+async fn changed(
     global: &Global,
     output: Output,
     ids: &[ScheduleId],
     act: impl AsyncFn(&Client, &ScheduleId) -> Result<ScheduleView, ScheduleError>,
 ) -> Result<(), Failure> {
+    let (views, wrong) = each(global, ids, act).await?;
+    match output.format {
+        Format::Json => documents(output, ids.len() == 1, &views)?,
+        Format::Table if views.is_empty() => {}
+        Format::Table => table(output, &views)?,
+    }
+    Failure::all(wrong)
+}
+
+/// Prints an object if one schedule was named, and an array otherwise; nothing if no schedule was found.
+fn documents(output: Output, one: bool, views: &[ScheduleView]) -> Result<(), Failure> {
+    match views {
+        [] => Ok(()),
+        [view] if one => output.json(&ScheduleDocument::from(view)),
+        views => output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>()),
+    }
+}
+
+/// Applies an operation to each schedule. A failure does not stop the others. Returns the schedules and the failures.
+async fn each(
+    global: &Global,
+    ids: &[ScheduleId],
+    act: impl AsyncFn(&Client, &ScheduleId) -> Result<ScheduleView, ScheduleError>,
+) -> Result<(Vec<ScheduleView>, Vec<(Kind, String)>), Failure> {
     let client = global.reader().await?;
     let (mut views, mut wrong) = (Vec::new(), Vec::new());
     for id in ids {
@@ -132,15 +155,7 @@ async fn each(
         }
     }
     client.close().await;
-    match (output.format, &views[..]) {
-        (_, []) => {}
-        (Format::Json, [view]) if ids.len() == 1 => output.json(&ScheduleDocument::from(view))?,
-        (Format::Json, views) => {
-            output.json(&views.iter().map(ScheduleDocument::from).collect::<Vec<_>>())?
-        }
-        (Format::Table, views) => table(output, views)?,
-    }
-    Failure::all(wrong)
+    Ok((views, wrong))
 }
 
 async fn remove(global: &Global, output: Output, ids: &[ScheduleId]) -> Result<(), Failure> {

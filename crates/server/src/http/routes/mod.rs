@@ -49,8 +49,14 @@ pub(super) const WAIT_GROUP: &str = "/v1/groups/{id}/wait";
 pub(super) const EVENTS: &str = "/v1/events";
 
 /// Routes that show payloads, results or checkpoints, besides the long poll.
-pub(super) const DATA: [&str; 4] =
-    ["/v1/jobs/{id}", "/v1/jobs/{id}/payload", "/v1/jobs/{id}/result", "/v1/jobs/{id}/checkpoint"];
+pub(super) const DATA: [&str; 6] = [
+    "/v1/jobs/{id}",
+    "/v1/jobs/{id}/payload",
+    "/v1/jobs/{id}/result",
+    "/v1/jobs/{id}/checkpoint",
+    "/v1/schedules/{id}",
+    "/v1/schedules/{id}/payload",
+];
 
 /// Limited separately from other requests, and not audited.
 pub(super) const POLL: &str = "/v1/remote-workers/{key}/poll";
@@ -109,6 +115,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(events::follow_events))
         .routes(routes!(schedules::list_schedules, schedules::add_schedule))
         .routes(routes!(schedules::show_schedule, schedules::change_schedule, schedules::remove_schedule))
+        .routes(routes!(stored::show_schedule_payload))
         .routes(routes!(ticks::list_ticks))
         .routes(routes!(ticks::preview_ticks))
         .routes(routes!(schedules::pause_schedule))

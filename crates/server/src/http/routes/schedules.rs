@@ -37,14 +37,14 @@ fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
 #[utoipa::path(
     get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
     responses(
-        (status = 200, description = "All schedules, by name", body = Vec<ScheduleDocument>),
+        (status = 200, description = "All schedules, by name, without their payloads", body = Vec<ScheduleDocument>),
         (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleDocument>>, Problem> {
     let schedules = app.client.schedules().list().await?;
-    Ok(Answer(schedules.iter().map(Into::into).collect()))
+    Ok(Answer(ScheduleDocument::list(&schedules)))
 }
 
 /// Add a schedule.
