@@ -58,13 +58,13 @@ export function notify(text, { error = false } = {}) {
   if (!error) setTimeout(() => notice.remove(), 6000);
 }
 
-/** Asks in a modal dialog. Resolves to the form's data, or to null if it was cancelled. */
-export function ask({ title, body = [], action, danger = false }) {
+/** Asks in a modal dialog; `dismiss` is the name of the button that changes nothing. Resolves to the form's data, or to null if it was cancelled. */
+export function ask({ title, body = [], action, danger = false, dismiss = 'Cancel' }) {
   return new Promise((resolve) => {
     const form = h('form', { method: 'dialog' },
       h('h2', {}, title), body,
       h('div', { class: 'row end' },
-        h('button', { type: 'submit', value: 'cancel', formnovalidate: true }, 'Cancel'),
+        h('button', { type: 'submit', value: 'cancel', formnovalidate: true }, dismiss),
         h('button', { type: 'submit', value: 'ok', class: danger ? 'danger' : 'primary' }, action)));
     const dialog = h('dialog', { 'aria-label': title }, form);
     dialog.onclose = () => {

@@ -30,6 +30,8 @@ async function each(ids, change, progress) {
   return { changed: ids.length - errors.length, errors };
 }
 
+const jobs = (number) => `${count(number)} ${number === 1 ? 'job' : 'jobs'}`;
+
 export const ACTIONS = {
   cancel: { name: 'Cancel', past: 'cancelled', applies: ({ state }) => ['queued', 'delayed', 'running'].includes(state) },
   retry: { name: 'Retry', past: 'retried', applies: ({ state }) => ['dead', 'cancelled'].includes(state) },
@@ -41,7 +43,7 @@ export async function changeMany(action, chosen) {
   const matching = chosen.filter(applies);
   const data = await ask({
     title: `${name} ${count(matching.length)} of ${count(chosen.length)} selected jobs?`,
-    action: `${name} ${count(matching.length)} jobs`, danger: action === 'cancel',
+    action: `${name} ${jobs(matching.length)}`, danger: action === 'cancel', dismiss: action === 'cancel' ? 'Keep them' : undefined,
     body: [
       matching.length < chosen.length && h('p', {}, `The other ${count(chosen.length - matching.length)} cannot be ${past} in their state.`),
       h('p', {}, 'The first ones: ', matching.slice(0, 10).map(({ id }) => [h('code', {}, id), ' '])),
@@ -54,7 +56,7 @@ export async function changeMany(action, chosen) {
     bar.value = done;
   });
   bar.remove();
-  notify(`${count(changed)} jobs ${past}.`);
+  notify(`${jobs(changed)} ${past}.`);
   if (errors.length) notify(`${count(errors.length)} failed. ${errors.slice(0, 3).join(' ')}`, { error: true });
   return true;
 }
@@ -91,7 +93,7 @@ export async function purgeMany(chosen) {
     });
     if (!sure || !matched) return false;
     const { removed } = await purge(ids, true);
-    notify(`${count(removed)} records removed.`);
+    notify(`${count(removed)} ${removed === 1 ? 'record' : 'records'} removed.`);
     return true;
   } catch (error) {
     notify(error.message, { error: true });

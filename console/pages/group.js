@@ -12,6 +12,9 @@ const PAGE = 100;
 /** Groups of the tree that are open, and thus read again, at the same time. */
 const MOST_OPEN = 20;
 
+/** The error of a member, or what it reports while it runs. */
+const detail = ({ state, error, message }) => error ?? (state === 'running' ? message : null);
+
 const groupLink = (id) => h('a', { href: `#/groups/${encodeURIComponent(id)}` }, id);
 
 /** The members of the open groups by group: `{pages, members, next, error}`. */
@@ -68,10 +71,10 @@ function list(tree, id, draw, above = []) {
       type: 'button', 'aria-expanded': String(tree.open.has(inner)), 'aria-label': `Members of ${inner}`,
       disabled: above.includes(inner), onclick: then(() => tree.toggle(inner)),
     }, tree.open.has(inner) ? '−' : '+'), 'sub-jobs ', groupLink(inner)), list(tree, inner, draw, [...above, id]));
-  const member = ({ number, id: name, job }) => h('li', { 'data-key': name }, h('div', { class: 'row' },
+  const member = ({ number, id: name, job }) => h('li', { 'data-key': name }, h('div', { class: 'row member' },
     h('span', { class: 'quiet' }, `${number}`), jobLink(name),
     job ? badge(job.state) : h('span', { class: 'quiet' }, 'its record was removed'),
-    job && (job.error ?? job.message) && h('span', { class: 'quiet detail' }, job.error ?? job.message)),
+    job && detail(job) && h('span', { class: 'quiet detail' }, detail(job))),
   job && job.sub_jobs.length > 0 && h('ul', { class: 'tree' }, job.sub_jobs.map(nested)));
   return h('ul', { class: 'tree', 'aria-label': `Members of ${id}` },
     branch.error && h('li', { class: 'error' }, branch.error),
@@ -104,7 +107,7 @@ export async function group({ root, parameter: id, left }) {
     update(root,
       h('div', { class: 'row' }, h('h1', { class: 'grow' }, id), badge(found.stage),
         h('button', { type: 'button', class: 'danger', disabled: !may('operate') || found.done_at !== null, title: may('operate') ? null : 'needs the role operate', onclick: abandon }, 'Abandon')),
-      found.total > 0 && h('progress', { max: found.total, value: ended, 'aria-label': 'Ended members' }),
+      found.total > 0 && h('progress', { class: 'members', max: found.total, value: ended, 'aria-label': 'Ended members' }),
       h('section', {}, h('dl', {}, facts.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]))),
       h('section', {}, h('h2', {}, 'Members'), list(tree, id, draw)));
   };

@@ -15,6 +15,8 @@ export async function groups({ root, query, left }) {
   let pages = 1;
   const load = async () => {
     const { rows, next } = await getPages('/v1/groups', { stage }, { field: 'groups', pages, limit: PAGE }, left);
+    // The API has no order. A list that may have further pages would jump while it is loaded.
+    if (next === null && pages === 1) rows.sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at) || 0);
     const more = () => {
       pages += 1;
       load().catch((error) => notify(error.message, { error: true }));
@@ -25,7 +27,8 @@ export async function groups({ root, query, left }) {
     const empty = stage
       ? h('section', { class: 'empty' }, h('h2', {}, 'No group is in this stage'), h('a', { href: '#/groups' }, 'Show all groups'))
       : h('section', { class: 'empty' }, h('h2', {}, 'No groups'),
-        h('p', {}, 'A group is a set of jobs with a join that runs when all have ended: ', h('code', {}, `bellwether job submit sum '[1]' --group g --number 0 --total 1`), '.'));
+        h('p', {}, 'A group is a set of jobs with a join that runs when all have ended: ', h('code', {}, `bellwether job submit sum '[1]' --group g --number 0 --total 1`),
+          '. The join is a job of kind ', h('code', {}, 'sum.join'), ', which needs a worker with a handler for it.'));
     update(root, h('h1', {}, 'Groups'),
       h('div', { class: 'row' }, h('label', {}, 'Stage', h('select', { name: 'stage', onchange: choose }, h('option', { value: '' }, 'all'),
         STAGES.map((name) => h('option', { value: name, selected: name === stage }, name))))),

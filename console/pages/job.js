@@ -104,7 +104,7 @@ function facts(job) {
 async function change(id, action) {
   const cancel = action === 'cancel';
   const sure = await ask({
-    title: cancel ? `Cancel ${id}?` : `Retry ${id}?`, action: cancel ? 'Cancel the job' : 'Retry the job', danger: cancel,
+    title: cancel ? `Cancel ${id}?` : `Retry ${id}?`, action: cancel ? 'Cancel the job' : 'Retry the job', danger: cancel, dismiss: cancel ? 'Keep the job' : undefined,
     body: h('p', {}, cancel ? 'A waiting job ends now. A running handler is asked to stop.' : 'The job starts again as a new run, with all its attempts.'),
   });
   if (!sure) return;

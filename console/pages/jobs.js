@@ -81,9 +81,9 @@ export async function jobs({ root, query, left }) {
       { title: 'Kind', cell: ({ kind }) => kind ?? '–' },
       { title: 'State', cell: ({ state, percent }) => [badge(state), state === 'running' && percent !== null ? ` ${percent} %` : ''] },
       { title: 'Submitted', cell: (row) => ago(row.submitted_at) },
-      { title: 'Ended', cell: (row) => ago(row.finished_at) },
-      { title: 'Attempt', class: 'number', cell: ({ attempt }) => count(attempt) },
-      { title: 'Detail', cell: ({ state, error, message, waiting_for: reason }) => error ?? (state === 'running' ? message : null) ?? reason ?? '' },
+      { title: 'Ended', class: 'wide', cell: (row) => ago(row.finished_at) },
+      { title: 'Attempt', class: 'number wide', cell: ({ attempt }) => count(attempt) },
+      { title: 'Detail', class: 'wide', cell: ({ state, error, message, waiting_for: reason }) => error ?? (state === 'running' ? message : null) ?? reason ?? '' },
     ],
   });
 
@@ -92,17 +92,24 @@ export async function jobs({ root, query, left }) {
     update(summary, `${count(rows.size)} loaded${complete ? ', that is all' : ''}${picked.length ? `, ${count(picked.length)} selected` : ''}`,
       changed && [' · ', h('button', { type: 'button', class: 'link', onclick: reload }, 'Jobs have changed: load again')]);
     const button = (name, role, possible, run) => h('button', {
-      type: 'button', disabled: !may(role) || !possible, title: may(role) ? null : `needs the role ${role}`,
+      type: 'button', disabled: !may(role) || !possible, title: may(role) ? null : `needs the role ${role}`, 'aria-label': `${name} selected`,
       onclick: async () => {
         if (!await run()) return;
         chosen.clear();
         await reload();
       },
-    }, `${name} selected`);
+    }, name, h('span', { class: 'wide' }, ' selected'));
     update(actions, Object.entries(ACTIONS).map(([action, { name, applies }]) =>
       button(name, 'operate', picked.some(applies), () => changeMany(action, picked))),
     button('Purge', 'admin', picked.some(({ state }) => ENDED.includes(state)), () => purgeMany(picked)), summary);
-    list.show([...rows.values()]);
+    list.show(ordered());
+  }
+
+  /** The API has no order. What fits on one page is sorted, newest first; a longer list would jump while it is loaded. */
+  function ordered() {
+    const all = [...rows.values()];
+    const at = ({ submitted_at: instant }) => Date.parse(instant) || 0;
+    return complete && all.length <= PAGE ? all.sort((one, other) => at(other) - at(one) || one.id.localeCompare(other.id, 'en', { numeric: true })) : all;
   }
 
   /** Draws once for all events of a frame: a busy cluster has thousands per second. */
@@ -145,7 +152,8 @@ export async function jobs({ root, query, left }) {
         filter.state = target.value;
         apply();
       } }, h('option', { value: '' }, 'all'), STATES.map((state) => h('option', { value: state, selected: state === filter.state }, state)))),
-      field('kind', 'Kind', 14), field('lane', 'Lane', 12), field('group', 'Group', 12),
+      field('kind', 'Kind', 16), field('lane', 'Lane', 16), field('group', 'Group', 16)),
+    h('div', { class: 'row' },
       h('label', {}, 'Time of', h('select', { onchange: choose },
         [['submitted', 'submission'], ['finished', 'end']].map(([value, text]) => h('option', { value, selected: value === timed }, text)))),
       bound('after', 'From'), bound('before', 'Until')),

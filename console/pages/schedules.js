@@ -21,7 +21,7 @@ export async function schedules({ root, left }) {
     const rows = await get('/v1/schedules', {}, left);
     update(root, h('h1', {}, 'Schedules'), rows.length === 0
       ? h('section', { class: 'empty' }, h('h2', {}, 'No schedules'),
-        h('p', {}, 'Add one with ', h('code', {}, `bellwether schedule add nightly --cron '30 2 * * *' report`), '.'))
+        h('p', {}, 'Add one with ', h('code', {}, `bellwether schedule add nightly sum '[1, 2]' --cron '30 2 * * *'`), '.'))
       : table({ caption: 'Schedules', key: ({ id }) => id, rows, columns: [
         { title: 'Schedule', cell: ({ id }) => h('a', { href: `#/schedules/${encodeURIComponent(id)}` }, id) },
         { title: 'State', cell: state },

@@ -115,6 +115,11 @@ impl GroupView {
         self.total.map(|total| total.saturating_sub(there))
     }
 
+    /// The number of members that were submitted or are expected.
+    fn size(&self) -> u32 {
+        self.open + self.succeeded + self.cancelled + self.dead + self.missing().unwrap_or_default()
+    }
+
     /// Returns its stage and what it waits for, in one line.
     #[must_use]
     pub fn status(&self) -> String {
@@ -127,9 +132,10 @@ impl GroupView {
                 open.map(|further| format!("group {} is not done", further.id))
             }
             (GroupStage::Open, None) => Some("its total is not set yet".to_owned()),
-            (GroupStage::Open, Some(0)) => Some(format!("{} members are open", self.open)),
+            (GroupStage::Open, Some(0)) => Some(format!("{} of {} members are open", self.open, self.size())),
             (GroupStage::Open, Some(missing)) => {
-                Some(format!("{missing} members were not submitted, {} are open", self.open))
+                let (size, open) = (self.size(), self.open);
+                Some(format!("{missing} of {size} members were not submitted, {open} are open"))
             }
             (GroupStage::Joining, _) => self.join.as_ref().map(|job| format!("waits for {job}")),
             (GroupStage::Finishing, _) => self.finish.as_ref().map(|job| format!("waits for {job}")),

@@ -17,9 +17,9 @@ fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
     let group = run_in(&to, &["group", "show", "batch", "--output", "json"]).exits(0).json();
     let fields = ["stage", "total", "open", "missing", "join"].map(|field| group[field].clone());
     assert_eq!(json!(fields), json!(["open", 3, 2, 1, null]), "{group}");
-    assert_eq!(group["status"], json!("open: 1 members were not submitted, 2 are open"));
+    assert_eq!(group["status"], json!("open: 1 of 3 members were not submitted, 2 are open"));
     let table = run_in(&to, &["group", "show", "batch"]).exits(0).stdout;
-    assert!(table.contains("1 members were not submitted"), "{table}");
+    assert!(table.contains("1 of 3 members were not submitted"), "{table}");
     run_in(&to, &["group", "wait", "batch", "--timeout", "200ms"])
         .exits(5)
         .says("group batch is not done after");

@@ -79,7 +79,7 @@ async fn a_purge_of_selected_jobs_counts_first_and_then_removes_their_records() 
         page.shows("Remove 1 of 2 selected records?").await;
         assert_eq!(state(&client, "ended").await, State::Cancelled, "the dry run removes nothing");
         page.click("Remove").await;
-        page.shows("1 records removed.").await;
+        page.shows("1 record removed.").await;
         page.shows("1 loaded").await;
         assert_eq!(client.get(&JobId::new("ended").unwrap()).await, Ok(None));
         assert_eq!(state(&client, "open").await, State::Queued);
@@ -123,7 +123,7 @@ async fn a_dialog_that_is_cancelled_changes_nothing() {
         page.open("#/jobs/a").await;
         page.click("Cancel").await;
         page.shows("Cancel a?").await;
-        page.click("Cancel").await;
+        page.click("Keep the job").await;
         page.hides("Cancel a?").await;
         assert_eq!(state(&client, "a").await, State::Queued);
     })
@@ -211,6 +211,13 @@ async fn a_schedule_is_edited_with_a_preview_of_its_ticks() {
             page.run(previewed).await == json!(vec!["02:30:00Z"; 5])
         })
         .await;
+        let limits = async |page: &Page| {
+            page.run("return document.querySelector('[name=at_most]').checkVisibility()").await
+        };
+        assert_eq!(limits(&page).await, false, "the policy makes up no missed tick");
+        page.run("const of = document.querySelector('[name=misfire]'); of.value = 'catch_up'; of.dispatchEvent(new Event('input', { bubbles: true }))").await;
+        assert_eq!(limits(&page).await, true);
+        page.run("const of = document.querySelector('[name=misfire]'); of.value = 'once'; of.dispatchEvent(new Event('input', { bubbles: true }))").await;
         page.fill("time", "15 5 * * *").await;
         page.until("the ticks of the new rule", async |page| {
             page.run(previewed).await == json!(vec!["05:15:00Z"; 5])

@@ -214,6 +214,23 @@ async fn groups_are_listed_by_page_and_filtered_by_stage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_short_list_of_jobs_begins_with_the_newest() {
+    let stage = Stage::new("console-newest").await;
+    let mut newest = Vec::new();
+    for id in ["c", "a", "e", "b", "d", "f"] {
+        stage.post("/v1/jobs", &format!(r#"{{"id": "{id}", "kind": "nobody"}}"#)).await.is(201);
+        newest.insert(0, id);
+    }
+    browse(stage.address(), async |page| {
+        page.open("#/jobs").await;
+        page.shows("6 loaded, that is all").await;
+        let shown = "return [...document.querySelectorAll('tbody a')].map((link) => link.textContent)";
+        assert_eq!(page.run(shown).await, json!(newest));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_payload_of_a_schedule_is_shown_as_it_is_stored() {
     let stage = Stage::new("console-schedule-payload").await;
     let add = async |payload: &str, replace: bool| {

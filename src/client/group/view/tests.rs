@@ -59,9 +59,9 @@ fn the_status_of_an_open_group_tells_what_it_waits_for() {
     let unsealed = view(GroupRecord { total: None, ..record() });
     assert_eq!(unsealed.status(), "open: its total is not set yet");
     let some = counted(view(record()), &[0, 1], &[]);
-    assert_eq!(some.status(), "open: 1 members were not submitted, 2 are open");
+    assert_eq!(some.status(), "open: 1 of 3 members were not submitted, 2 are open");
     let all = counted(view(record()), &[0, 1], &[(2, End::Dead)]);
-    assert_eq!(all.status(), "open: 2 members are open");
+    assert_eq!(all.status(), "open: 2 of 3 members are open");
     let abandoned = view(GroupRecord { stopped: Some(Stop::Abandoned), ..record() });
     assert_eq!(counted(abandoned, &[0], &[]).status(), "open: it was abandoned, 1 members are open");
 }
@@ -95,11 +95,11 @@ fn a_first_group_waits_only_for_further_groups_after_its_own_jobs_have_ended() {
     assert_eq!(open.further.iter().map(|further| further.is_done).collect::<Vec<_>>(), [true, false]);
     assert_eq!(open.status(), named(&open, 1));
     let both = counted(first(Stage::Open, &[Mark::Further(0), Mark::Further(1)]), &[], &ended);
-    assert_eq!(both.status(), "open: 0 members are open");
+    assert_eq!(both.status(), "open: 0 of 3 members are open");
     let member = counted(first(Stage::Open, &[]), &[2], &ended[..2]);
-    assert_eq!(member.status(), "open: 1 members are open");
+    assert_eq!(member.status(), "open: 1 of 3 members are open");
     let missing = counted(first(Stage::Open, &[]), &[], &ended[..2]);
-    assert_eq!(missing.status(), "open: 1 members were not submitted, 0 are open");
+    assert_eq!(missing.status(), "open: 1 of 3 members were not submitted, 0 are open");
 
     let joining = counted(first(Stage::Joining, &[]), &[], &ended);
     assert!(joining.status().starts_with("joining: waits for "), "{}", joining.status());
@@ -166,7 +166,7 @@ fn a_wait_for_a_group_ends_when_it_is_done_and_not_before() {
     let GroupWaitError::TimedOut { last: Some(last), .. } = &error else { panic!("{error:?}") };
     assert_eq!((last.missing(), error.class()), (Some(1), ErrorClass::TimedOut));
     assert!(world.now().since(began) >= within);
-    assert!(error.to_string().ends_with("open: 1 members were not submitted, 0 are open"), "{error}");
+    assert!(error.to_string().ends_with("open: 1 of 1 members were not submitted, 0 are open"), "{error}");
 
     let path = path::group(&group());
     let advance = |stage| world.tree().update(&path, |record: GroupRecord| GroupRecord { stage, ..record });
