@@ -43,7 +43,10 @@ async fn submit(client: &Client, until: Instant) {
             let kind = ["mail", "mail", "mail", "thumbnail", "report"][usize::try_from(number % 5).unwrap()];
             Job::new(kind, &(50 + (wave * 31 + number * 17) % 400))
         });
-        for job in jobs {
+        // The lane is slower than its jobs arrive, so some of them wait. The reminder has its time after the picture.
+        let invoice = Job::new("report", &400).id(format!("invoice-{wave}")).lane("account-7");
+        let reminder = Job::new("mail", &100).delay(Duration::from_secs(600));
+        for job in jobs.chain([invoice, reminder]) {
             client.submit(job).await.unwrap();
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -66,7 +69,7 @@ async fn the_overview_is_live_while_a_cluster_works() {
     }
     let submitter = client().await;
     browse(gateway.address(), async |page| {
-        page.looks(1280, 800).await;
+        page.looks(1280, 960).await;
         page.open("#/").await;
         page.shows("Live").await;
         submit(&submitter, Instant::now() + Duration::from_secs(works_for)).await;
