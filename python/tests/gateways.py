@@ -32,6 +32,11 @@ class Gateway:
         self.process.kill()
         self.process.wait()
 
+    def stop(self) -> None:
+        """Ends the gateway with SIGTERM, as an update."""
+        self.process.terminate()
+        self.process.wait()
+
 
 @dataclass(frozen=True)
 class Access:

@@ -72,3 +72,24 @@ def test_a_worker_whose_gateway_dies_goes_on_at_the_other_one_without_a_loss(
     assert (view.state, view.losses, view.failures) == ("succeeded", 0, 0)
     runs = notes(log)
     assert len({note.token for note in runs}) == len(runs) <= view.attempt, "each run has an attempt of its own"
+
+
+def test_a_worker_whose_gateway_stops_goes_on_at_the_other_one(
+    two: tuple[Gateway, Gateway], app: Bellwether, tmp_path: Path
+) -> None:
+    first, second = two
+    log, release = tmp_path / "log", tmp_path / "release"
+    with worker_process(first.url, "goes-on", "--url", second.url) as process:
+        serves(app, "py-hold")
+        job = app.submit("py-hold", log=str(log), release=str(release))
+        eventually(lambda: notes(log))
+        first.stop()
+        # The stopped gateway has handed the job back. The same process runs it again.
+        eventually(lambda: len(notes(log)) == 2, within=60)
+        release.touch()
+        job.result(timeout=60)
+        assert process.poll() is None, "the stop of a gateway does not end its workers"
+    view = job.show()
+    assert (view.state, view.losses, view.failures) == ("succeeded", 0, 0)
+    tokens = [note.token for note in notes(log)]
+    assert len(set(tokens)) == len(tokens), "each run has an attempt of its own"

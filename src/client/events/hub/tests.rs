@@ -173,7 +173,7 @@ fn the_first_change_is_read_immediately_and_the_following_ones_together() {
     let (world, client, mut events) = followed();
     // Submits so many jobs.
     let submit = |name: &str, jobs: usize| {
-        let names = (0..jobs).map(|n| id(&format!("{name}-{n}"))).collect::<Vec<_>>();
+        let names = (0..jobs).map(|n| id(format!("{name}-{n}"))).collect::<Vec<_>>();
         for name in &names {
             world.run(client.submit(Job::new("sum", &1).id(name.as_str()))).map(drop).unwrap();
         }

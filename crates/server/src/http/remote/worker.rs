@@ -335,10 +335,12 @@ impl RemoteWorker {
 
     /// Takes no further attempts. The running ones may be finished.
     pub(in crate::http) fn drain(&self) {
+        self.state().table.drain();
         self.wish(Wish::Drain);
     }
 
-    /// Hands back the running attempts and ends. Returns when the worker is deregistered.
+    /// Hands back the running attempts and ends. Returns when the worker is deregistered. It is no drain for the remote process: if the
+    /// gateway stops, the process registers on another one, or on this one when it has started again.
     ///
     /// # Cancellation
     /// The worker leaves nevertheless.
@@ -353,7 +355,6 @@ impl RemoteWorker {
 
     fn wish(&self, wish: Wish) {
         self.wish.send_modify(|present| *present = wish.max(*present));
-        self.state().table.drain();
         self.changed.notify_waiters();
     }
 

@@ -134,7 +134,9 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     let handed_back = second.attempt(&[]).await;
     assert!(handed_back["token"].as_i64() > attempt["token"].as_i64(), "{handed_back}");
 
-    stage.gateway.stop().await;
+    let running = [&handed_back];
+    let (polled, ()) = tokio::join!(second.poll(&running), stage.gateway.stop());
+    assert_eq!(polled["draining"], false, "the process may go on at another gateway: {polled}");
     let gateway = bellwether_server::http::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
     let stage = Stage { gateway: gateway.start(client).await.unwrap(), to: stage.to };

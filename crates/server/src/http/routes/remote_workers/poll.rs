@@ -45,7 +45,7 @@ pub(in crate::http) struct Polled {
     attempts: Vec<AttemptDocument>,
     /// Attempts to stop, of those that the worker listed.
     stop: Vec<StopDocument>,
-    /// Whether the worker gets no further attempts: it was asked to drain, or the gateway stops.
+    /// Whether the worker gets no further attempts: it, or an operator, has asked for a drain.
     draining: bool,
 }
 
@@ -184,7 +184,8 @@ pub(in crate::http) async fn poll_attempts(
     let (attempts, instructions) = tokio::select! {
         polled = worker.poll(&running, wait, has_room) => polled,
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
-            return Ok(Answer(Polled { attempts: Vec::new(), stop: Vec::new(), draining: true }));
+            // The connection is closed after this answer. The next call registers the worker elsewhere.
+            return Ok(Answer(Polled { attempts: Vec::new(), stop: Vec::new(), draining: false }));
         }
     };
     let attempts = attempts.iter().map(|attempt| (&attempt.context).into()).collect();
