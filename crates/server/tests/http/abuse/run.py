@@ -7,10 +7,14 @@ Starts `bellwether dev` with --max-memory MiB (a cgroup if this user may create 
 caller submits small jobs, one after another, on one connection from 127.0.0.2. The attackers are processes with the scheduling class
 SCHED_IDLE: they get the processors only while the gateway and the honest caller do not need them, as if they ran on other machines.
 
-Prints for each round the submissions per second without the attack, at its beginning and later. Exit code 1 if the process ended.
+Prints for each round the submissions per second before the attack, at its beginning, later, and after it. The share is the least
+rate under attack in relation to the mean of those without it, so that a slow change of the machine's load matters less. Also prints
+the milliseconds of a processor that the gateway, with its keeper and node, used per submission without the attack and under it: they
+depend less on the load. Exit code 1 if the process ended.
 """
 
 import argparse
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -31,27 +35,32 @@ PAYLOAD = "\x01" * 60_000
 
 def main():
     arguments = parse()
-    print("| attack | round | alone, per second | at its beginning | later | least share |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| attack | round | before | at its beginning | later | after | least share | ms per job alone | ms per job attacked |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     ended = False
     for name in arguments.attacks or ATTACKS:
         shares = []
         for round_ in range(1, arguments.rounds + 1):
             with Server(arguments) as server:
                 ATTACKS[name](server)
-                honest = Honest(server.http)
-                honest.rate(1)
-                alone = honest.rate(arguments.seconds)
+                honest = Honest(server)
+                honest.measure(1)
+                before = honest.measure(arguments.seconds)
                 attackers = start(name, server)
-                rates = [honest.rate(arguments.seconds), honest.rate(arguments.seconds)]
+                attacked = [honest.measure(arguments.seconds) for _ in range(2)]
                 for attacker in attackers:
                     attacker.kill()
+                honest.measure(1)
+                after = honest.measure(arguments.seconds)
                 alive = server.process.poll() is None
                 ended |= not alive
-                shares.append(min(rates) / alone)
+                alone = Sample.sum(before, after)
+                shares.append(min(sample.rate for sample in attacked) / alone.rate)
+                rates = " | ".join(f"{sample.rate:.0f}" for sample in (before, *attacked, after))
+                costs = f"{alone.cost:.2f} | {Sample.sum(*attacked).cost:.2f}"
                 state = "" if alive else " (the process ended)"
-                print(f"| {name} | {round_} | {alone:.0f} | {rates[0]:.0f} | {rates[1]:.0f} | {shares[-1]:.0%}{state} |", flush=True)
-        print(f"| {name} | median | | | | {statistics.median(shares):.0%} |", flush=True)
+                print(f"| {name} | {round_} | {rates} | {shares[-1]:.0%}{state} | {costs} |", flush=True)
+        print(f"| {name} | median | | | | | {statistics.median(shares):.0%} | | |", flush=True)
     return 1 if ended else 0
 
 
@@ -116,6 +125,11 @@ class Server:
         if self.group.exists():
             self.group.rmdir()
 
+    def processor_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        user, system = fields[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def make_group(self):
         try:
             self.group.mkdir()
@@ -125,15 +139,37 @@ class Server:
             return False
 
 
+@dataclasses.dataclass
+class Sample:
+    """What happened in a time: jobs that were submitted, and seconds of a processor that the server used."""
+
+    seconds: float
+    jobs: int
+    processor: float
+
+    @property
+    def rate(self):
+        return self.jobs / self.seconds
+
+    @property
+    def cost(self):
+        """Milliseconds per job."""
+        return 1_000 * self.processor / self.jobs
+
+    @classmethod
+    def sum(cls, *samples):
+        return cls(*(sum(values) for values in zip(*map(dataclasses.astuple, samples))))
+
+
 class Honest:
     """A caller that submits one job after another."""
 
-    def __init__(self, port):
-        self.port, self.number = port, 0
-        self.stream = connect(port, "127.0.0.2")
+    def __init__(self, server):
+        self.server, self.number = server, 0
+        self.stream = connect(server.http, "127.0.0.2")
 
-    def rate(self, seconds):
-        begun, done = time.monotonic(), 0
+    def measure(self, seconds):
+        begun, used, done = time.monotonic(), self.server.processor_seconds(), 0
         while (passed := time.monotonic() - begun) < seconds:
             self.number += 1
             body = json.dumps({"kind": "echo", "id": f"honest-{self.number}", "payload": self.number})
@@ -141,7 +177,7 @@ class Honest:
             if status != 201:
                 raise SystemExit(f"the honest caller got {status}")
             done += 1
-        return done / passed
+        return Sample(passed, done, self.server.processor_seconds() - used)
 
 
 def free_port():
@@ -264,6 +300,11 @@ def streams(http, _metrics):
     crowd(http, request("GET /v1/events"), 400)
 
 
+def followers(http, _metrics):
+    """Uses the streams that one address may have, and reads them."""
+    crowd(http, request("GET /v1/events"), 64, 65_536)
+
+
 # By name: what is prepared before.
 ATTACKS = {
     "readers of pages of 1 MiB": large_jobs,
@@ -272,8 +313,9 @@ ATTACKS = {
     "silent connections": nothing,
     "long polls": large_jobs,
     "event streams": nothing,
+    "event streams that are read": nothing,
 }
-HOSTILE = dict(zip(ATTACKS, [readers, scrapers, kinds, connections, waits, streams]))
+HOSTILE = dict(zip(ATTACKS, [readers, scrapers, kinds, connections, waits, streams, followers]))
 
 if __name__ == "__main__":
     sys.exit(main())
