@@ -50,22 +50,23 @@ def test_an_event_stream_goes_on_at_the_other_gateway_and_reports_the_gap(two: t
                 break
 
 
+def workers(name: str, app: Bellwether) -> set[str]:
+    return {worker["id"] for worker in app.request("/v1/workers") if worker["node"] == name}
+
+
 def test_a_worker_whose_gateway_dies_goes_on_at_the_other_one_without_a_loss(
     two: tuple[Gateway, Gateway], app: Bellwether, tmp_path: Path
 ) -> None:
     first, second = two
     log, release = tmp_path / "log", tmp_path / "release"
 
-    def ids() -> set[str]:
-        return {worker["id"] for worker in app.request("/v1/workers") if worker["node"] == "moves"}
-
     with worker_process(first.url, "moves", "--url", second.url):
         serves(app, "py-hold")
-        [former] = ids()
+        [former] = workers("moves", app)
         job = app.submit("py-hold", log=str(log), release=str(release))
         eventually(lambda: notes(log))
         first.kill()
-        eventually(lambda: ids() - {former}, within=60)
+        eventually(lambda: workers("moves", app) - {former}, within=60)
         release.touch()
         job.result(timeout=60)
     view = job.show()
@@ -83,13 +84,14 @@ def test_a_worker_whose_gateway_stops_goes_on_at_the_other_one(
         serves(app, "py-hold")
         job = app.submit("py-hold", log=str(log), release=str(release))
         eventually(lambda: notes(log))
+        [former] = workers("goes-on", app)
         first.stop()
-        # The stopped gateway has handed the job back. The same process runs it again.
-        eventually(lambda: len(notes(log)) == 2, within=60)
+        eventually(lambda: workers("goes-on", app) - {former}, within=60)
         release.touch()
         job.result(timeout=60)
         assert process.poll() is None, "the stop of a gateway does not end its workers"
     view = job.show()
     assert (view.state, view.losses, view.failures) == ("succeeded", 0, 0)
-    tokens = [note.token for note in notes(log)]
-    assert len(set(tokens)) == len(tokens), "each run has an attempt of its own"
+    # The other gateway took the attempt over, or the first one had handed it back and it ran again.
+    runs = notes(log)
+    assert len({note.token for note in runs}) == len(runs) <= view.attempt, "each run has an attempt of its own"
