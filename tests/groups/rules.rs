@@ -24,7 +24,7 @@ async fn the_join_runs_once_when_all_members_have_ended_and_reads_their_results(
     eventually("nine members have ended", SOON, async || group.view().await.unwrap().succeeded == 9).await;
     let view = group.view().await.unwrap();
     assert_eq!((view.stage, view.missing()), (GroupStage::Open, Some(1)));
-    assert_eq!(view.status(), "open: 1 members were not submitted, 0 are open");
+    assert_eq!(view.status(), "open: 1 of 10 members were not submitted, 0 are open");
     group.submit(9, member(9)).await.unwrap();
     assert_eq!(result(client, "double.join:@ten").await, json!([10, 90]));
     let view = group.wait(SOON).await.unwrap();

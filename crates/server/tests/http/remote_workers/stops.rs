@@ -2,6 +2,7 @@
 
 use bellwether::State;
 use bellwether_testkit::eventually;
+use futures::future::{Either, select};
 use serde_json::{Value, json};
 
 use super::worker::{KIND, Remote, reference, succeeded};
@@ -135,7 +136,10 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     assert!(handed_back["token"].as_i64() > attempt["token"].as_i64(), "{handed_back}");
 
     let running = [&handed_back];
-    let (polled, ()) = tokio::join!(second.poll(&running), stage.gateway.stop());
+    // A newer poll ends the older one, so the one that is left has arrived.
+    let (one, other) = (Box::pin(second.poll(&running)), Box::pin(second.poll(&running)));
+    let (Either::Left((_, newer)) | Either::Right((_, newer))) = select(one, other).await;
+    let (polled, ()) = tokio::join!(newer, stage.gateway.stop());
     assert_eq!(polled["draining"], false, "the process may go on at another gateway: {polled}");
     let gateway = bellwether_server::http::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
