@@ -67,7 +67,7 @@ impl Layer {
 
     /// Whether the layer runs code of the mutated file.
     pub(super) fn sees(self, mutation: &Mutation) -> bool {
-        // The simulator drives the real client. A mutation of its own code is a defect of the servers.
+        // The simulator drives the real client. A mutation of the simulator's own code simulates a defective server.
         let simulated =
             matches!(mutation.package(), "bellwether-core" | "bellwether-actors" | "bellwether-sim")
                 || mutation.file.starts_with("src/client/");

@@ -118,6 +118,6 @@ impl RemoteWorkers {
             workers.stopping = true;
             workers.by_key.values().cloned().collect::<Vec<_>>()
         };
-        join_all(all.iter().map(|worker| worker.leave())).await;
+        join_all(all.iter().map(|worker| worker.hand_back())).await;
     }
 }

@@ -339,12 +339,21 @@ impl RemoteWorker {
         self.wish(Wish::Drain);
     }
 
-    /// Hands back the running attempts and ends. Returns when the worker is deregistered. It is no drain for the remote process: if the
-    /// gateway stops, the process registers on another one, or on this one when it has started again.
+    /// The remote process leaves: [hands back](Self::hand_back) what it runs, and answers its open poll.
     ///
     /// # Cancellation
     /// The worker leaves nevertheless.
     pub(in crate::http) async fn leave(&self) {
+        self.state().table.drain();
+        self.hand_back().await;
+    }
+
+    /// Hands back the running attempts and ends. Returns when the worker is deregistered. The remote process is not asked to drain: if
+    /// the gateway stops, the process registers with another gateway, or with this one after its restart.
+    ///
+    /// # Cancellation
+    /// The worker ends nevertheless.
+    pub(super) async fn hand_back(&self) {
         self.wish(Wish::Leave);
         let mut life = self.life.subscribe();
         // The sender lives as long as `self`, so the wait ends with the last state.

@@ -1,8 +1,9 @@
 //! Attempts that remote workers must stop, and the ends of workers.
 
+use std::time::Duration;
+
 use bellwether::State;
 use bellwether_testkit::eventually;
-use futures::future::{Either, select};
 use serde_json::{Value, json};
 
 use super::worker::{KIND, Remote, reference, succeeded};
@@ -136,10 +137,8 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     assert!(handed_back["token"].as_i64() > attempt["token"].as_i64(), "{handed_back}");
 
     let running = [&handed_back];
-    // A newer poll ends the older one, so the one that is left has arrived.
-    let (one, other) = (Box::pin(second.poll(&running)), Box::pin(second.poll(&running)));
-    let (Either::Left((_, newer)) | Either::Right((_, newer))) = select(one, other).await;
-    let (polled, ()) = tokio::join!(newer, stage.gateway.stop());
+    let poll = second.open_poll(&running).await;
+    let (polled, ()) = tokio::join!(poll, stage.gateway.stop());
     assert_eq!(polled["draining"], false, "the process may go on at another gateway: {polled}");
     let gateway = bellwether_server::http::Gateway::builder().listen("127.0.0.1:0".parse().unwrap());
     let client = bellwether::Client::connect(&stage.to).await.unwrap();
@@ -148,6 +147,21 @@ async fn attempts_of_a_deleted_worker_and_of_a_stopped_gateway_are_handed_back()
     third.close(&third.attempt(&[]).await, succeeded()).await;
     let view = stage.ended("a").await;
     assert_eq!((view.state, view.losses, view.failures), (State::Succeeded, 0, 0), "{view:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_open_poll_of_a_deleted_worker_is_answered() {
+    let stage = Stage::new("remote-delete-poll").await;
+    let _leader = stage.leader().await;
+    let remote = Remote::registered(&stage, json!({})).await;
+    let poll = remote.open_poll(&[]).await;
+    let nothing = json!({});
+    let both = async { tokio::join!(poll, remote.call("DELETE", "", &nothing)) };
+    let (polled, deleted) = tokio::time::timeout(Duration::from_secs(10), both)
+        .await
+        .expect("long before the poll's time is over");
+    deleted.is(204);
+    assert_eq!(polled["attempts"], json!([]), "{polled}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

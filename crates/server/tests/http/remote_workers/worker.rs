@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use bellwether::{JobId, JobView, Node};
+use futures::future::{Either, select};
 use serde_json::{Value, json};
 
 use crate::ask::{Answer, Ask};
@@ -57,6 +58,14 @@ impl Remote {
     pub(super) async fn poll(&self, running: &[&Value]) -> Value {
         let running = running.iter().map(|attempt| reference(attempt)).collect::<Vec<_>>();
         self.post("/poll", json!({ "running": running, "wait_seconds": 30 })).await.is(200).json()
+    }
+
+    /// Returns a poll that the gateway has received and not answered.
+    pub(super) async fn open_poll(&self, running: &[&Value]) -> impl Future<Output = Value> {
+        // A newer poll ends the older one, so the one that is left has arrived.
+        let (one, other) = (Box::pin(self.poll(running)), Box::pin(self.poll(running)));
+        let (Either::Left((_, newer)) | Either::Right((_, newer))) = select(one, other).await;
+        newer
     }
 
     /// Returns the only attempt of a poll.
