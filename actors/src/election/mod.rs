@@ -17,7 +17,7 @@ mod requests;
 
 use std::time::Duration;
 
-use bellwether_core::machine::election::campaign::Ticket;
+use bellwether_core::machine::election::campaign::{Ticket, WatchTarget};
 use bellwether_core::machine::election::leadership::{
     Config, Effect, Event, Inactive, Leadership, LeadershipState, Reply, Why,
 };
@@ -30,8 +30,8 @@ use crate::{Concern, Context, Trust};
 /// The watches and the timer of the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The campaign's watch.
-    Candidate,
+    /// A watch of the campaign.
+    Candidate(WatchTarget),
     /// The next candidate's watch on the beats of the leader.
     Beats,
     /// The next time that the machine waits for.
@@ -162,7 +162,9 @@ impl Election {
             SessionEvent::Disconnected => self.feed(cx, Event::Disconnected { session }),
             SessionEvent::Expired => {
                 self.session = None;
-                cx.unwatch(Key::Candidate);
+                for target in [WatchTarget::Own, WatchTarget::Predecessor, WatchTarget::SecondPredecessor] {
+                    cx.unwatch(Key::Candidate(target));
+                }
                 cx.unwatch(Key::Beats);
                 self.feed(cx, Event::Expired { session });
             }

@@ -16,8 +16,8 @@ pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket
     let reply = move |reply| ElectionMsg::Reply(ticket, reply);
     let campaigned = move |answer| reply(Reply::Campaign(answer));
     match request {
-        Request::Campaign(campaign::Request::Watch { path }) => cx.glance(
-            Key::Candidate,
+        Request::Campaign(campaign::Request::Watch { target, path }) => cx.glance(
+            Key::Candidate(target),
             path,
             move |exists| campaigned(campaign::Reply::Watched(outcome(exists))),
             campaigned(campaign::Reply::Changed),

@@ -16,7 +16,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model};
 const THREADS: usize = 2;
 
 /// Upper limit of the transitions of one exploration, which must take only seconds. Above it the bounds are too wide.
-const MOST_TRANSITIONS: usize = 400_000;
+const MOST_TRANSITIONS: usize = 2_000_000;
 
 /// The milestones that a model expects within its bounds, and the milestones noted so far, by number.
 #[derive(Debug)]

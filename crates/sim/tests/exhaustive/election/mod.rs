@@ -53,7 +53,7 @@ fn a_leader_is_cut_off_for_longer_and_longer() {
     explore(
         "election, a leader cut off",
         5_000,
-        Election::new(Strategy::Queue, Start::Led, bounds, milestones),
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two(),
     );
 }
 
@@ -61,7 +61,7 @@ fn a_leader_is_cut_off_for_longer_and_longer() {
 fn a_leader_that_acts_on_is_cut_off() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 3, writes: 1, ..Bounds::default() };
     let milestones = &[Milestone::Lapsed, Milestone::Successor, Milestone::Committed, Milestone::StaleWrite];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).at_least_one();
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two().at_least_one();
     explore("election, at least one", 5_000, election);
 }
 
@@ -90,8 +90,16 @@ fn a_silent_leader_is_replaced() {
         Milestone::Beats,
         Milestone::StaleWrite,
     ];
-    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).fast();
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two().fast();
     explore("election, a silent leader", 1_000, election);
+}
+
+#[test]
+fn a_silent_leader_and_its_successor_are_replaced() {
+    let bounds = Bounds { passes: 2, ..Bounds::default() };
+    let milestones = &[Milestone::Replaced, Milestone::ReplacedAgain, Milestone::StaleBeat, Milestone::Beats];
+    let election = Election::new(Strategy::Queue, Start::Led, bounds, milestones).fast();
+    explore("election, two silent leaders", 1_000, election);
 }
 
 #[test]

@@ -131,6 +131,7 @@ milestones! { Election {
     Committed = "a leader's write is applied",
     Successor = "another leads after a session ended",
     Replaced = "a silent leader is replaced",
+    ReplacedAgain = "the successor of a silent leader is replaced, too",
     StaleBeat = "a replaced leader's beat is rejected",
     Beats = "a replacement is rejected because the leader has beaten",
     Released = "a leader that stepped down is followed by another",
@@ -182,7 +183,12 @@ impl Election {
         let mut state = before.clone();
         match action {
             Action::Connect(n) => self.connect(&mut state, n),
-            Action::Serve(n) => self.serve_next(&mut state, n),
+            Action::Serve(n) => {
+                self.serve_next(&mut state, n);
+                while state.nodes[n].sets_second_watch() {
+                    self.serve_next(&mut state, n);
+                }
+            }
             Action::Hear(n) => {
                 let event = state.nodes[n].mailbox.pop_front().expect("the mailbox is not empty");
                 self.handle(&mut state, n, event);
@@ -359,8 +365,8 @@ impl Election {
                         state.nodes[n].beats = Some(ticket);
                         return None;
                     }
-                    (Request::Campaign(campaign::Request::Watch { path }), _) => {
-                        state.nodes[n].watch = Some((ticket, path.clone()));
+                    (Request::Campaign(campaign::Request::Watch { target, path }), _) => {
+                        state.nodes[n].watches.insert(*target, (ticket, path.clone()));
                     }
                     _ => {}
                 }
@@ -374,6 +380,9 @@ impl Election {
         let epoch = claim.epoch();
         if *claim.seat() != claim.seat().after() {
             self.note(Milestone::Replaced);
+            if state.claims.len() > 1 {
+                self.note(Milestone::ReplacedAgain);
+            }
         }
         let highest = state.claims.last_key_value().map_or(0, |(epoch, _)| *epoch);
         let stands_at = rules::sighting(&state.zk).map(|seen| seen.version);
@@ -407,9 +416,8 @@ fn first_candidate(zk: &ZooKeeper) -> Option<(String, i64)> {
 
 fn fire(state: &mut State, changed: &[String]) {
     for node in &mut state.nodes {
-        if node.watch.as_ref().is_some_and(|(_, path)| changed.contains(path))
-            && let Some((ticket, _)) = node.watch.take()
-        {
+        let fired = node.watches.extract_if(.., |_, (_, path)| changed.contains(path));
+        for (_, (ticket, _)) in fired.collect::<Vec<_>>() {
             node.mailbox.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
         }
         if changed.iter().any(|path| path == path::LEADING)

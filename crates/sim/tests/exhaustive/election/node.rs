@@ -1,8 +1,8 @@
 //! One node and its connection.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use bellwether_core::machine::election::campaign::{self, Strategy, Ticket};
+use bellwether_core::machine::election::campaign::{self, Strategy, Ticket, WatchTarget};
 use bellwether_core::machine::election::leadership::{Config, Event, Leadership, Policy, Reply, Request};
 use bellwether_core::name::NodeId;
 use bellwether_core::outcome::Outcome;
@@ -31,7 +31,8 @@ pub(crate) struct Node {
     pub(crate) late: VecDeque<Sent>,
     /// Events that the machine has not handled yet.
     pub(crate) mailbox: VecDeque<Event>,
-    pub(crate) watch: Option<(Ticket, String)>,
+    /// The watches of the campaign.
+    pub(crate) watches: BTreeMap<WatchTarget, (Ticket, String)>,
     /// The watch on `/leading`.
     pub(crate) beats: Option<Ticket>,
     /// When the machine handled its last event.
@@ -54,7 +55,7 @@ impl Node {
             sent: VecDeque::new(),
             late: VecDeque::new(),
             mailbox: VecDeque::new(),
-            watch: None,
+            watches: BTreeMap::new(),
             beats: None,
             handled: Millis(0),
             leads_on: false,
@@ -64,7 +65,8 @@ impl Node {
     /// The connection breaks. Returns the events for the machine: every request without a reply becomes unknown, and
     /// the machine may see that before or after the event of the break.
     pub(crate) fn cut(&mut self, news: News) -> Vec<Event> {
-        (self.up, self.watch, self.beats) = (false, None, None);
+        (self.up, self.beats) = (false, None);
+        self.watches.clear();
         let unheard = std::mem::take(&mut self.mailbox);
         let sent = std::mem::take(&mut self.sent);
         let lost: Vec<_> =
@@ -80,6 +82,18 @@ impl Node {
     /// Returns whether the next request is a claim.
     pub(crate) fn claims(&self) -> bool {
         matches!(self.sent.front(), Some(Sent::Request(_, Request::Claim(_))))
+    }
+
+    /// Returns whether the next request sets the second watch of a look. It is served with the first one: a change in
+    /// between causes a look, whether the watch fires or finds no znode.
+    pub(crate) fn sets_second_watch(&self) -> bool {
+        let target = WatchTarget::SecondPredecessor;
+        self.sent.front().is_some_and(|sent| match sent {
+            Sent::Request(_, Request::Campaign(campaign::Request::Watch { target: watched, .. })) => {
+                *watched == target
+            }
+            Sent::Request(..) | Sent::Write(_) => false,
+        })
     }
 
     /// Returns whether a reply with a lasting effect is outstanding.

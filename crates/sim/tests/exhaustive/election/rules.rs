@@ -80,7 +80,7 @@ fn campaign(
         campaign::Request::Owner { path } => {
             campaign::Reply::Owner(Outcome::Applied(zk.znodes.get(*path).map(|znode| znode.owner)))
         }
-        campaign::Request::Watch { path } => {
+        campaign::Request::Watch { path, .. } => {
             campaign::Reply::Watched(Outcome::Applied(zk.znodes.contains_key(path)))
         }
         campaign::Request::Delete { path } => {

@@ -1,7 +1,7 @@
 //! Decides the next request from the result of a look.
 
 use super::candidate::Candidate;
-use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy};
+use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy, WatchTarget};
 use crate::path;
 use crate::time::Millis;
 use crate::txn::Seat;
@@ -21,9 +21,9 @@ impl Campaign {
             (Goal::Stand, [0]) => self.first(path_of(0), out),
             (Goal::Stand, [1]) => {
                 let seat = Seat::Second { candidate: path_of(1), silent: path_of(0) };
-                self.stand_by(now, path_of(0), Some(seat), out);
+                self.stand_by(now, vec![path_of(0)], Some(seat), out);
             }
-            (Goal::Stand, [own]) => self.stand_by(now, path_of(own - 1), None, out),
+            (Goal::Stand, [own]) => self.stand_by(now, vec![path_of(own - 1), path_of(own - 2)], None, out),
         }
     }
 
@@ -36,7 +36,7 @@ impl Campaign {
             (Goal::Stand, None) => self.create(out),
             (Goal::Stand, Some(_)) if ours => self.first(path::LEADER.to_owned(), out),
             (Goal::Stand, Some(_)) => {
-                self.stand_by(now, path::LEADER.to_owned(), Some(Seat::Replacement), out);
+                self.stand_by(now, vec![path::LEADER.to_owned()], Some(Seat::Replacement), out);
             }
         }
     }
@@ -64,14 +64,24 @@ impl Campaign {
     fn first(&mut self, candidate: String, out: &mut Vec<Effect>) {
         let ticket = self.ticket();
         let path = candidate.clone();
-        out.push(Effect::Send(ticket, Request::Watch { path }));
+        out.push(Effect::Send(ticket, Request::Watch { target: WatchTarget::Own, path }));
         out.push(Effect::Candidacy(Candidacy::First { candidate }));
         self.state = State::First { ticket };
     }
 
-    fn stand_by(&mut self, now: Millis, predecessor: String, next: Option<Seat>, out: &mut Vec<Effect>) {
+    /// Waits for the first change of the predecessors, the nearest one first.
+    fn stand_by(
+        &mut self,
+        now: Millis,
+        predecessors: Vec<String>,
+        next: Option<Seat>,
+        out: &mut Vec<Effect>,
+    ) {
         let ticket = self.ticket();
-        out.push(Effect::Send(ticket, Request::Watch { path: predecessor }));
+        let targets = [WatchTarget::Predecessor, WatchTarget::SecondPredecessor];
+        for (target, path) in targets.into_iter().zip(predecessors) {
+            out.push(Effect::Send(ticket, Request::Watch { target, path }));
+        }
         out.push(Effect::Candidacy(Candidacy::Behind { next }));
         self.state = State::Standby { ticket, look_at: now + SWEEP };
     }

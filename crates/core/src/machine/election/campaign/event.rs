@@ -91,8 +91,11 @@ pub enum Request {
         /// The path of the znode.
         path: &'static str,
     },
-    /// Watch for the next change of a znode, whether it exists or not. Replaces the campaign's earlier watch.
+    /// Watch for the next change of a znode, whether it exists or not. Replaces the campaign's earlier watch of this
+    /// target.
     Watch {
+        /// Which candidate the znode is.
+        target: WatchTarget,
         /// The path of the znode.
         path: String,
     },
@@ -101,6 +104,17 @@ pub enum Request {
         /// The path of the znode.
         path: String,
     },
+}
+
+/// The candidates that a campaign watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WatchTarget {
+    /// Its own candidate.
+    Own,
+    /// The candidate directly before its own, or the owner of `/leader`.
+    Predecessor,
+    /// The candidate before the predecessor.
+    SecondPredecessor,
 }
 
 /// The position of a candidate.

@@ -13,8 +13,9 @@
 //! newer connection, so the look after the second create sees both, and the surplus candidate is deleted. No candidate
 //! is leaked, and the lowest one stays.
 //!
-//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches only its
-//!   predecessor, so the end of a leader wakes one candidate instead of all.
+//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches its two
+//!   nearest predecessors, so the end of a leader wakes two candidates instead of all. One watch is not enough: the
+//!   second candidate may claim, so a candidate must learn that it became second although its predecessor still exists.
 //! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
 //!   fewer requests and suits a handful of candidates.
 //!
@@ -58,7 +59,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 pub use self::candidate::in_order;
-pub use self::event::{Candidacy, Effect, Event, Reply, Request, Ticket};
+pub use self::event::{Candidacy, Effect, Event, Reply, Request, Ticket, WatchTarget};
 use crate::backoff::Backoff;
 use crate::name::NodeId;
 use crate::path;
@@ -76,7 +77,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// By the sequence number of one znode each; a candidate watches only its predecessor.
+    /// By the sequence number of one znode each; a candidate watches its two nearest predecessors.
     #[default]
     Queue,
     /// By the first create of a single znode; all others watch it.
@@ -139,7 +140,7 @@ enum State {
     Repairing { ticket: Ticket },
     /// The candidate, or a surplus one, is being deleted.
     Deleting { ticket: Ticket },
-    /// Another candidate is first; the predecessor is watched.
+    /// Another candidate is first; the nearest predecessors are watched. Both watches have the same ticket.
     Standby { ticket: Ticket, look_at: Millis },
     /// This candidate is first; its own znode is watched.
     First { ticket: Ticket },

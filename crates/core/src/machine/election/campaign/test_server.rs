@@ -19,7 +19,7 @@ pub(in crate::machine::election) fn answer(
         Request::Owner { path } => {
             Reply::Owner(Outcome::Applied(zookeeper.get(path).map(|znode| znode.owner)))
         }
-        Request::Watch { path } => Reply::Watched(Outcome::Applied(zookeeper.get(path).is_some())),
+        Request::Watch { path, .. } => Reply::Watched(Outcome::Applied(zookeeper.get(path).is_some())),
         Request::Delete { path } => {
             Reply::Deleted(zookeeper.commit(session, &[Op::Delete { path: path.clone(), version: None }]))
         }

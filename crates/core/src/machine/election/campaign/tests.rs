@@ -87,7 +87,7 @@ fn word(effect: &Effect) -> String {
         Effect::Send(_, Request::CreateEphemeral { path, .. }) => format!("create {path}"),
         Effect::Send(_, Request::List { .. }) => "list".into(),
         Effect::Send(_, Request::Owner { .. }) => "owner".into(),
-        Effect::Send(_, Request::Watch { path }) => format!("watch {}", short(path)),
+        Effect::Send(_, Request::Watch { path, .. }) => format!("watch {}", short(path)),
         Effect::Send(_, Request::Delete { path }) => format!("delete {}", short(path)),
         Effect::Candidacy(Candidacy::Running) => "running".into(),
         Effect::Candidacy(Candidacy::Behind { next: None }) => "behind".into(),
@@ -164,7 +164,11 @@ fn every_reply_leads_to_its_next_step() {
     let table = [
         ("looking", listed(&[]), "creating: running, create sequential"),
         ("looking", listed(&[(UUID, 4)]), "first: watch 0000000004, is first"),
-        ("looking", listed(&[(9, 3), (8, 1), (UUID, 4), (7, 5)]), "standby: watch 0000000003, behind"),
+        (
+            "looking",
+            listed(&[(9, 3), (8, 1), (UUID, 4)]),
+            "standby: watch 0000000003, watch 0000000001, behind",
+        ),
         ("looking", listed(&[(UUID, 4), (9, 5), (UUID, 6)]), "deleting: delete 0000000006"),
         ("looking", Reply::Listed(rejected(Reason::NoNode)), "creating: running, create sequential"),
         ("looking", Reply::Listed(rejected(other())), refused),
@@ -222,22 +226,45 @@ fn the_single_strategy_decides_by_the_owner_of_the_znode() {
     assert_eq!(no_root.seen(), "resting: refused (no such znode)");
 }
 
-/// Of 40 candidates, one that loses the first place wakes only one other, because each watches only its predecessor.
+/// Of 40 candidates, the end of one wakes two others, however many wait.
 #[test]
-fn each_candidate_watches_only_its_predecessor() {
+fn each_candidate_watches_its_two_nearest_predecessors() {
     let everyone: Vec<_> = (0..40).map(|n| (u128::from(n) + 1, n)).collect();
-    let watched: Vec<_> = everyone
-        .iter()
-        .map(|(uuid, n)| {
-            let mut run = Run::new(Strategy::Queue);
-            run.campaign.who.uuid = Uuid::from_u128(*uuid);
-            let run = run.on(Event::Connected).answer(listed(&everyone));
-            let expected = n.saturating_sub(1);
-            assert!(run.seen().contains(&format!("watch {expected:010}")), "{}", run.seen());
-            expected
-        })
-        .collect();
-    assert_eq!(watched.iter().filter(|n| **n == 7).count(), 1);
+    let watches_of = |uuid: u128| {
+        let mut run = Run::new(Strategy::Queue);
+        run.campaign.who.uuid = Uuid::from_u128(uuid);
+        let run = run.on(Event::Connected).answer(listed(&everyone));
+        run.effects.iter().map(word).filter(|word| word.starts_with("watch")).collect::<Vec<_>>()
+    };
+    assert_eq!(watches_of(1), ["watch 0000000000"], "its own");
+    assert_eq!(watches_of(2), ["watch 0000000000"]);
+    for (uuid, n) in &everyone[2..] {
+        assert_eq!(watches_of(*uuid), [n - 1, n - 2].map(|n| format!("watch {n:010}")));
+    }
+}
+
+/// The second candidate may claim, so the third one must learn that it became second while its predecessor lives.
+#[test]
+fn a_third_candidate_becomes_second_when_the_first_one_ends() {
+    let run = queue("looking").answer(listed(&[(8, 1), (9, 2), (UUID, 3)]));
+    assert_eq!(run.seen(), "standby: watch 0000000002, watch 0000000001, behind");
+    // Both watches are set; then the second one fires.
+    let run =
+        run.answer(Reply::Watched(Outcome::Applied(true))).answer(Reply::Watched(Outcome::Applied(true)));
+    let run = run.answer(Reply::Changed);
+    assert_eq!(run.seen(), "looking: list");
+    let run = run.answer(listed(&[(9, 2), (UUID, 3)]));
+    assert_eq!(run.seen(), "standby: watch 0000000002, next after 0000000002");
+}
+
+/// The znode of one of the two may be gone before its watch is set.
+#[test]
+fn one_absent_predecessor_of_two_causes_a_look() {
+    let run = || queue("looking").answer(listed(&[(8, 1), (9, 2), (UUID, 3)]));
+    let set = || Reply::Watched(Outcome::Applied(true));
+    let absent = || Reply::Watched(Outcome::Applied(false));
+    assert_eq!(run().answer(absent()).seen(), "looking: list");
+    assert_eq!(run().answer(set()).answer(absent()).seen(), "looking: list");
 }
 
 #[test]

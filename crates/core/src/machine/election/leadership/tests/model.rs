@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::driver::{TIMEOUT, connected};
 use super::server::{answer, unknown};
-use crate::machine::election::campaign::{self, Strategy, Ticket};
+use crate::machine::election::campaign::{self, Strategy, Ticket, WatchTarget};
 use crate::machine::election::leadership::*;
 use crate::name::NodeId;
 use crate::outcome::Outcome;
@@ -115,7 +115,7 @@ struct Node {
     mailbox: VecDeque<Event>,
     /// Sent and not answered yet.
     outstanding: BTreeMap<Ticket, Request>,
-    watch: Option<(Ticket, String)>,
+    watches: BTreeMap<WatchTarget, (Ticket, String)>,
     /// The watch on `/leading`.
     beats: Option<Ticket>,
     highest: i32,
@@ -157,7 +157,7 @@ impl World {
             from_server: VecDeque::new(),
             mailbox: VecDeque::new(),
             outstanding: BTreeMap::new(),
-            watch: None,
+            watches: BTreeMap::new(),
             beats: None,
             highest: 0,
             leads_on: false,
@@ -308,8 +308,8 @@ impl World {
         match sent {
             Sent::Request(ticket, request) => {
                 match request {
-                    Request::Campaign(campaign::Request::Watch { path }) => {
-                        self.nodes[n].watch = Some((*ticket, path.clone()));
+                    Request::Campaign(campaign::Request::Watch { target, path }) => {
+                        self.nodes[n].watches.insert(*target, (*ticket, path.clone()));
                     }
                     Request::WatchBeats => self.nodes[n].beats = Some(*ticket),
                     Request::Campaign(_)
@@ -344,7 +344,8 @@ impl World {
             return;
         }
         node.connected = false;
-        (node.watch, node.beats) = (None, None);
+        node.watches.clear();
+        node.beats = None;
         node.from_server.clear();
         let lost = std::mem::take(&mut node.to_server);
         if late {
@@ -395,7 +396,7 @@ impl World {
     fn fire_watches(&mut self) {
         let changed = std::mem::take(&mut self.server.changed);
         for node in &mut self.nodes {
-            if let Some((ticket, _)) = node.watch.take_if(|(_, path)| changed.contains(path)) {
+            for (_, (ticket, _)) in node.watches.extract_if(.., |_, (_, path)| changed.contains(path)) {
                 node.from_server.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
             }
             let beaten = changed.iter().any(|path| path == path::LEADING);

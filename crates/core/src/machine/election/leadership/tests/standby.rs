@@ -96,7 +96,7 @@ fn the_wait_continues_across_a_lost_connection() {
 #[test]
 fn a_candidate_that_is_not_the_next_reads_no_beats() {
     let run = Driver::new().connected().behind_two();
-    assert_eq!(run.seen(), "standby: tell, watch");
+    assert_eq!(run.seen(), "standby: tell, watch, watch");
     let run = run.at(WAIT).on(Event::Tick);
     assert_eq!(run.seen(), "standby");
 }
