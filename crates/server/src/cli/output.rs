@@ -56,7 +56,8 @@ impl Output {
         self.text(&printable_json(&text))
     }
 
-    /// Prints rows below a header. The first column is never wrapped, because users copy it.
+    /// Prints rows below a header. The first column is never wrapped, because users copy it, and neither is a column of times or
+    /// numbers.
     pub(crate) fn rows<const N: usize>(
         self,
         header: [&str; N],
@@ -64,8 +65,13 @@ impl Output {
     ) -> Result<(), Failure> {
         let mut table = table();
         table.set_header(header);
+        let whole =
+            std::array::from_fn::<bool, N, _>(|at| rows.iter().all(|row| is_time_or_number(&row[at])));
         table.add_rows(rows.into_iter().map(|row| row.map(|cell| printable(&cell))));
         keep_whole(&mut table);
+        for at in (0..N).filter(|at| whole[*at]) {
+            keep_column_whole(&mut table, at);
+        }
         self.text(&table.trim_fmt())
     }
 
@@ -146,9 +152,19 @@ fn table() -> Table {
 }
 
 fn keep_whole(table: &mut Table) {
-    if let Some(first) = table.column_mut(0) {
-        first.set_constraint(ColumnConstraint::ContentWidth);
+    keep_column_whole(table, 0);
+}
+
+fn keep_column_whole(table: &mut Table, at: usize) {
+    if let Some(column) = table.column_mut(at) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
+}
+
+/// Whether a cell is as short as a time and begins with a digit; an empty cell is one, too.
+fn is_time_or_number(cell: &str) -> bool {
+    const LONGEST: usize = "2026-11-26T10:42:35.433Z".len();
+    cell.len() <= LONGEST && cell.bytes().next().is_none_or(|first| first.is_ascii_digit())
 }
 
 /// Makes text from jobs and other users safe for a terminal: it must not move the cursor, clear the screen or set a
@@ -204,6 +220,16 @@ mod tests {
     fn a_result_cannot_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}2J\r\tc\nd"), "a\\u{1b}[2Jb\\u{9b}2J\\r c\nd");
         assert_eq!(printable("\u{202e}daed"), "\\u{202e}daed");
+    }
+
+    #[test]
+    fn times_and_numbers_are_not_wrapped() {
+        for cell in ["2026-11-26T10:42:35.433Z", "3", "4ms", ""] {
+            assert!(is_time_or_number(cell), "{cell}");
+        }
+        for cell in ["01a21773-2598-7ecb-b45b-8b0039a548fc", "the workers that could run it"] {
+            assert!(!is_time_or_number(cell), "{cell}");
+        }
     }
 
     #[test]
