@@ -10,7 +10,7 @@ use super::{Client, Handle};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// What was done, as a word: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned` or `set`.
+    /// What was done, as a word: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned`, `set` or `removed`.
     pub what: &'static str,
     /// The author, as the client named it. It is a note and no proof.
     pub by: String,

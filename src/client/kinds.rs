@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use bellwether_core::budget::{MAX_BY_BYTES, MAX_READ_BATCH};
-use bellwether_core::change::Author;
+use bellwether_core::change::{Author, ChangeKind};
 use bellwether_core::name::{Kind, WorkerId};
 use bellwether_core::path;
 use bellwether_core::txn;
@@ -85,7 +85,8 @@ impl Client {
     /// again is safe.
     pub async fn resume_kind(&self, kind: &Kind) -> Result<bool, Error> {
         let done = |there: Option<&Vec<u8>>, unknown| there.is_none().then_some(unknown);
-        self.change_pause(kind, vec![txn::unpause(kind)], done).await
+        let change = self.change(ChangeKind::Resumed);
+        self.change_pause(kind, txn::unpause(kind, change.as_ref()), done).await
     }
 
     /// Commits until the change is applied or `done` finds that it is not needed. `done` returns whether this call

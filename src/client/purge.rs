@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bellwether_core::budget::{MAX_READ_BATCH, MIN_RETENTION};
+use bellwether_core::change::{Change, ChangeKind};
 use bellwether_core::group::End;
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
@@ -304,7 +305,7 @@ impl Client {
                 done.matched += found.len() as u64;
                 return Ok(());
             }
-            let ops = removal(&found, &removals);
+            let ops = removal(&found, &removals, self.change(ChangeKind::Removed).as_ref());
             match self.0.session.commit(by, ops).await? {
                 Written::Applied => {
                     done.note(found.len());
@@ -319,11 +320,11 @@ impl Client {
     }
 }
 
-fn removal(found: &[(&JobId, i32)], removals: &BTreeMap<Bucket, i32>) -> Vec<Op> {
+fn removal(found: &[(&JobId, i32)], removals: &BTreeMap<Bucket, i32>, change: Option<&Change>) -> Vec<Op> {
     let buckets = found.iter().map(|(job, _)| Bucket::of(job)).collect::<BTreeSet<_>>();
     // Every bucket of the page was read with its records.
     let counts =
-        buckets.iter().filter_map(|bucket| Some(txn::count_removal(*bucket, *removals.get(bucket)?)));
+        buckets.iter().filter_map(|bucket| Some(txn::count_removal(*bucket, *removals.get(bucket)?, change)));
     counts.chain(found.iter().map(|(job, version)| txn::remove_record(job, *version))).collect()
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bellwether::client::{Cancelled, Changed, IfExists, Retried, Schedule, ScheduleChange, WorkerSettings};
 use bellwether::placement::BuiltInStrategy;
-use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Node, Retention, ScheduleId};
+use bellwether::{Client, Group, HandlerError, Handlers, Job, JobId, Kind, Node, Retention, ScheduleId};
+use bellwether_core::change::Change;
 use bellwether_testkit::{eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -121,6 +122,28 @@ async fn a_schedule_and_an_abandoned_group_name_who_changed_them() {
     assert_eq!(group.view().await.unwrap().changed, None);
     let view = bob.abandon_group(group.id()).await.unwrap();
     assert_eq!(told(view.changed.as_ref()), Some(("abandoned", "bob")));
+}
+
+/// What is removed has no record that could name its author, so its parent does, in the same transaction.
+#[tokio::test]
+async fn the_transaction_of_a_removal_names_its_author() {
+    let to = namespace("changed-removed");
+    let ada = Client::builder(&to).author("ada@host").connect().await.unwrap();
+    let (bob, id) = (ada.on_behalf_of("bob"), ScheduleId::new("nightly").unwrap());
+    let zk = bellwether_zk::connect(&to.parse().unwrap(), SOON).await.unwrap();
+    let noted = async |parent: &str| {
+        let data = zk.get(parent.to_owned()).await.unwrap().unwrap().data;
+        bellwether_core::wire::decode::<Change>(&data).ok().map(|it| (it.what.as_str(), it.by.to_string()))
+    };
+    ada.schedules().add(&Schedule::every("nightly", SOON, Job::new("sum", &1))).await.unwrap();
+    assert_eq!(noted("/schedules").await, None);
+    assert!(bob.schedules().remove(&id).await.unwrap());
+    assert_eq!(noted("/schedules").await, Some(("removed", "bob".to_owned())));
+
+    let kind = Kind::new("sum").unwrap();
+    ada.pause_kind(&kind, "ada@host").await.unwrap();
+    assert!(bob.resume_kind(&kind).await.unwrap());
+    assert_eq!(noted("/pauses").await, Some(("resumed", "bob".to_owned())));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Who changed something last, for people: a note in a record.
+//! Who changed something last, for people: a note in a record, or in the parent of what was removed.
 //!
 //! It is a claim and no proof, because the client that makes the change names the author. Nothing is decided from it.
 
@@ -96,6 +96,8 @@ pub enum ChangeKind {
     Abandoned,
     /// Changed a setting of the namespace or of a worker.
     Set,
+    /// Removed a schedule, or the records of ended jobs.
+    Removed,
 }
 
 impl ChangeKind {
@@ -112,6 +114,7 @@ impl ChangeKind {
             Self::Resumed => "resumed",
             Self::Abandoned => "abandoned",
             Self::Set => "set",
+            Self::Removed => "removed",
         }
     }
 }

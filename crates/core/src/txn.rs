@@ -55,7 +55,7 @@
 //! The turn is deleted in the multi that ends the job and its sub-jobs, so the next job of the lane is assigned after
 //! that. None of this requires a single leader or a fresh list.
 
-use crate::change::Noted;
+use crate::change::{Change, Noted};
 use crate::clock_report::ClockReport;
 use crate::job::{Assignment, Delay, JobRecord, Next, QueueEntry, Turn, TurnIndex, dead_letter};
 use crate::name::{JobId, Kind, WorkerId};
@@ -373,10 +373,15 @@ pub fn pause(kind: &Kind, pause: &PauseRecord) -> Op {
     Op::create(path::pause(kind), encode(pause))
 }
 
-/// Resumes a kind.
+/// Resumes a kind, and notes who did it in the parent.
 #[must_use]
-pub fn unpause(kind: &Kind) -> Op {
-    Op::delete(path::pause(kind))
+pub fn unpause(kind: &Kind, change: Option<&Change>) -> Vec<Op> {
+    vec![Op::delete(path::pause(kind)), note(path::PAUSES.to_owned(), change, ANY_VERSION)]
+}
+
+/// Notes the last removal below a parent, which has no other data. So the transaction of each removal names its author.
+fn note(parent: String, change: Option<&Change>, version: i32) -> Op {
+    Op::Set { path: parent, data: change.map(encode).unwrap_or_default(), version }
 }
 
 /// Registers a worker: creates its inbox, then its ephemeral, in one multi, so that no leader sees one without the
@@ -453,8 +458,8 @@ pub fn quarantine(job: &JobId, worker: WorkerId, note: &str) -> Vec<Op> {
 /// start at 0 again. A removal that arrives late could delete the new job. It is rejected, because the removal of the earlier
 /// record has set the bucket.
 #[must_use]
-pub fn count_removal(bucket: Bucket, removals: i32) -> Op {
-    Op::Set { path: bucket.jobs(), data: Vec::new(), version: removals }
+pub fn count_removal(bucket: Bucket, removals: i32, change: Option<&Change>) -> Op {
+    note(bucket.jobs(), change, removals)
 }
 
 /// Sets `/jobs`, which has no data. The caller then reads ZooKeeper's time from its modification time.

@@ -108,6 +108,15 @@ fn stage(names: &[&str]) -> (std::sync::Arc<World>, Client) {
     (world, client)
 }
 
+#[test]
+fn the_transaction_of_a_purge_names_its_author() {
+    let (world, client) = stage(&["a"]);
+    let ada = client.on_behalf_of("ada");
+    assert_eq!(world.run(ada.purge_jobs(&[id("a")], |_| {})).unwrap().removed, 1);
+    let noted: Change = world.tree().decoded(&Bucket::of(&id("a")).jobs());
+    assert_eq!((noted.what, noted.by.as_str()), (ChangeKind::Removed, "ada"));
+}
+
 fn exists(world: &World, name: &str) -> bool {
     world.tree().get(&path::record(&id(name))).is_some()
 }

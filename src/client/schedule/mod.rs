@@ -285,7 +285,9 @@ impl Schedules {
         for _ in 0..TRIES {
             let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
             let Some(stored) = stored else { return Ok(sent) };
-            match self.0.0.session.commit(by, txn::remove_schedule(id, stored.version)).await? {
+            let change = self.0.change(ChangeKind::Removed);
+            let ops = txn::remove_schedule(id, stored.version, change.as_ref());
+            match self.0.0.session.commit(by, ops).await? {
                 Written::Applied => return Ok(true),
                 Written::Rejected => {}
                 Written::Unknown => sent = true,

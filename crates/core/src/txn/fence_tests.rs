@@ -184,7 +184,7 @@ fn a_late_removal_does_not_delete_a_new_job_with_the_same_id() {
     zookeeper.make_parents(&path);
     let removals = zookeeper.get(&bucket.jobs()).unwrap().version;
     zookeeper.put(&path, encode(&record().cancel(NOW)), 1);
-    let removal = [count_removal(bucket, removals), remove_record(&job(), 1)];
+    let removal = [count_removal(bucket, removals, None), remove_record(&job(), 1)];
     assert_eq!(zookeeper.commit(operator, &removal), Outcome::Applied(()));
     // The new job has failed once, so its version is the same.
     zookeeper.put(&path, encode(&record()), 1);

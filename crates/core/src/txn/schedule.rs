@@ -11,16 +11,14 @@
 //! removal also sets [`path::SCHEDULES`], and each tick checks the version of it that the leader read *before* the
 //! schedule.
 
-use super::{Op, reopen, submit};
+use super::{ANY_VERSION, Op, note, reopen, submit};
+use crate::change::Change;
 use crate::job::JobRecord;
 use crate::name::{JobId, ScheduleId};
 use crate::path;
 use crate::schedule::ScheduleRecord;
 use crate::trace::TraceContext;
 use crate::wire::{decode, encode};
-
-/// Any version: the version of this znode is only a counter.
-const ANY: i32 = -1;
 
 /// Creates a schedule.
 #[must_use]
@@ -34,12 +32,12 @@ pub fn set_schedule(schedule: &ScheduleId, version: i32, record: &ScheduleRecord
     vec![Op::Set { path: path::schedule(schedule), data: encode(record), version }]
 }
 
-/// Removes a schedule. Its jobs stay.
+/// Removes a schedule, and notes who did it in the parent. Its jobs stay.
 #[must_use]
-pub fn remove_schedule(schedule: &ScheduleId, version: i32) -> Vec<Op> {
+pub fn remove_schedule(schedule: &ScheduleId, version: i32, change: Option<&Change>) -> Vec<Op> {
     vec![
         Op::Delete { path: path::schedule(schedule), version: Some(version) },
-        Op::Set { path: path::SCHEDULES.to_owned(), data: Vec::new(), version: ANY },
+        note(path::SCHEDULES.to_owned(), change, ANY_VERSION),
     ]
 }
 
@@ -135,7 +133,7 @@ mod tests {
             Op::Delete { path: path::schedule(&schedule), version: Some(7) },
             Op::Set { path: path::SCHEDULES.to_owned(), data: Vec::new(), version: -1 },
         ];
-        assert_eq!(remove_schedule(&schedule, 7), expected);
+        assert_eq!(remove_schedule(&schedule, 7, None), expected);
     }
 
     #[test]

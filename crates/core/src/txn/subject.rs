@@ -102,6 +102,6 @@ mod tests {
         }
         assert_eq!(txn::fence(3).subject(), Subject::Epoch);
         assert_eq!(txn::check_removals(3).subject(), Subject::Removals);
-        assert_eq!(txn::count_removal(Bucket::of(&job), 3).subject(), Subject::Removals);
+        assert_eq!(txn::count_removal(Bucket::of(&job), 3, None).subject(), Subject::Removals);
     }
 }

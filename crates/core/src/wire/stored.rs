@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Layout, WireError, v1};
-use crate::change::Noted;
+use crate::change::{Change, Noted};
 use crate::clock_report::ClockReport;
 use crate::failover::Failover;
 use crate::group::GroupRecord;
@@ -73,6 +73,7 @@ stored! {
     17: Members => v1::MembersV1,
     18: Pointer => v1::PointerV1,
     19: ClockReport => v1::ClockReportV1,
+    20: Change => v1::ChangeV1,
 }
 
 mod listed {

@@ -487,6 +487,7 @@ fn version_1_has_the_golden_bytes() {
         ("members", hex(&encode(&Members::below(100))), include_str!("golden/members.v1.hex")),
         ("pointer", hex(&encode(&pointer())), include_str!("golden/pointer.v1.hex")),
         ("clock report", hex(&encode(&clock_report())), include_str!("golden/clock_report.v1.hex")),
+        ("removal", hex(&encode(&change(ChangeKind::Removed))), include_str!("golden/removal.v1.hex")),
         ("older layout", hex(&encode(&Layout::new(1))), include_str!("golden/layout_1.v1.hex")),
     ];
     for (what, encoded, golden) in golden {
@@ -533,6 +534,8 @@ fn every_kind_of_change_survives_a_round_trip() {
         ChangeKind::Paused,
         ChangeKind::Resumed,
         ChangeKind::Abandoned,
+        ChangeKind::Set,
+        ChangeKind::Removed,
     ] {
         let job = JobRecord { changed: Some(change(what)), ..job() };
         assert_eq!(stored(&job), Ok(job.clone()), "{}", what.as_str());
@@ -559,6 +562,8 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<Members>(&encode(&Members::below(100))), Ok(Members::below(100)));
     assert_eq!(decode::<Pointer>(&encode(&pointer())), Ok(pointer()));
     assert_eq!(decode::<ClockReport>(&encode(&clock_report())), Ok(clock_report()));
+    let removal = change(ChangeKind::Removed);
+    assert_eq!(decode::<Change>(&encode(&removal)), Ok(removal));
     assert_eq!(decode::<Layout>(&encode(&Layout::new(7))), Ok(Layout::new(7)));
 }
 

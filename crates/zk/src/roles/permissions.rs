@@ -59,8 +59,8 @@ fn row(path: &str) -> Row {
         (path::ELECTION, 0) => ["rcd", "r", "r", "r"],
         (path::CONFIG, 0) => ["r", "r", "rc", "r"],
         (path::CONFIG, _) => ["r", "r", "rw", "r"],
-        (path::PAUSES, 0) => ["r", "r", "rcd", "r"],
-        // A removal of a schedule sets the parent. Candidates also add the schedules of their files.
+        // The end of a pause and the removal of a schedule set the parent. Candidates also add the schedules of their files.
+        (path::PAUSES, 0) => ["r", "r", "rwcd", "r"],
         (path::SCHEDULES, 0) => ["rc", "r", "rwcd", "r"],
         (path::SCHEDULES, _) => ["rw", "r", "rw", "r"],
         (path::WORKERS, 0) | (path::ASSIGNMENTS, 0) => ["rcd", "rcd", "rcd", "r"],

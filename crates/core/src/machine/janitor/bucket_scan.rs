@@ -109,7 +109,7 @@ impl BucketScan {
 
     /// The operation that precedes a removal.
     pub(super) fn fence(&self) -> Op {
-        txn::count_removal(self.bucket, self.removals)
+        txn::count_removal(self.bucket, self.removals, None)
     }
 
     /// A removal was applied.

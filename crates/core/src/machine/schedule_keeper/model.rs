@@ -383,7 +383,7 @@ impl World {
             Step::Remove(n) => {
                 if let Some(node) = self.server.tree.get(&path::schedule(&id(n))) {
                     let version = node.version;
-                    self.server.commit(&txn::remove_schedule(&id(n), version)).unwrap();
+                    self.server.commit(&txn::remove_schedule(&id(n), version, None)).unwrap();
                     self.server.ticks.remove(&id(n));
                 }
             }

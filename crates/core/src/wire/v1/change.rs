@@ -8,7 +8,7 @@ use crate::time::WallMillis;
 use crate::wire::WireError;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct ChangeV1 {
+pub struct ChangeV1 {
     what: ChangeKindV1,
     by: String,
     at: u64,
@@ -46,6 +46,7 @@ enum ChangeKindV1 {
     Resumed,
     Abandoned,
     Set,
+    Removed,
 }
 
 impl From<&Change> for ChangeV1 {
@@ -60,6 +61,7 @@ impl From<&Change> for ChangeV1 {
             ChangeKind::Resumed => ChangeKindV1::Resumed,
             ChangeKind::Abandoned => ChangeKindV1::Abandoned,
             ChangeKind::Set => ChangeKindV1::Set,
+            ChangeKind::Removed => ChangeKindV1::Removed,
         };
         Self { what, by: change.by.as_str().to_owned(), at: change.at.0 }
     }
@@ -78,6 +80,7 @@ impl TryFrom<ChangeV1> for Change {
             ChangeKindV1::Resumed => ChangeKind::Resumed,
             ChangeKindV1::Abandoned => ChangeKind::Abandoned,
             ChangeKindV1::Set => ChangeKind::Set,
+            ChangeKindV1::Removed => ChangeKind::Removed,
         };
         Ok(Self { what, by: author(stored.by)?, at: WallMillis(stored.at) })
     }

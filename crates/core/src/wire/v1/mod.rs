@@ -14,7 +14,7 @@ mod schedule;
 mod segment;
 mod worker;
 
-pub(super) use change::NotedV1;
+pub(super) use change::{ChangeV1, NotedV1};
 pub(super) use clock::ClockReportV1;
 pub(super) use entry::{AssignmentV1, QueueEntryV1, TurnV1};
 pub(super) use failover::FailoverV1;

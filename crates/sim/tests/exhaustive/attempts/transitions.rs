@@ -396,7 +396,8 @@ impl Attempts {
                 let bucket = Bucket::of(&job());
                 let removals = state.zk.get(&bucket.jobs()).map_or(0, |(_, version)| version);
                 if let Some((_, version)) = View::of(&state.zk).record {
-                    let ops = vec![txn::count_removal(bucket, removals), txn::remove_record(&job(), version)];
+                    let ops =
+                        vec![txn::count_removal(bucket, removals, None), txn::remove_record(&job(), version)];
                     self.lose(&mut state, Author::Client, ops);
                 }
             }

@@ -132,7 +132,7 @@ fn a_removal_after_a_purge_in_the_bucket_is_rejected_and_the_bucket_is_scanned_a
     stage.round_but(|request| match request {
         Effect::Commit(batch) => {
             removals += 1;
-            assert!(batch.ops().any(|op| *op == txn::count_removal(bucket, 0)));
+            assert!(batch.ops().any(|op| *op == txn::count_removal(bucket, 0, None)));
             let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::BadVersion });
             Some(Event::Committed(batch.clone(), rejected))
         }
