@@ -78,7 +78,7 @@ impl WorkerInfo {
             tags,
             started_at: info.started_at.into(),
             draining: info.draining,
-            settings: info.settings.into(),
+            settings: Setting::of(info.settings),
         }
     }
 }
@@ -234,12 +234,12 @@ impl Client {
                 .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
             let value = change(info.settings.value.clone()).check(&info.kinds)?;
             if value == info.settings.value {
-                return Ok(Some(info.settings.into()));
+                return Ok(Some(Setting::of(info.settings)));
             }
             let wanted = Noted { value, changed: self.change(ChangeKind::Set) };
             let ops = txn::set_worker(worker, &info, wanted.clone(), node.version);
             match self.0.session.commit(by, ops).await? {
-                Written::Applied => return Ok(Some(wanted.into())),
+                Written::Applied => return Ok(Some(Setting::of(wanted))),
                 Written::Rejected | Written::Unknown => {}
             }
         }

@@ -25,8 +25,8 @@ pub struct Setting<T> {
     pub changed: Option<Changed>,
 }
 
-impl<T> From<Noted<T>> for Setting<T> {
-    fn from(noted: Noted<T>) -> Self {
+impl<T> Setting<T> {
+    pub(super) fn of(noted: Noted<T>) -> Self {
         Self { value: noted.value, changed: noted.changed.map(Changed::of) }
     }
 }
@@ -39,7 +39,7 @@ impl Client {
     {
         let node = self.0.session.read(self.by(), |zk| zk.get(path.to_owned())).await?;
         let Some(node) = node else { return Ok(None) };
-        wire::decode::<Noted<T>>(&node.data).map(|noted| Some(noted.into())).map_err(unreadable(path))
+        wire::decode::<Noted<T>>(&node.data).map(|noted| Some(Setting::of(noted))).map_err(unreadable(path))
     }
 
     /// Sets the value that `change` makes of the present one, or of `None` if there is no readable one. `change` is called again
@@ -65,7 +65,7 @@ impl Client {
             };
             let value = change(there.as_ref().map(|there| there.value.clone()))?;
             if let Some(there) = there.filter(|there| there.value == value) {
-                return Ok(there.into());
+                return Ok(Setting::of(there));
             }
             let wanted = Noted { value, changed: self.change(ChangeKind::Set) };
             let (to, data) = (path.to_owned(), wire::encode(&wanted));
@@ -74,7 +74,7 @@ impl Client {
                 None => Op::Create { path: to, data, lifetime: Lifetime::Persistent },
             };
             match self.0.session.commit(by, vec![op]).await? {
-                Written::Applied => return Ok(wanted.into()),
+                Written::Applied => return Ok(Setting::of(wanted)),
                 Written::Rejected | Written::Unknown => {}
             }
         }

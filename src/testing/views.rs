@@ -3,12 +3,11 @@
 //! The views can grow, so they have no public constructor. These functions return views with the given parts and
 //! nothing else; all fields can be set.
 
-use bellwether_core::change::Noted;
 use std::time::SystemTime;
 
 use crate::client::{
-    Churn, Depths, Event, KindView, LeaderView, OldestQueued, Paused, Shares, Snapshot, Tally, WorkerInfo,
-    WorkerView, WrongClock,
+    Churn, Depths, Event, KindView, LeaderView, OldestQueued, Paused, Setting, Shares, Snapshot, Tally,
+    WorkerInfo, WorkerSettings, WorkerView, WrongClock,
 };
 use crate::{JobId, Kind, NodeId, State, WorkerId};
 
@@ -54,7 +53,7 @@ pub fn worker(id: WorkerId, node: NodeId, started_at: SystemTime) -> WorkerView 
         tags: Vec::new(),
         started_at,
         draining: false,
-        settings: Noted::default().into(),
+        settings: Setting { value: WorkerSettings::default(), changed: None },
     };
     WorkerView { id, info: Ok(info), assigned: 0, ended: Tally::default(), shunned_until: None }
 }
