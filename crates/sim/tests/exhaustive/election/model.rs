@@ -416,8 +416,11 @@ fn first_candidate(zk: &ZooKeeper) -> Option<(String, i64)> {
 
 fn fire(state: &mut State, changed: &[String]) {
     for node in &mut state.nodes {
-        let fired = node.watches.extract_if(.., |_, (_, path)| changed.contains(path));
-        for (_, (ticket, _)) in fired.collect::<Vec<_>>() {
+        let (fired, kept) = std::mem::take(&mut node.watches)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, (_, path))| changed.contains(path));
+        node.watches = kept;
+        for (ticket, _) in fired.into_values() {
             node.mailbox.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
         }
         if changed.iter().any(|path| path == path::LEADING)

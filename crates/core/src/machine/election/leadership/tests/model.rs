@@ -396,7 +396,11 @@ impl World {
     fn fire_watches(&mut self) {
         let changed = std::mem::take(&mut self.server.changed);
         for node in &mut self.nodes {
-            for (_, (ticket, _)) in node.watches.extract_if(.., |_, (_, path)| changed.contains(path)) {
+            let (fired, kept) = std::mem::take(&mut node.watches)
+                .into_iter()
+                .partition::<BTreeMap<_, _>, _>(|(_, (_, path))| changed.contains(path));
+            node.watches = kept;
+            for (ticket, _) in fired.into_values() {
                 node.from_server.push_back(Event::Reply(ticket, Reply::Campaign(campaign::Reply::Changed)));
             }
             let beaten = changed.iter().any(|path| path == path::LEADING);
