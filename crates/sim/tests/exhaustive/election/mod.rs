@@ -130,7 +130,7 @@ fn a_silent_leader_of_the_strategy_single_is_replaced() {
 fn a_first_candidate_that_never_claims_is_replaced() {
     let bounds = Bounds { passes: 2, ..Bounds::default() };
     let milestones = &[Milestone::Active, Milestone::Replaced, Milestone::Vandalised];
-    let election = Election::new(Strategy::Queue, Start::Claiming, bounds, milestones).fast();
+    let election = Election::new(Strategy::Queue, Start::Claiming, bounds, milestones).of_two().fast();
     explore("election, no claim", 1_000, election);
 }
 
@@ -146,7 +146,11 @@ fn candidates_of_the_strategy_single_are_cut_off() {
 fn a_leader_steps_down() {
     let bounds = Bounds { faulty: 1, cuts: 1, passes: 1, writes: 1, leaves: 1, ..Bounds::default() };
     let milestones = &[Milestone::Released, Milestone::LeadOn, Milestone::StaleWrite];
-    explore("election, stepping down", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
+    explore(
+        "election, stepping down",
+        1_000,
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two(),
+    );
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn a_claim_is_answered_late() {
     explore(
         "election, a late reply",
         1_000,
-        Election::new(Strategy::Queue, Start::Claiming, bounds, milestones),
+        Election::new(Strategy::Queue, Start::Claiming, bounds, milestones).of_two(),
     );
 }
 
@@ -164,7 +168,11 @@ fn a_claim_is_answered_late() {
 fn a_claim_is_lost_on_the_way() {
     let bounds = Bounds { faulty: 2, cuts: 2, leaves: 1, ..Bounds::default() };
     let milestones = &[Milestone::Released, Milestone::ClaimedBefore];
-    explore("election, a late claim", 1_000, Election::new(Strategy::Queue, Start::Led, bounds, milestones));
+    explore(
+        "election, a late claim",
+        1_000,
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two(),
+    );
 }
 
 #[test]
@@ -174,6 +182,6 @@ fn an_operator_deletes_a_candidate() {
     explore(
         "election, a deleted candidate",
         1_000,
-        Election::new(Strategy::Queue, Start::Led, bounds, milestones),
+        Election::new(Strategy::Queue, Start::Led, bounds, milestones).of_two(),
     );
 }

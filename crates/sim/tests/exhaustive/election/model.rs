@@ -393,7 +393,7 @@ impl Election {
             state.broken.get_or_insert(Invariant::Candidate);
         }
         if state.claims.values().any(|(claimer, _)| *claimer != n) {
-            self.note(if state.nodes.iter().all(|node| node.alive) {
+            self.note(if state.nodes[..self.nodes].iter().all(|node| node.alive) {
                 Milestone::Released
             } else {
                 Milestone::Successor
