@@ -6,6 +6,9 @@ import { ago, badge, count, duration, milliseconds, rate, term } from '../format
 import { refresh } from '../refresh.js';
 import { table } from '../table.js';
 
+/** A run time of the API, which counts whole milliseconds. */
+const runTime = (text) => (text === '0s' ? '< 1 ms' : term(text));
+
 export async function kinds({ root, left }) {
   const load = async () => {
     const [served, statistics] = await Promise.all([get('/v1/kinds', {}, left), get('/v1/kinds/statistics', {}, left)]);
@@ -42,10 +45,10 @@ export async function kinds({ root, left }) {
         { title: 'Busy', class: 'number', cell: ({ assigned, slots }) => `${count(assigned)} of ${count(slots)}` },
         { title: 'Succeeded / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'succeeded_per_second') },
         { title: 'Dead / min', class: 'number', cell: ({ kind }) => rateOf(kind, 'dead_per_second') },
-        { title: 'Run time p50', class: 'number', cell: ({ kind }) => term(known.get(kind)?.run_time?.p50) },
+        { title: 'Run time p50', class: 'number', cell: ({ kind }) => runTime(known.get(kind)?.run_time?.p50) },
         { title: 'Run time p99', class: 'number', cell: ({ kind }) => {
           const run = known.get(kind)?.run_time;
-          return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, term(run.p99)) : '–';
+          return run ? h('span', { title: `of ${count(run.jobs)} jobs` }, runTime(run.p99)) : '–';
         } },
         { title: 'Action', cell: ({ kind, paused }) => h('button', {
           type: 'button', disabled: !may('operate'), title: may('operate') ? null : 'needs the role operate',

@@ -1,6 +1,6 @@
 //! Results on stdout, as a table or as one JSON document.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use bellwether::client::rfc3339;
@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::exit::{self, Failure};
 use crate::document::sentence;
 
-/// Width of tables in columns.
-const WIDTH: u16 = 100;
+/// The narrowest width of a table in columns. A narrower terminal breaks the lines itself.
+const NARROWEST: u16 = 80;
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -145,9 +145,18 @@ pub(crate) fn rough(time: Duration) -> String {
     }
 }
 
+/// A table that fits the terminal. In a pipe or a file each row is one line, so that line-oriented programs can read it.
 fn table() -> Table {
+    let size = io::stdout().is_terminal().then(crossterm::terminal::size);
+    table_of(size.and_then(Result::ok).map(|(columns, _)| columns.max(NARROWEST)))
+}
+
+fn table_of(width: Option<u16>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(width) = width {
+        table.set_width(width);
+    }
     table
 }
 
@@ -230,6 +239,14 @@ mod tests {
         for cell in ["01a21773-2598-7ecb-b45b-8b0039a548fc", "the workers that could run it"] {
             assert!(!is_time_or_number(cell), "{cell}");
         }
+    }
+
+    #[test]
+    fn a_row_is_wrapped_only_for_a_terminal() {
+        let long = "the workers that could run it have no free slot ".repeat(4);
+        let lines = |width| table_of(width).add_row([long.as_str()]).trim_fmt().lines().count();
+        assert_eq!(lines(None), 1);
+        assert_eq!(lines(Some(NARROWEST)), 3);
     }
 
     #[test]

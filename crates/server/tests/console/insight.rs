@@ -156,7 +156,7 @@ async fn kinds_show_rates_and_run_times_of_jobs_that_end_while_the_console_is_op
         let cells = "return [...document.querySelectorAll('tr[data-key=sum] td')].slice(4, 8).map((td) => td.innerText)";
         page.until("rates and run times", async |page| {
             let cells = page.run(cells).await;
-            let filled = |at: usize| cells[at].as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()));
+            let filled = |at: usize| cells[at].as_str().is_some_and(|text| text.contains(|c: char| c.is_ascii_digit()));
             (0..4).all(filled) && cells[0] != "0.0" && cells[1] != "0.0"
         })
         .await;
