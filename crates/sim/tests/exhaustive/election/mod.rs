@@ -1,4 +1,4 @@
-//! Three nodes campaign, claim, pause, resume and lose leadership, on a ZooKeeper that loses replies and ends sessions.
+//! Two or three nodes campaign, claim, pause, resume and lose leadership, on a ZooKeeper that loses replies and ends sessions.
 //!
 //! Each node is a [`Leadership`] with its campaign. Its connection consists of two queues: requests to the server, and
 //! events to the machine. Every step moves one item of one queue. So a frozen node is one that takes no step, a slow
