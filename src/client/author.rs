@@ -10,7 +10,8 @@ use super::{Client, Handle};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// What was done, as a word: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned`, `set` or `removed`.
+    /// The kind of the change: `added`, `cancelled`, `reopened`, `released`, `replaced`, `paused`, `resumed`, `abandoned`, `set` or
+    /// `removed`.
     pub what: &'static str,
     /// The author, as the client named it. It is a note and no proof.
     pub by: String,

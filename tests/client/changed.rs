@@ -124,7 +124,7 @@ async fn a_schedule_and_an_abandoned_group_name_who_changed_them() {
     assert_eq!(told(view.changed.as_ref()), Some(("abandoned", "bob")));
 }
 
-/// What is removed has no record that could name its author, so its parent does, in the same transaction.
+/// A removal deletes the record with its note, so the same transaction writes the author to the parent.
 #[tokio::test]
 async fn the_transaction_of_a_removal_names_its_author() {
     let to = namespace("changed-removed");

@@ -1,4 +1,4 @@
-//! Who changed something last, for people: a note in a record, or in the parent of what was removed.
+//! Notes for people of who changed a record last. The note of a removal is in the parent of the removed znode.
 //!
 //! It is a claim and no proof, because the client that makes the change names the author. Nothing is decided from it.
 

@@ -373,13 +373,13 @@ pub fn pause(kind: &Kind, pause: &PauseRecord) -> Op {
     Op::create(path::pause(kind), encode(pause))
 }
 
-/// Resumes a kind, and notes who did it in the parent.
+/// Resumes a kind, and writes the author to the parent.
 #[must_use]
 pub fn unpause(kind: &Kind, change: Option<&Change>) -> Vec<Op> {
     vec![Op::delete(path::pause(kind)), note(path::PAUSES.to_owned(), change, ANY_VERSION)]
 }
 
-/// Notes the last removal below a parent, which has no other data. So the transaction of each removal names its author.
+/// Writes the author of a removal to the parent, which has no other data. Without an author it only raises the version.
 fn note(parent: String, change: Option<&Change>, version: i32) -> Op {
     Op::Set { path: parent, data: change.map(encode).unwrap_or_default(), version }
 }

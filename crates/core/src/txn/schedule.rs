@@ -32,7 +32,7 @@ pub fn set_schedule(schedule: &ScheduleId, version: i32, record: &ScheduleRecord
     vec![Op::Set { path: path::schedule(schedule), data: encode(record), version }]
 }
 
-/// Removes a schedule, and notes who did it in the parent. Its jobs stay.
+/// Removes a schedule, and writes the author to the parent. Its jobs stay.
 #[must_use]
 pub fn remove_schedule(schedule: &ScheduleId, version: i32, change: Option<&Change>) -> Vec<Op> {
     vec![

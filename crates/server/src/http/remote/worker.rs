@@ -339,7 +339,7 @@ impl RemoteWorker {
         self.wish(Wish::Drain);
     }
 
-    /// The remote process leaves: [hands back](Self::hand_back) what it runs, and answers its open poll.
+    /// Deletes the worker: [hands back](Self::hand_back) its running attempts, and answers its open poll.
     ///
     /// # Cancellation
     /// The worker leaves nevertheless.

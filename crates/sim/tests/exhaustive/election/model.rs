@@ -185,7 +185,7 @@ impl Election {
             Action::Connect(n) => self.connect(&mut state, n),
             Action::Serve(n) => {
                 self.serve_next(&mut state, n);
-                while state.nodes[n].sets_second_watch() {
+                if state.nodes[n].sets_second_watch() {
                     self.serve_next(&mut state, n);
                 }
             }

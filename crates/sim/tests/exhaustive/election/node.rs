@@ -87,13 +87,8 @@ impl Node {
     /// Returns whether the next request sets the second watch of a look. It is served with the first one: a change in
     /// between causes a look, whether the watch fires or finds no znode.
     pub(crate) fn sets_second_watch(&self) -> bool {
-        let target = WatchTarget::SecondPredecessor;
-        self.sent.front().is_some_and(|sent| match sent {
-            Sent::Request(_, Request::Campaign(campaign::Request::Watch { target: watched, .. })) => {
-                *watched == target
-            }
-            Sent::Request(..) | Sent::Write(_) => false,
-        })
+        let Some(Sent::Request(_, Request::Campaign(request))) = self.sent.front() else { return false };
+        matches!(request, campaign::Request::Watch { target: WatchTarget::SecondPredecessor, .. })
     }
 
     /// Returns whether a reply with a lasting effect is outstanding.

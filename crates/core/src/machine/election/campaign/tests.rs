@@ -257,7 +257,7 @@ fn a_third_candidate_becomes_second_when_the_first_one_ends() {
     assert_eq!(run.seen(), "standby: watch 0000000002, next after 0000000002");
 }
 
-/// The znode of one of the two may be gone before its watch is set.
+/// One of the two predecessors may be deleted before its watch is set.
 #[test]
 fn one_absent_predecessor_of_two_causes_a_look() {
     let run = || queue("looking").answer(listed(&[(8, 1), (9, 2), (UUID, 3)]));
