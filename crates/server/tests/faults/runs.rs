@@ -35,6 +35,24 @@ const POISON: &str = r#"echo "$BELLWETHER_JOB $BELLWETHER_ATTEMPT" >>"$1/runs"; 
 /// Records runs.
 pub(crate) struct Runs(TempDir);
 
+/// A failed test prints the last lines of its nodes' logs, which are in the directory.
+impl Drop for Runs {
+    #[expect(clippy::print_stderr, reason = "the logs explain the failure")]
+    fn drop(&mut self) {
+        const LINES: usize = 20;
+        if !std::thread::panicking() {
+            return;
+        }
+        let files = fs::read_dir(self.dir()).into_iter().flatten().flatten().map(|entry| entry.path());
+        for log in files.filter(|path| path.extension().is_some_and(|extension| extension == "log")) {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let lines = text.lines().collect::<Vec<_>>();
+            let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+            eprintln!("{}:\n{last}\n", log.display());
+        }
+    }
+}
+
 /// How the attempts of some jobs ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
