@@ -120,7 +120,7 @@ impl Class {
     }
 
     /// Handles a created entry. Returns whether it is known now and must be reported or read.
-    pub(super) fn created(&mut self, at: &ReadyEntry) -> bool {
+    pub(super) fn created(&mut self, at: &ReadyEntry, out: &mut Vec<Effect>) -> bool {
         let covered = self.covers(at.slot, &at.name);
         let slot = self.slots.entry(at.slot).or_default();
         if let Listing::InFlight { created, deleted, .. } = &mut slot.listing {
@@ -136,6 +136,8 @@ impl Class {
         if !at.name.has_data && slot.entries.contains_key(&at.name) {
             return false;
         }
+        // The assigner may know other data of it. Only known entries that are reported are withdrawn later.
+        out.extend(self.take(at).map(|_| Effect::Unqueued(at.clone())));
         self.set(at, Entry::Reading(None));
         true
     }

@@ -303,7 +303,7 @@ impl JobWatcher {
     }
 
     fn created(&mut self, at: ReadyEntry, out: &mut Vec<Effect>) {
-        let is_new = self.class(&at.class).created(&at);
+        let is_new = self.class(&at.class).created(&at, out);
         self.settle(&at.class, out);
         let is_known = self.classes.get(&at.class).is_some_and(|class| class.get(&at).is_some());
         if is_new && is_known {

@@ -252,6 +252,21 @@ fn only_the_answer_to_the_latest_read_of_an_entry_counts() {
     assert_eq!(bench.told, BTreeMap::from([(job.at, newer)]));
 }
 
+/// Found by the property test below: the assigner was never told that it is gone.
+#[test]
+fn a_known_entry_that_is_created_again_and_deleted_before_its_read_is_withdrawn() {
+    let mut bench = Bench::watching(LIMIT);
+    let job = with_data(7, 1);
+    bench.create(job.clone());
+    bench.settle();
+    assert_eq!(bench.told(), [&job.at]);
+    bench.handle(Event::Created(job.at.clone()));
+    assert!(bench.told.is_empty(), "its data may be other data");
+    bench.delete(&job.at);
+    bench.settle();
+    assert!(bench.told.is_empty() && bench.machine.is_empty());
+}
+
 #[test]
 fn a_new_leader_finds_the_waiting_jobs_of_all_classes() {
     let mut bench = Bench::new(LIMIT);
