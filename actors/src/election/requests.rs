@@ -41,15 +41,16 @@ pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket
                 campaigned(campaign::Reply::Listed(children(listed)))
             }
         }),
-        Request::Campaign(campaign::Request::Owner { path }) => cx.task(move |zk| {
-            let (synced, read) = (zk.sync(path.to_owned()), zk.get(path.to_owned()));
+        Request::Campaign(campaign::Request::Owner) => cx.task(move |zk| {
+            let paths = [path::LEADING, path::LEADER].map(str::to_owned).to_vec();
+            let (synced, read) = (zk.sync(path::LEADER.to_owned()), zk.get_many(paths));
             async move {
-                let owner = outcome(synced.await.and(read.await).map(|node| node.map(|node| node.owner)));
-                campaigned(campaign::Reply::Owner(owner))
+                let read = synced.await.and(read.await);
+                campaigned(campaign::Reply::Owner(outcome(read.and_then(ownership))))
             }
         }),
-        Request::Campaign(campaign::Request::Delete { path }) => {
-            cx.commit(vec![Op::Delete { path, version: None }], move |_, outcome| {
+        Request::Campaign(campaign::Request::Delete { fence, path }) => {
+            cx.commit(campaign::Request::delete_ops(fence, path), move |_, outcome| {
                 Some(campaigned(campaign::Reply::Deleted(outcome)))
             });
         }
@@ -96,6 +97,16 @@ fn children(read: ReadResult<Option<Vec<String>>>) -> Outcome<Vec<String>> {
     }
 }
 
+fn ownership(nodes: Vec<Option<Node>>) -> ReadResult<campaign::Ownership> {
+    match nodes.as_slice() {
+        [leading, leader] => Ok(campaign::Ownership {
+            owner: leader.as_ref().map(|node| node.owner),
+            leading: leading.as_ref().map(|node| node.version),
+        }),
+        other => Err(unexpected(2, other.len())),
+    }
+}
+
 fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
     match nodes.as_slice() {
         [epoch, leading, candidate] => Ok(Findings {
@@ -107,11 +118,12 @@ fn findings(nodes: Vec<Option<Node>>) -> ReadResult<Findings> {
                 epoch: txn::claimed_epoch(&node.data),
             }),
         }),
-        other => {
-            let reason = format!("requested 3 znodes, got {}", other.len());
-            Err(ReadError::Refused(Reason::Other(reason)))
-        }
+        other => Err(unexpected(3, other.len())),
     }
+}
+
+fn unexpected(requested: usize, got: usize) -> ReadError {
+    ReadError::Refused(Reason::Other(format!("requested {requested} znodes, got {got}")))
 }
 
 fn sighting(node: &Node) -> Sighting {

@@ -76,7 +76,7 @@ mod subject;
 mod take_over;
 
 pub use batch::{Batch, Locus};
-pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat, claimed_epoch};
+pub use claim::{BeatStep, Claim, ClaimStep, Found, Seat, beat, claimed_epoch, unclaimed_since};
 pub use group::{
     advance, extend_parent, gone_part, join_group, leave_group, make_chunk, make_group, make_sub_group,
     mark_spawned, rejoin_group, remove_chunk, remove_group, remove_member, set_group, without_part,

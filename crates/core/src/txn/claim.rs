@@ -245,6 +245,19 @@ pub fn beat(epoch: i32, candidate: String) -> Vec<Op> {
     vec![fence(epoch), Op::Check { path: candidate, version: 0 }, set]
 }
 
+/// Fails if another node has claimed since `/leading` had this version; `None` if it was absent.
+///
+/// The owner of `/leader` deletes it behind this fence. Without it, a delete that arrives late could delete the znode of a
+/// leader that has replaced it, because both have the same path and version.
+#[must_use]
+pub fn unclaimed_since(version: Option<i32>) -> Op {
+    let path = path::LEADING.to_owned();
+    match version {
+        Some(version) => Op::Check { path, version },
+        None => Op::create(path, leading(0)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

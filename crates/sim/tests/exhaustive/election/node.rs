@@ -131,9 +131,9 @@ fn writes(sent: &Sent) -> bool {
             | campaign::Request::CreateSequential { .. }
             | campaign::Request::CreateEphemeral { .. }
             | campaign::Request::Delete { .. } => true,
-            campaign::Request::List { .. }
-            | campaign::Request::Owner { .. }
-            | campaign::Request::Watch { .. } => false,
+            campaign::Request::List { .. } | campaign::Request::Owner | campaign::Request::Watch { .. } => {
+                false
+            }
         },
     }
 }
@@ -194,7 +194,7 @@ fn unknown(request: &Request) -> Reply {
             | campaign::Request::CreateSequential { .. }
             | campaign::Request::CreateEphemeral { .. } => campaign::Reply::Created(Outcome::Unknown),
             campaign::Request::List { .. } => campaign::Reply::Listed(Outcome::Unknown),
-            campaign::Request::Owner { .. } => campaign::Reply::Owner(Outcome::Unknown),
+            campaign::Request::Owner => campaign::Reply::Owner(Outcome::Unknown),
             campaign::Request::Watch { .. } => campaign::Reply::Watched(Outcome::Unknown),
             campaign::Request::Delete { .. } => campaign::Reply::Deleted(Outcome::Unknown),
         }),

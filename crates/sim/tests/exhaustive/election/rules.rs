@@ -77,15 +77,16 @@ fn campaign(
             let names = zk.names(path).map(|(name, _)| name.to_owned()).collect();
             campaign::Reply::Listed(Outcome::Applied(names))
         }
-        campaign::Request::Owner { path } => {
-            campaign::Reply::Owner(Outcome::Applied(zk.znodes.get(*path).map(|znode| znode.owner)))
-        }
+        campaign::Request::Owner => campaign::Reply::Owner(Outcome::Applied(campaign::Ownership {
+            owner: zk.znodes.get(path::LEADER).map(|znode| znode.owner),
+            leading: zk.get(path::LEADING).map(|(_, version)| version),
+        })),
         campaign::Request::Watch { path, .. } => {
             campaign::Reply::Watched(Outcome::Applied(zk.znodes.contains_key(path)))
         }
-        campaign::Request::Delete { path } => {
-            changed.push(path.clone());
-            campaign::Reply::Deleted(zk.commit(session, &[Op::Delete { path: path.clone(), version: None }]))
+        campaign::Request::Delete { fence, path } => {
+            let ops = campaign::Request::delete_ops(fence.clone(), path.clone());
+            campaign::Reply::Deleted(commit(zk, session, &ops, changed))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Decides the next request from the result of a look.
 
 use super::candidate::Candidate;
-use super::{Campaign, Candidacy, Effect, Goal, Request, SWEEP, State, Strategy, WatchTarget};
+use super::{Campaign, Candidacy, Effect, Goal, Ownership, Request, SWEEP, State, Strategy, WatchTarget};
 use crate::path;
 use crate::time::Millis;
-use crate::txn::Seat;
+use crate::txn::{self, Op, Seat};
 
 impl Campaign {
     pub(super) fn decide(&mut self, now: Millis, children: &[String], out: &mut Vec<Effect>) {
@@ -16,7 +16,9 @@ impl Campaign {
         let path_of = |at: usize| path::candidate(&candidates[at].name);
         match (self.goal, ours.as_slice()) {
             (Goal::Leave, []) => self.left(out),
-            (Goal::Leave, [.., last]) | (Goal::Stand, [_, .., last]) => self.delete(path_of(*last), out),
+            (Goal::Leave, [.., last]) | (Goal::Stand, [_, .., last]) => {
+                self.delete(None, path_of(*last), out)
+            }
             (Goal::Stand, []) => self.create(out),
             (Goal::Stand, [0]) => self.first(path_of(0), out),
             (Goal::Stand, [1]) => {
@@ -27,11 +29,14 @@ impl Campaign {
         }
     }
 
-    pub(super) fn decide_single(&mut self, now: Millis, owner: Option<i64>, out: &mut Vec<Effect>) {
+    pub(super) fn decide_single(&mut self, now: Millis, found: Ownership, out: &mut Vec<Effect>) {
         self.rests = 0;
-        let ours = owner == Some(self.who.session);
-        match (self.goal, owner) {
-            (Goal::Leave, Some(_)) if ours => self.delete(path::LEADER.to_owned(), out),
+        let ours = found.owner == Some(self.who.session);
+        match (self.goal, found.owner) {
+            (Goal::Leave, Some(_)) if ours => {
+                let fence = txn::unclaimed_since(found.leading);
+                self.delete(Some(fence), path::LEADER.to_owned(), out);
+            }
             (Goal::Leave, Some(_) | None) => self.left(out),
             (Goal::Stand, None) => self.create(out),
             (Goal::Stand, Some(_)) if ours => self.first(path::LEADER.to_owned(), out),
@@ -55,9 +60,9 @@ impl Campaign {
         self.state = State::Creating { ticket };
     }
 
-    fn delete(&mut self, path: String, out: &mut Vec<Effect>) {
+    fn delete(&mut self, fence: Option<Op>, path: String, out: &mut Vec<Effect>) {
         let ticket = self.ticket();
-        out.push(Effect::Send(ticket, Request::Delete { path }));
+        out.push(Effect::Send(ticket, Request::Delete { fence, path }));
         self.state = State::Deleting { ticket };
     }
 

@@ -1,7 +1,7 @@
 //! Events, replies, requests and effects of a campaign.
 
 use crate::outcome::{Outcome, Rejection};
-use crate::txn::Seat;
+use crate::txn::{Op, Seat};
 
 /// Matches a reply to its request. Tickets of two campaigns of one process never alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,8 +38,8 @@ pub enum Reply {
     Created(Outcome<()>),
     /// To [`Request::List`]: the names of the children.
     Listed(Outcome<Vec<String>>),
-    /// To [`Request::Owner`]: the session that owns the znode (0: not ephemeral), or `None` if it is absent.
-    Owner(Outcome<Option<i64>>),
+    /// To [`Request::Owner`].
+    Owner(Outcome<Ownership>),
     /// To [`Request::Watch`]: whether the znode exists. The watch is set in both cases.
     Watched(Outcome<bool>),
     /// A later answer to [`Request::Watch`]: the znode was changed, deleted or created. A hint, not a fact.
@@ -86,11 +86,9 @@ pub enum Request {
         /// The path of the parent.
         path: &'static str,
     },
-    /// Read the owner of a znode, after a `sync`.
-    Owner {
-        /// The path of the znode.
-        path: &'static str,
-    },
+    /// Read the owner of `/leader`, and the version of `/leading`, after a `sync`. `/leading` must be read first or at the same
+    /// time: then no claim came between the two.
+    Owner,
     /// Watch for the next change of a znode, whether it exists or not. Replaces the campaign's earlier watch of this
     /// target.
     Watch {
@@ -99,11 +97,30 @@ pub enum Request {
         /// The path of the znode.
         path: String,
     },
-    /// Delete a znode, regardless of its version.
+    /// Delete a candidate, regardless of its version.
     Delete {
+        /// Precedes the delete in the same multi.
+        fence: Option<Op>,
         /// The path of the znode.
         path: String,
     },
+}
+
+impl Request {
+    /// The operations of [`Request::Delete`].
+    #[must_use]
+    pub fn delete_ops(fence: Option<Op>, path: String) -> Vec<Op> {
+        fence.into_iter().chain([Op::Delete { path, version: None }]).collect()
+    }
+}
+
+/// Who leads in the strategy `single`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ownership {
+    /// The session that owns `/leader` (0: not ephemeral), or `None` if it is absent.
+    pub owner: Option<i64>,
+    /// The version of `/leading`, if it exists. Each claim changes it.
+    pub leading: Option<i32>,
 }
 
 /// The candidates that a campaign watches.

@@ -44,9 +44,10 @@
 //!
 //! A disconnection forgets every outstanding request: a late reply has a ticket that is no longer awaited. If an
 //! operator deletes the candidate, it is created again. A missing `/election` is created again. The end of the session
-//! ends the campaign: its owner drops it, and ZooKeeper deletes the znode. `Single` deletes `/leader` only directly
-//! after a look that found itself as the owner. If in between an operator deletes the znode and another node creates
-//! it, that node's znode is deleted, and the node campaigns again.
+//! ends the campaign: its owner drops it, and ZooKeeper deletes the znode. `Single` deletes `/leader` only
+//! after a look that found itself as the owner, and only if nobody has claimed since ([`crate::txn::unclaimed_since`]): the
+//! znode of a leader that has replaced it has the same path and version. If in between an operator deletes the znode and
+//! another node creates it, that node's znode may be deleted before it claims, and the node campaigns again.
 
 mod candidate;
 mod decide;
@@ -59,7 +60,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 pub use self::candidate::in_order;
-pub use self::event::{Candidacy, Effect, Event, Reply, Request, Ticket, WatchTarget};
+pub use self::event::{Candidacy, Effect, Event, Ownership, Reply, Request, Ticket, WatchTarget};
 use crate::backoff::Backoff;
 use crate::name::NodeId;
 use crate::path;
@@ -276,7 +277,7 @@ impl Campaign {
         let ticket = self.ticket();
         let request = match self.who.strategy {
             Strategy::Queue => Request::List { path: path::ELECTION },
-            Strategy::Single => Request::Owner { path: path::LEADER },
+            Strategy::Single => Request::Owner,
         };
         out.push(Effect::Send(ticket, request));
         self.state = State::Looking { ticket };

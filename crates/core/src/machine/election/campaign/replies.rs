@@ -17,7 +17,7 @@ impl Campaign {
             Reply::Watched(outcome) => self.watched(now, outcome, out),
             Reply::Changed => self.look(out),
             Reply::Listed(Outcome::Applied(children)) => self.decide(now, &children, out),
-            Reply::Owner(Outcome::Applied(owner)) => self.decide_single(now, owner, out),
+            Reply::Owner(Outcome::Applied(found)) => self.decide_single(now, found, out),
             Reply::Listed(Outcome::Rejected(rejection)) if rejection.reason == Reason::NoNode => {
                 // Without its parent the candidate is absent, too.
                 self.decide(now, &[], out);
@@ -63,10 +63,9 @@ impl Campaign {
         match outcome {
             Outcome::Applied(()) | Outcome::Unknown => self.look(out),
             Outcome::Rejected(rejection) => match rejection.reason {
-                Reason::NoNode => self.look(out),
-                Reason::NodeExists
-                | Reason::BadVersion
-                | Reason::NotEmpty
+                // It is gone, or a node has claimed since the look, or has beaten.
+                Reason::NoNode | Reason::NodeExists | Reason::BadVersion => self.look(out),
+                Reason::NotEmpty
                 | Reason::NoAuth
                 | Reason::NotSent
                 | Reason::OverBudget(_)

@@ -1,8 +1,8 @@
 //! Answers a campaign's requests from a ZooKeeper model.
 
-use super::{Reply, Request};
+use super::{Ownership, Reply, Request};
 use crate::outcome::Outcome;
-use crate::txn::Op;
+use crate::path;
 use crate::zookeeper::{CreateMode, ZooKeeper};
 
 pub(in crate::machine::election) fn answer(
@@ -16,12 +16,13 @@ pub(in crate::machine::election) fn answer(
         Request::CreateSequential { prefix, data } => create(prefix, data, CreateMode::EphemeralSequential),
         Request::CreateEphemeral { path, data } => create(path, data, CreateMode::Ephemeral),
         Request::List { path } => Reply::Listed(Outcome::Applied(zookeeper.children(path))),
-        Request::Owner { path } => {
-            Reply::Owner(Outcome::Applied(zookeeper.get(path).map(|znode| znode.owner)))
-        }
+        Request::Owner => Reply::Owner(Outcome::Applied(Ownership {
+            owner: zookeeper.get(path::LEADER).map(|znode| znode.owner),
+            leading: zookeeper.get(path::LEADING).map(|znode| znode.version),
+        })),
         Request::Watch { path, .. } => Reply::Watched(Outcome::Applied(zookeeper.get(path).is_some())),
-        Request::Delete { path } => {
-            Reply::Deleted(zookeeper.commit(session, &[Op::Delete { path: path.clone(), version: None }]))
+        Request::Delete { fence, path } => {
+            Reply::Deleted(zookeeper.commit(session, &Request::delete_ops(fence.clone(), path.clone())))
         }
     }
 }
@@ -30,7 +31,7 @@ pub(in crate::machine::election) fn answer(
 pub(in crate::machine::election) fn unknown(request: &Request) -> Reply {
     match request {
         Request::List { .. } => Reply::Listed(Outcome::Unknown),
-        Request::Owner { .. } => Reply::Owner(Outcome::Unknown),
+        Request::Owner => Reply::Owner(Outcome::Unknown),
         Request::Watch { .. } => Reply::Watched(Outcome::Unknown),
         Request::Delete { .. } => Reply::Deleted(Outcome::Unknown),
         Request::CreateParent { .. } | Request::CreateSequential { .. } | Request::CreateEphemeral { .. } => {

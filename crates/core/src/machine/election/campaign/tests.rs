@@ -4,7 +4,7 @@ use super::test_server::unknown;
 use super::*;
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
-use crate::txn::Seat;
+use crate::txn::{Op, Seat};
 use crate::zookeeper::ZooKeeper;
 
 const UUID: u128 = 5;
@@ -86,9 +86,15 @@ fn word(effect: &Effect) -> String {
         Effect::Send(_, Request::CreateSequential { .. }) => "create sequential".into(),
         Effect::Send(_, Request::CreateEphemeral { path, .. }) => format!("create {path}"),
         Effect::Send(_, Request::List { .. }) => "list".into(),
-        Effect::Send(_, Request::Owner { .. }) => "owner".into(),
+        Effect::Send(_, Request::Owner) => "owner".into(),
         Effect::Send(_, Request::Watch { path, .. }) => format!("watch {}", short(path)),
-        Effect::Send(_, Request::Delete { path }) => format!("delete {}", short(path)),
+        Effect::Send(_, Request::Delete { fence: None, path }) => format!("delete {}", short(path)),
+        Effect::Send(_, Request::Delete { fence: Some(Op::Check { version, .. }), path }) => {
+            format!("delete {path} if nobody has claimed since {version}")
+        }
+        Effect::Send(_, Request::Delete { fence: Some(_), path }) => {
+            format!("delete {path} if nobody has claimed")
+        }
         Effect::Candidacy(Candidacy::Running) => "running".into(),
         Effect::Candidacy(Candidacy::Behind { next: None }) => "behind".into(),
         Effect::Candidacy(Candidacy::Behind { next: Some(Seat::Second { silent, .. }) }) => {
@@ -185,6 +191,8 @@ fn every_reply_leads_to_its_next_step() {
         ("deleting", Reply::Deleted(Outcome::Applied(())), "looking: list"),
         ("deleting", Reply::Deleted(Outcome::Unknown), "looking: list"),
         ("deleting", Reply::Deleted(rejected(Reason::NoNode)), "looking: list"),
+        ("deleting", Reply::Deleted(rejected(Reason::BadVersion)), "looking: list"),
+        ("deleting", Reply::Deleted(rejected(Reason::NodeExists)), "looking: list"),
         ("deleting", Reply::Deleted(rejected(other())), refused),
         ("standby", Reply::Watched(Outcome::Applied(true)), "standby: "),
         ("standby", Reply::Watched(Outcome::Applied(false)), "looking: list"),
@@ -204,7 +212,8 @@ fn every_reply_leads_to_its_next_step() {
 #[test]
 fn the_single_strategy_decides_by_the_owner_of_the_znode() {
     let looking = || Run::new(Strategy::Single).on(Event::Connected);
-    let owner = |owner| Reply::Owner(Outcome::Applied(owner));
+    let owner = |owner| Reply::Owner(Outcome::Applied(Ownership { owner, leading: Some(7) }));
+    let unclaimed = Reply::Owner(Outcome::Applied(Ownership { owner: Some(SESSION), leading: None }));
     assert_eq!(looking().seen(), "looking: owner");
     let table = [
         (Event::Look, owner(None), "creating: running, create /leader"),
@@ -213,7 +222,8 @@ fn the_single_strategy_decides_by_the_owner_of_the_znode() {
         (Event::Look, owner(Some(0)), "standby: watch /leader, next"),
         (Event::Look, Reply::Owner(Outcome::Unknown), "resting: "),
         (Event::Leave, owner(None), "left: has left"),
-        (Event::Leave, owner(Some(SESSION)), "deleting: delete /leader"),
+        (Event::Leave, owner(Some(SESSION)), "deleting: delete /leader if nobody has claimed since 7"),
+        (Event::Leave, unclaimed, "deleting: delete /leader if nobody has claimed"),
         (Event::Leave, owner(Some(8)), "left: has left"),
     ];
     for (event, reply, expected) in table {

@@ -220,7 +220,7 @@ fn word(effect: &Effect) -> String {
             campaign::Request::CreateSequential { .. } => "create candidate",
             campaign::Request::CreateEphemeral { .. } => "create leader",
             campaign::Request::List { .. } => "look",
-            campaign::Request::Owner { .. } => "owner",
+            campaign::Request::Owner => "owner",
             campaign::Request::Watch { .. } => "watch",
             campaign::Request::Delete { .. } => "delete",
         }

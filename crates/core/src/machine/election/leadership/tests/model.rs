@@ -502,6 +502,17 @@ fn run(strategy: Strategy, policy: Policy, operator: Operator, steps: Vec<(usize
     assert!(vandalised || candidates.len() == expected, "leaked: {candidates:?}");
 }
 
+/// Found by the property below: the delete of a candidate that leaves arrives after another one has replaced it.
+#[test]
+fn a_late_delete_by_the_former_owner_of_the_leaders_znode_does_not_delete_its_successors() {
+    let leaves = [(2, Step::Run(7)), (2, Step::Leave), (0, Step::Run(5)), (2, Step::Run(1))];
+    let replaced =
+        [(2, Step::Cut { late: true }), (0, Step::Advance(3_000)), (0, Step::Tick), (0, Step::Run(2))];
+    let deletes = [(2, Step::Reconnect), (1, Step::Run(5))];
+    let steps = leaves.into_iter().chain(replaced).chain(deletes).collect();
+    run(Strategy::Single, Policy::AtMostOne, Operator::Idle, steps);
+}
+
 fn strategy(single: bool) -> Strategy {
     if single { Strategy::Single } else { Strategy::Queue }
 }
