@@ -64,7 +64,7 @@ pub(super) fn send(cx: &mut Context<'_, Election>, node: &NodeId, ticket: Ticket
             }
         }),
         Request::Claim(claim) => {
-            if let Seat::Second { .. } | Seat::Replacement = claim.seat() {
+            if let Seat::Queued { .. } | Seat::Replacement = claim.seat() {
                 tracing::warn!(%node, epoch = claim.epoch(), "the leader is silent: replacing it");
             }
             cx.commit(claim.ops(node, cx.wall), move |_, outcome| Some(reply(Reply::Claimed(outcome))))

@@ -2,7 +2,8 @@
 //!
 //! The leader writes a *beat*: one multi that checks `/epoch` at its own epoch and sets `/leading`. The next candidate
 //! replaces it when it has seen no new version of `/leading` for [`Failover::wait`], by one multi that sets `/leading` at
-//! the version that it saw. The leader trusts itself for [`Failover::trust`], counted from the *sending* of its last
+//! the version that it saw. The candidate after that one waits a little longer ([`Failover::wait_after`]) and replaces both,
+//! because the next candidate may be dead or silent, too. The leader trusts itself for [`Failover::trust`], counted from the *sending* of its last
 //! applied beat, and pauses then. So the two never act at the same time (S5):
 //!
 //! ```text
@@ -15,7 +16,8 @@
 //! 2. The claim is applied only if `/leading` still has that version, so this beat is the last one that was applied in the
 //!    leader's epoch. A beat that arrives later is rejected by the check of the epoch. So the leader's trust ends at
 //!    t0 + trust, or earlier: a beat with an unknown outcome extends nothing.
-//! 3. The claim is sent at t2 + wait or later, and trust < wait.
+//! 3. The claim is sent at t2 + wait or later, and trust < wait. Two candidates may send one: only the first that is applied
+//!    finds that version.
 //!
 //! Each time is an interval of one process's monotonic clock. The difference between the two bounds, a tenth of the wait
 //! or more, covers clocks of different speeds and the time from the leader's last check of the clock to its last action. A
@@ -36,6 +38,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The trust is shorter than the wait by at least the wait divided by this.
 const MARGIN: u32 = 10;
+
+/// The wait divided by this is the time that each candidate has before the one after it claims.
+const HEAD_START: u32 = 15;
 
 /// The times of a leader's beats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,6 +89,13 @@ pub enum FailoverError {
 }
 
 impl Failover {
+    /// How long a candidate waits for a beat if so many other candidates precede it besides the leader: a fifteenth of the
+    /// wait longer for each, 200 ms by default, so that it claims only if they do not.
+    #[must_use]
+    pub fn wait_after(self, others: u32) -> Duration {
+        self.wait + self.wait / HEAD_START * others
+    }
+
     /// Checks every bound.
     ///
     /// # Errors
@@ -110,6 +122,12 @@ mod tests {
     fn the_defaults_are_within_the_bounds() {
         let failover = Failover::default();
         assert_eq!(failover.check(), Ok(failover));
+    }
+
+    #[test]
+    fn each_candidate_waits_longer_than_the_one_before_it() {
+        let waits = [0, 1, 2].map(|others| Failover::default().wait_after(others).as_millis());
+        assert_eq!(waits, [3_000, 3_200, 3_400]);
     }
 
     #[test]

@@ -18,12 +18,12 @@ pub enum Seat {
         /// Its znode.
         candidate: String,
     },
-    /// The second candidate of the strategy `queue`. Its claim deletes the silent first one.
-    Second {
+    /// The second or third candidate of the strategy `queue`. Its claim deletes all candidates that precede it.
+    Queued {
         /// Its znode.
         candidate: String,
-        /// The znode of the first candidate.
-        silent: String,
+        /// The znodes of those that precede it, the first candidate first.
+        silent: Vec<String>,
     },
     /// Any other candidate of the strategy `single`. Its claim replaces `/leader`, which a silent leader owns, by its own.
     Replacement,
@@ -34,7 +34,7 @@ impl Seat {
     #[must_use]
     pub fn candidate(&self) -> &str {
         match self {
-            Self::First { candidate } | Self::Second { candidate, .. } => candidate,
+            Self::First { candidate } | Self::Queued { candidate, .. } => candidate,
             Self::Replacement => path::LEADER,
         }
     }
@@ -45,22 +45,36 @@ impl Seat {
         Self::First { candidate: self.candidate().to_owned() }
     }
 
-    /// The purposes of [`Seat::ops`].
-    fn steps(&self) -> &'static [ClaimStep] {
+    /// How many candidates of the queue precede it and have not claimed, besides the leader.
+    #[must_use]
+    pub fn waits_for(&self) -> u32 {
         match self {
-            Self::First { .. } => &[ClaimStep::CheckCandidate],
-            Self::Second { .. } => &[ClaimStep::CheckCandidate, ClaimStep::ReplaceSilent],
-            Self::Replacement => &[ClaimStep::ReplaceSilent, ClaimStep::ReplaceSilent],
+            Self::First { .. } | Self::Replacement => 0,
+            Self::Queued { silent, .. } => u32::try_from(silent.len()).unwrap_or(u32::MAX).saturating_sub(1),
         }
     }
 
-    /// Checks the claimant's candidate, and deletes the silent one. The version of a candidate is 0, because its data is
+    /// The purposes of [`Seat::ops`].
+    fn steps(&self) -> Vec<ClaimStep> {
+        match self {
+            Self::First { .. } => vec![ClaimStep::CheckCandidate],
+            Self::Queued { silent, .. } => {
+                let silent = silent.iter().map(|_| ClaimStep::ReplaceSilent);
+                [ClaimStep::CheckCandidate].into_iter().chain(silent).collect()
+            }
+            Self::Replacement => vec![ClaimStep::ReplaceSilent; 2],
+        }
+    }
+
+    /// Checks the claimant's candidate, and deletes the silent ones. The version of a candidate is 0, because its data is
     /// never set.
     fn ops(&self, node: &NodeId) -> Vec<Op> {
         let check = |candidate: &str| Op::Check { path: candidate.to_owned(), version: 0 };
         match self {
             Self::First { candidate } => vec![check(candidate)],
-            Self::Second { candidate, silent } => vec![check(candidate), Op::delete(silent.clone())],
+            Self::Queued { candidate, silent } => {
+                [check(candidate)].into_iter().chain(silent.iter().cloned().map(Op::delete)).collect()
+            }
             Self::Replacement => {
                 let (path, data) = (path::LEADER.to_owned(), node.as_str().as_bytes().to_vec());
                 let create = Op::Create { path, data, lifetime: Lifetime::Ephemeral };
@@ -121,8 +135,8 @@ impl Claim {
     /// 2³¹ claims.
     #[must_use]
     pub fn plan(seat: Seat, session: i64, token: Uuid, found: Found, highest: i32) -> Option<Self> {
-        // Besides them: two for the seat, the creation of `/epoch`, and `/leading`.
-        const MOST_SETS: i32 = (MAX_TXN_OPS - 4) as i32;
+        // Besides them: three for the seat, the creation of `/epoch`, and `/leading`.
+        const MOST_SETS: i32 = (MAX_TXN_OPS - 5) as i32;
         let base = found.epoch.unwrap_or(0);
         let target = base.max(highest).checked_add(1)?;
         let epoch = target.min(base.saturating_add(MOST_SETS));
@@ -268,6 +282,11 @@ mod tests {
         Seat::First { candidate: FIRST.to_owned() }
     }
 
+    fn third() -> Seat {
+        let silent = ["/election/a", "/election/b"].map(str::to_owned).to_vec();
+        Seat::Queued { candidate: FIRST.to_owned(), silent }
+    }
+
     fn claim_of(seat: Seat, epoch: Option<i32>, highest: i32) -> Claim {
         Claim::plan(seat, 7, Uuid::from_u128(1), Found { epoch, leading: Some(9) }, highest).unwrap()
     }
@@ -301,12 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_the_second_candidate_deletes_the_first() {
-        let seat = Seat::Second { candidate: FIRST.to_owned(), silent: "/election/b".to_owned() };
-        let claim = claim_of(seat, Some(4), 2);
-        let expected = ["check /election/c 0", "delete /election/b", "set /epoch 4", "set /leading 9"];
-        assert_eq!(shape(&claim), expected);
-        assert_eq!(steps(&claim)[..2], [ClaimStep::CheckCandidate, ClaimStep::ReplaceSilent]);
+    fn a_claim_of_a_later_candidate_deletes_those_before_it() {
+        let claim = claim_of(third(), Some(4), 2);
+        let deletes = ["check /election/c 0", "delete /election/a", "delete /election/b"];
+        assert_eq!(shape(&claim)[..3], deletes);
+        assert_eq!(shape(&claim)[3..], ["set /epoch 4", "set /leading 9"]);
+        let expected = [ClaimStep::CheckCandidate, ClaimStep::ReplaceSilent, ClaimStep::ReplaceSilent];
+        assert_eq!(steps(&claim)[..3], expected);
+        assert_eq!(steps(&claim)[3..], [ClaimStep::RaiseEpoch, ClaimStep::Beat]);
         assert_eq!(claim.seat().after(), first());
     }
 
@@ -336,11 +357,10 @@ mod tests {
 
     #[test]
     fn many_skipped_epochs_take_several_multis() {
-        let seat = Seat::Second { candidate: FIRST.to_owned(), silent: "/election/b".to_owned() };
-        let step = claim_of(seat, None, 1_000_000);
+        let step = claim_of(third(), None, 1_000_000);
         assert_eq!(shape(&step).len(), MAX_TXN_OPS);
-        assert_eq!((step.epoch(), step.is_complete()), (496, false));
-        assert_eq!(claim(Some(step.epoch()), 1_000_000).epoch(), 992);
+        assert_eq!((step.epoch(), step.is_complete()), (495, false));
+        assert_eq!(claim(Some(step.epoch()), 1_000_000).epoch(), 990);
     }
 
     /// S4

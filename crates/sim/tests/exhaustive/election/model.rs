@@ -184,9 +184,11 @@ impl Election {
         match action {
             Action::Connect(n) => self.connect(&mut state, n),
             Action::Serve(n) => {
-                self.serve_next(&mut state, n);
-                if state.nodes[n].sets_second_watch() {
+                while let Some(joins) = state.nodes[n].joins_the_next() {
                     self.serve_next(&mut state, n);
+                    if !joins {
+                        break;
+                    }
                 }
             }
             Action::Hear(n) => {
@@ -344,7 +346,7 @@ impl Election {
                     (Request::Claim(claim), Reply::Claimed(outcome)) => {
                         let first = first.is_some_and(|(path, owner)| match claim.seat() {
                             Seat::First { candidate } => path == *candidate && owner == session,
-                            Seat::Second { silent, .. } => path == *silent,
+                            Seat::Queued { silent, .. } => silent.first() == Some(&path),
                             Seat::Replacement => path == path::LEADER,
                         });
                         match outcome {

@@ -84,11 +84,21 @@ impl Node {
         matches!(self.sent.front(), Some(Sent::Request(_, Request::Claim(_))))
     }
 
-    /// Returns whether the next request sets the second watch of a look. It is served with the first one: a change in
-    /// between causes a look, whether the watch fires or finds no znode.
-    pub(crate) fn sets_second_watch(&self) -> bool {
-        let Some(Sent::Request(_, Request::Campaign(request))) = self.sent.front() else { return false };
-        matches!(request, campaign::Request::Watch { target: WatchTarget::SecondPredecessor, .. })
+    /// Returns whether the first request is served in one step with the one after it; `None` without a request. These are the
+    /// watches of a candidate that stands by, and the read after them: a change in between is seen by that read, or causes a
+    /// look or another read, whether a watch fires or finds no znode.
+    pub(crate) fn joins_the_next(&self) -> Option<bool> {
+        let watches_predecessor = |sent: &Sent| {
+            let Sent::Request(_, Request::Campaign(request)) = sent else { return false };
+            matches!(request, campaign::Request::Watch { target, .. } if *target != WatchTarget::Own)
+        };
+        let watches_beats = |sent: &Sent| matches!(sent, Sent::Request(_, Request::WatchBeats));
+        let first = self.sent.front()?;
+        let next = self.sent.get(1);
+        let joins = watches_beats(first)
+            || watches_predecessor(first)
+                && next.is_some_and(|next| watches_predecessor(next) || watches_beats(next));
+        Some(joins && next.is_some())
     }
 
     /// Returns whether a reply with a lasting effect is outstanding.

@@ -6,6 +6,13 @@ use crate::path;
 use crate::time::Millis;
 use crate::txn::{self, Op, Seat};
 
+/// The predecessors that a candidate watches, the nearest one first.
+const WATCHED: [WatchTarget; 2] = [WatchTarget::Predecessor, WatchTarget::SecondPredecessor];
+
+/// The candidates that a claim replaces at most: the silent leader, and one other that does not claim. Each candidate that may
+/// claim reads every beat.
+const MOST_REPLACED: usize = 2;
+
 impl Campaign {
     pub(super) fn decide(&mut self, now: Millis, children: &[String], out: &mut Vec<Effect>) {
         self.rests = 0;
@@ -21,11 +28,12 @@ impl Campaign {
             }
             (Goal::Stand, []) => self.create(out),
             (Goal::Stand, [0]) => self.first(path_of(0), out),
-            (Goal::Stand, [1]) => {
-                let seat = Seat::Second { candidate: path_of(1), silent: path_of(0) };
-                self.stand_by(now, vec![path_of(0)], Some(seat), out);
+            (Goal::Stand, [own]) => {
+                let silent = || (0..*own).map(path_of).collect();
+                let seat = || Seat::Queued { candidate: path_of(*own), silent: silent() };
+                let nearest = (0..*own).rev().take(WATCHED.len()).map(path_of).collect();
+                self.stand_by(now, nearest, (*own <= MOST_REPLACED).then(seat), out);
             }
-            (Goal::Stand, [own]) => self.stand_by(now, vec![path_of(own - 1), path_of(own - 2)], None, out),
         }
     }
 
@@ -83,8 +91,7 @@ impl Campaign {
         out: &mut Vec<Effect>,
     ) {
         let ticket = self.ticket();
-        let targets = [WatchTarget::Predecessor, WatchTarget::SecondPredecessor];
-        for (target, path) in targets.into_iter().zip(predecessors) {
+        for (target, path) in WATCHED.into_iter().zip(predecessors) {
             out.push(Effect::Send(ticket, Request::Watch { target, path }));
         }
         out.push(Effect::Candidacy(Candidacy::Behind { next }));

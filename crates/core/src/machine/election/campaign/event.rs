@@ -141,7 +141,7 @@ pub enum Candidacy {
     Running,
     /// Another candidate precedes it. Sent after every look with this result.
     Behind {
-        /// The place from which it may claim when the leader is silent, if it is the next candidate.
+        /// The place from which it may claim when the leader is silent, if it is near enough.
         next: Option<Seat>,
     },
     /// No candidate precedes it. Sent after every look with this result.

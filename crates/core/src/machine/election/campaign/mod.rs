@@ -14,13 +14,13 @@
 //! is leaked, and the lowest one stays.
 //!
 //! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches its two
-//!   nearest predecessors, so the end of a leader wakes two candidates instead of all. One watch is not enough: the
-//!   second candidate may claim, so a candidate must learn that it became second although its predecessor still exists.
+//!   nearest predecessors, so the end of a leader wakes two candidates instead of all. One watch is not enough: a
+//!   later candidate may claim, so a candidate must learn its new position although its predecessor still exists.
 //! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
 //!   fewer requests and suits a handful of candidates.
 //!
 //! Being first is a hint, not a permission: [`super::leadership`] must claim the epoch first. It also replaces a first
-//! candidate that is silent: the second one in the queue, or any other of the strategy `single`, may claim then
+//! candidate that is silent: the second or third one in the queue, or any other of the strategy `single`, may claim then
 //! ([`Candidacy::Behind`]).
 //!
 //! # States and events

@@ -97,10 +97,11 @@ fn word(effect: &Effect) -> String {
         }
         Effect::Candidacy(Candidacy::Running) => "running".into(),
         Effect::Candidacy(Candidacy::Behind { next: None }) => "behind".into(),
-        Effect::Candidacy(Candidacy::Behind { next: Some(Seat::Second { silent, .. }) }) => {
-            format!("next after {}", short(silent))
+        Effect::Candidacy(Candidacy::Behind { next: Some(Seat::Queued { silent, .. }) }) => {
+            let silent = silent.iter().map(|path| short(path)).collect::<Vec<_>>();
+            format!("may replace {}", silent.join(" and "))
         }
-        Effect::Candidacy(Candidacy::Behind { next: Some(_) }) => "next".into(),
+        Effect::Candidacy(Candidacy::Behind { next: Some(_) }) => "may replace".into(),
         Effect::Candidacy(Candidacy::First { .. }) => "is first".into(),
         Effect::Candidacy(Candidacy::Left) => "has left".into(),
         Effect::Refused(rejection) => format!("refused ({})", rejection.reason),
@@ -173,7 +174,12 @@ fn every_reply_leads_to_its_next_step() {
         (
             "looking",
             listed(&[(9, 3), (8, 1), (UUID, 4)]),
-            "standby: watch 0000000003, watch 0000000001, behind",
+            "standby: watch 0000000003, watch 0000000001, may replace 0000000001 and 0000000003",
+        ),
+        (
+            "looking",
+            listed(&[(9, 3), (8, 1), (UUID, 4), (7, 2)]),
+            "standby: watch 0000000003, watch 0000000002, behind",
         ),
         ("looking", listed(&[(UUID, 4), (9, 5), (UUID, 6)]), "deleting: delete 0000000006"),
         ("looking", Reply::Listed(rejected(Reason::NoNode)), "creating: running, create sequential"),
@@ -218,8 +224,8 @@ fn the_single_strategy_decides_by_the_owner_of_the_znode() {
     let table = [
         (Event::Look, owner(None), "creating: running, create /leader"),
         (Event::Look, owner(Some(SESSION)), "first: watch /leader, is first"),
-        (Event::Look, owner(Some(8)), "standby: watch /leader, next"),
-        (Event::Look, owner(Some(0)), "standby: watch /leader, next"),
+        (Event::Look, owner(Some(8)), "standby: watch /leader, may replace"),
+        (Event::Look, owner(Some(0)), "standby: watch /leader, may replace"),
         (Event::Look, Reply::Owner(Outcome::Unknown), "resting: "),
         (Event::Leave, owner(None), "left: has left"),
         (Event::Leave, owner(Some(SESSION)), "deleting: delete /leader if nobody has claimed since 7"),
@@ -253,18 +259,19 @@ fn each_candidate_watches_its_two_nearest_predecessors() {
     }
 }
 
-/// The second candidate may claim, so the third one must learn that it became second while its predecessor lives.
+/// The second candidate may claim, so the third one, which waits longer, must learn that it became second while its predecessor lives.
 #[test]
 fn a_third_candidate_becomes_second_when_the_first_one_ends() {
     let run = queue("looking").answer(listed(&[(8, 1), (9, 2), (UUID, 3)]));
-    assert_eq!(run.seen(), "standby: watch 0000000002, watch 0000000001, behind");
+    let expected = "standby: watch 0000000002, watch 0000000001, may replace 0000000001 and 0000000002";
+    assert_eq!(run.seen(), expected);
     // Both watches are set; then the second one fires.
     let run =
         run.answer(Reply::Watched(Outcome::Applied(true))).answer(Reply::Watched(Outcome::Applied(true)));
     let run = run.answer(Reply::Changed);
     assert_eq!(run.seen(), "looking: list");
     let run = run.answer(listed(&[(9, 2), (UUID, 3)]));
-    assert_eq!(run.seen(), "standby: watch 0000000002, next after 0000000002");
+    assert_eq!(run.seen(), "standby: watch 0000000002, may replace 0000000002");
 }
 
 /// One of the two predecessors may be deleted before its watch is set.
@@ -305,7 +312,7 @@ fn a_candidate_with_a_lost_watch_looks_again_and_stays_standby() {
     assert_eq!(run.seen(), "looking: list");
     assert_eq!(
         run.answer(listed(&[(8, 1), (UUID, 2)])).seen(),
-        "standby: watch 0000000001, next after 0000000001"
+        "standby: watch 0000000001, may replace 0000000001"
     );
 }
 

@@ -35,7 +35,9 @@
 //! old one.
 //!
 //! In Standby the next candidate ([`Candidacy::Behind`]) watches `/leading` and reads it, after a `sync`, when it changes
-//! and when the wait is over. If the last read shows no new beat, it claims.
+//! and when the wait is over. If the last read shows no new beat, it claims. The one after it does the same, waits a little
+//! longer, and replaces both ([`crate::failover::Failover::wait_after`]): the next candidate may have died with the leader, or
+//! may be the candidate of a process that was killed and started again, whose session lives on.
 //!
 //! A claim reads `/epoch` and `/leading` and writes both ([`crate::txn::Claim`]). Outcomes of the write:
 //!
@@ -71,7 +73,7 @@
 //! * If an operator deletes a candidate znode, the next candidate becomes the leader. The old leader watches its own
 //!   znode and ends its term when the event arrives, or at its next beat; its writes are rejected once the new claim
 //!   is applied.
-//! * If the leader and the next candidate hang, both with live sessions, no other candidate replaces them.
+//! * If the leader and the next two candidates hang, all with live sessions, no other candidate replaces them.
 //! * Times are compared with this process's monotonic clock only.
 
 mod beating;

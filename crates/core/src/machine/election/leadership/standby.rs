@@ -90,13 +90,15 @@ impl Leadership {
             Some(_) | None => Heard { beat: found.beat, since: now },
         };
         self.heard = Some(heard);
-        let silent_at = heard.since + session.failover.wait;
+        let State::Standby(_, Some(next)) = &mut self.state else {
+            // The wait has ended.
+            return;
+        };
+        let silent_at = heard.since + session.failover.wait_after(next.seat.waits_for());
         if now >= silent_at {
             return self.replace_silent(now, found, out);
         }
-        if let State::Standby(_, Some(next)) = &mut self.state {
-            next.read = NextRead::Due(silent_at);
-        }
+        next.read = NextRead::Due(silent_at);
     }
 
     fn read_later(&mut self, now: Millis, refused: Option<Rejection>, out: &mut Vec<Effect>) {

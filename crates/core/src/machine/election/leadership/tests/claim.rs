@@ -157,10 +157,10 @@ fn a_claim_below_a_used_epoch_does_not_make_a_leader() {
     let mut run = claiming();
     run.machine.highest = 600;
     let run = run.read(None);
-    assert_eq!(run.seen(), "campaigning: claim 496");
+    assert_eq!(run.seen(), "campaigning: claim 495");
     let run = run.answer(Reply::Claimed(Outcome::Applied(())));
     assert_eq!(run.seen(), "campaigning: read");
-    let run = run.epoch(496, None);
+    let run = run.epoch(495, None);
     assert_eq!(run.seen(), "campaigning: claim 601");
     assert_eq!(run.answer(Reply::Claimed(Outcome::Applied(()))).seen(), "active 601: tell");
 }

@@ -119,16 +119,17 @@ impl Driver {
         self.looked(None, other).answer(created).looked(Some(n), other)
     }
 
-    /// Connected, with two candidates before its own.
-    pub(super) fn behind_two(self) -> Self {
+    /// Connected, with so many candidates before its own.
+    pub(super) fn behind(self, others: u32) -> Self {
         let created = Reply::Campaign(campaign::Reply::Created(Outcome::Applied(())));
-        self.looked(None, None).answer(created).looked_behind_two()
+        self.looked(None, None).answer(created).looked_behind(others)
     }
 
-    /// Answers a look with this node's candidate behind two others.
-    pub(super) fn looked_behind_two(self) -> Self {
-        let other = |n: u128| format!("{}-n-{n:010}", Uuid::from_u128(90 + n).hyphenated());
-        let names = vec![other(1), other(2), format!("{}{:010}", self.prefix, 3)];
+    /// Answers a look with this node's candidate behind so many others.
+    pub(super) fn looked_behind(self, others: u32) -> Self {
+        let other = |n: u32| format!("{}-n-{n:010}", Uuid::from_u128(90 + u128::from(n)).hyphenated());
+        let own = format!("{}{others:010}", self.prefix);
+        let names = (0..others).map(other).chain([own]).collect();
         self.answer(Reply::Campaign(campaign::Reply::Listed(Outcome::Applied(names))))
     }
 
@@ -211,7 +212,7 @@ fn word(effect: &Effect) -> String {
         Effect::Send(_, Request::Read { .. }) => "read".to_owned(),
         Effect::Send(_, Request::Claim(claim)) => match claim.seat() {
             Seat::First { .. } => format!("claim {}", claim.epoch()),
-            Seat::Second { .. } | Seat::Replacement => format!("replace by {}", claim.epoch()),
+            Seat::Queued { .. } | Seat::Replacement => format!("replace by {}", claim.epoch()),
         },
         Effect::Send(_, Request::Beat { epoch, .. }) => format!("beat {epoch}"),
         Effect::Send(_, Request::WatchBeats) => "watch beats".to_owned(),

@@ -75,7 +75,7 @@ fn an_own_claim_whose_reply_was_lost_does_not_end_a_held_term() {
 
 #[test]
 fn a_candidate_far_behind_reads_the_epoch_until_another_node_claims() {
-    let run = expired().behind_two();
+    let run = expired().behind(3);
     assert!(may_act(&run), "{}", run.seen());
     let run = run.on(Event::Tick);
     assert_eq!(run.seen(), "paused 1: read");
@@ -93,10 +93,10 @@ fn a_candidate_far_behind_reads_the_epoch_until_another_node_claims() {
 
 #[test]
 fn a_read_for_a_held_term_that_a_disconnection_interrupts_is_sent_again() {
-    let run = expired().behind_two().on(Event::Tick);
+    let run = expired().behind(3).on(Event::Tick);
     assert_eq!(run.seen(), "paused 1: read");
     let run = run.on(Event::Disconnected { session: SESSION + 1 }).on(connected(SESSION + 1));
-    assert_eq!(run.looked_behind_two().on(Event::Tick).seen(), "paused 1: read");
+    assert_eq!(run.looked_behind(3).on(Event::Tick).seen(), "paused 1: read");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::driver::*;
 use crate::machine::election::leadership::*;
 use crate::outcome::{Outcome, Reason};
 use crate::time::Millis;
+use crate::txn::Seat;
 
 /// The second candidate, which saw beat 1 at time 0.
 fn next() -> Driver {
@@ -94,8 +95,29 @@ fn the_wait_continues_across_a_lost_connection() {
 }
 
 #[test]
-fn a_candidate_that_is_not_the_next_reads_no_beats() {
-    let run = Driver::new().connected().behind_two();
+fn a_third_candidate_replaces_both_predecessors_if_the_second_one_does_not_claim() {
+    let run = Driver::new().connected().behind(2);
+    assert_eq!(run.seen(), "standby: tell, watch, watch, watch beats, read");
+    let run = run.heard(beat_of(1));
+    let head_start = WAIT / 15;
+    assert_eq!(run.machine.next_wake(), Some(Millis(WAIT + head_start)));
+    let run = run.at(WAIT + head_start).on(Event::Tick).heard(beat_of(1));
+    assert_eq!(run.seen(), "campaigning: tell, replace by 5");
+    assert!(matches!(run.claim().seat(), Seat::Queued { silent, .. } if silent.len() == 2));
+    assert_eq!(run.answer(Reply::Claimed(Outcome::Applied(()))).seen(), "active 5: tell");
+}
+
+/// The second candidate has claimed: its beat is a new one.
+#[test]
+fn a_third_candidate_does_not_replace_a_second_one_that_claims() {
+    let run = Driver::new().connected().behind(2).heard(beat_of(1));
+    let run = run.at(WAIT + WAIT / 15).on(Event::Tick).heard(beat_of(2));
+    assert_eq!(run.seen(), "standby");
+}
+
+#[test]
+fn a_candidate_behind_three_others_reads_no_beats() {
+    let run = Driver::new().connected().behind(3);
     assert_eq!(run.seen(), "standby: tell, watch, watch");
     let run = run.at(WAIT).on(Event::Tick);
     assert_eq!(run.seen(), "standby");

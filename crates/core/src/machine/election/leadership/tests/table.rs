@@ -33,7 +33,7 @@ fn state(name: &str) -> Driver {
         "out" => new().on(Event::StepDown),
         "campaigning" => new().connected(),
         "cut off" => new().connected().disconnected(),
-        "standby" => new().connected().behind_two(),
+        "standby" => new().connected().behind(3),
         "next" => next(),
         "replacing" => next().at(WAIT).on(Event::Tick).heard(beat_of(1)),
         "reading" => reading(),
