@@ -67,6 +67,18 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 
+#[test]
+fn the_list_of_jobs_begins_with_the_newest() {
+    let to = namespace("cli-newest");
+    let ids = ["one", "two", "three", "four", "five"];
+    for id in ids {
+        run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
+    }
+    let table = run_in(&to, &["job", "list"]).exits(0).stdout;
+    let listed = table.lines().filter_map(|line| ids.into_iter().find(|id| line.split_whitespace().next() == Some(id)));
+    assert_eq!(listed.collect::<Vec<_>>(), ["five", "four", "three", "two", "one"], "{table}");
+}
+
 #[tokio::test]
 async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     let to = namespace("cli-dead");

@@ -81,6 +81,7 @@ pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(
     Ok(())
 }
 
+/// Prints the newest job first, because all of them are read anyway.
 async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Result<(), Failure> {
     let mut views: Vec<JobView> = Vec::new();
     while views.len() < limit
@@ -88,6 +89,7 @@ async fn print_table(output: Output, listing: &mut Listing, limit: usize) -> Res
     {
         views.push(view);
     }
+    views.sort_by_key(|view| std::cmp::Reverse(view.submitted_at));
     table(output, &views)
 }
 

@@ -59,7 +59,10 @@ pub(crate) enum Job {
     ///
     /// JSON: an object with matched, removed, young, and dry_run.
     Purge(purge::Purge),
-    /// List jobs, in no particular order.
+    /// List jobs.
+    ///
+    /// The table begins with the newest job. If more jobs match than --limit, it shows any of them. JSON is printed in no particular
+    /// order.
     ///
     /// JSON: an array. Fields as for `job submit`.
     List(list::List),
