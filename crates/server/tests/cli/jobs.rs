@@ -75,7 +75,9 @@ fn the_list_of_jobs_begins_with_the_newest() {
         run_in(&to, &["job", "submit", "sum", "--id", id]).exits(0);
     }
     let table = run_in(&to, &["job", "list"]).exits(0).stdout;
-    let listed = table.lines().filter_map(|line| ids.into_iter().find(|id| line.split_whitespace().next() == Some(id)));
+    let listed = table
+        .lines()
+        .filter_map(|line| ids.into_iter().find(|id| line.split_whitespace().next() == Some(id)));
     assert_eq!(listed.collect::<Vec<_>>(), ["five", "four", "three", "two", "one"], "{table}");
 }
 
