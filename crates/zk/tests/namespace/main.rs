@@ -36,6 +36,10 @@ async fn concurrent_nodes_create_a_namespace_once() {
     assert_eq!((first, second), (Ok(Failover::default()), Ok(Failover::default())));
     let buckets = one.children(path::JOBS.into()).await.unwrap().unwrap();
     assert_eq!(buckets.len(), Bucket::all().count());
+    for bucket in [Bucket::all().next(), Bucket::all().last()].into_iter().flatten() {
+        let parents = one.children(bucket.jobs()).await.unwrap().unwrap();
+        assert_eq!(parents.len(), bucket.sub_buckets().count());
+    }
     assert_eq!(open_namespace(&one, false).await, Ok(Failover::default()));
 }
 
