@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
-use bellwether_core::path::{self, SubBucket};
+use bellwether_core::path::{self, Bucket};
 use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
@@ -26,8 +26,8 @@ use super::runtime::Zk;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
-/// Parents whose names are held in memory together: 32 full ones have 160,000 names.
-pub(super) const PARENTS_AT_ONCE: usize = 32;
+/// Parents whose names are held in memory together: 8 full buckets have 40,000 names.
+pub(super) const PARENTS_AT_ONCE: usize = 8;
 
 /// Selects the jobs to list. Default: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Listing {
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
-                | None => SubBucket::all().map(SubBucket::path).collect(),
+                | None => Bucket::all().map(Bucket::jobs).collect(),
             });
         }
         let parents = self.parents.get_or_insert_default();

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::JobId;
-use bellwether_core::path::{self, SubBucket};
+use bellwether_core::path::{self, Bucket};
 
 use super::Client;
 use super::error::Error;
@@ -219,7 +219,7 @@ impl Client {
 
     /// Returns the remaining parents, by the last component of their paths.
     async fn parents(&self, filter: &Filter, from: Option<&Cursor>) -> Result<VecDeque<String>, Error> {
-        let parents = || SubBucket::all().map(SubBucket::name).collect::<Vec<_>>();
+        let buckets = || Bucket::all().map(|bucket| last_component(&bucket.jobs())).collect::<Vec<_>>();
         let all = match filter.state {
             Some(State::Running) => vec![INBOXES.to_owned()],
             Some(State::Delayed) => {
@@ -230,9 +230,9 @@ impl Client {
                 let slots = self.0.session.read(self.by(), |zk| ready_slots(zk.clone())).await?;
                 slots.iter().map(|(class, slot)| format!("{class}:{slot}")).collect()
             }
-            Some(State::Succeeded | State::Cancelled | State::Dead | State::Quarantined) | None => parents(),
+            Some(State::Succeeded | State::Cancelled | State::Dead | State::Quarantined) | None => buckets(),
         };
-        // Minutes are numbers of different lengths. Sub-buckets are three digits, whose order is that of their text.
+        // Minutes are numbers of different lengths. Buckets are two digits, whose order is that of their text.
         let order = |name: &str| (name.len(), name.to_owned());
         let first = from.map(|from| order(&from.parent));
         let left = all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first));
@@ -259,9 +259,7 @@ impl Client {
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
-                | None => {
-                    SubBucket::from_name(name).map(SubBucket::path).expect("the names are of sub-buckets")
-                }
+                | None => format!("{}/{name}", path::JOBS),
             };
             let paths = few.iter().map(path).collect::<Vec<_>>();
             let lists = session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;

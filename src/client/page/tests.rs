@@ -101,7 +101,7 @@ fn a_page_that_is_full_reads_no_further() {
         | Request::Sync => None,
     });
     let last = lists.collect::<Vec<_>>().pop().unwrap();
-    assert!(last.contains(&SubBucket::of(&id("a")).path()), "{last:?}");
+    assert!(last.contains(&Bucket::of(&id("a")).jobs()), "{last:?}");
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn fewer_large_records_are_read_at_once_after_the_first_read() {
     let mut record = wire::decode::<JobRecord>(&large).unwrap();
     let text = format!("\"{}\"", "x".repeat(60_000)).into_bytes();
     record.payload = bellwether_core::job::Payload::json(text).unwrap();
-    // Jobs of one parent.
-    let parent = SubBucket::of(&id("large"));
-    let ids = (0..).map(|n| id(format!("j{n}"))).filter(|id| SubBucket::of(id) == parent);
+    // Jobs of one bucket.
+    let bucket = Bucket::of(&id("large"));
+    let ids = (0..).map(|n| id(format!("j{n}"))).filter(|id| Bucket::of(id) == bucket);
     let ids = ids.take(70).collect::<Vec<_>>();
     for id in &ids {
         world.tree().put(&path::record(id), wire::encode(&record));
@@ -158,7 +158,7 @@ fn fewer_large_records_are_read_at_once_after_the_first_read() {
     let page = world.run(client.list_page(&Filter::default(), None, 1_000)).unwrap();
     assert_eq!(page.jobs.len(), 71);
     let reads = world.requests().into_iter().filter_map(|request| match request {
-        Request::Get(paths) if paths[0].starts_with(&format!("{}/", parent.path())) => Some(paths.len()),
+        Request::Get(paths) if paths[0].starts_with(&format!("{}/", bucket.jobs())) => Some(paths.len()),
         Request::Get(_)
         | Request::Commit(_)
         | Request::List(_)
@@ -209,12 +209,11 @@ fn minutes_are_paged_in_the_order_of_their_numbers() {
 fn a_page_has_no_more_jobs_than_its_limit_if_a_later_bucket_has_many() {
     let world = World::new();
     let client = world.client();
-    let in_bucket = |parent: usize, count: usize| {
-        let ids =
-            (0..).map(|n| format!("j{n}")).filter(move |name| SubBucket::of(&id(name)).index() == parent);
+    let in_bucket = |bucket: usize, count: usize| {
+        let ids = (0..).map(|n| format!("j{n}")).filter(move |name| Bucket::of(&id(name)).index() == bucket);
         ids.take(count)
     };
-    submitted(&world, &client, in_bucket(3, 1).chain(in_bucket(3_200, 5)));
+    submitted(&world, &client, in_bucket(3, 1).chain(in_bucket(200, 5)));
     let pages = pages(&world, &client, &Filter::default(), PageLimits::jobs(2));
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2, 0]);
     assert_eq!(pages.concat().into_iter().collect::<BTreeSet<_>>().len(), 6);
