@@ -162,7 +162,7 @@ impl Election {
             SessionEvent::Disconnected => self.feed(cx, Event::Disconnected { session }),
             SessionEvent::Expired => {
                 self.session = None;
-                for target in [WatchTarget::Own, WatchTarget::Predecessor, WatchTarget::SecondPredecessor] {
+                for target in [WatchTarget::Own].into_iter().chain(WatchTarget::PREDECESSORS) {
                     cx.unwatch(Key::Candidate(target));
                 }
                 cx.unwatch(Key::Beats);

@@ -3,8 +3,8 @@
 //! The leader writes a *beat*: one multi that checks `/epoch` at its own epoch and sets `/leading`. The next candidate
 //! replaces it when it has seen no new version of `/leading` for [`Failover::wait`], by one multi that sets `/leading` at
 //! the version that it saw. The candidate after that one waits a little longer ([`Failover::wait_after`]) and replaces both,
-//! because the next candidate may be dead or silent, too. The leader trusts itself for [`Failover::trust`], counted from the *sending* of its last
-//! applied beat, and pauses then. So the two never act at the same time (S5):
+//! because the next candidate may be dead or silent, too. The leader trusts itself for [`Failover::trust`], counted from the
+//! *sending* of its last applied beat, and pauses then. So the two never act at the same time (S5):
 //!
 //! ```text
 //!  leader     ─ t0: sends ─────────────────────── t0 + trust: pauses
@@ -89,8 +89,8 @@ pub enum FailoverError {
 }
 
 impl Failover {
-    /// How long a candidate waits for a beat if so many other candidates precede it besides the leader: a fifteenth of the
-    /// wait longer for each, 200 ms by default, so that it claims only if they do not.
+    /// Returns how long a candidate waits for a beat. `others` is the number of candidates between the leader and this one. Each
+    /// of them adds a fifteenth of the wait, 200 ms by default, so that it can claim before this one does.
     #[must_use]
     pub fn wait_after(self, others: u32) -> Duration {
         self.wait + self.wait / HEAD_START * others

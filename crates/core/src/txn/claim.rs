@@ -45,7 +45,7 @@ impl Seat {
         Self::First { candidate: self.candidate().to_owned() }
     }
 
-    /// How many candidates of the queue precede it and have not claimed, besides the leader.
+    /// Returns the number of candidates between the first one and this one.
     #[must_use]
     pub fn waits_for(&self) -> u32 {
         match self {

@@ -6,12 +6,15 @@ use crate::path;
 use crate::time::Millis;
 use crate::txn::{self, Op, Seat};
 
-/// The predecessors that a candidate watches, the nearest one first.
-const WATCHED: [WatchTarget; 2] = [WatchTarget::Predecessor, WatchTarget::SecondPredecessor];
-
-/// The candidates that a claim replaces at most: the silent leader, and one other that does not claim. Each candidate that may
+/// A claim replaces at most so many candidates: the silent leader, and one other that does not claim. Each candidate that may
 /// claim reads every beat.
 const MOST_REPLACED: usize = 2;
+
+/// A candidate watches so many predecessors. It may claim when all but [`MOST_REPLACED`] of its predecessors have ended. So one
+/// more watch than that shows it each end that lets it claim.
+const WATCHED: usize = MOST_REPLACED + 1;
+
+const _: () = assert!(WATCHED == WatchTarget::PREDECESSORS.len());
 
 impl Campaign {
     pub(super) fn decide(&mut self, now: Millis, children: &[String], out: &mut Vec<Effect>) {
@@ -31,7 +34,7 @@ impl Campaign {
             (Goal::Stand, [own]) => {
                 let silent = || (0..*own).map(path_of).collect();
                 let seat = || Seat::Queued { candidate: path_of(*own), silent: silent() };
-                let nearest = (0..*own).rev().take(WATCHED.len()).map(path_of).collect();
+                let nearest = (0..*own).rev().take(WATCHED).map(path_of).collect();
                 self.stand_by(now, nearest, (*own <= MOST_REPLACED).then(seat), out);
             }
         }
@@ -91,7 +94,7 @@ impl Campaign {
         out: &mut Vec<Effect>,
     ) {
         let ticket = self.ticket();
-        for (target, path) in WATCHED.into_iter().zip(predecessors) {
+        for (target, path) in WatchTarget::PREDECESSORS.into_iter().zip(predecessors) {
             out.push(Effect::Send(ticket, Request::Watch { target, path }));
         }
         out.push(Effect::Candidacy(Candidacy::Behind { next }));

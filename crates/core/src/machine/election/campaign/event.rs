@@ -114,12 +114,12 @@ impl Request {
     }
 }
 
-/// Who leads in the strategy `single`.
+/// The owner of `/leader` in the strategy `single`, and a version that each claim changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ownership {
     /// The session that owns `/leader` (0: not ephemeral), or `None` if it is absent.
     pub owner: Option<i64>,
-    /// The version of `/leading`, if it exists. Each claim changes it.
+    /// The version of `/leading`, if it exists.
     pub leading: Option<i32>,
 }
 
@@ -128,10 +128,17 @@ pub struct Ownership {
 pub enum WatchTarget {
     /// Its own candidate.
     Own,
-    /// The candidate directly before its own, or the owner of `/leader`.
+    /// The nearest candidate before its own, or the owner of `/leader`.
     Predecessor,
-    /// The candidate before the predecessor.
+    /// The second nearest one.
     SecondPredecessor,
+    /// The third nearest one.
+    ThirdPredecessor,
+}
+
+impl WatchTarget {
+    /// The predecessors, the nearest one first.
+    pub const PREDECESSORS: [Self; 3] = [Self::Predecessor, Self::SecondPredecessor, Self::ThirdPredecessor];
 }
 
 /// The position of a candidate.

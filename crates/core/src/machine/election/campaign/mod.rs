@@ -13,9 +13,9 @@
 //! newer connection, so the look after the second create sees both, and the surplus candidate is deleted. No candidate
 //! is leaked, and the lowest one stays.
 //!
-//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches its two
-//!   nearest predecessors, so the end of a leader wakes two candidates instead of all. One watch is not enough: a
-//!   later candidate may claim, so a candidate must learn its new position although its predecessor still exists.
+//! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches its three
+//!   nearest predecessors, so the end of a leader wakes three candidates instead of all. One watch is not enough: the second
+//!   and the third candidate may claim, so a candidate must learn that it became third although two predecessors still exist.
 //! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
 //!   fewer requests and suits a handful of candidates.
 //!
@@ -45,8 +45,8 @@
 //! A disconnection forgets every outstanding request: a late reply has a ticket that is no longer awaited. If an
 //! operator deletes the candidate, it is created again. A missing `/election` is created again. The end of the session
 //! ends the campaign: its owner drops it, and ZooKeeper deletes the znode. `Single` deletes `/leader` only
-//! after a look that found itself as the owner, and only if nobody has claimed since ([`crate::txn::unclaimed_since`]): the
-//! znode of a leader that has replaced it has the same path and version. If in between an operator deletes the znode and
+//! after a look that showed this session as its owner, and only if no node has claimed since ([`crate::txn::unclaimed_since`]):
+//! the znode of a leader that has replaced it has the same path and version. If in between an operator deletes the znode and
 //! another node creates it, that node's znode may be deleted before it claims, and the node campaigns again.
 
 mod candidate;
@@ -78,7 +78,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 /// How candidates are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// By the sequence number of one znode each; a candidate watches its two nearest predecessors.
+    /// By the sequence number of one znode each; a candidate watches its three nearest predecessors.
     #[default]
     Queue,
     /// By the first create of a single znode; all others watch it.
@@ -141,7 +141,7 @@ enum State {
     Repairing { ticket: Ticket },
     /// The candidate, or a surplus one, is being deleted.
     Deleting { ticket: Ticket },
-    /// Another candidate is first; the nearest predecessors are watched. Both watches have the same ticket.
+    /// Another candidate is first; the nearest predecessors are watched. The watches have the same ticket.
     Standby { ticket: Ticket, look_at: Millis },
     /// This candidate is first; its own znode is watched.
     First { ticket: Ticket },

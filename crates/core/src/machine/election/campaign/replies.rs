@@ -63,7 +63,7 @@ impl Campaign {
         match outcome {
             Outcome::Applied(()) | Outcome::Unknown => self.look(out),
             Outcome::Rejected(rejection) => match rejection.reason {
-                // It is gone, or a node has claimed since the look, or has beaten.
+                // The znode was deleted, or a claim or a beat was applied since the look.
                 Reason::NoNode | Reason::NodeExists | Reason::BadVersion => self.look(out),
                 Reason::NotEmpty
                 | Reason::NoAuth

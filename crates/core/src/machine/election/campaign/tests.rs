@@ -179,7 +179,7 @@ fn every_reply_leads_to_its_next_step() {
         (
             "looking",
             listed(&[(9, 3), (8, 1), (UUID, 4), (7, 2)]),
-            "standby: watch 0000000003, watch 0000000002, behind",
+            "standby: watch 0000000003, watch 0000000002, watch 0000000001, behind",
         ),
         ("looking", listed(&[(UUID, 4), (9, 5), (UUID, 6)]), "deleting: delete 0000000006"),
         ("looking", Reply::Listed(rejected(Reason::NoNode)), "creating: running, create sequential"),
@@ -242,9 +242,9 @@ fn the_single_strategy_decides_by_the_owner_of_the_znode() {
     assert_eq!(no_root.seen(), "resting: refused (no such znode)");
 }
 
-/// Of 40 candidates, the end of one wakes two others, however many wait.
+/// Of 40 candidates, the end of one wakes three others, however many wait.
 #[test]
-fn each_candidate_watches_its_two_nearest_predecessors() {
+fn each_candidate_watches_its_three_nearest_predecessors() {
     let everyone: Vec<_> = (0..40).map(|n| (u128::from(n) + 1, n)).collect();
     let watches_of = |uuid: u128| {
         let mut run = Run::new(Strategy::Queue);
@@ -254,12 +254,13 @@ fn each_candidate_watches_its_two_nearest_predecessors() {
     };
     assert_eq!(watches_of(1), ["watch 0000000000"], "its own");
     assert_eq!(watches_of(2), ["watch 0000000000"]);
-    for (uuid, n) in &everyone[2..] {
-        assert_eq!(watches_of(*uuid), [n - 1, n - 2].map(|n| format!("watch {n:010}")));
+    assert_eq!(watches_of(3), ["watch 0000000001", "watch 0000000000"]);
+    for (uuid, n) in &everyone[3..] {
+        assert_eq!(watches_of(*uuid), [n - 1, n - 2, n - 3].map(|n| format!("watch {n:010}")));
     }
 }
 
-/// The second candidate may claim, so the third one, which waits longer, must learn that it became second while its predecessor lives.
+/// The second candidate may claim. So the third one must learn that it became second while its predecessor exists.
 #[test]
 fn a_third_candidate_becomes_second_when_the_first_one_ends() {
     let run = queue("looking").answer(listed(&[(8, 1), (9, 2), (UUID, 3)]));
@@ -272,6 +273,20 @@ fn a_third_candidate_becomes_second_when_the_first_one_ends() {
     assert_eq!(run.seen(), "looking: list");
     let run = run.answer(listed(&[(9, 2), (UUID, 3)]));
     assert_eq!(run.seen(), "standby: watch 0000000002, may replace 0000000002");
+}
+
+/// The third candidate may claim, too. Found by chaos: the fourth one did not read beats for up to 15 s.
+#[test]
+fn a_fourth_candidate_becomes_third_when_the_first_one_ends() {
+    let run = queue("looking").answer(listed(&[(7, 1), (8, 2), (9, 3), (UUID, 4)]));
+    let watches = "watch 0000000003, watch 0000000002, watch 0000000001";
+    assert_eq!(run.seen(), format!("standby: {watches}, behind"));
+    let set = || Reply::Watched(Outcome::Applied(true));
+    let run = run.answer(set()).answer(set()).answer(set()).answer(Reply::Changed);
+    assert_eq!(run.seen(), "looking: list");
+    let run = run.answer(listed(&[(8, 2), (9, 3), (UUID, 4)]));
+    let replaced = "may replace 0000000002 and 0000000003";
+    assert_eq!(run.seen(), format!("standby: watch 0000000003, watch 0000000002, {replaced}"));
 }
 
 /// One of the two predecessors may be deleted before its watch is set.

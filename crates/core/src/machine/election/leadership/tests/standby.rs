@@ -118,7 +118,7 @@ fn a_third_candidate_does_not_replace_a_second_one_that_claims() {
 #[test]
 fn a_candidate_behind_three_others_reads_no_beats() {
     let run = Driver::new().connected().behind(3);
-    assert_eq!(run.seen(), "standby: tell, watch, watch");
+    assert_eq!(run.seen(), "standby: tell, watch, watch, watch");
     let run = run.at(WAIT).on(Event::Tick);
     assert_eq!(run.seen(), "standby");
 }
