@@ -45,7 +45,7 @@ impl Drop for Runs {
         }
         let files = fs::read_dir(self.dir()).into_iter().flatten().flatten().map(|entry| entry.path());
         for log in files.filter(|path| path.extension().is_some_and(|extension| extension == "log")) {
-            let text = fs::read_to_string(&log).unwrap_or_default();
+            let text = fs::read_to_string(&log).unwrap_or_else(|error| error.to_string());
             let lines = text.lines().collect::<Vec<_>>();
             let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
             eprintln!("{}:\n{last}\n", log.display());

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 const FIRST: u16 = 12_000;
 const COUNT: u16 = 20_000;
 
-/// The ports that this process has chosen. A UDP socket of the same number reserves a port until the process ends: a server needs a
-/// moment to bind its port, and meanwhile a TCP socket cannot show other callers that it is taken.
+/// The ports that this process has chosen. A UDP socket of the same number reserves each port until the process ends. A TCP socket
+/// cannot reserve it, because the server must bind a TCP socket to it.
 static RESERVED: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
 /// Returns an address of 127.0.0.1 that is free at this moment. No other call returns it while this process lives.
