@@ -104,9 +104,9 @@ async fn a_stale_leaders_write_is_rejected_even_under_a_new_session() {
     assert_eq!(zk.commit(vec![term.fence(), create("/fresh")]).await, Outcome::Applied(()));
 }
 
-/// Checked on the server's list of watches: the next two candidates watch each candidate.
+/// Checked on the server's list of watches: the next three candidates watch each candidate.
 #[tokio::test(flavor = "multi_thread")]
-async fn each_candidate_watches_the_two_before_it() {
+async fn each_candidate_watches_the_three_before_it() {
     let (namespace, witness) = stage("herd").await;
     let mut nodes = vec![Node::start(&namespace, "n0", Strategy::Queue).await];
     nodes[0].leads().await;
@@ -117,12 +117,12 @@ async fn each_candidate_watches_the_two_before_it() {
     }
     let chroot = &namespace[namespace.find('/').unwrap()..];
     // The first candidate also watches itself. A candidate that reconnects has no watch for a moment.
-    eventually("each candidate is watched by the next two", SOON, async || {
+    eventually("each candidate is watched by the next three", SOON, async || {
         let mut names = candidates(&witness).await;
         names.sort_by_key(|name| name.rsplit("-n-").next().unwrap().to_owned());
         let watchers = watchers(&format!("{chroot}/election/"));
         let of = |name: &String| watchers.iter().find(|(path, _)| path == name).map_or(0, |(_, n)| *n);
-        names.iter().map(of).eq([3, 2, 2, 2, 1, 0])
+        names.iter().map(of).eq([4, 3, 3, 2, 1, 0])
     })
     .await;
     let leader = nodes.remove(0);
