@@ -76,7 +76,7 @@ pub enum Ask<M> {
     Get(String, Answer<ReadResult<Option<Node>>, M>),
     /// Lists the children of a znode.
     Children(String, Answer<ReadResult<Option<Vec<String>>>, M>),
-    /// Reads znodes, at most `MAX_READ_BATCH`.
+    /// Reads znodes, at most `MAX_READ_BATCH`, or `MAX_STAT_BATCH` that have no data.
     GetMany(Vec<String>, Answer<ReadResult<Vec<Option<Node>>>, M>),
     /// Lists the children of znodes, at most `MAX_READ_BATCH`.
     ChildrenMany(Vec<String>, Answer<ReadResult<Vec<Option<Vec<String>>>>, M>),
@@ -172,7 +172,7 @@ impl<C: Concern> Context<'_, C> {
         self.out.push(Out::Ask(Ask::Children(path, Box::new(|names| Some(answer(names))))));
     }
 
-    /// Reads znodes, at most `MAX_READ_BATCH`.
+    /// Reads znodes, at most `MAX_READ_BATCH`, or `MAX_STAT_BATCH` that have no data.
     pub fn get_many(
         &mut self,
         paths: Vec<String>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_READ_BATCH, MAX_STAT_BATCH};
 use bellwether_core::change::{ChangeKind, Noted};
 use bellwether_core::machine::assigner::SHUNNED;
 use bellwether_core::name::{Kind, NodeId, Tag, WorkerId};
@@ -336,6 +336,13 @@ pub(super) async fn leader(zk: Zk) -> ReadResult<Option<LeaderView>> {
     let beat_at =
         leading.as_ref().filter(|leading| leading.version > 0).map(|leading| leading.modified.into());
     Ok(Some(LeaderView { node, epoch: epoch.version, session, since: since.into(), standing, beat_at }))
+}
+
+/// Reads the stats of any number of znodes without data.
+pub(super) async fn stat_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {
+    let paths = paths.collect::<Vec<_>>();
+    let reads = paths.chunks(MAX_STAT_BATCH).map(|paths| zk.get_many(paths.to_vec()));
+    Ok(try_join_all(reads).await?.into_iter().flatten().collect())
 }
 
 pub(super) async fn get_all(zk: &Zk, paths: impl Iterator<Item = String>) -> ReadResult<Vec<Option<Node>>> {

@@ -1,11 +1,11 @@
 //! Numbers of jobs without reading any of them: a znode knows how many children it has.
 
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, Slot};
 use bellwether_zk::{Node, ReadResult, Tally};
 
 use super::Client;
-use super::cluster::get_all;
+use super::cluster::stat_all;
 use super::error::Error;
 use super::list::{minutes, ready_slots};
 use super::runtime::Zk;
@@ -63,18 +63,18 @@ async fn depths(zk: Zk) -> ReadResult<Depths> {
 
 /// Counts the jobs. Delayed jobs are counted in the `most_minutes` earliest minutes only.
 pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
-    let stored = get_all(&zk, Bucket::all().map(Bucket::jobs));
+    let stored = stat_all(&zk, SubBucket::all().map(SubBucket::path));
     let queued = async {
         let slots = ready_slots(zk.clone()).await?;
-        let nodes = get_all(&zk, slots.iter().map(|(class, slot)| path::ready_slot(class, *slot))).await?;
+        let nodes = stat_all(&zk, slots.iter().map(|(class, slot)| path::ready_slot(class, *slot))).await?;
         let sizes = nodes.into_iter().map(|node| node.map_or(0, |node| node.children));
         Ok(slots.into_iter().zip(sizes).map(|((class, slot), size)| (class, slot, size)).collect::<Vec<_>>())
     };
-    let quarantined = get_all(&zk, [path::QUARANTINE.to_owned()].into_iter());
+    let quarantined = stat_all(&zk, [path::QUARANTINE.to_owned()].into_iter());
     let delayed = async {
         let minutes = minutes(zk.clone()).await?;
         let further = minutes.len().saturating_sub(most_minutes);
-        Ok((get_all(&zk, minutes.into_iter().take(most_minutes)).await?, further))
+        Ok((stat_all(&zk, minutes.into_iter().take(most_minutes)).await?, further))
     };
     let (stored, queued, quarantined, (delayed, further_minutes)) =
         futures::try_join!(stored, queued, quarantined, delayed)?;

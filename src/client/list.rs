@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
@@ -26,8 +26,16 @@ use super::runtime::Zk;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
-/// Parents whose names are held in memory together: 8 full buckets have 40,000 names.
+/// Parents of the first list, before it is known how many names they have: 8 full ones have 40,000 names.
 pub(super) const PARENTS_AT_ONCE: usize = 8;
+
+/// Names that one list asks for, as far as the parents before predict it: as many as a full parent has.
+const LISTED_NAMES: usize = 5_000;
+
+/// Returns the number of parents for the next list, from the number of names in the last one.
+pub(super) fn next_list(parents: usize, names: usize) -> usize {
+    (LISTED_NAMES * parents / names.max(1)).clamp(1, MAX_READ_BATCH)
+}
 
 /// Selects the jobs to list. Default: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,6 +141,7 @@ pub struct Listing {
     cluster: Option<Cluster>,
     turns: Turns,
     parents: Option<VecDeque<String>>,
+    parents_at_once: usize,
     names: VecDeque<JobId>,
     page: VecDeque<JobView>,
 }
@@ -147,6 +156,7 @@ impl Client {
             cluster: None,
             turns: Turns::default(),
             parents: None,
+            parents_at_once: PARENTS_AT_ONCE,
             names: VecDeque::new(),
             page: VecDeque::new(),
         }
@@ -216,18 +226,19 @@ impl Listing {
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
-                | None => Bucket::all().map(Bucket::jobs).collect(),
+                | None => SubBucket::all().map(SubBucket::path).collect(),
             });
         }
         let parents = self.parents.get_or_insert_default();
-        let few = parents.iter().take(PARENTS_AT_ONCE).cloned().collect::<Vec<_>>();
+        let few = parents.iter().take(self.parents_at_once).cloned().collect::<Vec<_>>();
         if few.is_empty() {
             return Ok(false);
         }
         let lists = session.read(by, |zk| zk.children_many(few.clone())).await?;
         parents.drain(..few.len());
-        let names = lists.into_iter().flatten().flatten();
-        self.names.extend(names.filter_map(|name| job_of(self.filter.state, &name)));
+        let names = lists.into_iter().flatten().flatten().collect::<Vec<_>>();
+        self.parents_at_once = next_list(few.len(), names.len());
+        self.names.extend(names.iter().filter_map(|name| job_of(self.filter.state, name)));
         Ok(true)
     }
 }

@@ -13,16 +13,17 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::JobId;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 
 use super::Client;
 use super::error::Error;
 use super::get::view;
 use super::lanes::Turns;
-use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, ready_slots, running};
+use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, next_list, ready_slots, running};
 use super::locate::locate;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
@@ -92,7 +93,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     parent: String,
-    after: Option<JobId>,
+    after: JobId,
 }
 
 /// The text is not a cursor of a page.
@@ -103,7 +104,7 @@ pub struct CursorError;
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}~{}", self.parent, self.after.as_ref().map_or("", JobId::as_str))
+        write!(f, "{}~{}", self.parent, self.after)
     }
 }
 
@@ -116,15 +117,14 @@ impl FromStr for Cursor {
         if parent.len() > MAX_PARENT || !parent.bytes().all(is_name) {
             return Err(CursorError);
         }
-        let after = (!after.is_empty()).then(|| JobId::new(after)).transpose().map_err(|_| CursorError)?;
-        Ok(Self { parent: parent.to_owned(), after })
+        Ok(Self { parent: parent.to_owned(), after: JobId::new(after).map_err(|_| CursorError)? })
     }
 }
 
-/// Names of one parent, without those up to the cursor.
-struct Names {
-    parent: String,
-    ids: VecDeque<JobId>,
+/// A name in a parent.
+struct Name {
+    parent: Arc<str>,
+    id: JobId,
 }
 
 impl Client {
@@ -162,64 +162,69 @@ impl Client {
         let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
         let cluster = self.cluster(self.by()).await?;
         let (mut turns, mut jobs, mut looked_at) = (Turns::default(), Vec::new(), 0);
-        let mut parents = self.parents(filter, from).await?;
-        while !parents.is_empty() {
-            for mut names in self.names(filter, &mut parents, from).await? {
-                // The first job of a page always fits, so the page never ends before the first read of its first parent.
-                let mut before = None;
-                while !names.ids.is_empty() {
-                    let few = names.ids.len().min(at_once);
-                    let ids = names.ids.drain(..few).collect::<Vec<_>>();
-                    let found = locate(&self.0.session, self.by(), &ids).await?;
-                    let views = ids.iter().zip(found);
-                    let views =
-                        views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
-                    let (mut kept, mut read_bytes) = (Vec::new(), 0);
-                    for mut view in views {
-                        read_bytes += view.bytes();
-                        if !payloads {
-                            (view.payload, view.result) = (None, None);
-                        }
-                        if filter.lets(&view) {
-                            kept.push(view);
-                        }
-                    }
-                    at_once = next_read(few, read_bytes);
-                    let mut views = kept;
-                    let room = limit - jobs.len();
-                    let fits = views.iter().take(room).take_while(|view| {
-                        let with = bytes.saturating_add(view.bytes());
-                        let fits = with <= most_bytes || bytes == 0;
-                        bytes = if fits { with } else { bytes };
-                        fits
-                    });
-                    let fits = fits.count();
-                    let full = views.len() > fits;
-                    views.truncate(fits);
-                    turns.tell(&self.0.session, self.by(), &mut views).await?;
-                    add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
-                    looked_at += few;
-                    // If the page is full, it ends after its last job of this read, or before this read; else after the
-                    // last job that was looked at.
-                    let last = match full {
-                        true => views.last().map(|view| view.id.clone()).or_else(|| before.clone()),
-                        false => ids.last().cloned(),
-                    };
-                    before.clone_from(&last);
-                    jobs.append(&mut views);
-                    if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
-                        let next = Some(Cursor { parent: names.parent, after: last });
-                        return Ok(Page { jobs, next });
-                    }
+        let (mut parents, mut listed_at_once) = (self.parents(filter, from).await?, PARENTS_AT_ONCE);
+        let (mut names, mut end) = (VecDeque::new(), from.cloned());
+        loop {
+            // A read takes the jobs of several parents if each has only a few.
+            while names.len() < at_once.min(limit - jobs.len()) && !parents.is_empty() {
+                let few = parents.drain(..parents.len().min(listed_at_once)).collect::<Vec<_>>();
+                let listed = self.names(filter, &few, from).await?;
+                listed_at_once = next_list(few.len(), listed.len());
+                names.extend(listed);
+            }
+            let few = names.len().min(at_once);
+            if few == 0 {
+                return Ok(Page { jobs, next: None });
+            }
+            let (places, ids): (Vec<_>, Vec<_>) =
+                names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
+            let found = locate(&self.0.session, self.by(), &ids).await?;
+            let views = ids.iter().zip(found);
+            let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+            let (mut kept, mut read_bytes) = (Vec::new(), 0);
+            for mut view in views {
+                read_bytes += view.bytes();
+                if !payloads {
+                    (view.payload, view.result) = (None, None);
+                }
+                if filter.lets(&view) {
+                    kept.push(view);
                 }
             }
+            at_once = next_read(few, read_bytes);
+            let mut views = kept;
+            let room = limit - jobs.len();
+            let fits = views.iter().take(room).take_while(|view| {
+                let with = bytes.saturating_add(view.bytes());
+                let fits = with <= most_bytes || bytes == 0;
+                bytes = if fits { with } else { bytes };
+                fits
+            });
+            let fits = fits.count();
+            let full = views.len() > fits;
+            views.truncate(fits);
+            turns.tell(&self.0.session, self.by(), &mut views).await?;
+            add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
+            looked_at += few;
+            // A full page ends after its last job of this read, or before this read; another one after the last job that was
+            // looked at. The first job of a page always fits, so a page that ends before a read has read before.
+            let last = match full {
+                true => views.last().and_then(|view| ids.iter().position(|id| *id == view.id)),
+                false => Some(few - 1),
+            };
+            if let Some(last) = last {
+                end = Some(Cursor { parent: places[last].as_ref().to_owned(), after: ids[last].clone() });
+            }
+            jobs.append(&mut views);
+            if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
+                return Ok(Page { jobs, next: end });
+            }
         }
-        Ok(Page { jobs, next: None })
     }
 
     /// Returns the remaining parents, by the last component of their paths.
     async fn parents(&self, filter: &Filter, from: Option<&Cursor>) -> Result<VecDeque<String>, Error> {
-        let buckets = || Bucket::all().map(|bucket| last_component(&bucket.jobs())).collect::<Vec<_>>();
+        let parents = || SubBucket::all().map(SubBucket::name).collect::<Vec<_>>();
         let all = match filter.state {
             Some(State::Running) => vec![INBOXES.to_owned()],
             Some(State::Delayed) => {
@@ -230,9 +235,9 @@ impl Client {
                 let slots = self.0.session.read(self.by(), |zk| ready_slots(zk.clone())).await?;
                 slots.iter().map(|(class, slot)| format!("{class}:{slot}")).collect()
             }
-            Some(State::Succeeded | State::Cancelled | State::Dead | State::Quarantined) | None => buckets(),
+            Some(State::Succeeded | State::Cancelled | State::Dead | State::Quarantined) | None => parents(),
         };
-        // Minutes are numbers of different lengths. Buckets are two digits, whose order is that of their text.
+        // Minutes are numbers of different lengths. Sub-buckets are three digits, whose order is that of their text.
         let order = |name: &str| (name.len(), name.to_owned());
         let first = from.map(|from| order(&from.parent));
         let left = all.into_iter().filter(|name| first.as_ref().is_none_or(|first| order(name) >= *first));
@@ -241,14 +246,13 @@ impl Client {
         Ok(left.into())
     }
 
-    /// Lists the next few parents.
+    /// Returns the names in these parents, without those up to the cursor.
     async fn names(
         &self,
         filter: &Filter,
-        parents: &mut VecDeque<String>,
+        parents: &[String],
         from: Option<&Cursor>,
-    ) -> Result<Vec<Names>, Error> {
-        let few = parents.drain(..parents.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
+    ) -> Result<Vec<Name>, Error> {
         let session = &self.0.session;
         let lists = if filter.state == Some(State::Running) {
             vec![session.read(self.by(), |zk| running(zk.clone())).await?]
@@ -259,21 +263,24 @@ impl Client {
                 Some(
                     State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
                 )
-                | None => format!("{}/{name}", path::JOBS),
+                | None => {
+                    SubBucket::from_name(name).map(SubBucket::path).expect("the names are of sub-buckets")
+                }
             };
-            let paths = few.iter().map(path).collect::<Vec<_>>();
+            let paths = parents.iter().map(path).collect::<Vec<_>>();
             let lists = session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
             let ids = |names: Vec<String>| {
                 names.iter().filter_map(|name| job_of(filter.state, name)).collect::<Vec<_>>()
             };
             lists.into_iter().map(|names| ids(names.unwrap_or_default())).collect()
         };
-        let names = few.into_iter().zip(lists).map(|(parent, mut ids)| {
+        let names = parents.iter().zip(lists).flat_map(|(parent, mut ids)| {
             ids.sort_unstable();
-            if let Some(Cursor { after: Some(after), .. }) = from.filter(|from| from.parent == parent) {
-                ids.retain(|id| id > after);
+            if let Some(from) = from.filter(|from| from.parent == *parent) {
+                ids.retain(|id| *id > from.after);
             }
-            Names { parent, ids: ids.into() }
+            let parent = Arc::<str>::from(parent.as_str());
+            ids.into_iter().map(move |id| Name { parent: Arc::clone(&parent), id })
         });
         Ok(names.collect())
     }

@@ -17,7 +17,7 @@ use bellwether_core::change::{Change, ChangeKind};
 use bellwether_core::group::End;
 use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::retention;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{self, Op};
@@ -29,8 +29,8 @@ use super::error::{Error, Subject};
 use super::runtime::Zk;
 use super::session::Written;
 
-/// Buckets whose names are held in memory together: 8 full ones have 40,000 names.
-const BUCKETS_AT_ONCE: usize = 8;
+/// Buckets whose names are held in memory together: 2 full ones have 160,000 names.
+const BUCKETS_AT_ONCE: usize = 2;
 
 /// Records per page. The read also returns the buckets of the page.
 const PAGE: usize = MAX_READ_BATCH - BUCKETS_AT_ONCE;
@@ -233,9 +233,11 @@ impl Client {
     ) -> Result<Purged, Error> {
         let mut done = Purged::default();
         let clock = self.server_clock().await?;
-        let parents = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
-        for few in parents.chunks(BUCKETS_AT_ONCE) {
-            let lists = self.0.session.read(self.by(), |zk| zk.children_many(few.to_vec())).await?;
+        let buckets = Bucket::all().collect::<Vec<_>>();
+        for few in buckets.chunks(BUCKETS_AT_ONCE) {
+            let parents = few.iter().flat_map(|bucket| bucket.sub_buckets().map(SubBucket::path));
+            let parents = parents.collect::<Vec<_>>();
+            let lists = self.0.session.read(self.by(), |zk| zk.children_many(parents.clone())).await?;
             // Other znodes are ignored: their names are not job ids.
             let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
             let jobs = jobs.collect::<Vec<_>>();

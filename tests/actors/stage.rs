@@ -13,9 +13,10 @@ use bellwether::testing::{Cluster, ClusterNode};
 use bellwether::{
     HandlerError, Handlers, Job, JobId, JobView, Retention, Schedule, ScheduleId, State, WorkerId,
 };
+use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::change::Noted;
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::schedule::parse_tick;
 use bellwether_core::txn::Op;
 use bellwether_core::wire;
@@ -136,9 +137,10 @@ impl Stage {
         let last = schedules.pause(&id).await.unwrap().record.unwrap();
         let zk = self.onlooker().await;
         let mut made = 0;
-        for bucket in Bucket::all() {
-            let names = zk.children(bucket.jobs()).await.unwrap().unwrap();
-            for job in names.iter().map(|name| JobId::new(name).unwrap()) {
+        let parents = SubBucket::all().map(SubBucket::path).collect::<Vec<_>>();
+        for few in parents.chunks(MAX_READ_BATCH) {
+            let names = zk.children_many(few.to_vec()).await.unwrap();
+            for job in names.iter().flatten().flatten().map(|name| JobId::new(name).unwrap()) {
                 if parse_tick(&job).is_some_and(|(of, _)| of == id) {
                     self.jobs.borrow_mut().push((job, &[State::Succeeded]));
                     made += 1;

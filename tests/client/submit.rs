@@ -3,7 +3,7 @@
 use bellwether::client::{SubmitError, WaitReason};
 use bellwether::{Job, State};
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_testkit::namespace;
 
@@ -116,10 +116,10 @@ async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     let client = client(&to).await;
     let fake = FakeCluster::new(&to).await;
     let job = Job::new("sum", &1).id("a");
-    let bucket = Bucket::of(&id("a"));
+    let parent = SubBucket::of(&id("a"));
     for from in (0..MAX_BUCKET_ENTRIES).step_by(500) {
         let create = |n| Op::Create {
-            path: format!("{}/filler-{n}", bucket.jobs()),
+            path: format!("{}/filler-{n}", parent.path()),
             data: Vec::new(),
             lifetime: Lifetime::Persistent,
         };
@@ -128,7 +128,7 @@ async fn a_full_bucket_refuses_jobs_and_other_buckets_do_not() {
     let error = client.submit(job).await.unwrap_err();
     assert!(matches!(error, SubmitError::Overloaded { entries: MAX_BUCKET_ENTRIES, .. }), "{error}");
     assert_eq!(fake.zk.get(path::record(&id("a"))).await.unwrap(), None);
-    assert_ne!(Bucket::of(&id("b")), bucket);
+    assert_ne!(SubBucket::of(&id("b")), parent);
     client.submit(Job::new("sum", &1).id("b")).await.unwrap();
 }
 

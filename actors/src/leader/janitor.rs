@@ -113,15 +113,18 @@ impl Janitor {
                 Effect::Idle => cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep),
                 Effect::Settings => cx.task(|zk| async move { JanitorMsg::Settings(settings(zk).await) }),
                 Effect::Count(kind, buckets) => {
-                    let paths = buckets.iter().map(|bucket| kind.path(*bucket)).collect();
+                    let parents = buckets.iter().map(|bucket| kind.parents(*bucket)).collect::<Vec<_>>();
+                    let paths = parents.concat();
                     cx.get_many(paths, move |nodes| {
-                        let count = |node: Option<Node>| node.map_or(0, |node| node.children);
-                        let counts = nodes.map(|nodes| nodes.into_iter().map(count).collect());
+                        let count =
+                            |nodes: &[Option<Node>]| nodes.iter().flatten().map(|node| node.children).sum();
+                        let each = parents.first().map_or(1, Vec::len);
+                        let counts = nodes.map(|nodes| nodes.chunks(each).map(count).collect());
                         JanitorMsg::Counted(kind, buckets, counts)
                     });
                 }
                 Effect::List(kind, bucket) => cx.task(move |zk| {
-                    let listed = list(zk, kind.path(bucket));
+                    let listed = list(zk, kind.path(bucket), kind.parents(bucket));
                     async move { JanitorMsg::Listed(kind, bucket, listed.await) }
                 }),
                 Effect::Groups(groups) => {
@@ -170,11 +173,15 @@ async fn settings(zk: Arc<dyn Requests>) -> ReadResult<(Lookup<Retention>, Optio
 }
 
 /// Reads the version of a bucket and lists its names, in this order: the list is not older than the version.
-fn list(zk: Arc<dyn Requests>, bucket: String) -> impl Future<Output = ReadResult<(i32, Vec<String>)>> {
-    let (parent, names) = (zk.get(bucket.clone()), zk.children(bucket));
+fn list(
+    zk: Arc<dyn Requests>,
+    bucket: String,
+    parents: Vec<String>,
+) -> impl Future<Output = ReadResult<(i32, Vec<String>)>> {
+    let (bucket, names) = (zk.get(bucket), zk.children_many(parents));
     async move {
-        let removals = parent.await?.map_or(0, |parent| parent.version);
-        Ok((removals, names.await?.unwrap_or_default()))
+        let removals = bucket.await?.map_or(0, |bucket| bucket.version);
+        Ok((removals, names.await?.into_iter().flatten().flatten().collect()))
     }
 }
 

@@ -104,10 +104,13 @@ pub const MEMBERS_PER_CHUNK: u32 = 4_096;
 /// How deep groups may be nested: deeper than any sensible use, and a stop for a kind that submits itself.
 pub const MAX_DEPTH: u32 = 16;
 
-/// Hash buckets under `/jobs` and `/queue`.
+/// Hash buckets under `/jobs`, `/lanes`, `/groups` and `/members`.
 pub const BUCKETS: u16 = 256;
 
-/// Most entries of one bucket: a fifth of the number at which the child lists of Java tools fail.
+/// Parents of records in each bucket of `/jobs`.
+pub const SUB_BUCKETS: u16 = 16;
+
+/// Most records of one sub-bucket: a fifth of the number at which the child lists of Java tools fail.
 pub const MAX_BUCKET_ENTRIES: usize = 5_000;
 
 /// Most operations of one multi. Throughput stops growing at 50 to 100 jobs; a job has two to four operations.
@@ -125,6 +128,9 @@ pub const MAX_IN_FLIGHT: usize = 64;
 /// Most paths of one batched read.
 pub const MAX_READ_BATCH: usize = 100;
 
+/// Most paths of one batched read of znodes without data, of which only the stats count.
+pub const MAX_STAT_BATCH: usize = 512;
+
 /// Most lanes of one batched list. The number of turns in a lane is not limited: ten lanes with 10,000 of the longest
 /// names each are 14 MB, which a server can still put into one reply; for a hundred it could not.
 pub const MAX_LANE_LISTS: usize = 10;
@@ -139,8 +145,8 @@ pub const MAX_SLOTS: u32 = 4_096;
 /// Most znodes of an inbox that a leader lists: twice the most slots of a worker. Only foreign znodes can be more.
 pub const MAX_INBOX: usize = 2 * MAX_SLOTS as usize;
 
-/// Most records that retention may keep: the capacity of all buckets.
-pub const MAX_RECORDS: u32 = BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;
+/// Most records that retention may keep: the capacity of all sub-buckets.
+pub const MAX_RECORDS: u32 = BUCKETS as u32 * SUB_BUCKETS as u32 * MAX_BUCKET_ENTRIES as u32;
 
 /// Shortest retention: four times the usual deadline of a client. After a lost reply, a client reads the record of its
 /// submission and sends the job again if it is absent, so the record must not be removed before that.

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::budget::BUCKETS;
+use crate::budget::{BUCKETS, SUB_BUCKETS};
 use crate::job::{Delay, Turn};
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 use crate::ready::{ClassName, ReadyEntry, Shard, Slot};
@@ -99,6 +99,11 @@ impl Bucket {
         Self(u8::try_from(hash % u64::from(BUCKETS)).expect("256 buckets fit a byte"))
     }
 
+    /// The parents of its records, in order.
+    pub fn sub_buckets(self) -> impl Iterator<Item = SubBucket> {
+        (0..SUB_BUCKETS).map(move |n| SubBucket(u16::from(self.0) * SUB_BUCKETS + n))
+    }
+
     /// All buckets in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
@@ -110,7 +115,7 @@ impl Bucket {
         usize::from(self.0)
     }
 
-    /// Its znode under `/jobs`.
+    /// Its znode under `/jobs`, whose version counts the removals of records.
     #[must_use]
     pub fn jobs(self) -> String {
         format!("{JOBS}/{:02x}", self.0)
@@ -123,10 +128,57 @@ impl Bucket {
     }
 }
 
+/// A part of a bucket of jobs: the parent of records. A client that lists the children of one parent gets at most
+/// [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubBucket(u16);
+
+impl SubBucket {
+    /// The sub-bucket of a job. It never changes, because it is part of the job's path.
+    #[must_use]
+    pub fn of(job: &JobId) -> Self {
+        let hash = xxh3_64(job.as_str().as_bytes());
+        let bucket = hash % u64::from(BUCKETS);
+        // Other digits than those that select the bucket.
+        let part = hash / u64::from(BUCKETS) % u64::from(SUB_BUCKETS);
+        Self(u16::try_from(bucket * u64::from(SUB_BUCKETS) + part).expect("4,096 sub-buckets fit"))
+    }
+
+    /// All sub-buckets in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Bucket::all().flat_map(Bucket::sub_buckets)
+    }
+
+    /// The index of the sub-bucket, 0 to 4,095.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Its name, three digits.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("{:03x}", self.0)
+    }
+
+    /// The sub-bucket of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let named = u16::from_str_radix(name, 16).ok().filter(|n| *n < BUCKETS * SUB_BUCKETS).map(Self);
+        named.filter(|named| named.name() == name)
+    }
+
+    /// Its znode.
+    #[must_use]
+    pub fn path(self) -> String {
+        format!("{JOBS}/{:02x}/{:x}", self.0 / SUB_BUCKETS, self.0 % SUB_BUCKETS)
+    }
+}
+
 /// A job's record.
 #[must_use]
 pub fn record(job: &JobId) -> String {
-    format!("{JOBS}/{:02x}/{job}", Bucket::of(job).0)
+    format!("{}/{job}", SubBucket::of(job).path())
 }
 
 /// A parent of classes of waiting jobs.
@@ -400,7 +452,7 @@ mod tests {
         assert_eq!(below_parent("/"), ("/", 0));
         assert_eq!(below_parent(EPOCH), (EPOCH, 0));
         assert_eq!(below_parent(&bucket), (JOBS, 1));
-        assert_eq!(below_parent("/jobs/1f/a"), (JOBS, 2));
+        assert_eq!(below_parent("/jobs/1f/e/a"), (JOBS, 3));
         assert_eq!(below_parent("/lanes/00/l/1-a"), (LANES, 3));
         assert_eq!(below_parent(""), ("", 0));
     }
@@ -456,7 +508,7 @@ mod tests {
         let buckets = ["a", "order-1", "nightly.2026-11-21"].map(|id| record(&JobId::new(id).unwrap()));
         assert_eq!(
             buckets,
-            ["/jobs/1f/a", "/jobs/76/order-1", "/jobs/85/nightly.2026-11-21"].map(String::from)
+            ["/jobs/1f/e/a", "/jobs/76/8/order-1", "/jobs/85/4/nightly.2026-11-21"].map(String::from)
         );
         assert_eq!(lane(&Lane::new("order-1").unwrap()), "/lanes/76/order-1");
     }
@@ -465,6 +517,12 @@ mod tests {
     fn each_bucket_has_one_znode_per_tree() {
         let bucket = Bucket::all().last().unwrap();
         assert_eq!([bucket.jobs(), bucket.lanes()], ["/jobs/ff", "/lanes/ff"]);
+        let last = SubBucket::all().last().unwrap();
+        assert_eq!((last.path(), last.name(), last.index()), ("/jobs/ff/f".into(), "fff".into(), 4_095));
+        assert_eq!(SubBucket::from_name("0a7").map(SubBucket::path).as_deref(), Some("/jobs/0a/7"));
+        for foreign in ["", "a7", "1000", "0A7", "+a7"] {
+            assert_eq!(SubBucket::from_name(foreign), None, "{foreign}");
+        }
         assert_eq!(Shard::all().last().map(ready_shard).as_deref(), Some("/ready/f"));
         assert_eq!(pause(&Kind::new("sum").unwrap()), "/pauses/sum");
         assert_eq!(parse_delayed_job("1.2-a"), JobId::new("a").ok());

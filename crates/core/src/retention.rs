@@ -31,13 +31,13 @@ pub struct Retention {
     /// For dead jobs, which an operator may want to inspect or retry. Default 30 days.
     pub dead: Duration,
     /// Most records of terminal jobs in the namespace; above it, the jobs that ended first are removed. Default
-    /// 640,000, half of the capacity of a namespace.
+    /// 640,000: less than 1 GB in each server.
     pub records: u32,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { succeeded: DAY, cancelled: 7 * DAY, dead: 30 * DAY, records: MAX_RECORDS / 2 }
+        Self { succeeded: DAY, cancelled: 7 * DAY, dead: 30 * DAY, records: 640_000 }
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         }
         let many = Retention { records: MAX_RECORDS + 1, ..Retention::default() };
         let said = many.check().unwrap_err().to_string();
-        assert!(said.starts_with("retention must keep 0 to 1280000 records, not 1280001"), "{said}");
+        assert!(said.starts_with("retention must keep 0 to 20480000 records, not 20480001"), "{said}");
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! an access list twice changes nothing.
 
 use bellwether_core::budget::MAX_IN_FLIGHT;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use zookeeper_client::{Acl, Acls, Error, Permission};
 
@@ -80,6 +80,7 @@ pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
     let buckets = buckets.into_iter().flat_map(|path| Bucket::all().map(path));
     let settings =
         [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION, path::PLACEMENT];
+    let buckets = buckets.chain(SubBucket::all().map(SubBucket::path));
     let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);
     let paths = fixed.chain(buckets).collect::<Vec<_>>();
     let found = stream::iter(paths).map(|path| look(zk, path, Own::AlsoFormer)).buffered(MAX_IN_FLIGHT);

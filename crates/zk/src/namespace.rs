@@ -3,16 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use bellwether_core::budget::MAX_IN_FLIGHT;
+use bellwether_core::budget::{MAX_IN_FLIGHT, MAX_READ_BATCH};
 use bellwether_core::change::Noted;
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::Shard;
 use bellwether_core::retention::Retention;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire::{self, LAYOUT_VERSION, Layout, WireError};
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_client::{Acls, CreateMode, Error};
 
@@ -341,6 +342,7 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
         make(zk, absent, wire::encode(&Failover::default())).await?;
     }
     make_all(zk, missing(zk, path::JOBS, Bucket::all().map(Bucket::jobs).collect()).await?).await?;
+    make_all(zk, missing_sub_buckets(zk).await?).await?;
     make_all(zk, missing(zk, path::READY, Shard::all().map(path::ready_shard).collect()).await?).await?;
     make_all(zk, missing(zk, path::LANES, Bucket::all().map(Bucket::lanes).collect()).await?).await?;
     make_all(zk, missing(zk, path::GROUPS, Bucket::all().map(Bucket::groups).collect()).await?).await?;
@@ -354,6 +356,19 @@ async fn missing(zk: &Zk, parent: &str, mut paths: Vec<String>) -> Result<Vec<St
         listed.map_err(|error| lost(zk, error))?.unwrap_or_default().into_iter().collect::<HashSet<_>>();
     paths.retain(|path| !there.contains(&path[parent.len() + 1..]));
     Ok(paths)
+}
+
+/// The parents of records that do not exist.
+async fn missing_sub_buckets(zk: &Zk) -> Result<Vec<String>, NamespaceError> {
+    let buckets = Bucket::all().collect::<Vec<_>>();
+    let few = buckets.chunks(MAX_READ_BATCH).map(|few| few.iter().map(|bucket| bucket.jobs()).collect());
+    let lists = try_join_all(few.map(|few| zk.children_many(few))).await.map_err(|error| lost(zk, error))?;
+    let missing = buckets.into_iter().zip(lists.into_iter().flatten()).flat_map(|(bucket, names)| {
+        let names = names.unwrap_or_default().into_iter().collect::<HashSet<_>>();
+        let path = bucket.jobs();
+        bucket.sub_buckets().map(SubBucket::path).filter(move |sub| !names.contains(&sub[path.len() + 1..]))
+    });
+    Ok(missing.collect())
 }
 
 /// Whether the layout exists; an error if this build does not serve it.
@@ -417,9 +432,22 @@ async fn make_chroot(zk: &Zk) -> Result<(), NamespaceError> {
     }
 }
 
+/// Creates znodes, a few in one multi. If another process creates them at the same time, it creates the rest one by one.
 async fn make_all(zk: &Zk, paths: Vec<String>) -> Result<(), NamespaceError> {
-    let made = stream::iter(paths).map(|path| make(zk, path, Vec::new())).buffer_unordered(MAX_IN_FLIGHT);
+    let few = paths.chunks(MAX_READ_BATCH).map(<[String]>::to_vec).collect::<Vec<_>>();
+    let made = stream::iter(few).map(|few| make_few(zk, few)).buffer_unordered(MAX_IN_FLIGHT);
     made.try_collect().await
+}
+
+async fn make_few(zk: &Zk, paths: Vec<String>) -> Result<(), NamespaceError> {
+    let create = |path| Op::Create { path, data: Vec::new(), lifetime: Lifetime::Persistent };
+    match zk.commit(paths.iter().cloned().map(create).collect()).await {
+        Outcome::Applied(()) => Ok(()),
+        Outcome::Rejected(_) | Outcome::Unknown => {
+            let made = stream::iter(paths).map(|path| make(zk, path, Vec::new()));
+            made.buffer_unordered(MAX_IN_FLIGHT).try_collect().await
+        }
+    }
 }
 
 async fn make(zk: &Zk, path: String, data: Vec<u8>) -> Result<(), NamespaceError> {

@@ -1,6 +1,6 @@
 //! Reads, single and in batches. A batch of 100 costs about as much as a single read.
 
-use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::budget::{MAX_READ_BATCH, MAX_STAT_BATCH};
 use bellwether_core::time::WallMillis;
 use zookeeper_client::{Error, MultiReadResult, Stat};
 
@@ -67,12 +67,13 @@ impl Zk {
         })
     }
 
-    /// Reads up to [`MAX_READ_BATCH`] znodes in one request, in order; `None` for each that is absent.
+    /// Reads up to [`MAX_READ_BATCH`] znodes in one request, or [`MAX_STAT_BATCH`] that have no data, in order; `None` for each
+    /// that is absent.
     pub fn get_many(
         &self,
         paths: Vec<String>,
     ) -> impl Future<Output = ReadResult<Vec<Option<Node>>>> + Send + use<> {
-        debug_assert!(paths.len() <= MAX_READ_BATCH, "{} paths", paths.len());
+        debug_assert!(paths.len() <= MAX_STAT_BATCH, "{} paths", paths.len());
         self.read(paths.len(), |client| async move {
             let mut reader = client.new_multi_reader();
             for path in &paths {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::{Reason, Rejection};
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::port::{ChangeKind, Node, Tally};
 use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::time::WallMillis;
@@ -33,7 +33,8 @@ impl Tree {
         tree.create("/", Vec::new());
         let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned);
         let buckets = Bucket::all()
-            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()]);
+            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()])
+            .chain(SubBucket::all().map(SubBucket::path));
         let shards = Shard::all().map(path::ready_shard);
         top.chain(buckets).chain(shards).for_each(|path| tree.create(&path, Vec::new()));
         tree.create(path::LAYOUT, wire::encode(&Layout::new(LAYOUT_VERSION)));

@@ -279,8 +279,8 @@ fn a_trigger_with_a_lost_reply_or_request_makes_one_job() {
         let record = stage.world.record(handle.id());
         assert_eq!(record.kind.as_str(), "report");
         assert_eq!(stage.world.requests().iter().filter(|request| request.is_write()).count(), n);
-        let bucket = bellwether_core::path::Bucket::of(handle.id());
-        assert_eq!(stage.world.tree().children(&bucket.jobs()).unwrap().len(), 1);
+        let parent = bellwether_core::path::SubBucket::of(handle.id());
+        assert_eq!(stage.world.tree().children(&parent.path()).unwrap().len(), 1);
     }
 }
 

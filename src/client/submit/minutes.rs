@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::path;
@@ -14,7 +15,10 @@ use bellwether_zk::ReadResult;
 use futures::future::try_join;
 
 use super::super::runtime::Zk;
-use super::occupancy::is_fresh;
+use super::occupancy::Ages;
+
+/// 1,000 clients at full speed could not fill the other half of a minute in the first age.
+const AGES: Ages = Ages { roomy: Duration::from_secs(10), tight: Duration::from_secs(1) };
 
 /// Limit of remembered minutes. A forgotten minute costs a read.
 const REMEMBERED: usize = 4_096;
@@ -54,7 +58,10 @@ impl Minutes {
         minutes.dedup();
         self.with(|known| {
             minutes.retain(|minute| {
-                known.minutes.get(minute).is_none_or(|count| !is_fresh(count.entries, now.since(count.read)))
+                known
+                    .minutes
+                    .get(minute)
+                    .is_none_or(|count| !AGES.allow(count.entries, now.since(count.read)))
             });
         });
         if minutes.is_empty() {

@@ -100,7 +100,7 @@ fn a_beat_is_rejected_under_another_epoch_and_without_its_candidate() {
 #[test]
 fn a_submission_creates_record_entry_and_turn() {
     let made = [
-        "create /jobs/1f/a".to_owned(),
+        "create /jobs/1f/e/a".to_owned(),
         format!("create {}", entry(&record())),
         "create /lanes/1f/a/1-a".into(),
     ];
@@ -125,11 +125,11 @@ fn a_close_checks_the_record_version_and_deletes_the_assignment() {
     let succeeded = closed(Ending::Succeeded(Payload::json(*b"1").unwrap()), None);
     assert_eq!(
         shape(&succeeded),
-        ["set /jobs/1f/a at 3", "delete /assignments/W/a", "delete /lanes/1f/a/1-a"]
+        ["set /jobs/1f/e/a at 3", "delete /assignments/W/a", "delete /lanes/1f/a/1-a"]
     );
     let next = JobRecord { attempts: 2, ..record() };
     let released = [
-        "set /jobs/1f/a at 3".to_owned(),
+        "set /jobs/1f/e/a at 3".to_owned(),
         "delete /assignments/W/a at 4".into(),
         format!("create {}", entry(&next)),
     ];
@@ -196,7 +196,7 @@ fn a_late_removal_does_not_delete_a_new_job_with_the_same_id() {
 fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
     let cancelled = |waiting| shape(&cancel(&job(), 3, &record().cancel(NOW), &waiting));
     let ends = |entry: &str| {
-        ["set /jobs/1f/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
+        ["set /jobs/1f/e/a at 3".to_owned(), format!("delete {entry}"), "delete /lanes/1f/a/1-a".into()]
     };
     let at = ReadyEntry::of_record(&job(), &record());
     assert_eq!(cancelled(EntryLocation::Ready(at)), ends(&entry(&record())));
@@ -209,14 +209,14 @@ fn a_cancel_is_fenced_by_record_and_entry_or_by_the_assignment() {
 fn a_retry_and_a_release_are_fenced_by_the_record_version() {
     let again = record().cancel(NOW).reopen();
     let reopened = [
-        "set /jobs/1f/a at 3".to_owned(),
+        "set /jobs/1f/e/a at 3".to_owned(),
         format!("create {}", entry(&again)),
         "create /lanes/1f/a/2-a".into(),
     ];
     assert_eq!(shape(&reopen(&job(), 3, &again, 0)), reopened);
     let released = [
         "delete /quarantine/a".to_owned(),
-        "set /jobs/1f/a at 3".into(),
+        "set /jobs/1f/e/a at 3".into(),
         format!("create {}", entry(&record())),
     ];
     assert_eq!(shape(&release(&job(), 3, &record())), released);
@@ -240,7 +240,7 @@ fn a_tick_that_opens_a_job_again_is_fenced_by_the_record_version() {
     let (schedule, ticked) = (ScheduleId::new("s").unwrap(), ScheduleRecord::new(spec, NOW));
     let again = record().cancel(NOW).reopen();
     let ops = tick(&schedule, 4, &ticked, (&job(), &again), Prior::Reopened(7));
-    assert_eq!(shape(&ops)[..2], ["set /schedules/s at 4", "set /jobs/1f/a at 7"]);
+    assert_eq!(shape(&ops)[..2], ["set /schedules/s at 4", "set /jobs/1f/e/a at 7"]);
 }
 
 #[test]
@@ -267,10 +267,10 @@ fn a_worker_registers_with_its_inbox_and_retires_only_with_an_empty_one() {
 #[test]
 fn orphans_are_deleted_only_while_the_record_is_unchanged() {
     let dropped = |record| shape(&discard(&job(), worker(), 4, record));
-    assert_eq!(dropped(Some(3)), ["check /jobs/1f/a at 3", "delete /assignments/W/a at 4"]);
-    let absent = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /assignments/W/a at 4"];
+    assert_eq!(dropped(Some(3)), ["check /jobs/1f/e/a at 3", "delete /assignments/W/a at 4"]);
+    let absent = ["create /jobs/1f/e/a", "delete /jobs/1f/e/a", "delete /assignments/W/a at 4"];
     assert_eq!(dropped(None), absent);
-    let note = ["create /jobs/1f/a", "delete /jobs/1f/a", "delete /quarantine/a"];
+    let note = ["create /jobs/1f/e/a", "delete /jobs/1f/e/a", "delete /quarantine/a"];
     assert_eq!(shape(&remove_note(&job())), note);
     assert_eq!(
         shape(&quarantine(&job(), worker(), "why")),

@@ -50,10 +50,8 @@ impl Op {
             Place::Group(GroupPlace::Mark(..)) => Subject::Mark,
             Place::Other if path == path::EPOCH => Subject::Epoch,
             Place::Other if path == path::SCHEDULES => Subject::Removals,
-            Place::Other if is_bucket_of_jobs(path) => Subject::Removals,
-            Place::Other if path.strip_prefix(path::JOBS).is_some_and(|rest| rest.starts_with('/')) => {
-                Subject::Record
-            }
+            Place::Other if path::below_parent(path) == (path::JOBS, 1) => Subject::Removals,
+            Place::Other if path::below_parent(path) == (path::JOBS, 3) => Subject::Record,
             Place::ReadyClass(_)
             | Place::ReadySlot(..)
             | Place::Inbox(_)
@@ -61,10 +59,6 @@ impl Op {
             | Place::Other => Subject::Other,
         }
     }
-}
-
-fn is_bucket_of_jobs(path: &str) -> bool {
-    path.rsplit_once('/').is_some_and(|(parent, _)| parent == path::JOBS)
 }
 
 #[cfg(test)]

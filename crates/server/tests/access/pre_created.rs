@@ -75,7 +75,8 @@ async fn each_permanent_znode_that_others_may_change_is_refused_and_reading_is_n
     create(&insider, path::PLACEMENT, &[Acl::new(Permission::ALL, AuthId::new("auth", ""))]).await;
     let bucket = Bucket::all().last().unwrap();
     let settings = [path::EPOCH, path::LAYOUT, path::RETENTION, path::PLACEMENT];
-    for path in ["/", path::READY, &bucket.jobs(), &bucket.members()].into_iter().chain(settings) {
+    let parent = bucket.sub_buckets().last().unwrap().path();
+    for path in ["/", path::READY, &bucket.jobs(), &parent, &bucket.members()].into_iter().chain(settings) {
         let list = [
             Acl::new(Permission::ALL, AuthId::new("auth", "")),
             Acl::new(Permission::WRITE, AuthId::anyone()),

@@ -32,9 +32,9 @@ fn retention_is_shown_and_set_within_its_bounds() {
     run_in(&to, &["retention", "set", "--succeeded", "59s"])
         .exits(2)
         .says("retention of succeeded jobs must be 1m to 3650d, not 59s");
-    run_in(&to, &["retention", "set", "--records", "1280001"])
+    run_in(&to, &["retention", "set", "--records", "20480001"])
         .exits(2)
-        .says("retention must keep 0 to 1280000 records");
+        .says("retention must keep 0 to 20480000 records");
     run_in(&to, &["retention", "set"]).exits(2);
     assert_eq!(run_in(&to, &["retention", "show", "--output", "json"]).json(), wanted, "nothing was set");
 }

@@ -9,7 +9,7 @@ use bellwether::{Handlers, Job, Node, Retention, State};
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::change::Noted;
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::txn::Op;
 use bellwether_core::wire;
 use bellwether_testkit::{Cut, Proxy, ZooKeeperServer, eventually, eventually_some, four_letter_word};
@@ -36,9 +36,9 @@ impl Stage {
     }
 
     async fn records(&self) -> usize {
-        let buckets = Bucket::all().map(Bucket::jobs).collect::<Vec<_>>();
+        let parents = SubBucket::all().map(SubBucket::path).collect::<Vec<_>>();
         let mut records = 0;
-        for few in buckets.chunks(MAX_READ_BATCH) {
+        for few in parents.chunks(MAX_READ_BATCH) {
             let lists = self.zk.children_many(few.to_vec()).await.unwrap();
             records += lists.into_iter().flatten().flatten().count();
         }

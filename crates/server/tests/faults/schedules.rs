@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use bellwether::client::{Accepted, ScheduleRecordView, ScheduleView};
 use bellwether::schedule::{Overlap, SkipReason, tick_id};
 use bellwether::{JobId, Schedule, ScheduleId, State};
-use bellwether_core::path::Bucket;
+use bellwether_core::budget::MAX_READ_BATCH;
+use bellwether_core::path::SubBucket;
 use bellwether_core::schedule::parse_tick;
 use bellwether_testkit::{Cut, Fault, Proxy, eventually, eventually_some};
 
@@ -39,9 +40,10 @@ async fn ticked(stage: &Stage, name: &str, ticks: u64) -> ScheduleRecordView {
 /// The due times that have a job, in order.
 async fn ticks(stage: &Stage, name: &str) -> Vec<SystemTime> {
     let mut ticks = Vec::new();
-    for bucket in Bucket::all() {
-        let jobs = stage.zk.children(bucket.jobs()).await.unwrap().unwrap();
-        let jobs = jobs.iter().map(|job| JobId::new(job).unwrap());
+    let parents = SubBucket::all().map(SubBucket::path).collect::<Vec<_>>();
+    for few in parents.chunks(MAX_READ_BATCH) {
+        let jobs = stage.zk.children_many(few.to_vec()).await.unwrap();
+        let jobs = jobs.iter().flatten().flatten().map(|job| JobId::new(job).unwrap());
         ticks.extend(jobs.filter_map(|job| parse_tick(&job)).filter(|(of, _)| *of == id(name)));
     }
     let mut ticks = ticks.into_iter().map(|(_, at)| at.into()).collect::<Vec<_>>();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bellwether_core::change::Noted;
 use bellwether_core::name::ScheduleId;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::Shard;
 use bellwether_core::retention::Retention;
 use bellwether_core::schedule::ScheduleRecord;
@@ -83,7 +83,8 @@ impl Server {
         let empty = |path: String| make(path, Vec::new());
         let top = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING]).map(str::to_owned).map(empty);
         let buckets = Bucket::all()
-            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()]);
+            .flat_map(|bucket| [bucket.jobs(), bucket.lanes(), bucket.groups(), bucket.members()])
+            .chain(SubBucket::all().map(SubBucket::path));
         let shards = Shard::all().map(path::ready_shard);
         let layout = make(path::LAYOUT.to_owned(), wire::encode(&Layout::new(LAYOUT_VERSION)));
         let retention = retention_ms.map(|kept_ms| {

@@ -73,7 +73,8 @@ fn row(path: &str) -> Row {
         // Every process reads ZooKeeper's clock by setting it.
         (path::JOBS, 0) => ["rw", "rw", "rw", "rw"],
         // Retention and purges remove records, and count the removals in the bucket.
-        (path::JOBS, 1) => ["rwcd", "rc", "rwcd", "rc"],
+        (path::JOBS, 1) => ["rw", "r", "rw", "r"],
+        (path::JOBS, 2) => ["rcd", "rc", "rcd", "rc"],
         (path::JOBS, _) => ["rw", "rw", "rw", "rw"],
         // Shards and classes: their children are containers, which ZooKeeper removes.
         (path::READY, 1 | 2) => ["rcd", "rc", "rc", "rc"],
@@ -121,6 +122,7 @@ mod tests {
         let bucket = Bucket::all().next().unwrap();
         let below = [
             bucket.jobs(),
+            bucket.sub_buckets().next().unwrap().path(),
             path::ready_shard(Shard::all().next().unwrap()),
             bucket.lanes(),
             bucket.groups(),
@@ -139,9 +141,11 @@ mod tests {
 
     #[test]
     fn workers_and_clients_cannot_remove_records_or_write_registrations_of_others() {
-        let bucket = Bucket::all().next().unwrap().jobs();
+        let bucket = Bucket::all().next().unwrap();
         for role in [Role::Worker, Role::Client] {
-            assert!(!permissions(&bucket, role).has(Permission::DELETE));
+            assert_eq!(permissions(&bucket.jobs(), role), Permission::READ);
+            let parent = bucket.sub_buckets().next().unwrap().path();
+            assert!(!permissions(&parent, role).has(Permission::DELETE));
             assert_eq!(permissions("/workers/x", role), Permission::READ);
             assert_eq!(permissions("/assignments/x", role), Permission::READ);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_core::path;
+use bellwether_core::path::{self, Bucket};
 use bellwether_testkit::{ZooKeeperServer, namespace};
 use bellwether_zk::{
     Access, Closed, ConnectString, NamespaceError, Repaired, Scheme, Zk, closed, connect_as, open_namespace,
@@ -113,8 +113,9 @@ async fn a_namespace_that_a_session_may_read_but_not_write_is_refused_with_creat
     let read = Acl::new(Permission::READ, AuthId::anyone());
     let list = [Acl::new(Permission::ALL, AuthId::new("auth", "")), read];
     let parts = path::PARENTS.into_iter().chain([path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER]);
-    for path in ["/"].into_iter().chain(parts) {
-        bare.set_acl(path, &Acls::new(&list), None).await.expect("a changed list");
+    let buckets = Bucket::all().map(Bucket::jobs);
+    for path in ["/"].into_iter().chain(parts).map(str::to_owned).chain(buckets) {
+        bare.set_acl(&path, &Acls::new(&list), None).await.expect("a changed list");
     }
     let stranger = session(&to).await;
     open_namespace(&stranger, false).await.expect("a namespace to read");

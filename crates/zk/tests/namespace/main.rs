@@ -7,7 +7,7 @@ use std::time::Duration;
 use bellwether_core::failover::Failover;
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::Shard;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_core::wire;
@@ -36,6 +36,10 @@ async fn concurrent_nodes_create_a_namespace_once() {
     assert_eq!((first, second), (Ok(Failover::default()), Ok(Failover::default())));
     let buckets = one.children(path::JOBS.into()).await.unwrap().unwrap();
     assert_eq!(buckets.len(), Bucket::all().count());
+    for bucket in [Bucket::all().next(), Bucket::all().last()].into_iter().flatten() {
+        let parents = one.children(bucket.jobs()).await.unwrap().unwrap();
+        assert_eq!(parents.len(), bucket.sub_buckets().count());
+    }
     assert_eq!(open_namespace(&one, false).await, Ok(Failover::default()));
 }
 
@@ -109,12 +113,14 @@ async fn deleted_znodes_of_a_namespace_are_created_again() {
     let zk = session(&namespace("repaired")).await;
     open_namespace(&zk, true).await.unwrap();
     let (bucket, shard) = (Bucket::all().nth(7).unwrap(), Shard::all().nth(7).unwrap());
-    for path in [bucket.jobs(), path::ready_shard(shard), path::QUARANTINE.into()] {
+    let other = Bucket::all().nth(8).unwrap().sub_buckets().last().unwrap().path();
+    let all = bucket.sub_buckets().map(SubBucket::path).chain([bucket.jobs(), other]);
+    let all = all.chain([path::ready_shard(shard), path::QUARANTINE.into()]).collect::<Vec<_>>();
+    for path in all.clone() {
         assert_eq!(zk.commit(vec![Op::Delete { path, version: None }]).await, Outcome::Applied(()));
     }
     open_namespace(&zk, true).await.unwrap();
-    let read =
-        zk.get_many(vec![bucket.jobs(), path::ready_shard(shard), path::QUARANTINE.into()]).await.unwrap();
+    let read = zk.get_many(all).await.unwrap();
     assert!(read.iter().all(Option::is_some), "{read:?}");
 }
 

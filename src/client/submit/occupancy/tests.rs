@@ -1,20 +1,20 @@
-//! The limit of a bucket.
+//! The limit of a sub-bucket.
 
 use super::*;
 
-const NOW: Millis = Millis(60_000);
+const NOW: Millis = Millis(100_000);
 
 fn counts(entries: usize, age: u64) -> Counts {
-    Counts { read: Millis(NOW.0 - age), entries: vec![entries; usize::from(BUCKETS)] }
+    Counts { read: Millis(NOW.0 - age), entries: vec![entries; SubBucket::all().count()] }
 }
 
 #[test]
 fn counts_may_be_older_while_more_capacity_is_left() {
-    let serve = |entries, age| counts(entries, age).serve(NOW, Bucket::all());
-    assert!(serve(10, 5_000), "less than half full: seconds do not matter");
-    assert!(!serve(10, 11_000));
-    assert!(serve(3_000, 500));
-    assert!(!serve(3_000, 1_500));
+    let serve = |entries, age| counts(entries, age).serve(NOW, SubBucket::all());
+    assert!(serve(10, 59_000), "less than half full: a minute does not matter");
+    assert!(!serve(10, 60_001));
+    assert!(serve(3_000, 4_500));
+    assert!(!serve(3_000, 5_500));
     assert!(!serve(4_500, 0), "nearly full: read before every batch");
 }
 
@@ -31,13 +31,13 @@ fn the_age_of_counts_is_bounded_by_the_capacity_that_is_left() {
     let half = MAX_BUCKET_ENTRIES / 2;
     let millisecond = Duration::from_millis(1);
     for (entries, oldest) in
-        [(0, ROOMY_FOR), (half - 1, ROOMY_FOR), (half, TIGHT_FOR), (FULL_SOON - 1, TIGHT_FOR)]
+        [(0, AGES.roomy), (half - 1, AGES.roomy), (half, AGES.tight), (FULL_SOON - 1, AGES.tight)]
     {
-        assert!(is_fresh(entries, oldest), "{entries}");
-        assert!(!is_fresh(entries, oldest + millisecond), "{entries}");
+        assert!(AGES.allow(entries, oldest), "{entries}");
+        assert!(!AGES.allow(entries, oldest + millisecond), "{entries}");
     }
     for entries in [FULL_SOON, FULL_SOON + 1, MAX_BUCKET_ENTRIES] {
-        assert!(!is_fresh(entries, Duration::ZERO), "{entries}");
+        assert!(!AGES.allow(entries, Duration::ZERO), "{entries}");
     }
 }
 
@@ -47,10 +47,9 @@ fn counts_are_read_at_once_for_all_buckets_and_again_when_they_are_too_old() {
 
     let world = World::new();
     let client = world.client();
-    world.tree().stat(&Bucket::of(&id("a")).jobs(), |node| node.children = MAX_BUCKET_ENTRIES - 1);
+    world.tree().stat(&SubBucket::of(&id("a")).path(), |node| node.children = MAX_BUCKET_ENTRIES - 1);
     let reads = || {
-        let counts =
-            |request: &Request| matches!(request, Request::Get(paths) if paths.contains(&"/jobs/00".into()));
+        let counts = |request: &Request| matches!(request, Request::Get(paths) if paths.contains(&"/jobs/00/0".into()));
         world.requests().iter().filter(|request| counts(request)).count()
     };
     let submit = |name: &str| world.run(client.submit(crate::Job::new("sum", &1).id(name)));
@@ -58,7 +57,7 @@ fn counts_are_read_at_once_for_all_buckets_and_again_when_they_are_too_old() {
     assert_eq!(reads(), 1);
     submit("c").unwrap();
     assert_eq!(reads(), 0, "the counts are fresh");
-    world.pass(ROOMY_FOR + Duration::from_millis(1));
+    world.pass(AGES.roomy + Duration::from_millis(1));
     submit("d").unwrap();
     assert_eq!(reads(), 1);
     submit("a").unwrap();

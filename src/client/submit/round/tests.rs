@@ -2,7 +2,7 @@
 
 use bellwether_core::budget::{MAX_BUCKET_ENTRIES, MAX_MINUTES};
 use bellwether_core::job::{JobState, Payload};
-use bellwether_core::path::Bucket;
+use bellwether_core::path::SubBucket;
 use bellwether_core::txn::Op;
 use std::time::Duration;
 
@@ -201,7 +201,7 @@ fn a_job_is_refused_with_the_reason_of_the_server_and_others_of_its_round_are_se
 fn a_bucket_that_was_deleted_refuses_the_job() {
     let world = World::new();
     let client = world.client();
-    world.tree().delete(&Bucket::of(&id("a")).jobs());
+    world.tree().delete(&SubBucket::of(&id("a")).path());
     let error = world.run(client.submit(job("a"))).unwrap_err();
     assert!(matches!(error, SubmitError::Refused { reason: Reason::NoNode, .. }), "{error:?}");
 }
@@ -259,8 +259,9 @@ fn an_ended_job_that_is_removed_before_it_is_opened_again_is_a_new_job() {
 fn a_full_bucket_refuses_new_jobs_but_not_those_that_may_be_in_it() {
     let world = World::new();
     let client = world.client();
-    let fill =
-        |tree: &mut Tree| tree.stat(&Bucket::of(&id("a")).jobs(), |node| node.children = MAX_BUCKET_ENTRIES);
+    let fill = |tree: &mut Tree| {
+        tree.stat(&SubBucket::of(&id("a")).path(), |node| node.children = MAX_BUCKET_ENTRIES)
+    };
     let mut sent = false;
     world.script(move |request, tree| match request.is_write() && !std::mem::replace(&mut sent, true) {
         true => {
@@ -292,7 +293,7 @@ fn an_ended_job_in_a_full_bucket_is_opened_again() {
     ended(&world, &client, "a");
     // An older copy of the counts would be used otherwise.
     world.pass(Duration::from_secs(60));
-    world.tree().stat(&Bucket::of(&id("a")).jobs(), |node| node.children = MAX_BUCKET_ENTRIES - 1);
+    world.tree().stat(&SubBucket::of(&id("a")).path(), |node| node.children = MAX_BUCKET_ENTRIES - 1);
     assert_eq!(world.run(client.submit(again("a"))).unwrap().accepted(), Accepted::Again(2));
 }
 
@@ -362,7 +363,7 @@ fn a_closed_client_sends_nothing() {
 fn a_refused_read_of_the_counts_refuses_the_round_and_a_lost_one_is_repeated() {
     let world = World::new();
     let client = world.client();
-    let counts = |request: &Request| request.gets(&Bucket::of(&id("a")).jobs());
+    let counts = |request: &Request| request.gets(&SubBucket::of(&id("a")).path());
     world.once(counts, [Answer::LoseRequest]);
     world.run(client.submit(job("a"))).unwrap();
 

@@ -18,7 +18,7 @@ pub enum Event {
     /// The settings were read, together with the modification time of `/epoch` by ZooKeeper's clock. `None`: absent
     /// or unreadable. `Err`: no answer.
     Settings(Result<(Option<Retention>, Option<WallMillis>), ()>),
-    /// Child counts of these buckets; 0 for an absent bucket.
+    /// The numbers of records in these buckets; 0 for an absent bucket.
     Counted(BucketKind, Vec<Bucket>, Result<Vec<usize>, ()>),
     /// The version of a bucket, and the names in it, which were read after the version.
     Listed(BucketKind, Bucket, Result<(i32, Vec<String>), ()>),
@@ -43,7 +43,8 @@ pub enum Effect {
     Idle,
     /// Read the settings and `/epoch`, after a sync with the ZooKeeper leader.
     Settings,
-    /// Count the children of these buckets, at most [`MAX_READ_BATCH`](crate::budget::MAX_READ_BATCH).
+    /// Count the records of these buckets. They have at most [`MAX_STAT_BATCH`](crate::budget::MAX_STAT_BATCH) parents
+    /// ([`BucketKind::parents`]).
     Count(BucketKind, Vec<Bucket>),
     /// List a bucket.
     List(BucketKind, Bucket),

@@ -1,10 +1,11 @@
 //! What the janitor finds in ZooKeeper: two kinds of buckets, and the parts of their records that it needs. Bytes
 //! that this build cannot read are never removed.
 
+use crate::budget::SUB_BUCKETS;
 use crate::group::GroupRecord;
 use crate::job::{JobRecord, JobState, Turn, Verdict};
 use crate::name::{GroupId, JobId};
-use crate::path::Bucket;
+use crate::path::{Bucket, SubBucket};
 use crate::time::WallMillis;
 use crate::wire;
 
@@ -57,12 +58,29 @@ impl BucketKind {
         }
     }
 
-    /// Returns the path of one of its buckets.
+    /// Returns the path of one of its buckets. Its version counts removals.
     #[must_use]
     pub fn path(self, bucket: Bucket) -> String {
         match self {
             Self::Jobs => bucket.jobs(),
             Self::Groups => bucket.groups(),
+        }
+    }
+
+    /// How many parents a bucket has.
+    pub(super) const fn parents_of_each(self) -> usize {
+        match self {
+            Self::Jobs => SUB_BUCKETS as usize,
+            Self::Groups => 1,
+        }
+    }
+
+    /// Returns the parents of the records in a bucket.
+    #[must_use]
+    pub fn parents(self, bucket: Bucket) -> Vec<String> {
+        match self {
+            Self::Jobs => bucket.sub_buckets().map(SubBucket::path).collect(),
+            Self::Groups => vec![bucket.groups()],
         }
     }
 }
@@ -110,11 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_has_one_path_per_kind_of_record() {
+    fn a_bucket_has_one_path_and_its_parents_per_kind_of_record() {
         let bucket = Bucket::all().last().unwrap();
-        assert_eq!(
-            [BucketKind::Jobs, BucketKind::Groups].map(|kind| kind.path(bucket)),
-            ["/jobs/ff", "/groups/ff"]
-        );
+        let kinds = [BucketKind::Jobs, BucketKind::Groups];
+        assert_eq!(kinds.map(|kind| kind.path(bucket)), ["/jobs/ff", "/groups/ff"]);
+        let parents = kinds.map(|kind| kind.parents(bucket));
+        assert_eq!(parents.each_ref().map(Vec::len), kinds.map(BucketKind::parents_of_each));
+        assert_eq!(parents.map(|all| all.last().cloned().unwrap()), ["/jobs/ff/f", "/groups/ff"]);
     }
 }

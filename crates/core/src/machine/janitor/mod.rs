@@ -23,7 +23,7 @@
 //! **Reads.** Records are not watched. For each bucket the machine keeps three numbers (`bucket`): when its
 //! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
 //! record in it can be due, and at most as often as a slack allows. So each record is read about ten times in its
-//! life, whatever the number of records. Every round asks for the counts of all buckets, in three requests.
+//! life, whatever the number of records. Every round asks for the counts of all buckets, in nine requests.
 //!
 //! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
 //! groups. Otherwise a term shorter than a full pass would always clean the same buckets and never reach the last
@@ -40,8 +40,8 @@
 //! request slot, where the assigner uses four, and slows down with ZooKeeper. That is still thousands of records
 //! per second, as many as one leader assigns.
 //!
-//! Limits: the machine holds one bucket's list ([`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES) ids with
-//! their times) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of
+//! Limits: the machine holds one bucket's list (80,000 ids with their times: [`SUB_BUCKETS`](crate::budget::SUB_BUCKETS) times
+//! [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES)) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of
 //! lanes of a bucket, delayed minutes or notes.
 
 mod bucket;
@@ -53,7 +53,7 @@ mod leftovers;
 
 use std::time::Duration;
 
-use crate::budget::{BUCKETS, MAX_READ_BATCH};
+use crate::budget::{BUCKETS, MAX_READ_BATCH, MAX_STAT_BATCH};
 use crate::outcome::Outcome;
 use crate::path::{self, Bucket};
 use crate::retention::Retention;
@@ -372,7 +372,7 @@ impl Janitor {
         let effect = match std::mem::replace(&mut self.step, Step::Settings) {
             Step::Settings => Effect::Settings,
             Step::Count(kind, from) => {
-                let few = Bucket::all().skip(from).take(MAX_READ_BATCH).collect();
+                let few = Bucket::all().skip(from).take(MAX_STAT_BATCH / kind.parents_of_each()).collect();
                 self.step = Step::Count(kind, from);
                 Effect::Count(kind, few)
             }

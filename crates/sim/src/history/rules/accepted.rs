@@ -120,7 +120,7 @@ mod tests {
         story.keep_records(Duration::ZERO);
         story.submit("a");
         let entry = story.entry("a");
-        story.delete(&["/jobs/1f/a", &entry]);
+        story.delete(&["/jobs/1f/e/a", &entry]);
         story.assert_breaks("S1");
     }
 
@@ -161,7 +161,7 @@ mod tests {
             story.cancel("a");
             story.pass(over_for);
             story.invoke_purge();
-            story.delete(&["/jobs/1f/a"]);
+            story.delete(&["/jobs/1f/e/a"]);
             if keeps { story.assert_keeps("S1") } else { story.assert_breaks("S1") }
         }
     }

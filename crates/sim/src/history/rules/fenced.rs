@@ -119,14 +119,14 @@ mod tests {
         let mut story = Story::new();
         story.submit("a");
         story.cancel("a");
-        story.delete(&["/jobs/1f/a"]);
+        story.delete(&["/jobs/1f/e/a"]);
         story.assert_breaks("S3");
         let mut story = Story::new();
         story.submit("a");
         story.cancel("a");
         story.pass(60_000);
         story.invoke_purge();
-        story.delete(&["/jobs/1f/a"]);
+        story.delete(&["/jobs/1f/e/a"]);
         story.assert_keeps("S3");
     }
 

@@ -42,10 +42,8 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
                 Event::Counted(kind, buckets, Ok(counts))
             }
             Effect::List(kind, bucket) => {
-                let parent = kind.path(bucket);
-                let names = zk.children(&parent).unwrap_or_default().into_iter().map(str::to_owned);
-                let version = zk.get(&parent).map_or(0, |(_, version)| version);
-                Event::Listed(kind, bucket, Ok((version, names.collect())))
+                let version = zk.get(&kind.path(bucket)).map_or(0, |(_, version)| version);
+                Event::Listed(kind, bucket, Ok((version, names(zk, kind, bucket))))
             }
             Effect::Read(jobs) => {
                 let found = jobs.iter().map(|job| match zk.get(&path::record(job)) {
@@ -80,5 +78,10 @@ fn count(zk: &ZooKeeper, kind: BucketKind, bucket: Bucket) -> usize {
         BucketKind::Jobs => bucket == Bucket::of(&job()),
         BucketKind::Groups => false,
     };
-    if own { zk.names(&kind.path(bucket)).count() } else { 0 }
+    if own { names(zk, kind, bucket).len() } else { 0 }
+}
+
+fn names(zk: &ZooKeeper, kind: BucketKind, bucket: Bucket) -> Vec<String> {
+    let parents = kind.parents(bucket);
+    parents.iter().flat_map(|parent| zk.names(parent)).map(|(name, _)| name.to_owned()).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bellwether_core::job::{JobRecord, Payload};
 use bellwether_core::name::JobId;
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::ReadyEntry;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Lifetime, Op};
@@ -48,6 +48,7 @@ pub(crate) fn zookeeper(workers: usize) -> ZooKeeper {
         path::EPOCH.to_owned(),
         path::LEADING.to_owned(),
         bucket.jobs(),
+        SubBucket::of(&job).path(),
         path::ready_shard(ReadyEntry::of_record(&job, &record(0)).class.shard()),
         path::delayed_minute(MINUTE),
     ];

@@ -5,7 +5,7 @@ use bellwether_core::group::{FirstGroup, GroupRecord, Parent};
 use bellwether_core::job::{Assignment, JobRecord, Membership, Payload, Placement, Role};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::{ReadyEntry, Shard};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::{self, Op};
@@ -66,8 +66,8 @@ impl Cast {
     /// Creates the initial state: the group, its parent znodes and those of its jobs, and one worker. A parent is
     /// already running.
     pub(crate) fn zookeeper(&self, bounds: &Bounds) -> ZooKeeper {
-        let jobs = self.jobs.iter().map(|part| Bucket::of(&part.id));
-        let jobs = jobs.map(Bucket::jobs).chain(Shard::all().map(path::ready_shard));
+        let jobs = self.jobs.iter().map(|part| SubBucket::of(&part.id));
+        let jobs = jobs.map(SubBucket::path).chain(Shard::all().map(path::ready_shard));
         let groups = self.groups.iter().map(Bucket::of_group);
         let groups = groups.flat_map(|bucket| [bucket.groups(), bucket.members()]);
         let own = [path::EPOCH.to_owned(), path::GROUPS.to_owned(), path::MEMBERS.to_owned()];

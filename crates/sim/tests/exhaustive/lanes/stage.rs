@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bellwether_core::job::{JobRecord, Payload, Placement};
 use bellwether_core::name::{JobId, Lane, WorkerId};
 use bellwether_core::outcome::Outcome;
-use bellwether_core::path::{self, Bucket};
+use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::ready::Shard;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
@@ -66,7 +66,7 @@ pub(crate) fn zookeeper() -> ZooKeeper {
     let mut parents = path::PARENTS.map(str::to_owned).to_vec();
     parents.extend([path::EPOCH.to_owned(), path::delayed_minute(MINUTE)]);
     parents.extend([Bucket::of_lane(&lane()).lanes(), path::lane(&lane())]);
-    parents.extend((0..JOBS).map(|n| Bucket::of(&job(n))).map(Bucket::jobs));
+    parents.extend((0..JOBS).map(|n| SubBucket::of(&job(n))).map(SubBucket::path));
     parents.extend(Shard::all().map(path::ready_shard));
     let mut zk = ZooKeeper::with(parents);
     let jobs = [txn::submit(&job(0), &record(), 0), txn::submit(&job(1), &record(), 1)].concat();

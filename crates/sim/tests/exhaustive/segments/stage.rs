@@ -71,8 +71,8 @@ pub(super) fn zookeeper() -> ZooKeeper {
         ["/ready", "/ready/0", "/ready/0/k", SLOT, path::ASSIGNMENTS, path::SEGMENTS].map(String::from),
     );
     paths.extend([path::segment_bucket(id()), path::delayed_minute(MINUTE)]);
-    let buckets = (0..MEMBERS).map(|number| path::Bucket::of(&job(number)));
-    paths.extend(buckets.map(path::Bucket::jobs));
+    let parents = (0..MEMBERS).map(|number| path::SubBucket::of(&job(number)));
+    paths.extend(parents.map(path::SubBucket::path));
     paths.extend((0..WORKERS).map(|n| path::inbox(worker(n))));
     let mut zk = ZooKeeper::with(paths);
     let submitted = zk.commit(SESSION, &txn::segment::submit(id(), &segment(), &to()));

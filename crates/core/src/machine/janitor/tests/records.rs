@@ -33,8 +33,8 @@ fn a_bucket_is_not_read_again_before_a_record_can_be_due() {
     }
     assert_eq!(
         stage.asked.len(),
-        10 * 8,
-        "settings, six counts and one list of leftovers: {:?}",
+        10 * 11,
+        "settings, nine counts and one list of leftovers: {:?}",
         stage.asked.last()
     );
 }
