@@ -56,7 +56,7 @@ impl Model {
             sessions,
             connections: BTreeMap::new(),
             watches: Watches::new(config.compat),
-            dirty: Dirty::default(),
+            dirty: Dirty::since(zxid),
             next_cleaning,
             hearers: Vec::new(),
             #[cfg(feature = "testing")]

@@ -92,7 +92,7 @@ impl Model {
         self.watches.of_connections().map(|(_connection, paths)| paths.len()).sum()
     }
 
-    /// Returns all rows, sorted by path: the content of a store that received every change.
+    /// Returns all rows, in the order of their creation: the content of a store that received every change.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut nodes: Vec<_> = self
@@ -100,7 +100,9 @@ impl Model {
             .iter()
             .map(|(path, node)| (path.as_ref().to_owned(), node.row(), node.data.clone()))
             .collect();
-        nodes.sort_unstable_by(|(left, ..), (right, ..)| left.cmp(right));
+        nodes.sort_unstable_by(|(left, one, _), (right, other, _)| {
+            (one.czxid, left).cmp(&(other.czxid, right))
+        });
         let sessions = self.sessions.iter().map(|(id, session)| (id, session.row())).collect();
         Snapshot { zxid: self.zxid, nodes, sessions }
     }

@@ -50,12 +50,10 @@ impl Model {
     /// # Errors
     /// If the snapshot is not a valid tree.
     pub fn restore(config: Config, snapshot: Snapshot, now: Now) -> Result<Self, RestoreError> {
-        let Snapshot { zxid, mut nodes, sessions } = snapshot;
+        let Snapshot { zxid, nodes, sessions } = snapshot;
         if nodes.is_empty() {
             return Ok(Self::new(config, now));
         }
-        // A parent's path is a prefix of its children's paths, so it is sorted before them.
-        nodes.sort_unstable_by(|(left, ..), (right, ..)| left.cmp(right));
         let mut tree = Tree::bare();
         let owners: BTreeSet<i64> = sessions.iter().map(|&(id, _)| id).collect();
         for (path, row, data) in nodes {

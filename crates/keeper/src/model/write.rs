@@ -94,8 +94,12 @@ impl Journal {
     pub(super) fn commit(self, dirty: &mut Dirty) -> Vec<Event> {
         for step in &self.steps {
             match step {
-                Step::Created { path, parent, .. } | Step::Deleted { path, parent, .. } => {
+                Step::Created { path, parent, .. } => {
                     dirty.node(path, Part::RowAndData);
+                    dirty.node(parent, Part::Row);
+                }
+                Step::Deleted { path, node, parent, .. } => {
+                    dirty.deleted(path, node.czxid);
                     dirty.node(parent, Part::Row);
                 }
                 Step::DataSet { path, .. } => dirty.node(path, Part::RowAndData),

@@ -16,7 +16,7 @@ use crate::by_path::ByPath;
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     zxid: i64,
-    /// Sorted only when read, which is rare: keeping the paths sorted would cost more than the rest of a commit.
+    /// Sorted only when read, which is rare: keeping the rows sorted would cost more than the rest of a commit.
     nodes: ByPath<Box<(NodeRow, Data)>>,
     sessions: BTreeMap<i64, SessionRow>,
     commits: u64,
@@ -46,7 +46,9 @@ impl Memory {
 }
 
 fn sorted(mut snapshot: Snapshot) -> Snapshot {
-    snapshot.nodes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    snapshot
+        .nodes
+        .sort_unstable_by(|(left, one, _), (right, other, _)| (one.czxid, left).cmp(&(other.czxid, right)));
     snapshot
 }
 
@@ -61,7 +63,11 @@ impl Store for Memory {
                 Change::PutNode { path, row, data, data_changed: _ } => {
                     self.nodes.insert(Arc::clone(path), Box::new((row.clone(), data.clone())));
                 }
-                Change::DeleteNode(path) => drop(self.nodes.remove(path)),
+                Change::DeleteNode { czxid, path } => {
+                    if self.nodes.get(path).is_some_and(|row| row.0.czxid == *czxid) {
+                        self.nodes.remove(path);
+                    }
+                }
                 Change::PutSession(id, row) => drop(self.sessions.insert(*id, row.clone())),
                 Change::DeleteSession(id) => drop(self.sessions.remove(id)),
             }

@@ -66,7 +66,8 @@ pub struct SessionRow {
     pub password: Vec<u8>,
 }
 
-/// A changed row of a batch. For one row, later changes of a batch override earlier ones.
+/// A changed row of a batch. For one row, later changes of a batch override earlier ones. A row belongs to a znode, not to a path: a
+/// znode that is deleted and created again has another `czxid` and another row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A znode was created or changed.
@@ -82,7 +83,12 @@ pub enum Change {
         data_changed: bool,
     },
     /// A znode was deleted.
-    DeleteNode(Arc<str>),
+    DeleteNode {
+        /// The transaction that created it.
+        czxid: i64,
+        /// The path.
+        path: Arc<str>,
+    },
     /// A session was created, or its timeout was negotiated again.
     PutSession(i64, SessionRow),
     /// A session ended.
@@ -106,7 +112,7 @@ pub type StoredNode = (String, NodeRow, Data);
 pub struct Snapshot {
     /// The newest transaction.
     pub zxid: i64,
-    /// Sorted by path: parents come before their children.
+    /// In the order of their creation. Znodes of one transaction are sorted by path. So parents come before their children.
     pub nodes: Vec<StoredNode>,
     /// Id, row.
     pub sessions: Vec<(i64, SessionRow)>,

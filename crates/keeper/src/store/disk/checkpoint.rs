@@ -1,7 +1,7 @@
 //! Moves the entries of waiting batches into the tables of the rows.
 //!
 //! A checkpoint writes the last entry of many batches for each row to the tables. It works in parts, in the order of
-//! the paths: siblings share pages, so a page with many entries is written once or twice. After the last entry the
+//! the keys: znodes of one time share pages, so a page with many entries is written once or twice. After the last entry the
 //! batches are removed, oldest first, each as a whole.
 //!
 //! A crash in between is safe, although the tables then match no single transaction: they can contain newer rows than
@@ -30,7 +30,7 @@ pub(super) struct Checkpoint {
     left: usize,
 }
 
-/// A run that is not at its end, and its next entry. The greatest cursor has the first path and, among equal paths, the
+/// A run that is not at its end, and its next entry. The greatest cursor has the first key and, among equal keys, the
 /// newest run.
 #[derive(Debug)]
 struct Cursor {
@@ -92,7 +92,7 @@ impl Checkpoint {
             newest.data().is_none() && newest.row().is_some_and(|row| row::is_apart(row) == Ok(true));
         let mut data = None;
         while let Some(mut older) = self.runs.peek_mut()
-            && older.path() == newest.path()
+            && older.key() == newest.key()
         {
             if wants_data && data.is_none() {
                 data = older.data().map(<[u8]>::to_vec);
@@ -102,7 +102,7 @@ impl Checkpoint {
                 PeekMut::pop(older);
             }
         }
-        writer.put_or_remove(newest.path(), newest.row(), newest.data().or(data.as_deref()))?;
+        writer.put_or_remove(newest.key(), newest.row(), newest.data().or(data.as_deref()))?;
         if newest.pass().is_some() {
             self.runs.push(newest);
         }
@@ -120,8 +120,8 @@ fn removal(batch: &Batch) -> usize {
 }
 
 impl Cursor {
-    fn path(&self) -> &[u8] {
-        self.run.path(self.entry)
+    fn key(&self) -> &[u8] {
+        self.run.key(self.entry)
     }
 
     fn row(&self) -> Option<&[u8]> {
@@ -145,7 +145,7 @@ impl Cursor {
 
 impl Ord for Cursor {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.path().cmp(self.path()).then(self.age.cmp(&other.age))
+        other.key().cmp(self.key()).then(self.age.cmp(&other.age))
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  batch    version │ zxid │ change, …
-//!  change   1 node │ path │ row      2 separate data, after its znode │ path │ bytes
-//!           3 deleted │ path         4 session │ id │ row         5 session ended │ id
+//!  change   1 node │ key │ row       2 separate data, after its znode │ key │ bytes
+//!           3 deleted │ key          4 session │ id │ row         5 session ended │ id
 //! ```
 //!
-//! Entries refer to the bytes of their batches. They are sorted in [`Run`]s: small enough for the processor's cache,
+//! A key is that of the row in its table ([`row::key`]). Entries refer to the bytes of their batches. They are sorted in [`Run`]s: small enough for the processor's cache,
 //! and fast enough that no commit waits long. A [`Checkpoint`] merges the runs.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -62,7 +62,7 @@ pub(super) struct Run {
 /// See the methods of [`Run`].
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    path: Span,
+    key: Span,
     row: Option<Span>,
     data: Option<Span>,
 }
@@ -146,14 +146,14 @@ impl Entries {
                 Ok::<_, RowError>(Span { at: end - from.rest() - length, length })
             };
             match change {
-                NODE => entries.push(Entry { path: next("path")?, row: Some(next("row")?), data: None }),
-                DELETED => entries.push(Entry { path: next("path")?, row: None, data: None }),
+                NODE => entries.push(Entry { key: next("key")?, row: Some(next("row")?), data: None }),
+                DELETED => entries.push(Entry { key: next("key")?, row: None, data: None }),
                 // Follows the entry of its znode.
                 DATA => {
-                    let path = next("path")?;
+                    let key = next("key")?;
                     let data = next("data")?;
                     let entry = entries[before..].last_mut();
-                    let entry = entry.filter(|entry| bytes[entry.path.range()] == bytes[path.range()]);
+                    let entry = entry.filter(|entry| bytes[entry.key.range()] == bytes[key.range()]);
                     entry.ok_or(RowError::Orphan)?.data = Some(data);
                 }
                 SESSION => {
@@ -169,13 +169,13 @@ impl Entries {
 }
 
 impl Run {
-    /// Keeps only the last entry for each path, sorted by path.
+    /// Keeps only the last entry for each key, sorted by key.
     fn sort(&mut self) {
         let Self { bytes, entries } = self;
-        let path = |entry: &Entry| &bytes[entry.path.range()];
-        entries.sort_by(|one, other| path(one).cmp(path(other)));
+        let key = |entry: &Entry| &bytes[entry.key.range()];
+        entries.sort_by(|one, other| key(one).cmp(key(other)));
         entries.dedup_by(|later, kept| {
-            let same = path(later) == path(kept);
+            let same = key(later) == key(kept);
             if same {
                 *kept = Entry { data: later.data.or(kept.data), ..*later };
             }
@@ -186,7 +186,7 @@ impl Run {
         let lengths = entries.iter().map(|entry| entry.spans().map(|span| span.length).sum::<usize>());
         let mut kept = Vec::with_capacity(lengths.sum());
         for entry in entries {
-            entry.path = entry.path.moved(bytes, &mut kept);
+            entry.key = entry.key.moved(bytes, &mut kept);
             entry.row = entry.row.map(|row| row.moved(bytes, &mut kept));
             entry.data = entry.data.map(|data| data.moved(bytes, &mut kept));
         }
@@ -203,8 +203,8 @@ impl Run {
         self.entries[entry].spans().map(|span| span.length).sum()
     }
 
-    pub(super) fn path(&self, entry: usize) -> &[u8] {
-        &self.bytes[self.entries[entry].path.range()]
+    pub(super) fn key(&self, entry: usize) -> &[u8] {
+        &self.bytes[self.entries[entry].key.range()]
     }
 
     /// Returns the row; `None` for a deleted znode.
@@ -220,7 +220,7 @@ impl Run {
 
 impl Entry {
     fn spans(&self) -> impl Iterator<Item = Span> {
-        [Some(self.path), self.row, self.data].into_iter().flatten()
+        [Some(self.key), self.row, self.data].into_iter().flatten()
     }
 }
 
@@ -248,17 +248,17 @@ fn encode(changes: &Changes, to: &mut Vec<u8>) {
                 let kept = RowData::of(data.as_deref());
                 row::encode_node(node, kept, &mut row);
                 to.push(NODE);
-                row::bytes(path.as_bytes(), to);
+                row::encode_key(node.czxid, path, to);
                 row::bytes(&row, to);
                 if let (RowData::Apart, true, Some(data)) = (kept, data_changed, data) {
                     to.push(DATA);
-                    row::bytes(path.as_bytes(), to);
+                    row::encode_key(node.czxid, path, to);
                     row::bytes(data, to);
                 }
             }
-            Change::DeleteNode(path) => {
+            Change::DeleteNode { czxid, path } => {
                 to.push(DELETED);
-                row::bytes(path.as_bytes(), to);
+                row::encode_key(*czxid, path, to);
             }
             Change::PutSession(id, session) => {
                 row::encode_session(session, &mut row);
@@ -321,7 +321,11 @@ mod tests {
     fn the_last_entry_for_a_row_wins_within_and_across_batches() {
         let first = || vec![put("/b", b"1"), put("/a", b"0"), put("/b", b"2")];
         let only = run([first()]);
-        assert_eq!((only.len(), only.path(0), only.path(1)), (2, &b"/a"[..], &b"/b"[..]), "sorted");
+        assert_eq!(
+            (only.len(), only.key(0), only.key(1)),
+            (2, &row::key(1, "/a")[..], &row::key(1, "/b")[..]),
+            "sorted"
+        );
         assert_eq!(data(only.row(1)), RowData::Inline(b"2"));
         let both = run([first(), vec![put("/b", b"3")]]);
         assert_eq!(data(both.row(1)), RowData::Inline(b"3"));
@@ -346,7 +350,7 @@ mod tests {
         let session = SessionRow { timeout_ms: 4_000, password: vec![1; 16] };
         let rows = vec![
             put("/a", b"1"),
-            Change::DeleteNode("/a".into()),
+            Change::DeleteNode { czxid: 1, path: "/a".into() },
             Change::PutSession(7, session),
             Change::DeleteSession(7),
         ];
@@ -368,7 +372,7 @@ mod tests {
         assert_eq!(read(&[9]), Err(RowError::Version(9)));
         let mut alone = encoded(Vec::new());
         alone.push(DATA);
-        row::bytes(b"/a", &mut alone);
+        row::encode_key(1, "/a", &mut alone);
         row::bytes(b"x", &mut alone);
         assert_eq!(read(&alone), Err(RowError::Orphan));
         assert_eq!(read(&[&whole[..], &alone[2..]].concat()), Ok(()), "the data follows its znode");

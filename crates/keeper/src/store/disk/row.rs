@@ -92,6 +92,26 @@ pub enum RowError {
     Missing,
 }
 
+/// Returns the key of a znode's row and of its separate data: the transaction that created it, then its path. Znodes that were created
+/// together usually change and end together, wherever they are in the tree. So their rows share pages.
+pub(super) fn key(czxid: i64, path: &str) -> Vec<u8> {
+    [&czxid.to_be_bytes(), path.as_bytes()].concat()
+}
+
+/// Appends a [`key`] with its length.
+pub(super) fn encode_key(czxid: i64, path: &str, to: &mut Vec<u8>) {
+    length(size_of_val(&czxid) + path.len(), to);
+    to.extend_from_slice(&czxid.to_be_bytes());
+    to.extend_from_slice(path.as_bytes());
+}
+
+/// Returns the transaction and the path of a key.
+pub(super) fn parse_key(key: &[u8]) -> Result<(i64, &str), RowError> {
+    let (czxid, path) = key.split_first_chunk().ok_or(RowError::Key)?;
+    let path = std::str::from_utf8(path).map_err(|_| RowError::NotUtf8("path"))?;
+    if path.starts_with('/') { Ok((i64::from_be_bytes(*czxid), path)) } else { Err(RowError::Key) }
+}
+
 /// Appends the row of a znode.
 pub(super) fn encode_node(row: &NodeRow, data: RowData<'_>, to: &mut Vec<u8>) {
     to.push(ROW_VERSION);

@@ -13,9 +13,9 @@ type Bytes = &'static [u8];
 
 /// The format version and the newest transaction.
 const META: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.meta");
-/// Path → stat, ACL, and short data.
+/// [Key](row::key) → stat, ACL, and short data.
 const NODES: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.nodes");
-/// Path → long data of znodes with separate data: a parent of 100,000 children does not rewrite it for each of them.
+/// Key → long data of znodes with separate data: a parent of 100,000 children does not rewrite it for each of them.
 const DATA: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("keeper.data");
 /// Session → timeout and password.
 const SESSIONS: TableDefinition<'_, i64, Bytes> = TableDefinition::new("keeper.sessions");
@@ -27,7 +27,7 @@ const FORMAT_KEY: &[u8] = b"format";
 const ZXID_KEY: &[u8] = b"zxid";
 
 /// The layout of the tables. Rows have their own version.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// The reason why the tables of a file cannot be read.
 #[derive(Debug)]
@@ -96,21 +96,21 @@ impl<'t> Writer<'t> {
     /// removed if the new row no longer refers to it.
     pub(super) fn put_or_remove(
         &mut self,
-        path: &[u8],
+        key: &[u8],
         row: Option<&[u8]>,
         data: Option<&[u8]>,
     ) -> Result<(), Fault> {
         let old = match row {
-            Some(row) => self.nodes.insert(path, row)?,
-            None => self.nodes.remove(path)?,
+            Some(row) => self.nodes.insert(key, row)?,
+            None => self.nodes.remove(key)?,
         };
         // Separate data exists only if the znode's row refers to it.
         let had = old.is_some_and(|old| row::is_apart(old.value()) == Ok(true));
         let has = row.map_or(Ok(false), row::is_apart);
         let has = has.map_err(|error| Fault::Row("a waiting batch".to_owned(), error))?;
         match data {
-            Some(data) if has => drop(self.data.insert(path, data)?),
-            _ if had && !has => drop(self.data.remove(path)?),
+            Some(data) if has => drop(self.data.insert(key, data)?),
+            _ if had && !has => drop(self.data.remove(key)?),
             _ => {}
         }
         Ok(())
@@ -132,11 +132,12 @@ impl<'t> Writer<'t> {
 
     pub(super) fn node(&mut self, path: &str, row: &NodeRow, data: Option<&[u8]>) -> Result<(), redb::Error> {
         let kept = RowData::of(data);
+        let key = row::key(row.czxid, path);
         self.encoded.clear();
         row::encode_node(row, kept, &mut self.encoded);
-        self.nodes.insert(path.as_bytes(), self.encoded.as_slice())?;
+        self.nodes.insert(key.as_slice(), self.encoded.as_slice())?;
         if let (RowData::Apart, Some(data)) = (kept, data) {
-            self.data.insert(path.as_bytes(), data)?;
+            self.data.insert(key.as_slice(), data)?;
         }
         Ok(())
     }
@@ -219,7 +220,7 @@ pub(super) fn walk(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> 
     Ok(i64::from_le_bytes(bytes))
 }
 
-/// Reads the znodes. Both tables are sorted by path, so the separate data of a znode is always the next row.
+/// Reads the znodes. Both tables are sorted by key, so the separate data of a znode is always the next row.
 fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Result<(), Fault> {
     let nodes = transaction.open_table(NODES)?;
     let data = transaction.open_table(DATA)?;
@@ -228,12 +229,12 @@ fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Resul
     let mut next = data.next().transpose()?;
     for entry in nodes.iter()? {
         let (key, value) = entry?;
-        let at = |error| Fault::Row(format!("node {:?}", String::from_utf8_lossy(key.value())), error);
-        let path = std::str::from_utf8(key.value()).map_err(|_| at(RowError::NotUtf8("path")))?;
-        if !path.starts_with('/') {
+        let at = |error| Fault::Row(named("node", key.value()), error);
+        let (czxid, path) = row::parse_key(key.value()).map_err(at)?;
+        let (row, kept) = row::decode_node(value.value(), &mut acls).map_err(at)?;
+        if row.czxid != czxid {
             return Err(at(RowError::Key));
         }
-        let (row, kept) = row::decode_node(value.value(), &mut acls).map_err(at)?;
         match kept {
             RowData::Null => visitor.node(path, row, None)?,
             RowData::Inline(data) => visitor.node(path, row, Some(data))?,
@@ -250,8 +251,14 @@ fn walk_nodes(transaction: &ReadTransaction, visitor: &mut dyn Visitor) -> Resul
     next.map_or(Ok(()), |(of, _)| Err(orphan(of.value())))
 }
 
-fn orphan(path: &[u8]) -> Fault {
-    Fault::Row(format!("data {:?}", String::from_utf8_lossy(path)), RowError::Orphan)
+fn orphan(key: &[u8]) -> Fault {
+    Fault::Row(named("data", key), RowError::Orphan)
+}
+
+/// Names the row of a key: by its path, as far as there is one.
+fn named(what: &str, key: &[u8]) -> String {
+    let path = key.split_first_chunk::<8>().map_or(key, |(_, path)| path);
+    format!("{what} {:?}", String::from_utf8_lossy(path))
 }
 
 impl Visitor for Snapshot {

@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use super::super::waiting::Sizes;
 use super::device::Device;
-use super::{SMALL, batch, put, row, session};
+use super::{SMALL, batch, deleted, put, row, session};
 use crate::store::{Change, Changes, Disk, Memory, Store as _, StoreError};
 
 /// Cases per test; a failing case prints its seed.
@@ -77,7 +77,7 @@ fn any_change(random: &mut Rng, before: &Memory) -> Change {
             };
             Change::PutNode { path, row: row(random.i32(..)), data, data_changed }
         }
-        7 => Change::DeleteNode(path),
+        7 => Change::DeleteNode { czxid: row(0).czxid, path },
         8 => Change::PutSession(random.i64(..5), session(random.i32(..))),
         _ => Change::DeleteSession(random.i64(..5)),
     }
@@ -243,7 +243,7 @@ fn a_checkpoint_can_be_interrupted_anywhere() {
     let mut model = Memory::new();
     for changes in [
         batch(1, [put("/a", 1, &[1; 5_000]), put("/b", 1, b"1"), Change::PutSession(1, session(5))]),
-        batch(2, [put("/a", 2, &[2; 6_000]), Change::DeleteNode("/b".into()), put("/c", 1, &[3; 4_000])]),
+        batch(2, [put("/a", 2, &[2; 6_000]), deleted("/b"), put("/c", 1, &[3; 4_000])]),
         batch(3, [put("/b", 3, &[4; 3_000]), put("/c", 2, b"short"), Change::DeleteSession(1)]),
         batch(4, [touched("/a", 3, &[2; 6_000])]),
     ] {

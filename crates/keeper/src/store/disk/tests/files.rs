@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use super::{batch, put, row, session};
+use super::{batch, deleted, put, row, session};
 use crate::store::{Change, Disk, Snapshot, Store as _, StoreError, restore};
 
 #[test]
@@ -35,7 +35,7 @@ fn deletions_remove_rows_and_a_batch_without_rows_advances_the_zxid() {
     store.commit(&batch(1, begin)).unwrap();
     drop(store);
     let mut store = Disk::open(dir.path()).unwrap();
-    let ends = ["/a", "/long"].map(|path| Change::DeleteNode(path.into()));
+    let ends = ["/a", "/long"].map(deleted);
     store.commit(&batch(2, ends.into_iter().chain([Change::DeleteSession(1)]))).unwrap();
     store.commit(&batch(3, [])).unwrap();
     assert_eq!(store.load().unwrap(), Snapshot { zxid: 3, ..Snapshot::default() });

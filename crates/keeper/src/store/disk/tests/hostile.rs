@@ -67,33 +67,40 @@ fn closed_store(dir: &std::path::Path) -> std::path::PathBuf {
 fn another_format_is_rejected_with_both_versions() {
     let dir = tempfile::tempdir().unwrap();
     let file = closed_store(dir.path());
-    for other in [1_u32, 7] {
+    for other in [1_u32, 2, 7] {
         tamper(&file, "keeper.meta", b"format", &other.to_le_bytes());
         let error = Disk::open(dir.path()).unwrap_err();
-        assert!(matches!(error, StoreError::Format { known: 2, .. }), "{error}");
-        let both = format!("version {other}; this program reads version 2");
+        assert!(matches!(error, StoreError::Format { known: 3, .. }), "{error}");
+        let both = format!("version {other}; this program reads version 3");
         assert!(error.to_string().contains(&both), "{error}");
     }
 }
 
-/// A row with separate data.
+/// A row with separate data, and one without data. The transaction 0 created both.
 const APART: &[u8] = &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const SHORT: &[u8] = &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+fn key(czxid: i64, path: &[u8]) -> Vec<u8> {
+    [&czxid.to_be_bytes(), path].concat()
+}
 
 #[test]
 fn an_invalid_row_is_named() {
     for (table, key, value, named) in [
-        ("keeper.nodes", b"/bad".as_slice(), b"\x02\x00".as_slice(), "node \"/bad\""),
-        ("keeper.nodes", b"/new", b"\x63", "node \"/new\""),
-        ("keeper.nodes", b"/\xff", b"\x02", "node \"/\u{fffd}\""),
-        ("keeper.nodes", b"relative", b"\x02", "node \"relative\""),
-        ("keeper.nodes", b"/0", APART, "node \"/0\""),
-        ("keeper.data", b"/a", b"of a znode whose data is short", "data \"/a\""),
-        ("keeper.data", b"/0", b"before every znode", "data \"/0\""),
-        ("keeper.data", b"/b", b"behind every znode", "data \"/b\""),
-        ("keeper.meta", b"zxid", b"short", "meta zxid"),
+        ("keeper.nodes", key(0, b"/bad"), b"\x02\x00".as_slice(), "node \"/bad\""),
+        ("keeper.nodes", key(0, b"/new"), b"\x63", "node \"/new\""),
+        ("keeper.nodes", key(0, b"/\xff"), b"\x02", "node \"/\u{fffd}\""),
+        ("keeper.nodes", key(0, b"relative"), b"\x02", "node \"relative\""),
+        ("keeper.nodes", b"/short".to_vec(), b"\x02", "node \"/short\""),
+        ("keeper.nodes", key(9, b"/0"), SHORT, "node \"/0\""),
+        ("keeper.nodes", key(0, b"/0"), APART, "node \"/0\""),
+        ("keeper.data", key(0x10, b"/a"), b"of a znode whose data is short", "data \"/a\""),
+        ("keeper.data", key(0, b"/0"), b"before every znode", "data \"/0\""),
+        ("keeper.data", key(0x10, b"/b"), b"behind every znode", "data \"/b\""),
+        ("keeper.meta", b"zxid".to_vec(), b"short", "meta zxid"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        tamper(&closed_store(dir.path()), table, key, value);
+        tamper(&closed_store(dir.path()), table, &key, value);
         let error = Disk::open(dir.path()).unwrap().load().unwrap_err();
         assert!(
             matches!(&error, StoreError::Corrupt { row, .. } if row == named),

@@ -39,6 +39,11 @@ fn put(path: &str, version: i32, data: &[u8]) -> Change {
     Change::PutNode { path: path.into(), row: row(version), data: Some(data.into()), data_changed: true }
 }
 
+/// Returns the end of a znode with the `czxid` of [`row`].
+fn deleted(path: &str) -> Change {
+    Change::DeleteNode { czxid: row(0).czxid, path: path.into() }
+}
+
 fn batch(zxid: i64, rows: impl IntoIterator<Item = Change>) -> Changes {
     Changes { zxid, rows: rows.into_iter().collect() }
 }
