@@ -12,9 +12,10 @@ use bellwether_keeper::store::{Change, Changes, Disk, NodeRow, Store as _, Store
 const CHILD: &str = "KEEPER_STORE_CHILD";
 const ROUNDS: usize = 5;
 
-fn row(zxid: i64) -> NodeRow {
+/// The row of a znode that the transaction `czxid` created and `zxid` changed.
+fn row(czxid: i64, zxid: i64) -> NodeRow {
     NodeRow {
-        czxid: zxid,
+        czxid,
         mzxid: zxid,
         pzxid: zxid,
         ctime: 0,
@@ -39,13 +40,13 @@ fn commit_until_killed(dir: &Path) -> ! {
     loop {
         writeln!(out, "acknowledged {zxid}").and_then(|()| out.flush()).expect("the parent reads stdout");
         zxid += 1;
-        let put = |path: &str| Change::PutNode {
+        let put = |path: &str, czxid| Change::PutNode {
             path: path.into(),
-            row: row(zxid),
+            row: row(czxid, zxid),
             data: number(zxid),
             data_changed: true,
         };
-        let rows = vec![put(&format!("/{zxid:08}")), put("/latest")];
+        let rows = vec![put(&format!("/{zxid:08}"), zxid), put("/latest", 0)];
         store.commit(&Changes { zxid, rows }).expect("the disk is healthy");
     }
 }
@@ -125,9 +126,8 @@ fn batches_acknowledged_by_a_killed_process_are_stored() {
             (acknowledged..=acknowledged + 1).contains(&found),
             "{acknowledged} acknowledged, {found} found"
         );
-        let mut expected: Vec<_> =
-            (1..=found).map(|zxid| (format!("/{zxid:08}"), row(zxid), number(zxid))).collect();
-        expected.push(("/latest".to_owned(), row(found), number(found)));
+        let mut expected = vec![("/latest".to_owned(), row(0, found), number(found))];
+        expected.extend((1..=found).map(|zxid| (format!("/{zxid:08}"), row(zxid, zxid), number(zxid))));
         assert!(
             snapshot.nodes == expected,
             "round {round}: the rows differ from the {found} committed batches"

@@ -191,7 +191,7 @@ impl Server {
         let before = model.zxid();
         model.tick(now(now_us), &mut outcome.effects);
         let removed = model.take_changes().rows.into_iter().filter_map(|row| match row {
-            Change::DeleteNode(path) => Some(TxnOp::Delete { path: path.as_ref().to_owned() }),
+            Change::DeleteNode { path, czxid: _ } => Some(TxnOp::Delete { path: path.as_ref().to_owned() }),
             _ => None,
         });
         let removed = (before + 1..).zip(removed);

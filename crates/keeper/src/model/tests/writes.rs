@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::stage::{Stage, TICK_MS, WALL_MS, create, create_with, data, delete, set, world};
 use crate::model::Config;
 use crate::proto::{CreateMode, ErrorCode, Op, Request, Response, Stat};
+use crate::store::Change;
 
 fn path(result: Result<Response, ErrorCode>) -> String {
     match result {
@@ -207,4 +208,32 @@ fn all_descendants_are_counted() {
     assert_eq!(count(&mut stage, "/"), Ok(Response::Count(8)));
     assert_eq!(count(&mut stage, ""), Ok(Response::Count(9)));
     assert_eq!(count(&mut stage, "/no"), Err(ErrorCode::NoNode));
+}
+
+/// The rows of a store are keyed by the transaction that created the znode.
+#[test]
+fn a_row_ends_with_its_znode_although_another_one_has_the_same_path() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    for path in ["/again", "/gone"] {
+        stage.create(client, path).expect("created");
+    }
+    let [again, gone] = ["/again", "/gone"].map(|path| stage.stat(client, path).czxid);
+    drop(stage.model.take_changes());
+    stage.multi(client, vec![delete("/again"), create("/again", CreateMode::Persistent)]);
+    stage.create(client, "/brief").expect("created");
+    for path in ["/brief", "/gone"] {
+        stage.write(client, delete(path)).expect("deleted");
+    }
+    let (mut kept, mut ended) = (Vec::new(), Vec::new());
+    for change in stage.model.take_changes().rows {
+        match change {
+            Change::PutNode { path, row, .. } => kept.push((row.czxid, path.to_string())),
+            Change::DeleteNode { czxid, path } => ended.push((czxid, path.to_string())),
+            Change::PutSession(..) | Change::DeleteSession(_) => panic!("no session changed"),
+        }
+    }
+    kept.sort();
+    assert_eq!(kept, [(0, "/".to_owned()), (gone + 1, "/again".to_owned())]);
+    assert_eq!(ended, [(again, "/again".to_owned()), (gone, "/gone".to_owned())]);
 }

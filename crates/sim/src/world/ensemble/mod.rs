@@ -214,7 +214,9 @@ fn carried_out(state: &mut Model, entry: &Entry) -> Vec<EventKind> {
         What::Clean => {
             state.remove_useless(now, &mut effects);
             let removed = state.take_changes().rows.into_iter().filter_map(|row| match row {
-                Change::DeleteNode(path) => Some(TxnOp::Delete { path: path.as_ref().to_owned() }),
+                Change::DeleteNode { path, czxid: _ } => {
+                    Some(TxnOp::Delete { path: path.as_ref().to_owned() })
+                }
                 _ => None,
             });
             let removed = (before + 1..).zip(removed);
