@@ -90,7 +90,7 @@ pub enum FailoverError {
 
 impl Failover {
     /// Returns how long a candidate waits for a beat. `others` is the number of candidates between the leader and this one. Each
-    /// of them adds a fifteenth of the wait, 200 ms by default, so that it can claim before this one does.
+    /// of them adds a fifteenth of the wait, 200 ms by default. So the candidate before this one can claim first.
     #[must_use]
     pub fn wait_after(self, others: u32) -> Duration {
         self.wait + self.wait / HEAD_START * others

@@ -124,7 +124,7 @@ fn replaces_silent_leaders(losses_ms: &[u64]) {
     assert!(longest <= REPLACED_WITHIN_MS, "replaced after {longest} ms at the latest");
 }
 
-/// Ends nodes in plans of so many nodes. Returns the longest time until a lost leader was replaced, in milliseconds.
+/// Ends nodes in plans with this number of nodes. Returns the longest time until a lost leader was replaced, in milliseconds.
 fn longest_failover(nodes: usize, losses: &[(u64, Target)], leaders: usize) -> f64 {
     let kinds = [
         |target| FaultKind::Crash { target, down_ms: 30_000 },

@@ -37,8 +37,8 @@
 //! an operator has deleted it: otherwise the job's lane would wait forever.
 //!
 //! **Pace.** One request at a time, followed by a rest of the same length. The janitor uses at most half of one
-//! request slot, where the assigner uses four, and slows down with ZooKeeper. Beside a load that uses the whole machine
-//! it removes about 900 records per second, which is less than one leader assigns (docs/benchmarks.md).
+//! request slot, where the assigner uses four, and slows down with ZooKeeper. While jobs use all cores,
+//! it removes about 900 records per second. One leader assigns more jobs than that (docs/benchmarks.md).
 //!
 //! Limits: the machine holds one bucket's list (80,000 ids with their times: [`SUB_BUCKETS`](crate::budget::SUB_BUCKETS) times
 //! [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES)) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of

@@ -252,7 +252,7 @@ fn only_the_answer_to_the_latest_read_of_an_entry_counts() {
     assert_eq!(bench.told, BTreeMap::from([(job.at, newer)]));
 }
 
-/// Found by the property test below: the assigner was not told that the entry was deleted.
+/// Found by the property test below: the assigner did not receive the deletion of the entry.
 #[test]
 fn a_known_entry_that_is_created_again_and_deleted_before_its_read_is_withdrawn() {
     let mut bench = Bench::watching(LIMIT);

@@ -6,12 +6,12 @@ use crate::path;
 use crate::time::Millis;
 use crate::txn::{self, Op, Seat};
 
-/// A claim replaces at most so many candidates: the silent leader, and one other that does not claim. Each candidate that may
-/// claim reads every beat.
+/// The largest number of candidates that a claim replaces: the silent leader, and one other that does not claim. Each candidate
+/// that may claim reads every beat.
 const MOST_REPLACED: usize = 2;
 
-/// A candidate watches so many predecessors. It may claim when all but [`MOST_REPLACED`] of its predecessors have ended. So one
-/// more watch than that shows it each end that lets it claim.
+/// The number of predecessors that a candidate watches. A candidate may claim if it has at most [`MOST_REPLACED`] predecessors. One more
+/// watch shows it the deletion that leaves this number.
 const WATCHED: usize = MOST_REPLACED + 1;
 
 const _: () = assert!(WATCHED == WatchTarget::PREDECESSORS.len());

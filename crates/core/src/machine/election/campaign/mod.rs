@@ -14,7 +14,7 @@
 //! is leaked, and the lowest one stays.
 //!
 //! * `Queue`: `/election/{uuid}-n-{sequence}`. The lowest sequence is first. Every other candidate watches its three
-//!   nearest predecessors, so the end of a leader wakes three candidates instead of all. One watch is not enough: the second
+//!   nearest predecessors, so the end of a leader wakes three candidates instead of all. Fewer watches are not enough: the second
 //!   and the third candidate may claim, so a candidate must learn that it became third although two predecessors still exist.
 //! * `Single`: `/leader`. The creator is first; all others watch the znode and wake when it is deleted. This needs
 //!   fewer requests and suits a handful of candidates.
