@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
 use bellwether_core::change::Noted;
-use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, ROUND};
+use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, PARTS, ROUND};
 use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use bellwether_core::name::{GroupId, JobId};
@@ -24,43 +25,43 @@ use super::FencedOut;
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context};
 
-/// The timer of the janitor.
+/// A timer of the janitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The end of a pause, or the next round.
-    Next,
+    /// The end of a pause, or the next round, of this machine.
+    Next(usize),
 }
 
 /// Removes records whose retention time is over, in one term.
 pub struct Janitor {
-    machine: janitor::Janitor,
+    machines: Vec<janitor::Janitor>,
     unreadable: Unreadable,
 }
 
-/// Messages to the janitor.
+/// Messages to the janitor. The number is that of the machine.
 pub enum JanitorMsg {
     /// The term is active again.
     Resume,
     /// A pause within a round is over.
-    Tick,
+    Tick(usize),
     /// A round starts.
-    Sweep,
+    Sweep(usize),
     /// The retention setting, and the time at which the epoch was last written.
-    Settings(ReadResult<(Lookup<Retention>, Option<WallMillis>)>),
+    Settings(usize, ReadResult<(Lookup<Retention>, Option<WallMillis>)>),
     /// The number of children of each bucket.
-    Counted(BucketKind, Vec<Bucket>, ReadResult<Vec<usize>>),
+    Counted(usize, BucketKind, Vec<Bucket>, ReadResult<Vec<usize>>),
     /// The version of a bucket and the names in it.
-    Listed(BucketKind, Bucket, ReadResult<(i32, Vec<String>)>),
+    Listed(usize, BucketKind, Bucket, ReadResult<(i32, Vec<String>)>),
     /// The records that were read.
-    Read(Vec<JobId>, ReadResult<Vec<Found>>),
+    Read(usize, Vec<JobId>, ReadResult<Vec<Found>>),
     /// The groups that were read.
-    Groups(Vec<GroupId>, ReadResult<Vec<Option<Node>>>),
+    Groups(usize, Vec<GroupId>, ReadResult<Vec<Option<Node>>>),
     /// The names below a group's parents.
-    Names(ReadResult<Vec<Option<Vec<String>>>>),
+    Names(usize, ReadResult<Vec<Option<Vec<String>>>>),
     /// The time of the last write to each znode, and the number of its children.
-    Stats(ReadResult<Vec<Option<(WallMillis, usize)>>>),
+    Stats(usize, ReadResult<Vec<Option<(WallMillis, usize)>>>),
     /// The outcome of a removal.
-    Committed(Batch<String>, Outcome<()>),
+    Committed(usize, Batch<String>, Outcome<()>),
 }
 
 kinds!(JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Stats, Committed });
@@ -75,43 +76,51 @@ impl Concern for Janitor {
 
     fn start(cx: &mut Context<'_, Self>, epoch: i32) -> Self {
         // A new leader has more urgent things to do.
-        cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep);
-        Self { machine: janitor::Janitor::new(epoch), unreadable: Unreadable::default() }
+        (0..PARTS).for_each(|part| cx.sweep(Key::Next(part), ROUND, JanitorMsg::Sweep(part)));
+        Self { machines: janitor::Janitor::parts(epoch).collect(), unreadable: Unreadable::default() }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: JanitorMsg) {
-        let event = match msg {
-            JanitorMsg::Resume | JanitorMsg::Tick | JanitorMsg::Sweep => Event::Go,
-            JanitorMsg::Settings(read) => {
+        let (part, event) = match msg {
+            JanitorMsg::Resume => return (0..PARTS).for_each(|part| self.feed(cx, part, Event::Go)),
+            JanitorMsg::Tick(part) | JanitorMsg::Sweep(part) => (part, Event::Go),
+            JanitorMsg::Settings(part, read) => {
                 // An unreadable setting counts as absent, and without a setting no record is removed.
                 let mut readable = |setting| self.unreadable.readable(|| path::RETENTION.into(), setting);
-                Event::Settings(read.map(|(setting, epoch)| (readable(setting), epoch)).map_err(note))
+                let read = read.map(|(setting, epoch)| (readable(setting), epoch));
+                (part, Event::Settings(read.map_err(note)))
             }
-            JanitorMsg::Counted(kind, buckets, counts) => Event::Counted(kind, buckets, counts.map_err(note)),
-            JanitorMsg::Listed(kind, bucket, names) => Event::Listed(kind, bucket, names.map_err(note)),
-            JanitorMsg::Read(jobs, found) => Event::Read(jobs, found.map_err(note)),
-            JanitorMsg::Groups(groups, read) => {
+            JanitorMsg::Counted(part, kind, buckets, counts) => {
+                (part, Event::Counted(kind, buckets, counts.map_err(note)))
+            }
+            JanitorMsg::Listed(part, kind, bucket, names) => {
+                (part, Event::Listed(kind, bucket, names.map_err(note)))
+            }
+            JanitorMsg::Read(part, jobs, found) => (part, Event::Read(jobs, found.map_err(note))),
+            JanitorMsg::Groups(part, groups, read) => {
                 let group = |(id, node): (&GroupId, Option<Node>)| self.group(id, &node?);
                 let found = read.map(|nodes| groups.iter().zip(nodes).map(group).collect());
-                Event::Groups(groups, found.map_err(note))
+                (part, Event::Groups(groups, found.map_err(note)))
             }
-            JanitorMsg::Names(names) => Event::Names(names.map_err(note)),
-            JanitorMsg::Stats(stats) => Event::Stats(stats.map_err(note)),
-            JanitorMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
+            JanitorMsg::Names(part, names) => (part, Event::Names(names.map_err(note))),
+            JanitorMsg::Stats(part, stats) => (part, Event::Stats(stats.map_err(note))),
+            JanitorMsg::Committed(part, batch, outcome) => (part, Event::Committed(batch, outcome)),
         };
-        self.feed(cx, event);
+        self.feed(cx, part, event);
     }
 }
 
 impl Janitor {
-    fn feed(&mut self, cx: &mut Context<'_, Self>, event: Event) {
+    fn feed(&mut self, cx: &mut Context<'_, Self>, part: usize, event: Event) {
         let mut effects = Vec::new();
-        self.machine.handle(cx.now, cx.wall, event, &mut effects);
+        self.machines[part].handle(cx.now, cx.wall, event, &mut effects);
         for effect in effects {
             match effect {
-                Effect::Rest(wait) => cx.after(Key::Next, wait, JanitorMsg::Tick),
-                Effect::Idle => cx.sweep(Key::Next, ROUND, JanitorMsg::Sweep),
-                Effect::Settings => cx.task(|zk| async move { JanitorMsg::Settings(settings(zk).await) }),
+                Effect::Rest(wait) => cx.after(Key::Next(part), wait, JanitorMsg::Tick(part)),
+                Effect::Idle => cx.sweep(Key::Next(part), ROUND, JanitorMsg::Sweep(part)),
+                Effect::Settings => {
+                    cx.task(move |zk| async move { JanitorMsg::Settings(part, settings(zk).await) })
+                }
                 Effect::Count(kind, buckets) => {
                     let parents = buckets.iter().map(|bucket| kind.parents(*bucket)).collect::<Vec<_>>();
                     let paths = parents.concat();
@@ -120,30 +129,31 @@ impl Janitor {
                             |nodes: &[Option<Node>]| nodes.iter().flatten().map(|node| node.children).sum();
                         let each = parents.first().map_or(1, Vec::len);
                         let counts = nodes.map(|nodes| nodes.chunks(each).map(count).collect());
-                        JanitorMsg::Counted(kind, buckets, counts)
+                        JanitorMsg::Counted(part, kind, buckets, counts)
                     });
                 }
                 Effect::List(kind, bucket) => cx.task(move |zk| {
                     let listed = list(zk, kind.path(bucket), kind.parents(bucket));
-                    async move { JanitorMsg::Listed(kind, bucket, listed.await) }
+                    async move { JanitorMsg::Listed(part, kind, bucket, listed.await) }
                 }),
                 Effect::Groups(groups) => {
                     let paths = groups.iter().map(path::group).collect();
-                    cx.get_many(paths, move |nodes| JanitorMsg::Groups(groups, nodes));
+                    cx.get_many(paths, move |nodes| JanitorMsg::Groups(part, groups, nodes));
                 }
-                Effect::Names(parents) => cx.children_many(parents, JanitorMsg::Names),
-                Effect::Stat(paths) => cx.get_many(paths, |nodes| {
+                Effect::Names(parents) => {
+                    cx.children_many(parents, move |names| JanitorMsg::Names(part, names))
+                }
+                Effect::Stat(paths) => cx.get_many(paths, move |nodes| {
                     let stat = |node: Option<Node>| node.map(|node| (node.modified, node.children));
-                    JanitorMsg::Stats(nodes.map(|nodes| nodes.into_iter().map(stat).collect()))
+                    JanitorMsg::Stats(part, nodes.map(|nodes| nodes.into_iter().map(stat).collect()))
                 }),
-                Effect::Read(jobs) => {
-                    let paths = jobs.iter().map(path::record).collect();
-                    cx.get_many(paths, move |nodes| {
-                        let found = nodes.map(|nodes| jobs.iter().zip(nodes).map(found).collect());
-                        JanitorMsg::Read(jobs, found)
-                    });
+                Effect::Read(jobs) => cx.task(move |zk| async move {
+                    let found = read(&zk, &jobs).await;
+                    JanitorMsg::Read(part, jobs, found)
+                }),
+                Effect::Commit(batch) => {
+                    cx.commit_batch(batch, move |batch, outcome| JanitorMsg::Committed(part, batch, outcome))
                 }
-                Effect::Commit(batch) => cx.commit_batch(batch, JanitorMsg::Committed),
                 Effect::Removed(count) => {
                     tracing::debug!(count, "removed the records of finished jobs");
                     counter!(metric::RECORDS_REMOVED).increment(count as u64);
@@ -183,6 +193,17 @@ fn list(
         let removals = bucket.await?.map_or(0, |bucket| bucket.version);
         Ok((removals, names.await?.into_iter().flatten().flatten().collect()))
     }
+}
+
+/// Reads records, in concurrent requests.
+async fn read(zk: &Arc<dyn Requests>, jobs: &[JobId]) -> ReadResult<Vec<Found>> {
+    let page = |jobs: &[JobId]| zk.get_many(jobs.iter().map(path::record).collect());
+    let pages = jobs.chunks(MAX_READ_BATCH).map(|jobs| (jobs, page(jobs))).collect::<Vec<_>>();
+    let mut all = Vec::with_capacity(jobs.len());
+    for (jobs, nodes) in pages {
+        all.extend(jobs.iter().zip(nodes.await?).map(found));
+    }
+    Ok(all)
 }
 
 fn found((job, node): (&JobId, Option<Node>)) -> Found {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::budget;
+use crate::time::WallMillis;
 
 /// Why a string is not a valid name. The text contains the field, the bound and the invalid character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -218,6 +219,17 @@ impl JobId {
     #[must_use]
     pub fn from_uuid(uuid: Uuid) -> Self {
         Self(Arc::from(uuid.hyphenated().to_string()))
+    }
+
+    /// The time in a UUIDv7, such as the id of a job that was submitted without one: when the client generated it, by
+    /// the client's clock. `None` for any other id.
+    #[must_use]
+    pub fn generated_at(&self) -> Option<WallMillis> {
+        let uuid = Uuid::try_parse(&self.0)
+            .ok()
+            .filter(|uuid| uuid.get_version() == Some(uuid::Version::SortRand))?;
+        let (seconds, nanos) = uuid.get_timestamp()?.to_unix();
+        Some(WallMillis(seconds * 1_000 + u64::from(nanos / 1_000_000)))
     }
 }
 

@@ -75,7 +75,7 @@ impl Runtime for Handle {
     }
 
     fn uuid(&self) -> Uuid {
-        Uuid::from_u128(self.0.random())
+        self.0.uuid()
     }
 }
 

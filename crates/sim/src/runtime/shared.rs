@@ -13,6 +13,7 @@ use bellwether_keeper::proto::Request;
 use fastrand::Rng;
 use futures::channel::{mpsc, oneshot};
 use futures::future::BoxFuture;
+use uuid::{Builder, Uuid};
 
 use super::lock;
 use crate::host::context::local;
@@ -93,8 +94,13 @@ impl Shared {
         self.lock().view
     }
 
-    pub(super) fn random(&self) -> u128 {
-        self.lock().rng.u128(..)
+    /// A UUIDv7 of the process's own clock, which can be wrong.
+    pub(super) fn uuid(&self) -> Uuid {
+        let mut inner = self.lock();
+        let local = local(inner.now_us, inner.skew_ms);
+        let random = inner.rng.u128(..).to_be_bytes();
+        let (_, random) = random.split_last_chunk::<10>().expect("16 bytes");
+        Builder::from_unix_timestamp_millis(local.0, random).into_uuid()
     }
 
     pub(super) fn want(&self, want: Want) {

@@ -10,7 +10,7 @@ use crate::txn::{self, Op};
 
 use super::bucket::Facts;
 use super::group::Removals;
-use super::{Found, READ, Stat};
+use super::{Found, READ, RECORDS, Stat};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,6 +20,8 @@ pub(super) struct BucketScan {
     removals: i32,
     listed: usize,
     unread: VecDeque<JobId>,
+    /// When the first of the records that were not read can be due.
+    young: Option<WallMillis>,
     over: Vec<Over>,
     /// Parents with a lane whose groups were not looked for yet.
     parents: VecDeque<Parent>,
@@ -63,15 +65,34 @@ pub(super) enum Next {
 }
 
 impl BucketScan {
-    pub(super) fn new(bucket: Bucket, removals: i32, names: &[String]) -> Self {
+    pub(super) fn new(
+        bucket: Bucket,
+        removals: i32,
+        names: &[String],
+        retention: &Retention,
+        wall: WallMillis,
+    ) -> Self {
+        // Above the share of the bucket, a record can be removed before its retention is over.
+        let overfull = names.len() > retention.per_bucket();
+        let kept = if overfull { retention.at_least() } else { retention.shortest() };
+        let (mut unread, mut young) = (VecDeque::new(), None);
         // A name that is not an id is not a job.
-        let unread = names.iter().filter_map(|name| JobId::new(name).ok()).collect();
+        for job in names.iter().filter_map(|name| JobId::new(name).ok()) {
+            // A job ends after its id was generated. A time in the future is wrong, and would keep the record for ever.
+            let generated = job.generated_at().filter(|at| *at <= wall && *at + kept > wall);
+            match generated {
+                Some(at) => young = Some(young.map_or(at, |first: WallMillis| first.min(at))),
+                None => unread.push_back(job),
+            }
+        }
+        let young = young.map(|at| at + retention.shortest());
         let (over, parents, sought) = (Vec::new(), VecDeque::new(), Vec::new());
         Self {
             bucket,
             removals,
             listed: names.len(),
             unread,
+            young,
             over,
             parents,
             sought,
@@ -119,7 +140,7 @@ impl BucketScan {
 
     pub(super) fn next(&mut self, retention: &Retention, wall: WallMillis) -> Next {
         if !self.unread.is_empty() {
-            let few = self.unread.len().min(READ);
+            let few = self.unread.len().min(RECORDS);
             return Next::Read(self.unread.drain(..few).collect());
         }
         if !self.parents.is_empty() {
@@ -131,11 +152,11 @@ impl BucketScan {
         let over = &mut self.over;
         let going = self.going.get_or_insert_with(|| split(over, retention, wall));
         if going.is_empty() {
-            let due = over.iter().map(|over| over.due).min();
+            let due = over.iter().map(|over| over.due).chain(self.young).min();
             let removed = self.removed;
             return Next::Done { bucket: self.bucket, left: self.listed, due, removed };
         }
-        let few = going.split_off(going.len().saturating_sub(READ));
+        let few = going.split_off(going.len().saturating_sub(RECORDS));
         self.listed -= few.len();
         self.removed = true;
         Next::Remove(few.into_iter().map(|over| (over.job, over.version)).collect())
@@ -198,7 +219,7 @@ mod tests {
 
     fn scan(retention: &Retention, found: Vec<Found>) -> (Vec<usize>, Next) {
         let names = (0..found.len()).map(|n| job(n).to_string()).collect::<Vec<_>>();
-        let mut scan = BucketScan::new(bucket(), 0, &names);
+        let mut scan = BucketScan::new(bucket(), 0, &names, retention, NOW);
         let mut found = found.into_iter().enumerate();
         let mut gone = Vec::new();
         loop {
@@ -269,8 +290,8 @@ mod tests {
     /// S6, S7: an operator has deleted the group of a job's sub-jobs, which would have ended the job's turn.
     #[test]
     fn a_turn_whose_sub_job_group_is_absent_is_deleted() {
-        let mut scan = BucketScan::new(bucket(), 0, &[0, 1, 2].map(|n| job(n).to_string()));
         let retention = retention(256 * 100);
+        let mut scan = BucketScan::new(bucket(), 0, &[0, 1, 2].map(|n| job(n).to_string()), &retention, NOW);
         let Next::Read(jobs) = scan.next(&retention, NOW) else { panic!("the records are read") };
         for (n, job) in jobs.into_iter().enumerate() {
             scan.read(job, parent(n), &retention, NOW);
@@ -291,9 +312,9 @@ mod tests {
 
     #[test]
     fn the_groups_of_many_parents_are_looked_for_in_requests_of_the_usual_size() {
-        let mut scan =
-            BucketScan::new(bucket(), 0, &(0..READ).map(|n| job(n).to_string()).collect::<Vec<_>>());
         let retention = retention(256 * 1_000);
+        let names = (0..READ).map(|n| job(n).to_string()).collect::<Vec<_>>();
+        let mut scan = BucketScan::new(bucket(), 0, &names, &retention, NOW);
         let Next::Read(jobs) = scan.next(&retention, NOW) else { panic!("the records are read") };
         for (n, job) in jobs.into_iter().enumerate() {
             scan.read(job, parent(n), &retention, NOW);
@@ -305,10 +326,50 @@ mod tests {
     }
 
     #[test]
-    fn a_large_bucket_is_read_and_emptied_a_hundred_at_a_time() {
-        let found = (0..250).map(|_| over(Verdict::Cancelled, 2 * MINUTE)).collect();
+    fn a_large_bucket_is_read_and_emptied_in_steps() {
+        let found = (0..2 * RECORDS + 1).map(|_| over(Verdict::Cancelled, 2 * MINUTE)).collect();
         let (gone, done) = scan(&retention(256 * 1_000), found);
-        assert_eq!(gone.len(), 250);
+        assert_eq!(gone.len(), 2 * RECORDS + 1);
         assert!(matches!(done, Next::Done { left: 0, due: None, .. }), "{done:?}");
+    }
+
+    /// An id that was generated at this time.
+    fn generated(at: WallMillis) -> JobId {
+        JobId::from_uuid(uuid::Uuid::from_u128(u128::from(at.0) << 80 | 7 << 76 | 2 << 62))
+    }
+
+    /// Returns the ids that a scan of these names reads first.
+    fn read(retention: &Retention, jobs: &[JobId]) -> Vec<JobId> {
+        let names = jobs.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match BucketScan::new(bucket(), 0, &names, retention, NOW).next(retention, NOW) {
+            Next::Read(jobs) => jobs,
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_record_whose_id_is_younger_than_its_retention_is_not_read() {
+        let retention = retention(256 * 100);
+        let (old, young) = (generated(WallMillis(NOW.0 - MINUTE)), generated(WallMillis(NOW.0 - MINUTE + 1)));
+        assert_eq!(old.generated_at(), Some(WallMillis(NOW.0 - MINUTE)));
+        assert_eq!(read(&retention, &[old.clone(), young.clone(), job(1)]), [old, job(1)]);
+        let mut scan = BucketScan::new(bucket(), 0, &[young.to_string()], &retention, NOW);
+        let due = Some(WallMillis(NOW.0 + 1));
+        assert_eq!(scan.next(&retention, NOW), Next::Done { bucket: bucket(), left: 1, due, removed: false });
+    }
+
+    #[test]
+    fn a_record_whose_id_is_of_the_future_is_read() {
+        let (present, future) = (generated(NOW), generated(WallMillis(NOW.0 + 1)));
+        assert_eq!(read(&retention(256 * 100), &[present, future.clone()]), [future]);
+    }
+
+    #[test]
+    fn above_the_share_a_record_is_read_a_minute_after_its_id_was_generated() {
+        let mut retention = retention(256);
+        (retention.succeeded, retention.cancelled) = (Duration::from_secs(3_600), Duration::from_secs(3_600));
+        let (old, young) = (generated(WallMillis(NOW.0 - MINUTE)), generated(WallMillis(NOW.0 - MINUTE + 1)));
+        assert_eq!(read(&retention, &[old.clone(), young]), [old.clone()]);
+        assert!(read(&retention, &[old]).is_empty(), "a bucket within its share waits for the retention");
     }
 }

@@ -48,7 +48,7 @@ pub enum Effect {
     Count(BucketKind, Vec<Bucket>),
     /// List a bucket.
     List(BucketKind, Bucket),
-    /// Read these records, at most [`READ`](super::READ).
+    /// Read these records, at most [`RECORDS`](super::RECORDS).
     Read(Vec<JobId>),
     /// Read these groups, at most [`READ`](super::READ).
     Groups(Vec<GroupId>),

@@ -8,9 +8,9 @@
 //! A note is deleted together with a check that its record is absent, so that a job resubmitted under the same id
 //! keeps its note.
 //!
-//! **One list per round.** Every [`SHARED`] rounds it is the list of the notes or of the delayed minutes, in turn; in
-//! the other rounds it is the list of a bucket of lanes. So notes are checked about every 80 seconds, and each bucket
-//! of lanes about every 25 minutes. That list is the only memory used.
+//! **One list per round of each machine.** Every [`SHARED`] such lists it is that of the notes or of the delayed minutes, in
+//! turn; otherwise it is the list of a bucket of lanes. So notes are checked about every 20 seconds, and each bucket
+//! of lanes about every 6 minutes. That list is the only memory used.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::txn::{self, Op};
 /// Age after which an empty container is unused: a client of an earlier build has long given up, or has created it again.
 pub const UNUSED: Duration = Duration::from_secs(3_600);
 
-/// One of this many rounds is not for lanes, which have 256 buckets.
+/// One of this many lists is not for lanes, which have 256 buckets.
 const SHARED: usize = 8;
 
 /// Result of a stat: when the znode was created or last set, by ZooKeeper's clock, and its number of children.
@@ -41,7 +41,7 @@ pub(super) enum Leftovers {
 }
 
 impl Leftovers {
-    /// Returns the place of the n-th round.
+    /// Returns the place of the n-th list.
     pub(super) fn nth(n: usize) -> Self {
         let (turn, within) = (n / SHARED, n % SHARED);
         match (within, turn % 2) {

@@ -22,8 +22,10 @@
 //!
 //! **Reads.** Records are not watched. For each bucket the machine keeps three numbers (`bucket`): when its
 //! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
-//! record in it can be due, and at most as often as a slack allows. So each record is read about ten times in its
-//! life, whatever the number of records. Every round asks for the counts of all buckets, in nine requests.
+//! record in it can be due, and at most as often as a slack allows. It does not read a record whose id is younger than the
+//! shortest retention ([`JobId::generated_at`](crate::name::JobId::generated_at)). So a record with a generated id is read about
+//! once, and one with another id about ten times in its life, whatever the number of records. Every round asks for the
+//! counts of all buckets.
 //!
 //! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
 //! groups. Otherwise a term shorter than a full pass would always clean the same buckets and never reach the last
@@ -36,12 +38,11 @@
 //! the records of jobs that belong to a group. But it deletes the turn of an ended job whose sub-jobs' group is absent, because
 //! an operator has deleted it: otherwise the job's lane would wait forever.
 //!
-//! **Pace.** One request at a time, followed by a rest of the same length. The janitor uses at most half of one
-//! request slot, where the assigner uses four, and slows down with ZooKeeper. While jobs use all cores,
-//! it removes about 900 records per second. One leader assigns more jobs than that (docs/benchmarks.md).
+//! **Pace.** The buckets are divided among [`PARTS`] machines. Each takes one step at a time, followed by a rest of the same
+//! length. So the janitor uses at most half of the time of four steps, and slows down with ZooKeeper.
 //!
-//! Limits: the machine holds one bucket's list (80,000 ids with their times: [`SUB_BUCKETS`](crate::budget::SUB_BUCKETS) times
-//! [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES)) and [`READ`] records at a time; or one list of possible leftovers, whose length is the number of
+//! Limits: a machine holds one bucket's list (80,000 ids with their times: [`SUB_BUCKETS`](crate::budget::SUB_BUCKETS) times
+//! [`MAX_BUCKET_ENTRIES`](crate::budget::MAX_BUCKET_ENTRIES)) and [`RECORDS`] records at a time; or one list of possible leftovers, whose length is the number of
 //! lanes of a bucket, delayed minutes or notes.
 
 mod bucket;
@@ -72,8 +73,11 @@ use leftovers::{LeftoverScan, Leftovers};
 /// Interval at which the settings and the bucket counts are read. New settings apply from the next read.
 pub const ROUND: Duration = Duration::from_secs(5);
 
-/// Maximum number of records per read and per removal.
+/// Maximum number of znodes per read.
 pub const READ: usize = MAX_READ_BATCH;
+
+/// Maximum number of records that a scan of a bucket reads, or removes, in one step.
+pub const RECORDS: usize = 4 * READ;
 
 /// Distance between the first buckets of two consecutive terms of one kind of bucket. It is odd, so that 512 terms begin
 /// once with each bucket of both kinds.
@@ -82,10 +86,15 @@ const STRIDE: usize = 97;
 /// Minimum rest after a request, also after one that took less than a clock tick.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
 
-/// State machine of one term.
+/// The number of machines of a term ([`Janitor::parts`]).
+pub const PARTS: usize = 4;
+
+/// State machine of one term, for all buckets or a part of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
+    /// The buckets of this machine: its number, and the number of machines.
+    part: (usize, usize),
     /// The kind of bucket, and the bucket, at which this term begins.
     begins: BucketKind,
     first: usize,
@@ -128,13 +137,22 @@ enum At {
 }
 
 impl Janitor {
-    /// Creates the machine for the term of `epoch`. It begins with the first [`Event::Go`].
+    /// Creates the machines of the term of `epoch`, each for its part of the buckets.
+    pub fn parts(epoch: i32) -> impl Iterator<Item = Self> {
+        (0..PARTS).map(move |part| {
+            let whole = Self::new(epoch);
+            Self { part: (part, PARTS), leftovers: whole.leftovers + part, ..whole }
+        })
+    }
+
+    /// Creates one machine for all buckets. It begins with the first [`Event::Go`].
     #[must_use]
     pub fn new(epoch: i32) -> Self {
         let term = epoch.unsigned_abs();
         let stride = (term / 2) as usize % usize::from(BUCKETS) * STRIDE;
         Self {
             epoch,
+            part: (0, 1),
             begins: if term.is_multiple_of(2) { BucketKind::Jobs } else { BucketKind::Groups },
             first: stride % usize::from(BUCKETS),
             retention: Retention::default(),
@@ -227,14 +245,14 @@ impl Janitor {
                     facts[bucket.index()].counted(count);
                 }
                 Ok(match kind {
-                    kind if next < usize::from(BUCKETS) => Step::Count(kind, next),
+                    kind if self.own().any(|bucket| bucket.index() >= next) => Step::Count(kind, next),
                     BucketKind::Jobs => Step::Count(BucketKind::Groups, 0),
                     BucketKind::Groups => Step::Choose(self.begins, 0),
                 })
             }
             (Event::Listed(BucketKind::Jobs, bucket, listed), _) => {
                 let (removals, names) = listed?;
-                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, removals, &names))))
+                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, removals, &names, retention, wall))))
             }
             (Event::Listed(BucketKind::Groups, bucket, listed), _) => {
                 Ok(Step::Scan(At::Groups(Box::new(Groups::new(bucket, &listed?.1)))))
@@ -283,6 +301,12 @@ impl Janitor {
                 step,
             ) => Ok(step),
         }
+    }
+
+    /// The buckets of this machine.
+    fn own(&self) -> impl Iterator<Item = Bucket> + use<> {
+        let (part, of) = self.part;
+        Bucket::all().skip(part).step_by(of)
     }
 
     fn facts(&mut self, kind: BucketKind) -> &mut Vec<Facts> {
@@ -372,7 +396,8 @@ impl Janitor {
         let effect = match std::mem::replace(&mut self.step, Step::Settings) {
             Step::Settings => Effect::Settings,
             Step::Count(kind, from) => {
-                let few = Bucket::all().skip(from).take(MAX_STAT_BATCH / kind.parents_of_each()).collect();
+                let left = self.own().filter(|bucket| bucket.index() >= from);
+                let few = left.take(MAX_STAT_BATCH / kind.parents_of_each()).collect();
                 self.step = Step::Count(kind, from);
                 Effect::Count(kind, few)
             }
@@ -391,7 +416,7 @@ impl Janitor {
                     for (job, version) in records {
                         let op = txn::remove_record(&job, version);
                         let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
-                        debug_assert!(fits, "100 removals are far below the budget of a batch");
+                        debug_assert!(fits, "{RECORDS} removals are within the budget of a batch");
                     }
                     self.step = Step::Sent(At::Jobs(scan), true);
                     Effect::Commit(batch)
@@ -445,16 +470,20 @@ impl Janitor {
         wall: WallMillis,
         out: &mut Vec<Effect>,
     ) {
-        let (retention, first) = (self.retention, self.first);
-        let facts = self.facts(kind);
-        let order = Bucket::all().skip(first).chain(Bucket::all().take(first));
-        let due = order.skip(from).find(|bucket| {
+        let retention = self.retention;
+        let facts = match kind {
+            BucketKind::Jobs => &self.buckets,
+            BucketKind::Groups => &self.groups,
+        };
+        let is_due = |bucket: &Bucket| {
             let facts = &facts[bucket.index()];
             match kind {
                 BucketKind::Jobs => facts.is_due(&retention, wall),
                 BucketKind::Groups => facts.has_aged(wall),
             }
-        });
+        };
+        let later = self.own().filter(|bucket| self.position(*bucket) >= from);
+        let due = later.filter(is_due).min_by_key(|bucket| self.position(*bucket));
         match (due, kind) {
             (Some(bucket), _) => {
                 // An answer turns this step into a scan; without an answer a new round begins.
@@ -466,7 +495,7 @@ impl Janitor {
             (None, BucketKind::Jobs | BucketKind::Groups) => {
                 // The next round takes the next list, whatever the outcome of this one.
                 let leftovers = Leftovers::nth(self.leftovers);
-                self.leftovers = self.leftovers.wrapping_add(1);
+                self.leftovers = self.leftovers.wrapping_add(self.part.1);
                 self.step = Step::Scan(At::Leftovers(LeftoverScan::new(leftovers)));
                 self.asked = Some(now);
                 out.push(Effect::Names(vec![leftovers.path()]));

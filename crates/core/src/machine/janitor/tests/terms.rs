@@ -79,3 +79,39 @@ fn a_slow_pass_reaches_its_last_bucket() {
     let lists = stage.asked.iter().filter(|effect| matches!(effect, Effect::List(..))).count();
     assert_eq!(lists, 2 * HELD.len(), "each bucket is listed once");
 }
+
+#[test]
+fn the_machines_of_a_term_share_all_buckets_and_lists() {
+    let (mut counted, mut leftovers) = (Vec::new(), BTreeSet::new());
+    for janitor in Janitor::parts(7) {
+        let mut stage = Stage { janitor, ..Stage::new() };
+        for _ in 0..80 {
+            stage.after(ROUND).round();
+        }
+        let requests = stage.asked.iter().position(|effect| matches!(effect, Effect::Names(_)));
+        for effect in &stage.asked[..requests.expect("each round ends with a list of leftovers")] {
+            if let Effect::Count(BucketKind::Jobs, buckets) = effect {
+                counted.extend(buckets.iter().map(|bucket| bucket.index()));
+            }
+        }
+        leftovers.extend(stage.asked.into_iter().filter_map(|effect| match effect {
+            Effect::Names(parents) => Some(parents),
+            _ => None,
+        }));
+    }
+    counted.sort_unstable();
+    assert_eq!(counted, (0..256).collect::<Vec<_>>());
+    assert_eq!(leftovers.len(), 258, "notes, delayed minutes and 256 buckets of lanes");
+}
+
+#[test]
+fn a_machine_scans_only_its_own_buckets() {
+    for (part, janitor) in Janitor::parts(7).enumerate() {
+        let mut stage = Stage { janitor, ..Stage::new() };
+        (0..2_000).for_each(|n| stage.end(n, Verdict::Dead));
+        stage.after(3 * MINUTE).round();
+        assert!(stage.removed > 0);
+        let left = stage.records.keys().map(|job| Bucket::of(job).index() % PARTS);
+        assert!(left.into_iter().all(|of| of != part), "part {part}");
+    }
+}
