@@ -29,11 +29,6 @@ pub(crate) trait Hosting: Concern {
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "read by the fault probe"))]
     const SUPERVISES: bool = false;
 
-    /// Whether the concern may send requests now. If not, the host refuses them ([`bellwether_actors::Paused`]).
-    fn may_send(_: &Self::Links) -> bool {
-        true
-    }
-
     /// Carries out one [`Out::Tell`]; `zk` is the concern's current session. Only supervisors await here, because they
     /// start and stop children.
     ///
@@ -131,6 +126,16 @@ pub(crate) struct Args<C: Hosting> {
     pub(crate) links: C::Links,
     /// The concern's own arguments.
     pub(crate) args: C::Args,
+    /// Whether the concern may send requests now. If not, the host refuses them ([`bellwether_actors::Paused`]).
+    pub(crate) may_send: MaySend,
+}
+
+/// Decides whether a concern may send requests.
+pub(crate) type MaySend = Box<dyn Fn() -> bool + Send>;
+
+/// The decision for concerns that are not members of a leader: they belong to no term that pauses.
+pub(crate) fn always() -> MaySend {
+    Box::new(|| true)
 }
 
 pub(crate) struct State<C: Hosting> {
@@ -142,6 +147,7 @@ pub(crate) struct State<C: Hosting> {
 struct Hands<C: Hosting> {
     zk: Option<Zk>,
     links: C::Links,
+    may_send: MaySend,
     rng: fastrand::Rng,
     out: Vec<Out<C>>,
     stamps: Stamps<C::Key>,
@@ -165,10 +171,11 @@ impl<C: Hosting> Actor for Hosted<C> {
     type Arguments = Args<C>;
 
     async fn pre_start(&self, me: Ref<C>, args: Args<C>) -> Result<State<C>, ActorProcessingErr> {
-        let Args { zk, links, args } = args;
+        let Args { zk, links, args, may_send } = args;
         let mut hands = Hands {
             zk,
             links,
+            may_send,
             rng: fastrand::Rng::new(),
             out: Vec::new(),
             stamps: Stamps::default(),
@@ -255,12 +262,12 @@ impl<C: Hosting> Hands<C> {
         let mut outputs = std::mem::take(&mut self.out);
         for out in outputs.drain(..) {
             match out {
-                Out::Ask(ask) if !C::may_send(&self.links) => {
+                Out::Ask(ask) if !(self.may_send)() => {
                     if let Some(msg) = ask.refuse() {
                         send(me, msg);
                     }
                 }
-                Out::Task(task) if !C::may_send(&self.links) => {
+                Out::Task(task) if !(self.may_send)() => {
                     report(me, task(Arc::new(Paused)), |msg| letter(msg?));
                 }
                 Out::Ask(ask) => match &self.zk {

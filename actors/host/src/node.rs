@@ -165,7 +165,7 @@ const STEP_DOWN_WITHIN: Duration = Duration::from_secs(5);
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 fn start(links: Links) -> Started<Letter<concern::Node>> {
-    spawn(Hosted::new(), host::Args { zk: None, links, args: () }, None).boxed()
+    spawn(Hosted::new(), host::Args { zk: None, links, args: (), may_send: host::always() }, None).boxed()
 }
 
 #[cfg(feature = "testing")]

@@ -135,7 +135,7 @@ impl Session {
             margin: None,
             shown: SessionMargin::new(),
         };
-        let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
+        let actor = start(host::Args { zk: None, links, args, may_send: host::always() }, supervisor).await?;
         Ok(Self { actor, status, time })
     }
 

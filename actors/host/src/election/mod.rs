@@ -97,6 +97,7 @@ impl Election {
             zk: None,
             links: Links { publishing, leavers: leavers.clone() },
             args: Config { node, strategy, policy, identity, seed },
+            may_send: host::always(),
         };
         let actor = start(args, supervisor).await?;
         session.subscribe(actor.clone(), |event| host::session(event, ElectionMsg::Session));

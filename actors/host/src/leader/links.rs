@@ -33,7 +33,7 @@ impl Term {
     }
 
     /// Whether a member may send a request: a paused term begins no new write (S5).
-    fn may_send(&self) -> bool {
+    pub(super) fn may_send(&self) -> bool {
         (self.may_act)(self.epoch)
     }
 }
@@ -46,10 +46,6 @@ pub(crate) struct AssignerLinks {
 
 impl Hosting for Assigner {
     type Links = AssignerLinks;
-
-    fn may_send(links: &AssignerLinks) -> bool {
-        links.term.may_send()
-    }
 
     async fn tell(
         links: &mut AssignerLinks,
@@ -75,10 +71,6 @@ pub(crate) struct ToAssigner {
 impl Hosting for LeaseWatcher {
     type Links = ToAssigner;
 
-    fn may_send(links: &ToAssigner) -> bool {
-        links.term.may_send()
-    }
-
     async fn tell(
         links: &mut ToAssigner,
         _: Option<&Zk>,
@@ -95,10 +87,6 @@ impl Hosting for LeaseWatcher {
 
 impl Hosting for WorkerRegistry {
     type Links = ToAssigner;
-
-    fn may_send(links: &ToAssigner) -> bool {
-        links.term.may_send()
-    }
 
     async fn tell(
         links: &mut ToAssigner,
@@ -117,10 +105,6 @@ impl Hosting for WorkerRegistry {
 impl Hosting for JobWatcher {
     type Links = ToAssigner;
 
-    fn may_send(links: &ToAssigner) -> bool {
-        links.term.may_send()
-    }
-
     async fn tell(
         links: &mut ToAssigner,
         _: Option<&Zk>,
@@ -137,10 +121,6 @@ macro_rules! hosted {
     ($($concern:ty),*) => {
         $(impl Hosting for $concern {
             type Links = Term;
-
-            fn may_send(term: &Term) -> bool {
-                term.may_send()
-            }
 
             async fn tell(
                 term: &mut Term,

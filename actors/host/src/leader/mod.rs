@@ -48,7 +48,7 @@ impl Leader {
     /// Only a failure of the actor system.
     pub async fn start(config: LeaderConfig, supervisor: ActorCell) -> Result<Self, SpawnErr> {
         let links = Links { config, members: None };
-        let args = host::Args { zk: None, links, args: () };
+        let args = host::Args { zk: None, links, args: (), may_send: host::always() };
         spawn(Hosted::new(), args, Some(supervisor)).await.map(Self)
     }
 
@@ -197,18 +197,17 @@ async fn start(
     config: &LeaderConfig,
 ) -> Result<Members, SpawnErr> {
     let term = Term { wing: wing.clone(), epoch, may_act: Arc::clone(&config.may_act) };
-    let cell = wing.get_cell();
-    let expirer = member::<Expirer>(&cell, zk, term.clone(), epoch).await?;
+    let expirer = member::<Expirer>(&term, zk, term.clone(), epoch).await?;
     let links = AssignerLinks { expirer: expirer.clone(), term: term.clone() };
-    let assigner = member::<Assigner>(&cell, zk, links, (epoch, config.strategies.clone())).await?;
+    let assigner = member::<Assigner>(&term, zk, links, (epoch, config.strategies.clone())).await?;
     let to_assigner = ToAssigner { assigner: assigner.clone(), term: term.clone() };
-    let worker_registry = member::<WorkerRegistry>(&cell, zk, to_assigner.clone(), epoch).await?;
-    let lease_watcher = member::<LeaseWatcher>(&cell, zk, to_assigner.clone(), epoch).await?;
-    let promoter = member::<Promoter>(&cell, zk, term.clone(), epoch).await?;
-    let schedule_keeper = member::<ScheduleKeeper>(&cell, zk, term.clone(), epoch).await?;
-    let janitor = member::<Janitor>(&cell, zk, term.clone(), epoch).await?;
-    let group_joiner = member::<GroupJoiner>(&cell, zk, term, epoch).await?;
-    let job_watcher = member::<JobWatcher>(&cell, zk, to_assigner, ()).await?;
+    let worker_registry = member::<WorkerRegistry>(&term, zk, to_assigner.clone(), epoch).await?;
+    let lease_watcher = member::<LeaseWatcher>(&term, zk, to_assigner.clone(), epoch).await?;
+    let promoter = member::<Promoter>(&term, zk, term.clone(), epoch).await?;
+    let schedule_keeper = member::<ScheduleKeeper>(&term, zk, term.clone(), epoch).await?;
+    let janitor = member::<Janitor>(&term, zk, term.clone(), epoch).await?;
+    let group_joiner = member::<GroupJoiner>(&term, zk, term.clone(), epoch).await?;
+    let job_watcher = member::<JobWatcher>(&term, zk, to_assigner, ()).await?;
     Ok(Members {
         assigner,
         janitor,
@@ -222,12 +221,15 @@ async fn start(
     })
 }
 
+/// Starts a member. Only this function does, so each member sends requests only while its term may act.
 async fn member<C: Hosting>(
-    wing: &ActorCell,
+    term: &Term,
     zk: &Zk,
     links: C::Links,
     args: <C as Concern>::Args,
 ) -> Result<Ref<C>, SpawnErr> {
-    let args = host::Args { zk: Some(zk.clone()), links, args };
-    spawn(Hosted::<C>::new(), args, Some(wing.clone())).await
+    let permit = term.clone();
+    let may_send = Box::new(move || permit.may_send());
+    let args = host::Args { zk: Some(zk.clone()), links, args, may_send };
+    spawn(Hosted::<C>::new(), args, Some(term.wing.get_cell())).await
 }

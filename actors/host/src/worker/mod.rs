@@ -92,7 +92,7 @@ impl Worker {
         let callers = DrainCallers::default();
         let (abandoned, waiting) = (Abandoned::default(), callers.clone());
         let links = WingLinks { config, publish, slots, abandoned, callers: waiting, children: None };
-        let actor = start(host::Args { zk: None, links, args }, supervisor).await?;
+        let actor = start(host::Args { zk: None, links, args, may_send: host::always() }, supervisor).await?;
         session.subscribe(actor.clone(), |event| host::session(event, WorkerWingMsg::Session));
         Ok(Self { actor, status, callers })
     }

@@ -178,7 +178,8 @@ impl WingLinks {
         let wing = me.get_cell();
         let (executor, inbox) = (Later::<ExecutorPool>::default(), Later::<InboxWatcher>::default());
         let links = ReporterLinks { term, executor: Arc::clone(&executor), wing: me.clone() };
-        let args = host::Args { zk: Some(zk.clone()), links, args: (worker, former) };
+        let args =
+            host::Args { zk: Some(zk.clone()), links, args: (worker, former), may_send: host::always() };
         let reporter = spawn(Hosted::<StatusReporter>::new(), args, Some(wing.clone())).await?;
         let (say, words) = unbounded_channel();
         let notify: Notify = Arc::new(move |word| {
@@ -200,10 +201,11 @@ impl WingLinks {
                 wing: me.clone(),
             },
             args: executor_pool::Args { runs, slots, usable, settings, limits },
+            may_send: host::always(),
         };
         let executor = started(&executor, spawn(Hosted::new(), args, Some(wing.clone())).await?);
         let links = InboxLinks { term, executor: executor.clone(), wing: me.clone() };
-        let args = host::Args { zk: Some(zk), links, args: worker };
+        let args = host::Args { zk: Some(zk), links, args: worker, may_send: host::always() };
         let inbox = started(&inbox, spawn(Hosted::new(), args, Some(wing)).await?);
         let _pumps = [
             Owned::spawn(pump(words, reporter.clone())),
