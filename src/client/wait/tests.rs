@@ -119,6 +119,32 @@ fn a_wait_for_a_generation_does_not_end_with_an_earlier_one() {
 }
 
 #[test]
+fn a_wait_looks_for_an_absent_job_again_after_the_server_has_caught_up() {
+    let world = World::new();
+    let client = world.client();
+    let jobs = submitted(&world, &client, 1);
+    end(&world, &jobs[0]);
+    let ended = world.tree().get(&path::record(&jobs[0])).unwrap().data;
+    let late = path::record(&id("late"));
+    world.script({
+        let late = late.clone();
+        move |request, tree| {
+            if *request == Request::Sync {
+                tree.put(&late, ended.clone());
+            }
+            Answer::Serve
+        }
+    });
+    let watched = world.run(client.wait(&id("late"), WITHIN)).unwrap();
+    assert_eq!(watched.state, State::Cancelled);
+    world.tree().delete(&late);
+    // Without a free watch the wait polls.
+    client.0.watches.forget_permits(MAX_WATCHED);
+    let polled = world.run(client.wait(&id("late"), WITHIN)).unwrap();
+    assert_eq!(polled.state, State::Cancelled);
+}
+
+#[test]
 fn a_record_that_cannot_be_read_ends_a_wait_unless_a_newer_build_wrote_it() {
     let world = World::new();
     let client = world.client();
