@@ -8,7 +8,7 @@ use bellwether::election::{
     Policy, StartError, Strategy,
 };
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
-use bellwether_testkit::{Cut, Proxy, eventually, namespace};
+use bellwether_testkit::{Cut, Proxy, eventually, namespace, shared};
 
 #[allow(dead_code, reason = "the test calls run, not main")]
 #[path = "../examples/leader_only.rs"]
@@ -193,6 +193,23 @@ async fn a_watch_of_the_candidates_reports_no_list_twice() {
     assert_eq!(members(&changes.changed().await.unwrap()).0, ["a", "b"]);
 }
 
+/// Checked on the server's list of watches.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_candidates_is_watched_on_request_only() {
+    let to = namespace("candidates-request");
+    let a = node(&to, "a").await;
+    a.watch().active().await;
+    let b = node(&to, "b").await;
+    let standby = LeadershipState::Inactive(Inactive::Standby);
+    eventually("b waits behind a", SOON, async || b.leadership() == standby).await;
+    let list = format!("{}/election", &to[to.find('/').unwrap()..]);
+    let is_watched = || shared().four_letter_word("wchp").unwrap().lines().any(|line| line == list);
+    assert!(!is_watched());
+    let mut changes = b.watch_candidates();
+    changes.changed().await.unwrap();
+    assert!(is_watched());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn with_one_znode_only_its_owner_is_a_known_candidate() {
     let to = namespace("candidates-single");
@@ -301,6 +318,20 @@ async fn a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_one_znode_a_leader_whose_runtime_hangs_is_replaced_while_its_session_lives() {
     replaces_a_hung_leader(Strategy::Single).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_election_with_another_strategy_than_the_namespace_is_refused() {
+    let to = namespace("strategies");
+    let single =
+        || Election::builder(&to).node("b").strategy(Strategy::Single).session_timeout(TIMEOUT).start();
+    let a = node(&to, "a").await;
+    a.watch().active().await;
+    let refused = single().await.unwrap_err();
+    assert!(refused.to_string().contains("use the election strategy queue, not single"), "{refused}");
+    a.close().await;
+    let refused = single().await.unwrap_err();
+    assert!(matches!(refused, StartError::Namespace(_)), "the strategy outlives its candidates: {refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

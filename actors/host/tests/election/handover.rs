@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::machine::election::leadership::Inactive;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
+use bellwether_core::path;
 use bellwether_core::txn::{Lifetime, Op};
 use bellwether_host::election::Election;
-use bellwether_testkit::{eventually, shared};
+use bellwether_testkit::{eventually_some, shared};
 
 use crate::stage::*;
 
@@ -104,7 +105,7 @@ async fn a_stale_leaders_write_is_rejected_even_under_a_new_session() {
     assert_eq!(zk.commit(vec![term.fence(), create("/fresh")]).await, Outcome::Applied(()));
 }
 
-/// Checked on the server's list of watches: the next three candidates watch each candidate.
+/// Checked on the server's list of watches: the next three candidates watch each candidate, and none watches their parent.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_candidate_watches_the_three_before_it() {
     let (namespace, witness) = stage("herd").await;
@@ -117,20 +118,28 @@ async fn each_candidate_watches_the_three_before_it() {
     }
     let chroot = &namespace[namespace.find('/').unwrap()..];
     // The first candidate also watches itself. A candidate that reconnects has no watch for a moment.
-    eventually("each candidate is watched by the next three", SOON, async || {
+    let watchers = eventually_some("each candidate is watched by the next three", SOON, async || {
         let mut names = candidates(&witness).await;
         names.sort_by_key(|name| name.rsplit("-n-").next().unwrap().to_owned());
-        let watchers = watchers(&format!("{chroot}/election/"));
-        let of = |name: &String| watchers.iter().find(|(path, _)| path == name).map_or(0, |(_, n)| *n);
-        names.iter().map(of).eq([4, 3, 3, 2, 1, 0])
+        let watchers = watchers(chroot);
+        let of = |name: &String| {
+            let candidate = path::candidate(name);
+            watchers.iter().find(|(path, _)| *path == candidate).map_or(0, |(_, n)| *n)
+        };
+        names.iter().map(of).eq([4, 3, 3, 2, 1, 0]).then_some(watchers)
     })
     .await;
+    let mut others = watchers.iter().filter(|(path, _)| !path.starts_with("/election/"));
+    assert!(
+        others.all(|(path, _)| path == path::LEADING),
+        "more than the candidates is watched: {watchers:?}"
+    );
     let leader = nodes.remove(0);
     leader.election.step_down().await;
     assert_eq!(nodes[0].leads().await.1.epoch(), 2);
 }
 
-/// The candidates, each with the number of sessions that watch it.
+/// The watched znodes below a path, each with the number of sessions that watch it.
 fn watchers(below: &str) -> Vec<(String, usize)> {
     let listing = shared().four_letter_word("wchp").unwrap();
     let mut watchers: Vec<(String, usize)> = Vec::new();
