@@ -17,7 +17,8 @@ const ON_A_SERVER: [&str; 5] =
 const RUN_ONCE: [&str; 7] = ["actors", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
-const LONG: [&str; 8] = ["actors", "client", "cli", "faults", "console", "http", "exhaustive", "short"];
+const LONG: [&str; 10] =
+    ["actors", "simulator", "access", "http", "faults", "client", "cli", "console", "exhaustive", "short"];
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
