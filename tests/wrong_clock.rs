@@ -1,23 +1,45 @@
 //! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, the times that its client sets are
-//! right, a purge keeps a job that has just ended, and a snapshot names the host until the clock is correct.
+//! right, a purge keeps a job that has just ended, and a snapshot names the host until the clock is correct. A worker and a
+//! leader decide by ZooKeeper's clock.
 //!
-//! The clock is that of the process, so this binary has one test. The keeper of the test cluster runs in the same process, but
-//! reads the machine's clock.
+//! The clock is that of the process, so the tests run one at a time. The keeper of the test cluster runs in the same process,
+//! but reads the machine's clock.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use bellwether::client::{SnapshotOptions, State};
+use bellwether::client::{SnapshotOptions, State, WaitReason};
 use bellwether::testing::Cluster;
-use bellwether::{Client, Handlers, Job};
+use bellwether::{Client, HandlerError, Handlers, Job};
 use bellwether_host::clock::testing::set_ahead;
-use bellwether_testkit::eventually;
+use bellwether_testkit::{eventually, eventually_some};
+use tokio::sync::{Mutex, MutexGuard};
 
 const SOON: Duration = Duration::from_secs(30);
 const YEAR_MS: i64 = 365 * 86_400_000;
 
+static MACHINE: Mutex<()> = Mutex::const_new(());
+
+/// The machine, for one test. Its clock is right again when the test ends or fails.
+struct Machine {
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    async fn alone() -> Self {
+        Self { _alone: MACHINE.lock().await }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        set_ahead(0);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_right_times() {
+    let _machine = Machine::alone().await;
     let handlers = Handlers::new().job("echo", |_, n: i64| async move { Ok(n) });
     let cluster = Cluster::builder(handlers).start().await.unwrap();
     let node = cluster.leader().await.unwrap();
@@ -57,5 +79,68 @@ async fn a_node_whose_clock_is_a_year_ahead_does_not_lead_and_a_client_sets_the_
     client.close().await;
     let reports = async || cluster.client().snapshot(SnapshotOptions::default()).await.unwrap().wrong_clocks;
     eventually("the reports end with their sessions", SOON, async || reports().await.is_empty()).await;
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_clock_is_a_year_ahead_retries_a_failed_job_after_its_backoff() {
+    let _machine = Machine::alone().await;
+    let handlers = Handlers::new().job("flaky", |context, (): ()| async move {
+        if context.attempt() == 1 { Err(HandlerError::new("not yet")) } else { Ok(()) }
+    });
+    let mut cluster = Cluster::builder(handlers)
+        .configure(|index, node| if index == 0 { node } else { node.candidate(false).tag("wrong") })
+        .start()
+        .await
+        .unwrap();
+    // The worker reads ZooKeeper's clock while its own is wrong. Before the retry, the clock is right again, as on the leader's
+    // machine.
+    set_ahead(YEAR_MS);
+    cluster.add().await.unwrap();
+    cluster.ready().await.unwrap();
+    let backoff = Duration::from_secs(2);
+    let job = Job::new("flaky", &()).tag("wrong").backoff(backoff, backoff);
+    let job = cluster.client().submit(job).await.unwrap();
+    let failed = eventually_some("the first attempt has failed", SOON, async || {
+        cluster.client().get(job.id()).await.unwrap().filter(|view| view.failures == 1)
+    });
+    let failed = failed.await;
+    let latest = SystemTime::now() + SOON;
+    assert!(failed.not_before.is_none_or(|retry| retry < latest), "{failed:?}");
+    set_ahead(0);
+    let end = job.wait(SOON).await.unwrap();
+    assert_eq!((end.state, end.failures), (State::Succeeded, 1), "{end:?}");
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_clock_becomes_wrong_starts_and_expires_jobs_at_the_right_times() {
+    let _machine = Machine::alone().await;
+    let handlers = Handlers::new().job("echo", |_, n: i64| async move { Ok(n) });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let (client, node) = (cluster.client(), cluster.leader().await.unwrap());
+    let (soon, later) = (Duration::from_secs(1), Duration::from_secs(3_600));
+    for ahead in [YEAR_MS, -YEAR_MS] {
+        set_ahead(ahead);
+        let submit = async |kind: &str, timed: fn(Job, Duration) -> Job, time| {
+            client.submit(timed(Job::new(kind, &7), time)).await.unwrap()
+        };
+        let delayed = submit("echo", Job::delay, later).await;
+        let waits = submit("nobody", Job::expires_in, later).await;
+        let submitted = Instant::now();
+        let starts = submit("echo", Job::delay, soon).await;
+        let expires = submit("nobody", Job::expires_in, soon).await;
+        for (job, state) in [(starts, State::Succeeded), (expires, State::Dead)] {
+            assert_eq!(job.wait(SOON).await.unwrap().state, state, "{ahead}");
+            assert!(submitted.elapsed() > soon / 2, "{ahead}: {state} too early");
+        }
+        // With a clock that is a year ahead, these jobs are due as well.
+        for (job, reason) in [(delayed, WaitReason::NotBefore), (waits, WaitReason::UnknownKind)] {
+            let view = client.get(job.id()).await.unwrap().unwrap();
+            assert_eq!(view.waiting, Some(reason), "{ahead}: {view:?}");
+        }
+        assert!(node.leads(), "it has not read ZooKeeper's clock again");
+    }
+    set_ahead(0);
     cluster.stop().await.unwrap();
 }

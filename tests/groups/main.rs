@@ -10,5 +10,6 @@ mod rules;
 mod several;
 mod stage;
 mod stopped;
+mod ticks;
 mod trace;
 mod typed;

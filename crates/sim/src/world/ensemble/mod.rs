@@ -31,6 +31,8 @@ mod election;
 mod leader;
 mod link;
 mod member;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
