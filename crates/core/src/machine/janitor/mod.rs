@@ -47,16 +47,18 @@
 
 mod bucket;
 mod bucket_scan;
+mod buckets;
 mod event;
 mod found;
 mod group;
 mod leftovers;
+mod time;
 
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_READ_BATCH, MAX_STAT_BATCH};
 use crate::outcome::Outcome;
-use crate::path::{self, Bucket};
+use crate::path;
 use crate::retention::Retention;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
@@ -65,10 +67,11 @@ pub use event::{Effect, Event};
 pub use found::{BucketKind, Found, FoundGroup};
 pub use leftovers::{Stat, UNUSED};
 
-use bucket::Facts;
 use bucket_scan::{BucketScan, Next};
+use buckets::{Buckets, STRIDE};
 use group::{Groups, Removals};
 use leftovers::{LeftoverScan, Leftovers};
+use time::SeenTime;
 
 /// Interval at which the settings and the bucket counts are read. New settings apply from the next read.
 pub const ROUND: Duration = Duration::from_secs(5);
@@ -78,10 +81,6 @@ pub const READ: usize = MAX_READ_BATCH;
 
 /// Maximum number of records that a scan of a bucket reads, or removes, in one step.
 pub const RECORDS: usize = 4 * READ;
-
-/// Distance between the first buckets of two consecutive terms of one kind of bucket. It is odd, so that 512 terms begin
-/// once with each bucket of both kinds.
-const STRIDE: usize = 97;
 
 /// Minimum rest after a request, also after one that took less than a clock tick.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
@@ -93,14 +92,8 @@ pub const PARTS: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Janitor {
     epoch: i32,
-    /// The buckets of this machine: its number, and the number of machines.
-    part: (usize, usize),
-    /// The kind of bucket, and the bucket, at which this term begins.
-    begins: BucketKind,
-    first: usize,
     retention: Retention,
-    buckets: Vec<Facts>,
-    groups: Vec<Facts>,
+    buckets: Buckets,
     /// Counts the rounds; selects the leftovers of the next round.
     leftovers: usize,
     step: Step,
@@ -108,8 +101,7 @@ pub struct Janitor {
     asked: Option<Millis>,
     /// No request is sent before this time.
     rest: Millis,
-    /// The latest time read from ZooKeeper's clock, and the monotonic time at which it was read.
-    seen: (WallMillis, Millis),
+    time: SeenTime,
 }
 
 /// The next step.
@@ -139,42 +131,38 @@ enum At {
 impl Janitor {
     /// Creates the machines of the term of `epoch`, each for its part of the buckets.
     pub fn parts(epoch: i32) -> impl Iterator<Item = Self> {
-        (0..PARTS).map(move |part| {
-            let whole = Self::new(epoch);
-            Self { part: (part, PARTS), leftovers: whole.leftovers + part, ..whole }
-        })
+        (0..PARTS).map(move |part| Self::of(epoch, part, PARTS))
     }
 
     /// Creates one machine for all buckets. It begins with the first [`Event::Go`].
     #[must_use]
     pub fn new(epoch: i32) -> Self {
+        Self::of(epoch, 0, 1)
+    }
+
+    fn of(epoch: i32, part: usize, machines: usize) -> Self {
         let term = epoch.unsigned_abs();
-        let stride = (term / 2) as usize % usize::from(BUCKETS) * STRIDE;
         Self {
             epoch,
-            part: (0, 1),
-            begins: if term.is_multiple_of(2) { BucketKind::Jobs } else { BucketKind::Groups },
-            first: stride % usize::from(BUCKETS),
             retention: Retention::default(),
-            buckets: vec![Facts::default(); usize::from(BUCKETS)],
-            groups: vec![Facts::default(); usize::from(BUCKETS)],
-            leftovers: term as usize % usize::from(BUCKETS) * STRIDE,
+            buckets: Buckets::new(term, part, machines),
+            leftovers: term as usize % usize::from(BUCKETS) * STRIDE + part,
             step: Step::Settings,
             asked: None,
             rest: Millis(0),
-            seen: (WallMillis(0), Millis(0)),
+            time: SeenTime::default(),
         }
     }
 
     /// Handles one event: `now` controls the pace, `wall` decides which records are due.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
         if event == Event::Go {
-            return self.advance(now, self.trusted(now, wall), out);
+            return self.advance(now, self.time.trusted(now, wall), out);
         }
         let Some(asked) = self.asked.take() else { return };
         self.rest = now + now.since(asked).max(SHORTEST_REST);
-        self.see(now, &event);
-        let wall = self.trusted(now, wall);
+        self.time.see(now, &event);
+        let wall = self.time.trusted(now, wall);
         match self.answered(wall, event, out) {
             Ok(step) => {
                 self.step = step;
@@ -184,39 +172,6 @@ impl Janitor {
                 self.step = Step::Settings;
                 out.push(Effect::Idle);
             }
-        }
-    }
-
-    /// Returns the wall time, limited by what ZooKeeper's clock confirms.
-    fn trusted(&self, now: Millis, wall: WallMillis) -> WallMillis {
-        let (at, seen) = self.seen;
-        wall.min(at + now.since(seen))
-    }
-
-    /// Learns ZooKeeper's time from recent writes: first from the leader's own claim, then from every end that is read.
-    fn see(&mut self, now: Millis, event: &Event) {
-        let latest = match event {
-            Event::Settings(Ok((_, claimed))) => *claimed,
-            Event::Read(_, Ok(found)) => {
-                let modified = |found: &Found| match found {
-                    Found::Over { modified, .. } => Some(*modified),
-                    Found::Absent | Found::Left => None,
-                };
-                found.iter().filter_map(modified).max()
-            }
-            Event::Groups(_, Ok(found)) => found.iter().flatten().map(|(_, _, modified)| *modified).max(),
-            Event::Settings(Err(()))
-            | Event::Read(_, Err(()))
-            | Event::Groups(_, Err(()))
-            | Event::Go
-            | Event::Counted(..)
-            | Event::Listed(..)
-            | Event::Names(_)
-            | Event::Stats(_)
-            | Event::Committed(..) => None,
-        };
-        if let Some(latest) = latest.filter(|latest| *latest > self.trusted(now, WallMillis(u64::MAX))) {
-            self.seen = (latest, now);
         }
     }
 
@@ -234,20 +189,19 @@ impl Janitor {
                 let retention = settings?.0.ok_or(Unanswered)?;
                 if self.retention != retention {
                     self.retention = retention;
-                    self.buckets.iter_mut().chain(&mut self.groups).for_each(Facts::forget);
+                    self.buckets.forget();
                 }
                 Ok(Step::Count(BucketKind::Jobs, 0))
             }
             (Event::Counted(kind, buckets, counts), _) => {
                 let next = buckets.last().map_or(0, |bucket| bucket.index() + 1);
-                let facts = self.facts(kind);
                 for (bucket, count) in buckets.into_iter().zip(counts?) {
-                    facts[bucket.index()].counted(count);
+                    self.buckets.facts(kind, bucket).counted(count);
                 }
                 Ok(match kind {
-                    kind if self.own().any(|bucket| bucket.index() >= next) => Step::Count(kind, next),
+                    kind if self.buckets.from(next).next().is_some() => Step::Count(kind, next),
                     BucketKind::Jobs => Step::Count(BucketKind::Groups, 0),
-                    BucketKind::Groups => Step::Choose(self.begins, 0),
+                    BucketKind::Groups => Step::Choose(self.buckets.begins(), 0),
                 })
             }
             (Event::Listed(BucketKind::Jobs, bucket, listed), _) => {
@@ -300,19 +254,6 @@ impl Janitor {
                 | Event::Go,
                 step,
             ) => Ok(step),
-        }
-    }
-
-    /// The buckets of this machine.
-    fn own(&self) -> impl Iterator<Item = Bucket> + use<> {
-        let (part, of) = self.part;
-        Bucket::all().skip(part).step_by(of)
-    }
-
-    fn facts(&mut self, kind: BucketKind) -> &mut Vec<Facts> {
-        match kind {
-            BucketKind::Jobs => &mut self.buckets,
-            BucketKind::Groups => &mut self.groups,
         }
     }
 
@@ -396,8 +337,7 @@ impl Janitor {
         let effect = match std::mem::replace(&mut self.step, Step::Settings) {
             Step::Settings => Effect::Settings,
             Step::Count(kind, from) => {
-                let left = self.own().filter(|bucket| bucket.index() >= from);
-                let few = left.take(MAX_STAT_BATCH / kind.parents_of_each()).collect();
+                let few = self.buckets.from(from).take(MAX_STAT_BATCH / kind.parents_of_each()).collect();
                 self.step = Step::Count(kind, from);
                 Effect::Count(kind, few)
             }
@@ -422,8 +362,9 @@ impl Janitor {
                     Effect::Commit(batch)
                 }
                 Next::Done { bucket, left, due, removed } => {
-                    self.buckets[bucket.index()].scanned(left, due, removed, &self.retention, wall);
-                    return self.choose(BucketKind::Jobs, self.position(bucket), now, wall, out);
+                    let facts = self.buckets.facts(BucketKind::Jobs, bucket);
+                    facts.scanned(left, due, removed, &self.retention, wall);
+                    return self.choose(BucketKind::Jobs, self.buckets.position(bucket), now, wall, out);
                 }
             },
             Step::Scan(At::Groups(mut scan)) => {
@@ -432,8 +373,15 @@ impl Janitor {
                     group::Next::Names(parents) => Effect::Names(parents),
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, listed, due } => {
-                        self.groups[bucket.index()].scanned(listed, due, true, &self.retention, wall);
-                        return self.choose(BucketKind::Groups, self.position(bucket), now, wall, out);
+                        let facts = self.buckets.facts(BucketKind::Groups, bucket);
+                        facts.scanned(listed, due, true, &self.retention, wall);
+                        return self.choose(
+                            BucketKind::Groups,
+                            self.buckets.position(bucket),
+                            now,
+                            wall,
+                            out,
+                        );
                     }
                 };
                 self.step = Step::Scan(At::Groups(scan));
@@ -457,11 +405,6 @@ impl Janitor {
         out.push(effect);
     }
 
-    /// Returns the position of a bucket in this term's order. A pass continues there: a bucket that was just scanned is not due.
-    fn position(&self, bucket: Bucket) -> usize {
-        (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
-    }
-
     fn choose(
         &mut self,
         kind: BucketKind,
@@ -470,36 +413,20 @@ impl Janitor {
         wall: WallMillis,
         out: &mut Vec<Effect>,
     ) {
-        let retention = self.retention;
-        let facts = match kind {
-            BucketKind::Jobs => &self.buckets,
-            BucketKind::Groups => &self.groups,
-        };
-        let is_due = |bucket: &Bucket| {
-            let facts = &facts[bucket.index()];
-            match kind {
-                BucketKind::Jobs => facts.is_due(&retention, wall),
-                BucketKind::Groups => facts.has_aged(wall),
-            }
-        };
-        let later = self.own().filter(|bucket| self.position(*bucket) >= from);
-        let due = later.filter(is_due).min_by_key(|bucket| self.position(*bucket));
-        match (due, kind) {
-            (Some(bucket), _) => {
-                // An answer turns this step into a scan; without an answer a new round begins.
-                self.step = Step::Choose(kind, self.position(bucket));
-                self.asked = Some(now);
-                out.push(Effect::List(kind, bucket));
-            }
-            (None, kind) if kind == self.begins => self.choose(kind.other(), 0, now, wall, out),
-            (None, BucketKind::Jobs | BucketKind::Groups) => {
-                // The next round takes the next list, whatever the outcome of this one.
-                let leftovers = Leftovers::nth(self.leftovers);
-                self.leftovers = self.leftovers.wrapping_add(self.part.1);
-                self.step = Step::Scan(At::Leftovers(LeftoverScan::new(leftovers)));
-                self.asked = Some(now);
-                out.push(Effect::Names(vec![leftovers.path()]));
-            }
+        if let Some(bucket) = self.buckets.due(kind, from, &self.retention, wall) {
+            // An answer turns this step into a scan; without an answer a new round begins.
+            self.step = Step::Choose(kind, self.buckets.position(bucket));
+            self.asked = Some(now);
+            out.push(Effect::List(kind, bucket));
+        } else if kind == self.buckets.begins() {
+            self.choose(kind.other(), 0, now, wall, out);
+        } else {
+            // The next round takes the next list, whatever the outcome of this one.
+            let leftovers = Leftovers::nth(self.leftovers);
+            self.leftovers = self.leftovers.wrapping_add(self.buckets.machines());
+            self.step = Step::Scan(At::Leftovers(LeftoverScan::new(leftovers)));
+            self.asked = Some(now);
+            out.push(Effect::Names(vec![leftovers.path()]));
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::budget::MEMBERS_PER_CHUNK;
 use crate::group::{End, FirstGroup, GroupRecord, Mark, Parent, Stage as GroupStage};
 use crate::job::{Membership, Role, Verdict};
 use crate::name::{GroupId, JobId, Kind};
+use crate::path::Bucket;
 use crate::txn::Op;
 use crate::zookeeper::ZooKeeper;
 

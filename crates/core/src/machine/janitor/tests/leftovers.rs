@@ -3,6 +3,7 @@
 use super::super::*;
 use super::stage::{Stage, WALL, job};
 use crate::outcome::{Reason, Rejection};
+use crate::path::Bucket;
 use crate::txn::Op;
 
 /// Runs rounds in which one list has these znodes; returns the operations committed for it.

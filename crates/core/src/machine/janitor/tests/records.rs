@@ -6,6 +6,7 @@ use super::super::*;
 use super::stage::{MINUTE, Stage, TOOK, job, retention};
 use crate::job::Verdict;
 use crate::outcome::{Reason, Rejection};
+use crate::path::Bucket;
 use crate::retention::KEPT_AT_LEAST;
 
 #[test]

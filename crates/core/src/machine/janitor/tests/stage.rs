@@ -7,6 +7,7 @@ use super::super::*;
 use crate::job::Verdict;
 use crate::name::JobId;
 use crate::outcome::{Reason, Rejection};
+use crate::path::Bucket;
 use crate::txn::Op;
 
 pub(super) const WALL: WallMillis = WallMillis(1_700_000_000_000);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::*;
 use super::stage::{MINUTE, Stage, WALL, retention};
 use crate::job::Verdict;
+use crate::path::Bucket;
 
 /// Returns the first bucket that a term lists when all buckets have entries.
 fn first_of_term(epoch: i32) -> (BucketKind, usize) {
