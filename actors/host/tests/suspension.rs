@@ -10,7 +10,9 @@ mod election;
 #[path = "worker/stage.rs"]
 mod worker;
 
-use bellwether_core::job::AttemptEndKind;
+use std::time::Duration;
+
+use bellwether_core::job::{AttemptEndKind, Policy};
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -31,7 +33,9 @@ async fn a_suspended_machine_trusts_no_session_when_it_wakes() {
     let laned = workers.submit_laned("laned", "until-told").await;
     assert_eq!(workers.assign(&laned, id).await, Outcome::Applied(()));
     let plain = workers.given("plain", "until-told", policy(), id).await;
-    workers.started(2).await;
+    let limited = Policy { timeout: Some(Duration::from_secs(50)), ..policy() };
+    let limited = workers.given("limited", "until-told", limited, id).await;
+    workers.started(3).await;
     assert!(leader.election.may_act());
 
     suspend(60_000);
@@ -40,6 +44,8 @@ async fn a_suspended_machine_trusts_no_session_when_it_wakes() {
 
     let closed = workers.closed(&laned).await;
     assert_eq!(closed.last.unwrap().how, AttemptEndKind::Released, "a run with a lane is stopped");
+    let timed_out = workers.closed(&limited).await.last.unwrap();
+    assert_eq!(timed_out.how, AttemptEndKind::Failed, "the timeout of a run counts the suspension");
     assert!(workers.exists(path::assignment(id, &plain)).await, "other runs continue");
     // The keeper runs in another process and was not suspended, so the session lives. An applied beat shows that no other
     // node has claimed, and resumes the term.

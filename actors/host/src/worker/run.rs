@@ -97,11 +97,15 @@ pub(super) async fn run(
     let timed = async {
         match bounds.timeout {
             None => handled.await,
-            Some(limit) => tokio::time::timeout(limit, handled).await.unwrap_or_else(|_| {
-                of.pulse.set_stop(Stop::TimedOut);
-                cancellation.cancel();
-                Run::Failed(format!("timed out after {limit:?}"))
-            }),
+            Some(limit) => tokio::select! {
+                biased;
+                how = handled => how,
+                () = clock::sleep_until(clock::now() + limit) => {
+                    of.pulse.set_stop(Stop::TimedOut);
+                    cancellation.cancel();
+                    Run::Failed(format!("timed out after {limit:?}"))
+                }
+            },
         }
     };
     let how = match bounds.trust.clone() {

@@ -16,7 +16,7 @@ pub struct Policy {
     pub max_losses: u32,
     /// Waits between a failure or a loss and the next attempt. A handed-back attempt is requeued immediately.
     pub backoff: Backoff,
-    /// How long one attempt may run; `None` means no limit.
+    /// How long one attempt may run, including the time for which its machine is suspended; `None` means no limit.
     pub timeout: Option<Duration>,
     /// How long an attempt may run without a renewal before the leader takes it back; `None` uses the lease of the
     /// kind.
