@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::error::chain;
 use bellwether::handler::{Handlers, with_state};
 use bellwether::{Client, ConnectString, Job, Node};
 use tokio::time::{Instant, sleep};
@@ -35,19 +36,19 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Starts leader and workers, and waits until they have run a job.
     pub(super) async fn start(namespace: ConnectString, workers: usize, slots: u32) -> Result<Self, String> {
-        let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+        let client = Client::connect(&namespace.to_string()).await.map_err(|error| chain(&error))?;
         let leader = NodeProcess::lead(&namespace, "candidate", &client).await?;
         let processes = (0..workers).map(|_| NodeProcess::work(&namespace, slots));
         let workers = processes.collect::<Result<Vec<_>, _>>()?;
         let by = Instant::now() + PATIENCE;
-        while client.workers().await.map_err(|error| error.to_string())?.len() < workers.len() {
+        while client.workers().await.map_err(|error| chain(&error))?.len() < workers.len() {
             if Instant::now() >= by {
                 return Err(format!("not all workers registered in {} s", PATIENCE.as_secs()));
             }
             sleep(Duration::from_millis(50)).await;
         }
-        let warm = client.submit(sum_job(0)).await.map_err(|error| error.to_string())?;
-        warm.wait(PATIENCE).await.map_err(|error| error.to_string())?;
+        let warm = client.submit(sum_job(0)).await.map_err(|error| chain(&error))?;
+        warm.wait(PATIENCE).await.map_err(|error| chain(&error))?;
         let server = Server::find(&namespace);
         Ok(Self { leader, workers, server, client, namespace })
     }
@@ -119,7 +120,7 @@ pub(super) fn sum_job(n: usize) -> Job {
 /// Starts a node that leads and runs no jobs.
 pub(super) async fn candidate(namespace: &ConnectString, name: &str) -> Result<Node, String> {
     let node = Node::builder(namespace.to_string()).node_id(name);
-    node.start().await.map_err(|error| error.to_string())
+    node.start().await.map_err(|error| chain(&error))
 }
 
 /// Starts a node that runs jobs.
@@ -131,7 +132,7 @@ pub(super) async fn worker(
 ) -> Result<Node, String> {
     let node = Node::builder(namespace.to_string()).node_id(name).candidate(false);
     let node = node.handlers(handlers).slots(slots).drain_grace(DRAIN_GRACE);
-    node.start().await.map_err(|error| error.to_string())
+    node.start().await.map_err(|error| chain(&error))
 }
 
 /// Handlers that return the payload, after `begun`.

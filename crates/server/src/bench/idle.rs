@@ -1,5 +1,6 @@
 //! Latency without other load.
 
+use bellwether::error::chain;
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, sum_job};
@@ -26,8 +27,8 @@ pub(super) async fn measure(
     for n in 0..config.idle_jobs {
         let job = sum_job(n);
         let started = Instant::now();
-        let handle = cluster.client.submit(job).await.map_err(|error| error.to_string())?;
-        let end = handle.wait(Duration::from_secs(30)).await.map_err(|error| error.to_string())?;
+        let handle = cluster.client.submit(job).await.map_err(|error| chain(&error))?;
+        let end = handle.wait(Duration::from_secs(30)).await.map_err(|error| chain(&error))?;
         took.push(started.elapsed());
         check(n, &end)?;
         progress(Step::Idle(n + 1));

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bellwether::client::SubmitError;
+use bellwether::error::chain;
 use bellwether::{ErrorClass, JobHandle, JobView, State};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
@@ -20,7 +21,7 @@ pub(super) struct Counts(PrometheusHandle);
 
 impl Counts {
     pub(super) fn install() -> Result<Self, String> {
-        PrometheusBuilder::new().install_recorder().map(Self).map_err(|error| error.to_string())
+        PrometheusBuilder::new().install_recorder().map(Self).map_err(|error| chain(&error))
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -105,7 +106,7 @@ pub(super) async fn wait(
 ) -> Result<(), String> {
     let ends = cluster.client.wait_for_many(&submitted.handles, PATIENCE, progress).await;
     for (&n, end) in submitted.accepted.iter().zip(ends) {
-        check(n, &end.map_err(|error| error.to_string())?)?;
+        check(n, &end.map_err(|error| chain(&error))?)?;
     }
     Ok(())
 }

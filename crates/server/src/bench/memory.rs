@@ -7,6 +7,7 @@ use super::cluster::named;
 use super::process::NodeProcess;
 use super::{BenchConfig, count};
 use bellwether::client::Client;
+use bellwether::error::chain;
 
 /// No worker has a handler for this kind, so its jobs wait.
 const KIND: &str = "bench-waits";
@@ -25,12 +26,12 @@ pub struct PendingMemory {
 /// Starts this binary as leader and worker, submits jobs that wait, and compares its resident memory.
 pub(super) async fn measure(config: &BenchConfig, run: Uuid) -> Result<PendingMemory, String> {
     let namespace = named(&config.zookeeper, run, "memory")?;
-    let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+    let client = Client::connect(&namespace.to_string()).await.map_err(|error| chain(&error))?;
     let node = NodeProcess::lead(&namespace, "candidate,worker", &client).await?;
     let before = node.bytes()?;
     let jobs = (0..config.pending).map(|n| bellwether::Job::new(KIND, &n));
     for accepted in client.submit_many(jobs, |_| {}).await {
-        accepted.map_err(|error| error.to_string())?;
+        accepted.map_err(|error| chain(&error))?;
     }
     node.knows(config.pending).await?;
     let after = node.bytes()?;

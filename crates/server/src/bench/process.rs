@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use bellwether::ConnectString;
+use bellwether::error::chain;
 use bellwether::metrics as metric;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
@@ -85,14 +86,14 @@ impl NodeProcess {
 
     fn start(namespace: &ConnectString, roles: &str, more: &[&str]) -> Result<Self, String> {
         let metrics = free_address()?;
-        let binary = std::env::current_exe().map_err(|error| error.to_string())?;
+        let binary = std::env::current_exe().map_err(|error| chain(&error))?;
         let mut command = Command::new(binary);
         command.args(["--zookeeper", &namespace.to_string(), "-q", "node", "--roles", roles]);
         command.args(["--metrics-addr", &metrics]).args(more);
         let http = free_address()?;
         command.args(["--http-addr", &http]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
-        let child = command.spawn().map_err(|error| error.to_string())?;
+        let child = command.spawn().map_err(|error| chain(&error))?;
         Ok(Self { child, metrics, http })
     }
 
@@ -103,7 +104,7 @@ impl NodeProcess {
 
     /// Kills the node and waits for its end.
     pub(super) async fn kill(&mut self) -> Result<(), String> {
-        self.child.kill().await.map_err(|error| error.to_string())
+        self.child.kill().await.map_err(|error| chain(&error))
     }
 
     /// Waits until the leader knows that many waiting jobs.
@@ -117,12 +118,12 @@ impl NodeProcess {
 
     /// Returns the sum of a metric's series.
     pub(super) async fn metric(&self, name: &str) -> Result<f64, String> {
-        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| chain(&error))?;
         Ok(sum(&text, name, ""))
     }
 
     pub(super) async fn sent(&self) -> Result<Sent, String> {
-        let text = get(&self.metrics, "/metrics").await.map_err(|error| error.to_string())?;
+        let text = get(&self.metrics, "/metrics").await.map_err(|error| chain(&error))?;
         Ok(Sent::from_metrics(&text))
     }
 
@@ -141,7 +142,7 @@ impl NodeProcess {
 
 /// Returns the resident memory of a process: its id, or `self`.
 pub(super) fn bytes(pid: &str) -> Result<u64, String> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| chain(&error))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map(|kib| kib * 1024).ok_or_else(|| "no VmRSS in /proc".into())
@@ -157,7 +158,7 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Returns the processor time that a process has used: its id, or `self`.
 pub(super) fn cpu(pid: &str) -> Result<Duration, String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.to_string())?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| chain(&error))?;
     // User and system time are fields 14 and 15. The name in field 2 may contain spaces.
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
@@ -167,7 +168,7 @@ pub(super) fn cpu(pid: &str) -> Result<Duration, String> {
 
 /// Returns the epoch of the last claim.
 async fn claim(client: &Client) -> Result<Option<i32>, String> {
-    let leader = client.leader().await.map_err(|error| error.to_string())?;
+    let leader = client.leader().await.map_err(|error| chain(&error))?;
     Ok(leader.map(|leader| leader.epoch))
 }
 
@@ -178,8 +179,8 @@ pub(super) fn sum(text: &str, name: &str, labelled: &str) -> f64 {
 }
 
 fn free_address() -> Result<String, String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.to_string()).map_err(|error| error.to_string())
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| chain(&error))?;
+    listener.local_addr().map(|address| address.to_string()).map_err(|error| chain(&error))
 }
 
 async fn get(address: &str, path: &str) -> std::io::Result<String> {

@@ -10,6 +10,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use bellwether::error::chain;
 use bellwether::{Client, ConnectString, Retention};
 use futures::future::{try_join, try_join_all};
 use serde::Serialize;
@@ -120,7 +121,7 @@ pub async fn run(
 
 async fn keep_briefly(client: &Client) -> Result<(), String> {
     let retention = Retention { succeeded: KEPT, ..Retention::default() };
-    client.set_retention(retention).await.map_err(|error| error.to_string())
+    client.set_retention(retention).await.map_err(|error| chain(&error))
 }
 
 async fn steady(
@@ -227,14 +228,13 @@ impl Load {
     /// Submits single jobs, one at a time, and records their latencies.
     async fn single(&self, cluster: &Cluster, took: &RefCell<Vec<Duration>>) -> Result<(), String> {
         // A separate client: the client of the load polls, because it waits for many jobs.
-        let client =
-            Client::connect(&cluster.namespace.to_string()).await.map_err(|error| error.to_string())?;
+        let client = Client::connect(&cluster.namespace.to_string()).await.map_err(|error| chain(&error))?;
         let mut n = 0;
         while !self.is_over() {
             let started = Instant::now();
             match client.submit(sum_job(n).priority(URGENT)).await {
                 Ok(handle) => {
-                    let end = handle.wait(PATIENCE).await.map_err(|error| error.to_string())?;
+                    let end = handle.wait(PATIENCE).await.map_err(|error| chain(&error))?;
                     took.borrow_mut().push(started.elapsed());
                     check(n, &end)?;
                     n += 1;

@@ -30,7 +30,7 @@ pub(crate) struct Bench {
     pub(crate) scenario: What,
     /// Size of the scenario: number of waiting jobs, group members, lanes, schedules or event streams. The default
     /// depends on the scenario.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub(crate) size: Option<u32>,
     /// Number of jobs under load.
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]

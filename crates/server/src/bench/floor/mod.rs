@@ -12,6 +12,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use bellwether::ConnectString;
+use bellwether::error::chain;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use uuid::Uuid;
@@ -72,7 +73,7 @@ where
     let ids = (0..jobs).map(|_| Uuid::now_v7()).collect::<Vec<_>>();
     let started = Instant::now();
     let batches = stream::iter(ids.chunks(BATCH)).map(|ids| life(ids.to_vec())).buffer_unordered(WINDOW);
-    batches.try_collect::<()>().await.map_err(|error| error.to_string())?;
+    batches.try_collect::<()>().await.map_err(|error| chain(&error))?;
     Ok(super::load::per_second(jobs, started.elapsed()))
 }
 
@@ -92,7 +93,7 @@ pub(super) async fn serial_writes(namespace: &ConnectString, count: usize) -> Re
     for n in 0..count {
         let path = format!("/serial-{n}");
         let started = Instant::now();
-        client.create(&path, &SERIAL, &PERSISTENT).await.map_err(|error| error.to_string())?;
+        client.create(&path, &SERIAL, &PERSISTENT).await.map_err(|error| chain(&error))?;
         took.push(started.elapsed());
     }
     Ok(took)
@@ -107,7 +108,7 @@ async fn buckets(client: &Client, parent: &str) -> Result<(), String> {
 }
 
 async fn mkdir(client: &Client, path: &str) -> Result<(), String> {
-    client.mkdir(path, &PERSISTENT).await.map_err(|error| error.to_string())
+    client.mkdir(path, &PERSISTENT).await.map_err(|error| chain(&error))
 }
 
 /// The path of a znode in one of the buckets.
@@ -119,8 +120,7 @@ fn below(parent: &str, id: &Uuid) -> String {
 /// Connects, and creates the chroot.
 async fn connect(namespace: &ConnectString) -> Result<Client, String> {
     let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-    let client =
-        connector.connect(&namespace.servers().join(",")).await.map_err(|error| error.to_string())?;
+    let client = connector.connect(&namespace.servers().join(",")).await.map_err(|error| chain(&error))?;
     mkdir(&client, namespace.chroot()).await?;
     client.chroot(namespace.chroot()).map_err(|_| format!("{namespace} has no usable chroot"))
 }

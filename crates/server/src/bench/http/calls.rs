@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use bellwether::error::chain;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -13,8 +14,8 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn open(at: SocketAddr) -> Result<Self, String> {
-        let stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect(at).await.map_err(|error| chain(&error))?;
+        stream.set_nodelay(true).map_err(|error| chain(&error))?;
         Ok(Self { stream, read: Vec::with_capacity(4_096) })
     }
 
@@ -31,10 +32,10 @@ impl Connection {
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {length}\r\n\r\n{body}"
         );
-        self.stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
+        self.stream.write_all(request.as_bytes()).await.map_err(|error| chain(&error))?;
         self.read.clear();
         let found = loop {
-            let read = self.stream.read_buf(&mut self.read).await.map_err(|error| error.to_string())?;
+            let read = self.stream.read_buf(&mut self.read).await.map_err(|error| chain(&error))?;
             if read == 0 {
                 return Err("the gateway closed a connection".into());
             }

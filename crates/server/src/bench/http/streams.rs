@@ -14,6 +14,7 @@ use crate::bench::cluster::job;
 use crate::bench::process::NodeProcess;
 use crate::bench::{count, millis};
 use bellwether::client::Client;
+use bellwether::error::chain;
 
 /// Connections that are opened concurrently: a listening socket queues at most 1,024.
 const AT_ONCE: usize = 200;
@@ -29,7 +30,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(1);
 /// Raises the limit of file descriptors for this process and its children, if the system allows it.
 pub(super) fn raise_descriptors(connections: usize) -> Result<(), String> {
     let wanted = (connections + DESCRIPTORS_BESIDE) as u64;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| error.to_string())?;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| chain(&error))?;
     if soft >= wanted {
         return Ok(());
     }
@@ -38,7 +39,7 @@ pub(super) fn raise_descriptors(connections: usize) -> Result<(), String> {
             "{wanted} file descriptors are needed, but {hard} are allowed: raise `ulimit -Hn`, or measure fewer streams"
         ));
     }
-    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(|error| error.to_string())
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(|error| chain(&error))
 }
 
 pub(super) async fn measure(
@@ -59,7 +60,7 @@ pub(super) async fn measure(
     let bytes = gateway.bytes()?;
 
     let started = Instant::now();
-    let job = client.submit(job(0)).await.map_err(|error| error.to_string())?;
+    let job = client.submit(job(0)).await.map_err(|error| chain(&error))?;
     let heard = open.iter_mut().map(|stream| hear(stream, job.id().as_str()));
     let heard = timeout(PATIENCE, try_join_all(heard)).await;
     heard.map_err(|_| "a stream did not get the event in time".to_owned())??;
@@ -81,9 +82,9 @@ pub(super) async fn measure(
 
 /// Opens a stream and waits for its head and its first line.
 async fn connect(at: SocketAddr) -> Result<TcpStream, String> {
-    let mut stream = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
+    let mut stream = TcpStream::connect(at).await.map_err(|error| chain(&error))?;
     let ask = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    stream.write_all(ask).await.map_err(|error| error.to_string())?;
+    stream.write_all(ask).await.map_err(|error| chain(&error))?;
     let head = hear(&mut stream, "retry: ");
     timeout(PATIENCE, head).await.map_err(|_| "a stream did not begin in time".to_owned())??;
     Ok(stream)
@@ -93,7 +94,7 @@ async fn connect(at: SocketAddr) -> Result<TcpStream, String> {
 async fn hear(stream: &mut TcpStream, text: &str) -> Result<(), String> {
     let mut heard = Vec::new();
     while !heard.windows(text.len()).any(|window| window == text.as_bytes()) {
-        if stream.read_buf(&mut heard).await.map_err(|error| error.to_string())? == 0 {
+        if stream.read_buf(&mut heard).await.map_err(|error| chain(&error))? == 0 {
             return Err(format!("a stream ended: {}", String::from_utf8_lossy(&heard)));
         }
     }

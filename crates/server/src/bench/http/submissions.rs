@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bellwether::client::Client;
+use bellwether::error::chain;
 use futures::future::try_join_all;
 use serde::Serialize;
 
@@ -89,7 +90,7 @@ async fn native(client: &Client, callers: usize, each: usize) -> Result<Taken, S
         for n in 0..each {
             let job = job(caller * each + n);
             let started = Instant::now();
-            client.submit(job).await.map_err(|error| error.to_string())?;
+            client.submit(job).await.map_err(|error| chain(&error))?;
             took.push(started.elapsed());
         }
         Ok::<_, String>(took)

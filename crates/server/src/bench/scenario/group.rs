@@ -7,6 +7,7 @@ use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::{KIND, job};
 use bellwether::client::Group;
+use bellwether::error::chain;
 
 pub(super) async fn measure(
     config: &ScenarioConfig,
@@ -16,12 +17,12 @@ pub(super) async fn measure(
 ) -> Result<(Vec<Part>, Option<f64>), String> {
     let mut rig = Rig::set(config, run, "group", counts).await?;
     rig.work(config).await?;
-    let total = u32::try_from(config.size).map_err(|error| error.to_string())?;
+    let total = u32::try_from(config.size).map_err(|error| chain(&error))?;
     let group = Group::new(KIND, "bench").total(total);
-    let group = rig.client.group(group).await.map_err(|error| error.to_string())?;
+    let group = rig.client.group(group).await.map_err(|error| chain(&error))?;
     let clock = rig.start().await?;
     let submitted =
-        async { group.submit_all((0..config.size).map(job)).await.map_err(|error| error.to_string()) };
+        async { group.submit_all((0..config.size).map(job)).await.map_err(|error| chain(&error)) };
     // The members, and then the join.
     let ran = async {
         while rig.runs() <= config.size {

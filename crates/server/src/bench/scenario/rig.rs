@@ -1,11 +1,14 @@
 //! A leader in its own process, workers that count their runs, and a client.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use bellwether::error::chain;
 use bellwether::{Client, ConnectString, Job, Node};
 use futures::future::join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -17,6 +20,8 @@ use super::{PATIENCE, Part, Progress, ScenarioConfig};
 
 /// Jobs per call of the client, which batches them.
 const CHUNK: usize = 1_000;
+/// Concurrent calls.
+const AT_ONCE: usize = 4;
 
 pub(super) struct Rig<'a> {
     counts: &'a Counts,
@@ -57,7 +62,7 @@ impl<'a> Rig<'a> {
         counts: &'a Counts,
     ) -> Result<Self, String> {
         let namespace = named(&config.zookeeper, run, part)?;
-        let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+        let client = Client::connect(&namespace.to_string()).await.map_err(|error| chain(&error))?;
         let leader = NodeProcess::lead(&namespace, "candidate", &client).await?;
         let before = leader.bytes()?;
         let runs = Arc::default();
@@ -85,7 +90,7 @@ impl<'a> Rig<'a> {
     /// Submits jobs in batches.
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<(), String> {
         for accepted in self.client.submit_many(jobs, |_| {}).await {
-            accepted.map_err(|error| error.to_string())?;
+            accepted.map_err(|error| chain(&error))?;
         }
         Ok(())
     }
@@ -97,11 +102,14 @@ impl<'a> Rig<'a> {
         job: impl Fn(usize) -> Job,
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), String> {
-        let mut done = 0;
-        while done < jobs {
-            let next = (done + CHUNK).min(jobs);
-            self.submit((done..next).map(&job).collect()).await?;
-            done = next;
+        let chunk = |from: usize| (from..(from + CHUNK).min(jobs)).map(&job).collect::<Vec<_>>();
+        let chunks = stream::iter((0..jobs).step_by(CHUNK).map(chunk)).map(async |chunk| {
+            let number = chunk.len();
+            self.submit(chunk).await.map(|()| number)
+        });
+        let (mut chunks, mut done) = (pin!(chunks.buffer_unordered(AT_ONCE)), 0);
+        while let Some(number) = chunks.try_next().await? {
+            done += number;
             progress(Progress { what: "submitting".into(), of: jobs, done });
         }
         Ok(())

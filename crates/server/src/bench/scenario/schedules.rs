@@ -11,6 +11,7 @@ use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
 use crate::bench::cluster::job;
 use bellwether::client::Schedule;
+use bellwether::error::chain;
 
 /// Interval of a schedule.
 const EVERY: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ pub(super) async fn measure(
         async move {
             let offset = EVERY.mul_f64(count(n % 1_000) / 1_000.0);
             let schedule = Schedule::every(format!("bench-{n}"), EVERY, job(n)).anchor(begin + offset);
-            schedules.add(&schedule).await.map(|_| ()).map_err(|error| error.to_string())
+            schedules.add(&schedule).await.map(|_| ()).map_err(|error| chain(&error))
         }
     });
     let mut made = stream::iter(made).buffer_unordered(AT_ONCE);

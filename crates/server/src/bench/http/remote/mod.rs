@@ -9,6 +9,7 @@ mod worker;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use bellwether::error::chain;
 use bellwether::{Client, ConnectString, Node, State};
 use futures::future::{join_all, try_join_all};
 use serde::Serialize;
@@ -117,7 +118,7 @@ pub(super) async fn measure(
 ) -> Result<RemoteReport, String> {
     let namespace = named(&config.zookeeper, run, "remote")?;
     let leader = candidate(&namespace, "leader").await?;
-    let client = Client::connect(&namespace.to_string()).await.map_err(|error| error.to_string())?;
+    let client = Client::connect(&namespace.to_string()).await.map_err(|error| chain(&error))?;
     let gateway = NodeProcess::gateway(&namespace, CONNECTIONS).await?;
     let at = gateway.http()?;
     let rig = Rig { namespace, client, leader, gateway, at };
@@ -207,13 +208,13 @@ async fn run_jobs(rig: &Rig, jobs: usize, progress: &mut impl FnMut(usize)) -> R
     let (here, gateway) = (cpu_of_this_process()?, rig.gateway.cpu()?);
     let started = Instant::now();
     let submitted = rig.client.submit_many((0..jobs).map(job), |_| {}).await;
-    let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let handles = submitted.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| chain(&error))?;
     let ids = handles.iter().map(|handle| handle.id().clone()).collect::<Vec<_>>();
     let ends = rig.client.wait_many(&ids, PATIENCE, progress).await;
     let time = started.elapsed();
     let (here, gateway) = (cpu_of_this_process()? - here, rig.gateway.cpu()? - gateway);
     for end in ends {
-        let end = end.map_err(|error| error.to_string())?;
+        let end = end.map_err(|error| chain(&error))?;
         if end.state != State::Succeeded || end.attempt != 1 || end.result != end.payload {
             let (id, state, attempt) = (end.id, end.state, end.attempt);
             return Err(format!(

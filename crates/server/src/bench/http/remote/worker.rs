@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bellwether::error::chain;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -117,7 +118,7 @@ impl RemoteWorker {
         loop {
             let body = running.change(|running| json!({ "running": running })).to_string();
             let answer = connection.call("POST", &path, &body, 200).await?;
-            let polled = serde_json::from_slice::<Polled>(answer).map_err(|error| error.to_string())?;
+            let polled = serde_json::from_slice::<Polled>(answer).map_err(|error| chain(&error))?;
             if let Some(stopped) = polled.stop.first() {
                 return Err(format!(
                     "the gateway stopped attempt {} of job {}",
@@ -154,9 +155,9 @@ impl RemoteWorker {
                 outcome: Succeeded { succeeded: payload },
             });
             let body = serde_json::to_string(&Finish { attempts: attempts.collect() });
-            let body = body.map_err(|error| error.to_string())?;
+            let body = body.map_err(|error| chain(&error))?;
             let answer = connection.call("POST", &path, &body, 200).await?;
-            let answer = serde_json::from_slice::<Finished<'_>>(answer).map_err(|error| error.to_string())?;
+            let answer = serde_json::from_slice::<Finished<'_>>(answer).map_err(|error| chain(&error))?;
             if let Some(open) = answer.results.iter().find(|result| result.status != "closed") {
                 return Err(format!("the finish of job {} was answered with {}", open.job, open.status));
             }
