@@ -156,8 +156,7 @@ impl Run {
 
     fn connect(&mut self, number: ClientNumber, connect: &Connect, record: &mut Record) {
         if let SessionChoice::Of(other) = connect.session {
-            let (one, two) = (self.clients[number].session.take(), self.clients[other].session.take());
-            (self.clients[number].session, self.clients[other].session) = (two, one);
+            self.swap_sessions(number, other);
         }
         let nobody = (0, vec![0; 16]);
         let own = self.clients[number].session.clone().unwrap_or_else(|| nobody.clone());
@@ -181,8 +180,14 @@ impl Run {
         client.connection = None;
         let line = match connection.receive() {
             Received::Closed => {
-                if connect.ahead <= 0 {
-                    client.session = None;
+                match connect.session {
+                    _ if connect.ahead <= 0 => client.session = None,
+                    // The session was not moved.
+                    SessionChoice::Of(other) => self.swap_sessions(number, other),
+                    SessionChoice::New
+                    | SessionChoice::Own
+                    | SessionChoice::WrongPassword
+                    | SessionChoice::Unknown => {}
                 }
                 "closed".to_owned()
             }
@@ -210,6 +215,11 @@ impl Run {
             }
         };
         record.push(format!("c{number} {line}"));
+    }
+
+    fn swap_sessions(&mut self, one: ClientNumber, other: ClientNumber) {
+        let session = self.clients[one].session.take();
+        self.clients[one].session = std::mem::replace(&mut self.clients[other].session, session);
     }
 
     /// Receives notifications and one reply. A reply to a later ping proves that there will be no reply.
