@@ -12,7 +12,8 @@ const PARTS: u32 = 8;
 /// Bounds of the slack. A shorter slack would save nothing; a longer one would be visible to users.
 const SLACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 
-/// Interval between scans of a bucket that is above its share but does not grow: its open jobs may have ended.
+/// Interval between scans of a bucket that is above its share but does not grow: its open jobs may have ended. It is longer
+/// in proportion to the open jobs, because each scan reads all of them.
 const OVERFULL: Duration = Duration::from_secs(60);
 
 /// Each scan that removes nothing doubles that interval, up to about an hour.
@@ -33,6 +34,8 @@ struct LastScan {
     at: WallMillis,
     /// Number of records left after that scan.
     left: usize,
+    /// Number of records of open jobs that it read. So many are read again by the next scan.
+    open: usize,
     /// No record is due by its age before this time.
     due: WallMillis,
 }
@@ -49,10 +52,12 @@ impl Facts {
         self.last_scan = None;
     }
 
-    /// Records a scan; `due` is the earliest known due time of the records that are left.
+    /// Records a scan that left `left` records and read `open` ones of open jobs; `due` is the earliest known due time of the
+    /// records that are left.
     pub(super) fn scanned(
         &mut self,
         left: usize,
+        open: usize,
         due: Option<WallMillis>,
         removed: bool,
         retention: &Retention,
@@ -64,7 +69,7 @@ impl Facts {
         let first = due.map_or(at + shortest, |due| due.min(at + shortest)).max(at);
         let due = first + (shortest / PARTS).clamp(SLACK.0, SLACK.1);
         self.count = left;
-        self.last_scan = Some(LastScan { at, left, due });
+        self.last_scan = Some(LastScan { at, left, open, due });
     }
 
     /// Whether a record in it may be due by its age.
@@ -77,9 +82,12 @@ impl Facts {
     pub(super) fn is_due(&self, retention: &Retention, wall: WallMillis) -> bool {
         let Some(last_scan) = &self.last_scan else { return self.count > 0 };
         let share = retention.per_bucket();
-        let grown = self.count >= last_scan.left + 1 + share / PARTS as usize;
+        // A scan reads the open jobs again: at most two for each new record.
+        let grown = self.count >= last_scan.left + 1 + share / PARTS as usize + last_scan.open / 2;
         // If all of its jobs are open, no record can be removed: frequent scans are not worth their cost.
         let often = OVERFULL * 2_u32.pow(self.idle_scans.saturating_sub(1).min(MOST_IDLE_SCANS));
+        let shares = last_scan.open / share.max(1);
+        let often = often * u32::try_from(1 + shares).unwrap_or(u32::MAX);
         let overfull = self.count > share && (grown || wall.since(last_scan.at) >= often);
         overfull || self.has_aged(wall)
     }
@@ -100,7 +108,7 @@ mod tests {
 
     fn facts(count: usize, left: usize, due: Option<WallMillis>) -> Facts {
         let mut facts = Facts::default();
-        facts.scanned(left, due, true, &Retention::default(), NOW);
+        facts.scanned(left, 0, due, true, &Retention::default(), NOW);
         facts.counted(count);
         facts
     }
@@ -140,12 +148,25 @@ mod tests {
     fn scans_that_remove_nothing_become_less_frequent() {
         let mut facts = facts(2_600, 2_500, None);
         for (idle_scans, minutes) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
-            facts.scanned(2_600, None, false, &Retention::default(), NOW);
+            facts.scanned(2_600, 0, None, false, &Retention::default(), NOW);
             facts.counted(2_600);
             let minutes = Duration::from_secs(60 * minutes);
             assert!(!due_after(&facts, minutes - Duration::from_millis(1)), "{idle_scans}");
             assert!(due_after(&facts, minutes), "{idle_scans}");
         }
+    }
+
+    #[test]
+    fn a_bucket_with_many_open_jobs_is_scanned_less_often() {
+        let mut facts = Facts::default();
+        facts.scanned(10_000, 7_500, None, true, &Retention::default(), NOW);
+        // An eighth of the share of 2,500, and half of the open jobs.
+        facts.counted(10_000 + 312 + 3_750);
+        let minute = Duration::from_secs(60);
+        assert!(!due_after(&facts, 4 * minute - Duration::from_millis(1)));
+        assert!(due_after(&facts, 4 * minute), "the open jobs are three shares more");
+        facts.counted(10_000 + 313 + 3_750);
+        assert!(due_after(&facts, Duration::ZERO));
     }
 
     #[test]

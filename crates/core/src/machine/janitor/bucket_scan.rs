@@ -23,6 +23,8 @@ pub(super) struct BucketScan {
     /// When the first of the records that were not read can be due.
     young: Option<WallMillis>,
     over: Vec<Over>,
+    /// Records that were read and stay because their jobs are open, or because they cannot be read.
+    open: usize,
     /// Parents with a lane whose groups were not looked for yet.
     parents: VecDeque<Parent>,
     /// Those that are looked for now.
@@ -60,8 +62,8 @@ pub(super) enum Next {
     Stat(Vec<String>),
     /// Remove these records, at these versions.
     Remove(Vec<(JobId, i32)>),
-    /// The scan is finished: `left` records remain, and the first terminal one is due at `due`.
-    Done { bucket: Bucket, left: usize, due: Option<WallMillis>, removed: bool },
+    /// The scan is finished: `left` records remain, it read `open` ones of open jobs, and the first terminal one is due at `due`.
+    Done { bucket: Bucket, left: usize, open: usize, due: Option<WallMillis>, removed: bool },
 }
 
 impl BucketScan {
@@ -94,6 +96,7 @@ impl BucketScan {
             unread,
             young,
             over,
+            open: 0,
             parents,
             sought,
             going: None,
@@ -108,7 +111,8 @@ impl BucketScan {
         }
         match found {
             // A group keeps the records of its jobs; they are removed with the group.
-            Found::Absent | Found::Left | Found::Over { grouped: true, .. } => {}
+            Found::Left => self.open += 1,
+            Found::Absent | Found::Over { grouped: true, .. } => {}
             Found::Over { version, verdict, at, modified, grouped: false, .. } => {
                 let ended = ended(at, modified, wall);
                 self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
@@ -153,8 +157,8 @@ impl BucketScan {
         let going = self.going.get_or_insert_with(|| split(over, retention, wall));
         if going.is_empty() {
             let due = over.iter().map(|over| over.due).chain(self.young).min();
-            let removed = self.removed;
-            return Next::Done { bucket: self.bucket, left: self.listed, due, removed };
+            let (left, open, removed) = (self.listed, self.open, self.removed);
+            return Next::Done { bucket: self.bucket, left, open, due, removed };
         }
         let few = going.split_off(going.len().saturating_sub(RECORDS));
         self.listed -= few.len();
@@ -256,7 +260,7 @@ mod tests {
         gone.sort_unstable();
         assert_eq!(gone, [1, 4]);
         let due = Some(WallMillis(NOW.0 + 1));
-        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, due, removed: true });
+        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, open: 1, due, removed: true });
     }
 
     #[test]
@@ -355,7 +359,10 @@ mod tests {
         assert_eq!(read(&retention, &[old.clone(), young.clone(), job(1)]), [old, job(1)]);
         let mut scan = BucketScan::new(bucket(), 0, &[young.to_string()], &retention, NOW);
         let due = Some(WallMillis(NOW.0 + 1));
-        assert_eq!(scan.next(&retention, NOW), Next::Done { bucket: bucket(), left: 1, due, removed: false });
+        assert_eq!(
+            scan.next(&retention, NOW),
+            Next::Done { bucket: bucket(), left: 1, open: 0, due, removed: false }
+        );
     }
 
     #[test]

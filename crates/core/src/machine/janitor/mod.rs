@@ -24,7 +24,8 @@
 //! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
 //! record in it can be due, and at most as often as a slack allows. It does not read a record whose id is younger than the
 //! shortest retention ([`JobId::generated_at`](crate::name::JobId::generated_at)). So a record with a generated id is read about
-//! once, and one with another id about ten times in its life, whatever the number of records. Every round asks for the
+//! once, and one with another id about ten times in its life, whatever the number of records. A bucket above its share with
+//! many open jobs is scanned less often, because each scan reads them again (`bucket`). Every round asks for the
 //! counts of all buckets.
 //!
 //! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
@@ -361,9 +362,9 @@ impl Janitor {
                     self.step = Step::Sent(At::Jobs(scan), true);
                     Effect::Commit(batch)
                 }
-                Next::Done { bucket, left, due, removed } => {
+                Next::Done { bucket, left, open, due, removed } => {
                     let facts = self.buckets.facts(BucketKind::Jobs, bucket);
-                    facts.scanned(left, due, removed, &self.retention, wall);
+                    facts.scanned(left, open, due, removed, &self.retention, wall);
                     return self.choose(BucketKind::Jobs, self.buckets.position(bucket), now, wall, out);
                 }
             },
@@ -374,7 +375,7 @@ impl Janitor {
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, listed, due } => {
                         let facts = self.buckets.facts(BucketKind::Groups, bucket);
-                        facts.scanned(listed, due, true, &self.retention, wall);
+                        facts.scanned(listed, 0, due, true, &self.retention, wall);
                         return self.choose(
                             BucketKind::Groups,
                             self.buckets.position(bucket),
