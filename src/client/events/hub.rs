@@ -11,6 +11,8 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Watch};
+use bellwether_core::retention::KEPT_AT_LEAST;
+use bellwether_core::time::Millis;
 use bellwether_core::wire;
 use futures::future::{AbortHandle, BoxFuture, Fuse, FusedFuture, abortable};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -154,6 +156,35 @@ impl Pending {
     }
 }
 
+/// Ends that were reported, so that each is reported once: a job is read for each place that it leaves, and the first of these
+/// reads may already find its end. An end is remembered for less than the time for which its record is kept, because the id of
+/// a removed record can be used again.
+#[derive(Debug, Default)]
+struct Ends {
+    order: VecDeque<(Millis, JobId)>,
+    generations: HashMap<JobId, u32>,
+}
+
+impl Ends {
+    /// Whether the event was not reported yet.
+    fn is_new(&mut self, now: Millis, event: &Event) -> bool {
+        let is_old = |(at, _): &(Millis, JobId)| now.since(*at) >= KEPT_AT_LEAST;
+        while self.order.len() > EVENT_BACKLOG || self.order.front().is_some_and(is_old) {
+            if let Some((_, job)) = self.order.pop_front() {
+                self.generations.remove(&job);
+            }
+        }
+        if !event.state.is_terminal() {
+            return true;
+        }
+        if self.generations.insert(event.job.clone(), event.generation) == Some(event.generation) {
+            return false;
+        }
+        self.order.push_back((now, event.job.clone()));
+        true
+    }
+}
+
 type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
 
 /// Forwards changes as events until the connection is lost.
@@ -161,7 +192,7 @@ type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
 /// The first change after a pause is read immediately. Then changes are collected for [`READ_EVERY`], unless a batch is full: the cost
 /// of followers depends on the time and not on the number of changes.
 async fn follow(session: &Session, zk: &Zk, mut watch: Box<dyn Watch>, to: &broadcast::Sender<Sent>) {
-    let mut pending = Pending::default();
+    let (mut pending, mut ends) = (Pending::default(), Ends::default());
     let mut reading: FuturesUnordered<BoxFuture<'static, Read>> = FuturesUnordered::new();
     let mut collecting = pin!(Fuse::terminated());
     loop {
@@ -180,7 +211,7 @@ async fn follow(session: &Session, zk: &Zk, mut watch: Box<dyn Watch>, to: &broa
                 // Lost with the connection: the watch ends too, and all followers hear of a gap.
                 let Ok(nodes) = read else { return };
                 for ((job, seen), node) in jobs.into_iter().zip(nodes) {
-                    if let Some(event) = event(job, seen, node) {
+                    if let Some(event) = event(job, seen, node).filter(|event| ends.is_new(session.now(), event)) {
                         tell(to, Sent::Notification(Notification::Event(Arc::new(event))));
                     }
                 }

@@ -8,7 +8,7 @@
 //! on ZooKeeper. The hub hears of every entry, assignment and deletion in commit order, and reads the records of the
 //! affected jobs, up to a hundred at a time. After a read it collects changes for 25 ms, or until they are of a hundred
 //! jobs. If a job passes several states in this time or while its record is being read, only the last one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
-//! that it missed events. Every reported state was read from ZooKeeper.
+//! that it missed events. Every reported state was read from ZooKeeper, and each end is reported once.
 //!
 //! Memory is bounded, however many followers there are: the hub holds up to [`EVENT_BACKLOG`] jobs whose records are to
 //! be read, and a ring of [`EVENT_BUFFER`] events. A follower that falls further behind loses the oldest events and learns

@@ -268,3 +268,20 @@ fn more_changes_than_the_backlog_are_a_gap() {
     (0..5).for_each(|_| world.turn());
     assert_eq!(events.try_next(), Some(Notification::Gap));
 }
+
+/// The job had ended before the read that followed the deletion of its entry. The deletion of its assignment comes later.
+#[test]
+fn an_end_is_reported_once() {
+    let kind = Kind::new("sum").unwrap();
+    let open = JobRecord::new(kind, Payload::json(b"1".as_slice()).unwrap(), Uuid::nil(), WallMillis(1));
+    let over = |generation| JobRecord { generation, ..open.clone().cancel(WallMillis(2)) };
+    let ended = |n, generation| event(job(n), Seen::Left, stored(&over(generation))).unwrap();
+    let queued = event(job(1), Seen::Queued, stored(&open)).unwrap();
+    let mut ends = Ends::default();
+    let mut is_new = |ms, event: &Event| ends.is_new(Millis(ms), event);
+    assert!(is_new(0, &queued) && is_new(0, &queued));
+    assert!(is_new(0, &ended(1, 1)) && is_new(0, &ended(2, 1)));
+    assert!(!is_new(4_999, &ended(1, 1)));
+    assert!(is_new(4_999, &ended(1, 2)), "it was opened again");
+    assert!(is_new(5_000, &ended(2, 1)), "another job may have the id of a removed one");
+}
