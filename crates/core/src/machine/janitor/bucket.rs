@@ -34,7 +34,7 @@ struct LastScan {
     at: WallMillis,
     /// Number of records left after that scan.
     left: usize,
-    /// Number of records of open jobs that it read. So many are read again by the next scan.
+    /// Number of records of open jobs that it read. The next scan reads those that are still open again.
     open: usize,
     /// No record is due by its age before this time.
     due: WallMillis,
@@ -82,7 +82,7 @@ impl Facts {
     pub(super) fn is_due(&self, retention: &Retention, wall: WallMillis) -> bool {
         let Some(last_scan) = &self.last_scan else { return self.count > 0 };
         let share = retention.per_bucket();
-        // A scan reads the open jobs again: at most two for each new record.
+        // A scan reads the open jobs again. With this growth it reads at most two of them for each new record.
         let grown = self.count >= last_scan.left + 1 + share / PARTS as usize + last_scan.open / 2;
         // If all of its jobs are open, no record can be removed: frequent scans are not worth their cost.
         let often = OVERFULL * 2_u32.pow(self.idle_scans.saturating_sub(1).min(MOST_IDLE_SCANS));

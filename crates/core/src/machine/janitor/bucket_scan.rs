@@ -80,7 +80,7 @@ impl BucketScan {
         let (mut unread, mut young) = (VecDeque::new(), None);
         // A name that is not an id is not a job.
         for job in names.iter().filter_map(|name| JobId::new(name).ok()) {
-            // A job ends after its id was generated. A time in the future is wrong, and would keep the record for ever.
+            // A job cannot end before its id is generated. A time in the future is wrong: the record is read.
             let generated = job.generated_at().filter(|at| *at <= wall && *at + kept > wall);
             match generated {
                 Some(at) => young = Some(young.map_or(at, |first: WallMillis| first.min(at))),
