@@ -1,10 +1,11 @@
 //! The renewal of an attempt's lease by its handler.
 
 use std::future::poll_fn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellwether_core::job::{Policy, PolicyError};
 use bellwether_core::remedy::ErrorClass;
+use bellwether_host::clock;
 
 use super::JobContext;
 
@@ -93,13 +94,13 @@ impl JobContext {
     }
 
     fn is_lease_over(&self) -> bool {
-        Instant::now() >= self.lease_until()
+        clock::now() >= self.run.pulse.until()
     }
 
     /// Resolves when the lease has ended. It may be extended during the sleep.
     async fn lease_end(&self) {
         while !self.is_lease_over() {
-            tokio::time::sleep_until(self.lease_until().into()).await;
+            clock::sleep_until(self.run.pulse.until()).await;
         }
     }
 }
@@ -107,6 +108,7 @@ impl JobContext {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Instant;
 
     use bellwether_core::job::{Payload, Progress};
     use bellwether_core::name::{JobId, Kind};

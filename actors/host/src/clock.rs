@@ -24,17 +24,21 @@ pub fn instant(at: Millis) -> Instant {
     }
 }
 
+/// Sleeps until a time of the scale of [`now`]. After a suspension of the machine it returns at most 200 ms late, which is
+/// short compared to a session timeout.
+pub async fn sleep_until(at: Millis) {
+    sleep_in_steps(at, Duration::from_millis(200)).await;
+}
+
 /// Sleeps until a time of the scale of [`now`], in steps, because a timer does not count the time while the machine is
 /// suspended. After a suspension it returns at most a step late.
-pub async fn sleep_until(at: Millis) {
-    /// Short compared to a session timeout, and cheap.
-    const STEP: Duration = Duration::from_millis(200);
+pub async fn sleep_in_steps(at: Millis, step: Duration) {
     loop {
         let left = at.since(now());
         if left.is_zero() {
             return;
         }
-        tokio::time::sleep(left.min(STEP)).await;
+        tokio::time::sleep(left.min(step)).await;
     }
 }
 

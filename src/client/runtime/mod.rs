@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use bellwether_core::port::{Reply, Session};
 use bellwether_core::time::{Millis, WallMillis};
+use bellwether_host::clock;
 use bellwether_zk::NamespaceError;
-use futures::future::{BoxFuture, Either};
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 pub(super) use on_tokio::OnTokio;
@@ -74,17 +75,28 @@ pub trait Runtime: Send + Sync {
 
 /// A sleep. On tokio it does not allocate, because every submission has one.
 #[must_use = "a sleep does nothing unless awaited"]
-pub struct Sleep(Either<tokio::time::Sleep, BoxFuture<'static, ()>>);
+pub struct Sleep(Timer);
+
+enum Timer {
+    Tokio(Millis),
+    Other(BoxFuture<'static, ()>),
+}
+
+/// How late a sleep on tokio may end after a suspension of the machine. Each waiting call wakes this often.
+const LATE: Duration = Duration::from_secs(10);
 
 impl Sleep {
     /// Wraps the timer of another runtime.
     pub fn of(future: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(Either::Right(Box::pin(future)))
+        Self(Timer::Other(Box::pin(future)))
     }
 
     /// Waits until the sleep ends.
     pub async fn slept(self) {
-        self.0.await;
+        match self.0 {
+            Timer::Tokio(at) => clock::sleep_in_steps(at, LATE).await,
+            Timer::Other(sleep) => sleep.await,
+        }
     }
 }
 

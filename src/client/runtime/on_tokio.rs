@@ -10,11 +10,11 @@ use bellwether_core::time::{Millis, WallMillis};
 use bellwether_host::clock;
 use bellwether_host::session::{Session, SessionConfig, SessionStatus};
 use bellwether_zk::exposed;
-use futures::future::{BoxFuture, Either};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{Runtime, Sleep, Status, Statuses};
+use super::{Runtime, Sleep, Status, Statuses, Timer};
 use crate::client::error::Unavailable;
 
 /// How long [`Runtime::close`] waits for the actor, which waits up to 2 s for ZooKeeper.
@@ -86,7 +86,7 @@ impl Runtime for OnTokio {
     }
 
     fn sleep_until(&self, at: Millis) -> Sleep {
-        Sleep(Either::Left(tokio::time::sleep_until(clock::instant(at).into())))
+        Sleep(Timer::Tokio(at))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {

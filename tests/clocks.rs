@@ -1,19 +1,22 @@
 //! A machine whose wall clock is a year ahead of ZooKeeper's: its node does not lead, the times that its client sets are
 //! right, a purge keeps a job that has just ended, and a snapshot names the host until the clock is correct. A worker and a
-//! leader decide by ZooKeeper's clock.
+//! leader decide by ZooKeeper's clock. And a machine that is suspended while a client waits.
 //!
-//! The clock is that of the process, so the tests run one at a time. The keeper of the test cluster runs in the same process,
-//! but reads the machine's clock.
+//! The clocks are those of the process, so the tests run one at a time. The keeper of the test cluster runs in the same process,
+//! but reads the machine's clocks.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime};
 
-use bellwether::client::{SnapshotOptions, State, WaitReason};
+use bellwether::client::{SnapshotOptions, State, WaitError, WaitReason};
 use bellwether::testing::Cluster;
 use bellwether::{Client, HandlerError, Handlers, Job};
 use bellwether_host::clock::testing::set_ahead;
 use bellwether_testkit::{eventually, eventually_some};
+use bellwether_zk::clock::testing::suspend;
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(30);
 const YEAR_MS: i64 = 365 * 86_400_000;
@@ -142,5 +145,21 @@ async fn a_leader_whose_clock_becomes_wrong_starts_and_expires_jobs_at_the_right
         assert!(node.leads(), "it has not read ZooKeeper's clock again");
     }
     set_ahead(0);
+    cluster.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_whose_deadline_passes_while_the_machine_is_suspended_ends_within_10_seconds() {
+    const DEADLINE: Duration = Duration::from_secs(300);
+    let _machine = Machine::alone().await;
+    let handlers = Handlers::new().job("echo", |_, n: i64| async move { Ok(n) });
+    let cluster = Cluster::builder(handlers).start().await.unwrap();
+    let job = cluster.client().submit(Job::new("nobody", &())).await.unwrap();
+    let mut wait = pin!(job.wait(DEADLINE));
+    assert!(timeout(Duration::from_secs(1), &mut wait).await.is_err(), "no worker has the kind");
+
+    suspend(DEADLINE.as_millis().try_into().unwrap());
+    let ended = timeout(Duration::from_secs(15), wait).await.expect("the wait ends soon").unwrap_err();
+    assert!(matches!(ended, WaitError::TimedOut { .. }), "{ended:?}");
     cluster.stop().await.unwrap();
 }
