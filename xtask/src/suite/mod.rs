@@ -14,6 +14,7 @@ use std::thread;
 use crate::Server;
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
+use crate::messages::TestProgram;
 use crate::queue::{self, Job};
 
 /// Selects the server that the tests use.
@@ -83,7 +84,8 @@ fn whole(
     let command = shipped.map_or_else(|| cargo::built("bellwether"), |path| Ok(path.into()))?;
 
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    for program in programs::on(server, programs) {
+    let mut alone = Vec::new();
+    let test = |program: &TestProgram| {
         let mut test = Command::new(&program.path);
         program.place(&mut test);
         test.args(binary_arguments).env(SERVER, server.name());
@@ -96,7 +98,18 @@ fn whole(
         if env::var_os(COMMAND).is_none() {
             test.env(COMMAND, &command);
         }
-        jobs.push(Job { title: program.title(), command: test });
+        test
+    };
+    for program in programs::on(server, programs) {
+        let (title, mut command) = (program.title(), test(&program));
+        // With a selection of tests the modules could not be told apart.
+        if let Some(module) = programs::alone(&program).filter(|_| binary_arguments.is_empty()) {
+            command.args(["--skip", module]);
+            let mut quiet = test(&program);
+            quiet.arg(module);
+            alone.push(Job { title: format!("{module} of {title}"), command: quiet });
+        }
+        jobs.push(Job { title, command });
     }
     if server == Server::Keeper {
         let mut python = queue::task(&["python", "--command"])?;
@@ -104,7 +117,11 @@ fn whole(
         jobs.insert(0, python);
     }
     let logs = cargo::built(LOGS)?;
-    let tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
+    let mut tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
+    if tested.is_ok() || keep_going {
+        let quiet = queue::run(alone, 1, keep_going, &logs);
+        tested = tested.and(quiet);
+    }
     if server == Server::Zookeeper || (tested.is_err() && !keep_going) {
         return tested;
     }

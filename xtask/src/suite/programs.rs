@@ -20,6 +20,9 @@ const RUN_ONCE: [&str; 7] = ["actors", "codec", "console", "otel", "short", "sus
 const LONG: [&str; 10] =
     ["actors", "simulator", "access", "http", "faults", "client", "cli", "console", "exhaustive", "short"];
 
+/// Modules of programs whose tests measure times that people notice: they run when all other tests have ended.
+const ALONE: [(&str, &str); 1] = [("console", "first_view")];
+
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Builds all test programs, with further arguments for cargo.
@@ -50,6 +53,12 @@ pub(super) fn on(server: Server, programs: Vec<TestProgram>) -> impl Iterator<It
                 program.source.strip_prefix(workspace).is_ok_and(|source| uses_a_server(program, source))
             })
     })
+}
+
+/// The module of this program that runs alone.
+pub(super) fn alone(program: &TestProgram) -> Option<&'static str> {
+    let found = ALONE.iter().find(|(name, _)| program.is_integration && *name == program.name);
+    found.map(|(_, module)| *module)
 }
 
 fn uses_a_server(program: &TestProgram, source: &Path) -> bool {

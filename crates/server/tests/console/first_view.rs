@@ -9,9 +9,9 @@ const MOST_BYTES: u64 = 100_000;
 /// From the start of the navigation to the last answer that the overview needs.
 const MOST_MILLISECONDS: f64 = 300.0;
 
-/// The machine runs other tests beside this one, so the fastest of several loads counts. The test ends with the first one
-/// that is fast enough.
-const LOADS: u32 = 200;
+/// The fastest of several loads counts. The test ends with the first one that is fast enough. `cargo xtask test` runs it
+/// while no other test runs.
+const LOADS: u32 = 20;
 
 /// The event stream does not end. An answer of the API is counted once.
 const LOADED: &str = "const first = new Map(); \
