@@ -17,12 +17,12 @@ fn holds(seed: u64) {
 
 #[track_caller]
 fn holds_with(seed: u64, servers: Servers) {
-    holds_in(&Plan::generate(seed, with(servers)));
+    holds_in(&Plan::generate(seed, with(servers)), Trace::hashed());
 }
 
 #[track_caller]
-fn holds_in(plan: &Plan) -> Report {
-    let report = simulate(plan, Trace::hashed());
+fn holds_in(plan: &Plan, trace: Trace) -> Report {
+    let report = simulate(plan, trace);
     let Some(first) = report.violations.first() else { return report };
     let least = minimise(plan, first.id);
     let report = simulate(&least, Trace::told());
@@ -33,7 +33,7 @@ fn holds_in(plan: &Plan) -> Report {
 
 #[test]
 fn the_invariants_hold_for_a_fixed_set_of_seeds() {
-    (0..120).for_each(holds);
+    (0..60).for_each(holds);
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn the_invariants_hold_for_fresh_seeds() {
 
 #[test]
 fn the_invariants_hold_with_an_ensemble() {
-    (0..40).for_each(|seed| holds_with(seed, Servers::Three));
+    (0..20).for_each(|seed| holds_with(seed, Servers::Three));
 }
 
 #[test]
 fn a_seed_is_one_run() {
-    for (seed, servers) in (0..5).flat_map(|seed| [(seed, Servers::One), (seed, Servers::Three)]) {
+    for (seed, servers) in (0..3).flat_map(|seed| [(seed, Servers::One), (seed, Servers::Three)]) {
         let plan = Plan::generate(seed, with(servers));
         let [first, second] = [(); 2].map(|()| simulate(&plan, Trace::told()));
         assert_eq!(first.trace.hash(), second.trace.hash(), "seed {seed}");
@@ -132,7 +132,7 @@ fn longest_failover(nodes: usize, losses: &[(u64, Target)], leaders: usize) -> f
         |target| FaultKind::Hang { target, ms: 30_000 },
     ];
     let mut longest = 0.0_f64;
-    for (seed, kind) in (0..10).flat_map(|seed| kinds.iter().map(move |kind| (seed, kind))) {
+    for (seed, kind) in (0..6).flat_map(|seed| kinds.iter().map(move |kind| (seed, kind))) {
         let mut plan = Plan::generate(seed, Size::default());
         // Later than the end of every session that was lost before the healing.
         (plan.session_timeout_ms, plan.heal_ms) = (10_000, 5_000);
@@ -143,12 +143,12 @@ fn longest_failover(nodes: usize, losses: &[(u64, Target)], leaders: usize) -> f
         plan.nodes.resize(nodes, plan.nodes[0]);
         // A node with a wrong clock does not lead.
         plan.nodes.iter_mut().for_each(|node| node.skew_ms = 0);
-        let faults = holds_in(&plan).stats.faults;
-        let lost = faults.get(kind(Target::Leader).name()).copied().unwrap_or(0);
-        assert!(lost >= leaders as u64, "there was a leader each time: seed {seed}");
         // Jobs kill nodes, too.
         (plan.actions, plan.schedules) = (vec![], vec![]);
-        let replaced = replaced_after(simulate(&plan, Trace::told()).trace.lines());
+        let report = holds_in(&plan, Trace::told());
+        let lost = report.stats.faults.get(kind(Target::Leader).name()).copied().unwrap_or(0);
+        assert!(lost >= leaders as u64, "there was a leader each time: seed {seed}");
+        let replaced = replaced_after(report.trace.lines());
         assert_eq!(replaced.len(), leaders, "seed {seed}");
         longest = replaced.into_iter().fold(longest, f64::max);
     }
