@@ -56,6 +56,8 @@ enum Task {
     /// tests on the keeper, the differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, the
     /// Kubernetes manifests, licences and SBOMs, and the Debian package. Needs Python and pip.
     Ci,
+    /// Check the format, the lints and the documentation; warnings are errors.
+    Check,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
     /// Write the pictures of the README to docs/images: the output of `bellwether demo`, whose report is also put into the
@@ -164,6 +166,7 @@ fn run(task: Task) -> Result<(), Failure> {
             suite::run(server, &cargo, &binaries, None, Vec::new())
         }
         Task::Ci => ci(),
+        Task::Check => cargo::check(),
         Task::Book => book::run(),
         Task::Screenshot => {
             // The build of `cargo run -- demo`, as in the README.
@@ -210,13 +213,12 @@ fn ci() -> Result<(), Failure> {
     install::prometheus()?;
     install::browser()?;
     install::python()?;
-    cargo::check()?;
-    // These wait for downloads.
-    let checks = ["book", "kubernetes", "supply-chain"].map(|name| queue::task(&[name]));
+    // The release build and the lints use different directories of cargo. Neither keeps two cores busy all the time, and the
+    // others wait for downloads.
+    let checks = ["package", "check", "kubernetes", "supply-chain", "book"].map(|name| queue::task(&[name]));
     let checks = checks.into_iter().collect::<Result<_, _>>()?;
     queue::run(checks, 3, false, &cargo::built(suite::LOGS)?)?;
-    let shipped = package::release()?;
-    deb::build(&shipped)?;
+    let shipped = package::built("release")?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
