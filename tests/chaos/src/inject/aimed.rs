@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bellwether::client::Retried;
 use bellwether::{JobId, State};
+use bellwether_core::job::JobRecord;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
 use bellwether_core::txn::Op;
+use bellwether_core::wire;
 use bellwether_testkit::{Cut, Direction};
 use fastrand::Rng;
 
@@ -26,9 +28,6 @@ use crate::work::WORK;
 /// Time limit for the request that a fault waits for, in tenths of the session timeout: some requests come when a session
 /// has ended.
 const MEETS_WITHIN: u64 = 40;
-
-/// Time limit for the restoring of a record.
-const RESTORED_WITHIN: Duration = Duration::from_secs(6);
 
 /// An overwritten record is repaired after this time, which is enough for a process to read it.
 const REPAIRED_AFTER: Duration = Duration::from_secs(4);
@@ -148,10 +147,15 @@ pub(super) async fn repair(id: &JobId, bytes: &[u8], stage: &mut Stage) -> Resul
     let client = stage.operator.caller.client.clone();
     let put_back = async || {
         let Ok(Some(now)) = zk.get(path::record(id)).await else { return false };
+        // A write whose reply was lost may have restored it, and the job may have ended since.
+        if wire::decode::<JobRecord>(&now.data).is_ok() {
+            return true;
+        }
         let set = Op::Set { path: path::record(id), data: bytes.to_vec(), version: now.version };
-        now.data == bytes || zk.commit(vec![set]).await == Outcome::Applied(())
+        zk.commit(vec![set]).await == Outcome::Applied(())
     };
-    until("the record is restored", RESTORED_WITHIN, put_back).await?;
+    // The servers may have been stopped at the same time, and have to elect their leader first.
+    until("the record is restored", RECOVERS_WITHIN, put_back).await?;
     // The job may be in quarantine already, or its worker has yet to notice that it cannot report or that the job is in
     // its inbox. If events were lost at the same time, the worker notices it at its next listing (30 s).
     until("the job is out of quarantine", RECOVERS_WITHIN, async || match client.get(id).await {
