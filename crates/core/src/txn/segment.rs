@@ -278,3 +278,6 @@ fn return_entry(held: &AssignedSlice, members: Members, to: &Return) -> Op {
     let name = EntryName { millis: to.millis, segment: held.name.segment, nonce };
     Op::create(format!("{}/{name}", to.slot), encode(&members))
 }
+
+#[cfg(test)]
+mod tests;
