@@ -110,73 +110,66 @@ async fn refused_everything(thief: &ZooKeeper, role: Role, path: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stolen_login_of_a_role_changes_neither_leadership_nor_settings_nor_access_lists() {
-    for program in [Program::Keeper, Program::Apache] {
-        let server = ZooKeeperServer::builder().program(program).memory().start();
-        let (to, file) = (server.connect_string() + "/roles", file());
-        create(&to, &file);
-        let leader = node(&to, &file, Role::Candidate, None).await;
-        let worker = node(&to, &file, Role::Worker, Some(handlers())).await;
-        let (app, gateway) =
-            (client(&to, &file, Role::Client).await, client(&to, &file, Role::Gateway).await);
-        gateway.pause_kind(&Kind::new("paused").unwrap(), "a test").await.unwrap();
-        let nightly = Schedule::every("nightly", Duration::from_secs(3600), Job::new("double", &1));
-        gateway.schedules().add(&nightly).await.unwrap();
-        let sleeping = app.submit(Job::new("stay", &()).id("sleeping")).await.unwrap();
-        state(&app, &sleeping, State::Running).await;
-        let operator = thief(&to, Role::Operator).await;
-        let candidates = operator.list_children(path::ELECTION).await.unwrap();
-        let registered = operator.list_children(path::WORKERS).await.unwrap();
-        let [registered] = &registered[..] else { panic!("{registered:?}") };
-        let (registration, inbox) =
-            (format!("{}/{registered}", path::WORKERS), format!("{}/{registered}", path::ASSIGNMENTS));
-        let assignment = format!("{inbox}/sleeping");
-        let record = path::record(sleeping.id());
+    let server = ZooKeeperServer::builder().memory().start();
+    let (to, file) = (server.connect_string() + "/roles", file());
+    create(&to, &file);
+    let leader = node(&to, &file, Role::Candidate, None).await;
+    let worker = node(&to, &file, Role::Worker, Some(handlers())).await;
+    let (app, gateway) = (client(&to, &file, Role::Client).await, client(&to, &file, Role::Gateway).await);
+    gateway.pause_kind(&Kind::new("paused").unwrap(), "a test").await.unwrap();
+    let nightly = Schedule::every("nightly", Duration::from_secs(3600), Job::new("double", &1));
+    gateway.schedules().add(&nightly).await.unwrap();
+    let sleeping = app.submit(Job::new("stay", &()).id("sleeping")).await.unwrap();
+    state(&app, &sleeping, State::Running).await;
+    let operator = thief(&to, Role::Operator).await;
+    let candidates = operator.list_children(path::ELECTION).await.unwrap();
+    let registered = operator.list_children(path::WORKERS).await.unwrap();
+    let [registered] = &registered[..] else { panic!("{registered:?}") };
+    let (registration, inbox) =
+        (format!("{}/{registered}", path::WORKERS), format!("{}/{registered}", path::ASSIGNMENTS));
+    let assignment = format!("{inbox}/sleeping");
+    let record = path::record(sleeping.id());
 
-        for role in [Role::Worker, Role::Client, Role::Gateway] {
-            let thief = thief(&to, role).await;
-            let candidates = candidates.iter().map(|name| path::candidate(name));
-            let leadership = [path::EPOCH, path::LEADING, path::LAYOUT, path::ELECTION, path::FAILOVER, "/"];
-            for path in leadership.map(str::to_owned).into_iter().chain(candidates) {
-                // A setting is for gateways.
-                if path != path::FAILOVER || role != Role::Gateway {
-                    refused_everything(&thief, role, &path).await;
-                }
-            }
-            let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-            is_refused("the znode of a single leader", thief.create(path::LEADER, b"", &ephemeral).await);
-            is_refused(
-                "a candidate",
-                thief.create(&path::candidate("x-n-0000000000"), b"", &ephemeral).await,
-            );
-            if role != Role::Gateway {
-                let settings =
-                    [path::CONFIG, path::RETENTION, path::PAUSES, "/pauses/paused", path::SCHEDULES];
-                for path in settings.into_iter().chain(["/schedules/nightly"]) {
-                    refused_everything(&thief, role, path).await;
-                }
-                is_refused("a registration", thief.set_data(&registration, b"intruder", None).await);
-                is_refused("an attempt of another process", thief.delete(&assignment, None).await);
-                is_refused("a record", thief.delete(&record, None).await);
-                is_refused("a new assignment", thief.create(&format!("{inbox}/x"), b"", &ephemeral).await);
-            }
-            for path in tree(&operator).await {
-                let changed = thief.set_acl(&path, &Acls::anyone_all(), None).await;
-                if !matches!(changed, Err(Error::NoNode)) {
-                    is_refused(&format!("{role} opens {path}"), changed);
-                }
+    for role in [Role::Worker, Role::Client, Role::Gateway] {
+        let thief = thief(&to, role).await;
+        let candidates = candidates.iter().map(|name| path::candidate(name));
+        let leadership = [path::EPOCH, path::LEADING, path::LAYOUT, path::ELECTION, path::FAILOVER, "/"];
+        for path in leadership.map(str::to_owned).into_iter().chain(candidates) {
+            // A setting is for gateways.
+            if path != path::FAILOVER || role != Role::Gateway {
+                refused_everything(&thief, role, &path).await;
             }
         }
-        let stranger = thief(&to, Role::Client).await;
-        let fake = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-        is_refused("a worker of a client", stranger.create("/workers/fake", b"", &fake).await);
-        is_refused("an inbox of a client", stranger.create("/assignments/fake", b"", &fake).await);
-        is_refused("strangers read", bare(&to, None).await.get_data(path::EPOCH).await);
-        // The cluster works on.
-        assert!(matches!(app.cancel(sleeping.id()).await.unwrap(), Cancelled::Requested(_)));
-        sleeping.wait(SOON).await.unwrap();
-        worker.stop().await;
-        leader.stop().await;
+        let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+        is_refused("the znode of a single leader", thief.create(path::LEADER, b"", &ephemeral).await);
+        is_refused("a candidate", thief.create(&path::candidate("x-n-0000000000"), b"", &ephemeral).await);
+        if role != Role::Gateway {
+            let settings = [path::CONFIG, path::RETENTION, path::PAUSES, "/pauses/paused", path::SCHEDULES];
+            for path in settings.into_iter().chain(["/schedules/nightly"]) {
+                refused_everything(&thief, role, path).await;
+            }
+            is_refused("a registration", thief.set_data(&registration, b"intruder", None).await);
+            is_refused("an attempt of another process", thief.delete(&assignment, None).await);
+            is_refused("a record", thief.delete(&record, None).await);
+            is_refused("a new assignment", thief.create(&format!("{inbox}/x"), b"", &ephemeral).await);
+        }
+        for path in tree(&operator).await {
+            let changed = thief.set_acl(&path, &Acls::anyone_all(), None).await;
+            if !matches!(changed, Err(Error::NoNode)) {
+                is_refused(&format!("{role} opens {path}"), changed);
+            }
+        }
     }
+    let stranger = thief(&to, Role::Client).await;
+    let fake = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    is_refused("a worker of a client", stranger.create("/workers/fake", b"", &fake).await);
+    is_refused("an inbox of a client", stranger.create("/assignments/fake", b"", &fake).await);
+    is_refused("strangers read", bare(&to, None).await.get_data(path::EPOCH).await);
+    // The cluster works on.
+    assert!(matches!(app.cancel(sleeping.id()).await.unwrap(), Cancelled::Requested(_)));
+    sleeping.wait(SOON).await.unwrap();
+    worker.stop().await;
+    leader.stop().await;
 }
 
 /// The name of the present leader.
@@ -187,74 +180,70 @@ async fn leader(client: &Client) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_with_a_login_per_role_runs_jobs_schedules_and_groups_and_survives_losses() {
-    for program in [Program::Keeper, Program::Apache] {
-        let server = ZooKeeperServer::builder().program(program).memory().start();
-        let (to, file) = (server.connect_string() + "/roles", file());
-        create(&to, &file);
-        let first = node(&to, &file, Role::Candidate, None).await;
-        let worker = node(&to, &file, Role::Worker, Some(handlers())).await;
-        let (app, gateway) =
-            (client(&to, &file, Role::Client).await, client(&to, &file, Role::Gateway).await);
+    let server = ZooKeeperServer::builder().memory().start();
+    let (to, file) = (server.connect_string() + "/roles", file());
+    create(&to, &file);
+    let first = node(&to, &file, Role::Candidate, None).await;
+    let worker = node(&to, &file, Role::Worker, Some(handlers())).await;
+    let (app, gateway) = (client(&to, &file, Role::Client).await, client(&to, &file, Role::Gateway).await);
 
-        // Jobs of a client: with a lane, delayed, retried, with sub-jobs and in a group.
-        let done = async |job: Job| {
-            let job = app.submit(job).await.unwrap();
-            assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded, "{}", job.id());
-            job
-        };
-        done(Job::new("double", &1).lane("account")).await;
-        done(Job::new("double", &1).delay(Duration::from_secs(1))).await;
-        done(Job::new("flaky", &()).backoff(Duration::from_millis(10), Duration::from_millis(10))).await;
-        done(Job::new("parent", &()).max_attempts(1)).await;
-        let group = app.group(Group::new("double", "g").total(3)).await.unwrap();
-        assert_eq!(group.submit_all((0..3_u64).map(|n| Job::new("double", &n))).await.unwrap(), 3);
-        assert!(group.wait(SOON).await.is_ok());
+    // Jobs of a client: with a lane, delayed, retried, with sub-jobs and in a group.
+    let done = async |job: Job| {
+        let job = app.submit(job).await.unwrap();
+        assert_eq!(job.wait(SOON).await.unwrap().state, State::Succeeded, "{}", job.id());
+        job
+    };
+    done(Job::new("double", &1).lane("account")).await;
+    done(Job::new("double", &1).delay(Duration::from_secs(1))).await;
+    done(Job::new("flaky", &()).backoff(Duration::from_millis(10), Duration::from_millis(10))).await;
+    done(Job::new("parent", &()).max_attempts(1)).await;
+    let group = app.group(Group::new("double", "g").total(3)).await.unwrap();
+    assert_eq!(group.submit_all((0..3_u64).map(|n| Job::new("double", &n))).await.unwrap(), 3);
+    assert!(group.wait(SOON).await.is_ok());
 
-        // A schedule of a gateway.
-        let beat = Schedule::every("beat", Duration::from_secs(1), Job::new("double", &1));
-        assert!(app.schedules().add(&beat).await.is_err(), "a client adds no schedule");
-        gateway.schedules().add(&beat).await.unwrap();
-        let id = ScheduleId::new("beat").unwrap();
-        let ticked =
-            async || gateway.schedules().get(&id).await.ok()?.record.ok().map(|record| record.ticked);
-        eventually("it ticks", SOON, async || ticked().await.is_some_and(|ticked| ticked >= 2)).await;
+    // A schedule of a gateway.
+    let beat = Schedule::every("beat", Duration::from_secs(1), Job::new("double", &1));
+    assert!(app.schedules().add(&beat).await.is_err(), "a client adds no schedule");
+    gateway.schedules().add(&beat).await.unwrap();
+    let id = ScheduleId::new("beat").unwrap();
+    let ticked = async || gateway.schedules().get(&id).await.ok()?.record.ok().map(|record| record.ticked);
+    eventually("it ticks", SOON, async || ticked().await.is_some_and(|ticked| ticked >= 2)).await;
 
-        // The leader is lost.
-        let lost = leader(&gateway).await;
-        let successor = node(&to, &file, Role::Candidate, None).await;
-        first.abort().await;
-        eventually("another leader", SOON, async || leader(&gateway).await != lost).await;
-        let before = ticked().await.unwrap();
-        eventually("the other candidate ticks", SOON, async || {
-            ticked().await.is_some_and(|ticked| ticked > before + 1)
-        })
-        .await;
-        gateway.schedules().remove(&id).await.unwrap();
+    // The leader is lost.
+    let lost = leader(&gateway).await;
+    let successor = node(&to, &file, Role::Candidate, None).await;
+    first.abort().await;
+    eventually("another leader", SOON, async || leader(&gateway).await != lost).await;
+    let before = ticked().await.unwrap();
+    eventually("the other candidate ticks", SOON, async || {
+        ticked().await.is_some_and(|ticked| ticked > before + 1)
+    })
+    .await;
+    gateway.schedules().remove(&id).await.unwrap();
 
-        // A worker is lost, and another one is drained.
-        let sleeping = app.submit(Job::new("stay", &()).id("sleeping")).await.unwrap();
-        state(&app, &sleeping, State::Running).await;
-        let second = node(&to, &file, Role::Worker, Some(handlers())).await;
-        worker.abort().await;
-        let lost = async || app.get(sleeping.id()).await.ok().flatten().is_some_and(|view| view.losses == 1);
-        eventually("the attempt is lost", SOON, lost).await;
-        state(&app, &sleeping, State::Running).await;
-        let third = node(&to, &file, Role::Worker, Some(handlers())).await;
-        let live = async |count| gateway.workers().await.is_ok_and(|workers| workers.len() == count);
-        eventually("the third worker registers", SOON, async || live(2).await).await;
-        second.stop().await;
-        eventually("the drained worker has left", SOON, async || live(1).await).await;
-        state(&app, &sleeping, State::Running).await;
-        app.cancel(sleeping.id()).await.unwrap();
-        sleeping.wait(SOON).await.unwrap();
+    // A worker is lost, and another one is drained.
+    let sleeping = app.submit(Job::new("stay", &()).id("sleeping")).await.unwrap();
+    state(&app, &sleeping, State::Running).await;
+    let second = node(&to, &file, Role::Worker, Some(handlers())).await;
+    worker.abort().await;
+    let lost = async || app.get(sleeping.id()).await.ok().flatten().is_some_and(|view| view.losses == 1);
+    eventually("the attempt is lost", SOON, lost).await;
+    state(&app, &sleeping, State::Running).await;
+    let third = node(&to, &file, Role::Worker, Some(handlers())).await;
+    let live = async |count| gateway.workers().await.is_ok_and(|workers| workers.len() == count);
+    eventually("the third worker registers", SOON, async || live(2).await).await;
+    second.stop().await;
+    eventually("the drained worker has left", SOON, async || live(1).await).await;
+    state(&app, &sleeping, State::Running).await;
+    app.cancel(sleeping.id()).await.unwrap();
+    sleeping.wait(SOON).await.unwrap();
 
-        remote_worker(&to, &file, &app).await;
-        for place in [successor, third] {
-            place.stop().await;
-        }
-        let lists = inspect(&to, &access(&file, Role::Operator), SOON).await.unwrap();
-        assert_eq!(lists.differed, 0, "{lists:?}");
+    remote_worker(&to, &file, &app).await;
+    for place in [successor, third] {
+        place.stop().await;
     }
+    let lists = inspect(&to, &access(&file, Role::Operator), SOON).await.unwrap();
+    assert_eq!(lists.differed, 0, "{lists:?}");
 }
 
 /// A gateway pauses a kind and runs a job on a remote worker.

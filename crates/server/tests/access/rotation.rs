@@ -38,60 +38,58 @@ async fn submit_all_the_time(client: Client, stop: watch::Receiver<bool>) -> usi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_changed_while_jobs_run_and_the_old_one_opens_nothing_afterwards() {
-    for program in [Program::Keeper, Program::Apache] {
-        let dir = tempfile::tempdir().unwrap();
-        let server = ZooKeeperServer::builder().program(program).memory().start();
-        let to = server.connect_string() + "/closed";
-        let mut nodes = [node(&to, login()).await, node(&to, login()).await];
-        let old_client = client(&to, login()).await;
-        run(&old_client, "old").await;
-        assert!(refused(&to, new()).await.contains("is closed to user"));
+    let dir = tempfile::tempdir().unwrap();
+    let server = ZooKeeperServer::builder().memory().start();
+    let to = server.connect_string() + "/closed";
+    let mut nodes = [node(&to, login()).await, node(&to, login()).await];
+    let old_client = client(&to, login()).await;
+    run(&old_client, "old").await;
+    assert!(refused(&to, new()).await.contains("is closed to user"));
 
-        // 1. Both passwords, node by node.
-        let (stop, stopped) = watch::channel(false);
-        let always = tokio::spawn(submit_all_the_time(client(&to, both()).await, stopped));
-        for (n, place) in nodes.iter_mut().enumerate() {
-            place.stop().await;
-            run(&old_client, &format!("old-{n}")).await;
-            *place = node(&to, both()).await;
-            run(&old_client, &format!("mixed-{n}")).await;
-        }
-        // 2. The command with both passwords.
-        let (old_file, new_file) = (password_file(dir.path()), dir.path().join("new"));
-        std::fs::write(&new_file, NEW).unwrap();
-        let access = |what: &str| {
-            let mut command = command(&["access", what, "--zookeeper", &to, "--zookeeper-user", USER]);
-            command.arg("--zookeeper-password-file").arg(&new_file);
-            command
-        };
-        let repair = ran(access("repair").args(["--zookeeper-former-password-file", &old_file]));
-        assert_eq!(repair.0, 0, "{repair:?}");
-        assert!(refused(&to, login()).await.contains("is closed to user"));
-        // 3. The new password, node by node.
-        let new_client = client(&to, new()).await;
-        for (n, place) in nodes.iter_mut().enumerate() {
-            place.stop().await;
-            run(&new_client, &format!("new-{n}")).await;
-            *place = node(&to, new()).await;
-            run(&new_client, &format!("done-{n}")).await;
-        }
-        stop.send_replace(true);
-        assert!(always.await.unwrap() > 10, "jobs ran all the time");
-        // 4. The command with the new password.
-        let before = ran(&mut access("check"));
-        assert_eq!(before.0, 1, "records were created for both passwords: {before:?}");
-        for what in ["repair", "check"] {
-            let done = ran(&mut access(what));
-            assert_eq!(done.0, 0, "{done:?}");
-        }
-        let insider = bare(&to, Some((USER, NEW))).await;
-        let outsiders = [bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await];
-        let outsiders = outsiders.iter().collect::<Vec<_>>();
-        closed_to(&insider, ("digest", &format!("{USER}:")), &outsiders).await;
-        run(&new_client, "end").await;
-        for place in nodes {
-            place.stop().await;
-        }
+    // 1. Both passwords, node by node.
+    let (stop, stopped) = watch::channel(false);
+    let always = tokio::spawn(submit_all_the_time(client(&to, both()).await, stopped));
+    for (n, place) in nodes.iter_mut().enumerate() {
+        place.stop().await;
+        run(&old_client, &format!("old-{n}")).await;
+        *place = node(&to, both()).await;
+        run(&old_client, &format!("mixed-{n}")).await;
+    }
+    // 2. The command with both passwords.
+    let (old_file, new_file) = (password_file(dir.path()), dir.path().join("new"));
+    std::fs::write(&new_file, NEW).unwrap();
+    let access = |what: &str| {
+        let mut command = command(&["access", what, "--zookeeper", &to, "--zookeeper-user", USER]);
+        command.arg("--zookeeper-password-file").arg(&new_file);
+        command
+    };
+    let repair = ran(access("repair").args(["--zookeeper-former-password-file", &old_file]));
+    assert_eq!(repair.0, 0, "{repair:?}");
+    assert!(refused(&to, login()).await.contains("is closed to user"));
+    // 3. The new password, node by node.
+    let new_client = client(&to, new()).await;
+    for (n, place) in nodes.iter_mut().enumerate() {
+        place.stop().await;
+        run(&new_client, &format!("new-{n}")).await;
+        *place = node(&to, new()).await;
+        run(&new_client, &format!("done-{n}")).await;
+    }
+    stop.send_replace(true);
+    assert!(always.await.unwrap() > 10, "jobs ran all the time");
+    // 4. The command with the new password.
+    let before = ran(&mut access("check"));
+    assert_eq!(before.0, 1, "records were created for both passwords: {before:?}");
+    for what in ["repair", "check"] {
+        let done = ran(&mut access(what));
+        assert_eq!(done.0, 0, "{done:?}");
+    }
+    let insider = bare(&to, Some((USER, NEW))).await;
+    let outsiders = [bare(&to, Some((USER, PASSWORD))).await, bare(&to, None).await];
+    let outsiders = outsiders.iter().collect::<Vec<_>>();
+    closed_to(&insider, ("digest", &format!("{USER}:")), &outsiders).await;
+    run(&new_client, "end").await;
+    for place in nodes {
+        place.stop().await;
     }
 }
 
