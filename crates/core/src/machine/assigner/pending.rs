@@ -192,3 +192,40 @@ impl Pending {
         laned.into_iter().filter_map(|id| self.remove(&id).map(|waiting| (id, waiting))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Priority;
+    use crate::name::Lane;
+
+    /// A job that is taken out and returns must not lose its expiry, lease or place.
+    #[test]
+    fn a_job_leaves_as_it_was_inserted() {
+        let wall = WallMillis(90_000);
+        let placement = Placement {
+            tags: vec![Tag::new("gpu").unwrap()],
+            affinity: Some(AffinityKey::new("customer").unwrap()),
+            lane: Some(Lane::new("account").unwrap()),
+        };
+        let entry = QueueEntry {
+            fencing_token: 7,
+            placement,
+            priority: Priority::new(3).unwrap(),
+            submitted_at: WallMillis(61_234),
+            part: 2,
+            expires_at: Some(WallMillis(99_999)),
+            lease: Some(Duration::from_secs(9)),
+            isolation: Isolation::Apart,
+            trace: Some(TraceContext::new([1; 16], [2; 8], 1).unwrap()),
+            ..QueueEntry::new(Kind::new("sum").unwrap(), 2, 4)
+        };
+        let job = JobId::new("a").unwrap();
+        let inserted = Waiting::new(&job, entry);
+        let mut pending = Pending::default();
+        pending.insert(inserted.clone(), Millis(1), wall);
+        let left = pending.remove(&job).expect("it waits").into_waiting();
+        assert_eq!(left, inserted);
+        assert_eq!(pending, Pending { places: 1, ..Pending::default() });
+    }
+}
