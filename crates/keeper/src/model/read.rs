@@ -81,7 +81,8 @@ impl<'a> Reader<'a> {
 
     /// Returns the session's ephemeral znodes whose paths start with `prefix`.
     pub(super) fn ephemerals(&self, session: i64, prefix: &str) -> Vec<String> {
-        let all = matches!(prefix.trim(), "" | "/");
+        // Java's `trim` removes control characters, and no white space above U+0020.
+        let all = matches!(prefix.trim_matches(|character| character <= ' '), "" | "/");
         let own = self.tree.ephemerals_of(session);
         own.filter(|path| all || path.starts_with(prefix)).map(|path| path.as_ref().to_owned()).collect()
     }

@@ -281,3 +281,28 @@ fn invalid_snapshots_are_not_restored() {
     ownerless.sessions.clear();
     assert_eq!(restore(ownerless), Err(RestoreError::Ownerless { path: "/a/e".to_owned() }));
 }
+
+/// Java's `trim` decides which prefixes stand for all paths.
+#[test]
+fn a_prefix_of_control_characters_and_blanks_selects_all_ephemeral_znodes() {
+    let mut stage = Stage::new();
+    let (client, _) = stage.connect();
+    stage.create(client, "/a").expect("created");
+    stage.write(client, create("/a/e", CreateMode::Ephemeral)).expect("created");
+    for (prefix, found) in [
+        ("", true),
+        ("/", true),
+        (" /\t", true),
+        ("\0", true),
+        ("\u{1f}/", true),
+        ("/a", true),
+        ("/b", false),
+        ("\0/a", false),
+        ("\u{a0}", false),
+        ("\u{2003}/", false),
+    ] {
+        let names = stage.ask(client, Request::GetEphemerals { prefix: prefix.into() });
+        let expected = if found { vec!["/a/e".to_owned()] } else { vec![] };
+        assert_eq!(names, Ok(Response::Names(expected)), "{prefix:?}");
+    }
+}
