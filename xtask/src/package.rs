@@ -19,7 +19,7 @@ const STARTS: usize = 21;
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Builds the shipped command, and prints its size and start-up times.
-fn release() -> Result<PathBuf, Failure> {
+pub(crate) fn release() -> Result<PathBuf, Failure> {
     let binary = build("release")?;
     let measured = measure(&binary);
     let told = measured.map_err(|source| Failure::Launch { line: binary.display().to_string(), source })?;
@@ -36,11 +36,6 @@ pub(crate) fn package(profile: &str) -> Result<(), Failure> {
 fn build(profile: &str) -> Result<PathBuf, Failure> {
     let words = ["build", "--locked", "--package", "bellwether-server", "--bin", "bellwether", "--profile"];
     cargo::run(cargo().args(words).arg(profile))?;
-    built(profile)
-}
-
-/// The path of the command that was last built with this profile.
-pub(crate) fn built(profile: &str) -> Result<PathBuf, Failure> {
     // The folder of the profile `dev` has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     cargo::built(format!("../{folder}/bellwether"))
