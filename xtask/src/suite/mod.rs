@@ -102,7 +102,7 @@ fn whole(
     };
     for program in programs::on(server, programs) {
         let (title, mut command) = (program.title(), test(&program));
-        // With a selection of tests the modules could not be told apart.
+        // The caller's arguments may select tests, and another name would add tests to that selection.
         if let Some(module) = programs::alone(&program).filter(|_| binary_arguments.is_empty()) {
             command.args(["--skip", module]);
             let mut quiet = test(&program);

@@ -282,7 +282,7 @@ fn invalid_snapshots_are_not_restored() {
     assert_eq!(restore(ownerless), Err(RestoreError::Ownerless { path: "/a/e".to_owned() }));
 }
 
-/// Java's `trim` decides which prefixes stand for all paths.
+/// A prefix selects all paths if Java's `trim` leaves nothing of it, or a slash.
 #[test]
 fn a_prefix_of_control_characters_and_blanks_selects_all_ephemeral_znodes() {
     let mut stage = Stage::new();
