@@ -20,7 +20,7 @@ fn members_are_submitted_by_number_and_the_group_shows_why_it_waits() {
     assert_eq!(group["status"], json!("open: 1 of 3 members were not submitted, 2 are open"));
     let table = run_in(&to, &["group", "show", "batch"]).exits(0).stdout;
     assert!(table.contains("1 of 3 members were not submitted"), "{table}");
-    run_in(&to, &["group", "wait", "batch", "--timeout", "200ms"])
+    run_in(&to, &["group", "wait", "batch", "--timeout", "3s"])
         .exits(5)
         .says("group batch is not done after");
     run_in(&to, &["group", "show", "none"]).exits(4).says("there is no group none");

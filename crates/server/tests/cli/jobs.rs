@@ -45,9 +45,9 @@ async fn a_job_is_submitted_shown_waited_for_and_listed() {
     assert_eq!(run_in(&to, &submit).exits(0).json()["duplicate"], json!(true));
     run_in(&to, &["job", "submit", "sum", "3", "--id", "a"]).exits(1).says("job id a belongs to another job");
 
-    let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "200ms", "--output", "json"]).exits(5);
+    let timed_out = run_in(&to, &["job", "wait", "a", "--timeout", "3s", "--output", "json"]).exits(5);
     assert_eq!(timed_out.json()["state"], json!("queued"));
-    timed_out.says("job a has not ended after 200ms: queued: no live worker handles this kind");
+    timed_out.says("job a has not ended after 3s: queued: no live worker handles this kind");
 
     end(&to, "a", Ending::Succeeded(Payload::json(*b"{\"sum\": 3}").unwrap())).await;
     let ended = run_in(&to, &["job", "wait", "a", "--output", "json"]).exits(0).json();
@@ -95,7 +95,7 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     run_in(&to, &["job", "cancel", "a"]).exits(1).says("job a is dead already");
     let retried = run_in(&to, &["job", "retry", "a", "--output", "json"]).exits(0).json();
     assert_eq!((retried["outcome"].clone(), retried["generation"].clone()), (json!("reopened"), json!(2)));
-    run_in(&to, &["job", "wait", "a", "--generation", "2", "--timeout", "200ms"]).exits(5);
+    run_in(&to, &["job", "wait", "a", "--generation", "2", "--timeout", "3s"]).exits(5);
     run_in(&to, &["job", "wait", "a", "b", "--generation", "2"]).exits(2).says("exactly one id");
     let cancelled = run_in(&to, &["job", "cancel", "a", "--output", "json"]).exits(0).json();
     assert_eq!(
@@ -109,7 +109,7 @@ async fn a_job_that_ends_badly_fails_its_wait_and_may_be_retried() {
     run_in(&to, &["job", "wait", "a"]).exits(1).says("job a is cancelled");
     run_in(&to, &["job", "wait", "a", "--generation", "2"]).exits(1).says("job a is cancelled");
     // S23: the end of an earlier generation is no answer.
-    run_in(&to, &["job", "wait", "a", "--generation", "3", "--timeout", "200ms"]).exits(5);
+    run_in(&to, &["job", "wait", "a", "--generation", "3", "--timeout", "3s"]).exits(5);
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn outcomes_are_printed_even_if_the_jobs_cannot_be_read_afterwards() {
         let asked = |request: &Request<'_>| request.mentions("/workers");
         let _held = [(); 9].map(|()| proxy.hold_reply(asked));
         let ran = run_in(&proxy.connect_string(), arguments).exits(3);
-        ran.says("ZooKeeper did not serve within 1s")
+        ran.says("ZooKeeper did not serve within 3s")
     };
-    let ran = unread(&["job", "cancel", "a", "--timeout", "1s", "--output", "json"]);
+    let ran = unread(&["job", "cancel", "a", "--timeout", "3s", "--output", "json"]);
     assert_eq!(ran.json(), json!({ "outcome": "cancelled", "id": "a" }));
     let ran =
-        unread(&["job", "cancel", "b", "c", "nobody", "--timeout", "1s"]).says("there is no job nobody");
+        unread(&["job", "cancel", "b", "c", "nobody", "--timeout", "3s"]).says("there is no job nobody");
     let told = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect::<Vec<_>>();
     assert_eq!(told[1..], [["b", "cancelled", "unknown"], ["c", "cancelled", "unknown"]], "{ran:?}");
-    let ran = unread(&["job", "retry", "a", "--timeout", "1s", "--output", "json"]);
+    let ran = unread(&["job", "retry", "a", "--timeout", "3s", "--output", "json"]);
     assert_eq!(ran.json(), json!({ "outcome": "reopened", "id": "a" }));
     assert_eq!(
         run_in(&to, &["job", "show", "a", "--output", "json"]).exits(0).json()["generation"],
