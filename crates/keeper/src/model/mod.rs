@@ -36,7 +36,8 @@ mod unsupported;
 mod watch;
 mod write;
 
-pub use config::{Bounds, Compat, Config};
+pub use crate::proto::Compat;
+pub use config::{Bounds, Config};
 pub use engine::Model;
 pub use inspect::{SessionView, WatchView};
 #[cfg(feature = "testing")]

@@ -2,7 +2,7 @@
 
 use super::opcode::{self, flag};
 use super::reader::{Malformed, Reader};
-use super::{AddWatchMode, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
+use super::{AddWatchMode, Compat, ConnectRequest, CreateMode, Intent, Op, Request, WatcherKind};
 
 /// Decodes the first frame of a connection, without its length.
 ///
@@ -21,15 +21,16 @@ pub fn decode_connect(frame: &[u8]) -> Result<ConnectRequest, Malformed> {
 }
 
 /// Decodes a later frame, without its length, to the number of the request and the request. A malformed body is
-/// returned as [`Malformed`](Request::Malformed).
+/// returned as [`Malformed`](Request::Malformed). Releases decode the creates of a multi differently.
 ///
 /// # Errors
 /// If the frame is shorter than a header.
-pub fn decode_request(frame: &[u8]) -> Result<(i32, Request), Malformed> {
+pub fn decode_request(frame: &[u8], compat: Compat) -> Result<(i32, Request), Malformed> {
     let mut reader = Reader::new(frame);
     let (xid, code) = (reader.i32()?, reader.i32()?);
     // The reply does not depend on the error in the body.
-    let request = body(code, &mut reader).unwrap_or_else(|_malformed| Request::Malformed(intent(code)));
+    let request =
+        body(code, &mut reader, compat).unwrap_or_else(|_malformed| Request::Malformed(intent(code)));
     Ok((xid, request))
 }
 
@@ -49,7 +50,7 @@ fn intent(code: i32) -> Intent {
     }
 }
 
-fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
+fn body(code: i32, reader: &mut Reader<'_>, compat: Compat) -> Result<Request, Malformed> {
     Ok(match code {
         opcode::CREATE
         | opcode::CREATE2
@@ -58,9 +59,9 @@ fn body(code: i32, reader: &mut Reader<'_>) -> Result<Request, Malformed> {
         | opcode::DELETE
         | opcode::SET_DATA
         | opcode::CHECK => Request::Write(operation(code, reader)?),
-        opcode::MULTI => Request::Multi(multi(reader, part)?),
+        opcode::MULTI => Request::Multi(multi(reader, |code, reader| part(code, reader, compat))?),
         opcode::MULTI_READ => Request::MultiRead(multi(reader, |code, reader| match code {
-            opcode::GET_DATA | opcode::GET_CHILDREN => body(code, reader),
+            opcode::GET_DATA | opcode::GET_CHILDREN => body(code, reader, compat),
             _ => Err(reader.malformed("read of a multi-read")),
         })?),
         opcode::EXISTS => Request::Exists { path: reader.string()?, watch: reader.bool()? },
@@ -123,8 +124,9 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     })
 }
 
-/// Decodes an operation of a multi. In a multi the flags of a create override its code.
-fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
+/// Decodes an operation of a multi. In a multi the flags of a create override its code; in 3.9 the code of a
+/// `createContainer` only yields to the flags of a TTL.
+fn part(code: i32, reader: &mut Reader<'_>, compat: Compat) -> Result<Op, Malformed> {
     match code {
         opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
             let (path, data, acl) = (reader.string()?, reader.data()?, reader.acl()?);
@@ -133,6 +135,7 @@ fn part(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
             let meant = match flags {
                 flag::CONTAINER => opcode::CREATE_CONTAINER,
                 flag::TTL | flag::TTL_SEQUENTIAL => opcode::CREATE_TTL,
+                _ if code == opcode::CREATE_CONTAINER && compat == Compat::V3_9 => code,
                 _ => opcode::CREATE,
             };
             let stat = code != opcode::CREATE || meant != opcode::CREATE;

@@ -5,6 +5,7 @@
 pub(crate) mod arbitrary;
 pub mod client;
 mod code;
+mod compat;
 mod decode;
 mod encode;
 mod opcode;
@@ -16,6 +17,7 @@ mod tests;
 mod writer;
 
 pub use code::ErrorCode;
+pub use compat::Compat;
 pub use decode::{decode_connect, decode_request};
 pub use encode::{encode_connected, encode_event, encode_reply};
 pub use reader::Malformed;

@@ -101,10 +101,10 @@ const SET_ACL: &str = "00000001 00000007 00000001 2f 00000001 0000001f";
 #[test]
 fn hostile_frames_are_malformed() {
     for headless in ["", "00000001 000000"] {
-        assert!(decode_request(&hex(headless)).is_err());
+        assert!(decode_request(&hex(headless), Compat::V3_9).is_err());
     }
     let malformed = |frame: &str, intent| {
-        assert_eq!(decode_request(&hex(frame)), Ok((1, Request::Malformed(intent))), "{frame}");
+        assert_eq!(decode_request(&hex(frame), Compat::V3_9), Ok((1, Request::Malformed(intent))), "{frame}");
     };
     malformed("00000001 00000004", Intent::Read); // no path
     malformed("00000001 00000004 fffffffe", Intent::Read); // a negative length
@@ -130,7 +130,7 @@ fn hostile_frames_are_malformed() {
 
 #[test]
 fn irregular_frames_that_java_accepts_are_decoded() {
-    let read = |frame: &str| decode_request(&hex(frame)).expect(frame).1;
+    let read = |frame: &str| decode_request(&hex(frame), Compat::V3_9).expect(frame).1;
     let get = |path: &str, watch| Request::GetData { path: path.to_owned(), watch };
     assert_eq!(read("00000001 00000004 00000001 2f 07"), get("/", true), "every byte except 0 is true");
     assert_eq!(read("00000001 00000004 00000001 2f 00 dead"), get("/", false), "trailing bytes are ignored");
@@ -159,6 +159,31 @@ fn irregular_frames_that_java_accepts_are_decoded() {
     let expected =
         Request::SetAcl { path: "/".to_owned(), acl: vec![Acl { permissions: 31, id }], version: -1 };
     assert_eq!(read(&null_id), expected, "kazoo's CREATOR_ALL_ACL");
+}
+
+#[test]
+fn the_code_of_a_create_container_in_a_multi_overrides_its_flags_in_3_9_only() {
+    use CreateMode::{Container, ContainerSequential, EphemeralSequential, Persistent};
+    let modes = [
+        (0, Persistent, Container),
+        (3, EphemeralSequential, ContainerSequential),
+        (4, Container, Container),
+    ];
+    for (flags, in_3_8, in_3_9) in modes {
+        // The path `/a`, null data, an empty ACL.
+        let multi = format!(
+            "00000001 0000000e 00000013 00 ffffffff 00000002 2f61 ffffffff 00000000 {flags:08x} ffffffff 01 ffffffff"
+        );
+        for (compat, mode) in [(Compat::V3_8_0, in_3_8), (Compat::V3_9, in_3_9)] {
+            let create = Op::Create { path: "/a".to_owned(), data: None, acl: vec![], mode, stat: true };
+            let expected = Ok((1, Request::Multi(vec![create])));
+            assert_eq!(decode_request(&hex(&multi), compat), expected, "{flags}, {compat:?}");
+        }
+    }
+}
+
+fn compat() -> impl Strategy<Value = Compat> {
+    prop::sample::select(vec![Compat::V3_9, Compat::V3_8_0])
 }
 
 fn stat() -> impl Strategy<Value = Stat> {
@@ -235,8 +260,8 @@ fn exchange() -> impl Strategy<Value = (Request, Response)> {
 
 proptest! {
     #[test]
-    fn encoded_requests_are_decoded_unchanged(xid: i32, request in request()) {
-        prop_assert_eq!(decode_request(&encoded(xid, &request)), Ok((xid, request)));
+    fn encoded_requests_are_decoded_unchanged(xid: i32, request in request(), compat in compat()) {
+        prop_assert_eq!(decode_request(&encoded(xid, &request), compat), Ok((xid, request)));
     }
 
     #[test]
@@ -256,7 +281,7 @@ proptest! {
         let frame = encoded(1, &request);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let kept = (frame.len() as f64 * keep) as usize;
-        if let Ok((_xid, read)) = decode_request(&frame[..kept]) {
+        if let Ok((_xid, read)) = decode_request(&frame[..kept], Compat::V3_9) {
             let cut = matches!(read, Request::Malformed(_));
             prop_assert!(cut || read == request, "only ignored bytes were cut off");
         }
@@ -266,11 +291,12 @@ proptest! {
     fn any_bytes_are_decoded_without_a_panic(
         code in prop_oneof![-12..120_i32, any::<i32>()],
         bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(0xff), 0..16_u8, any::<u8>()], 0..200),
+        compat in compat(),
     ) {
         let mut frame = vec![0, 0, 0, 1];
         frame.extend(code.to_be_bytes());
         frame.extend(&bytes);
-        match decode_request(&frame) {
+        match decode_request(&frame, compat) {
             Ok((xid, _request)) => prop_assert_eq!(xid, 1),
             Err(malformed) => panic!("a frame with a header was rejected: {malformed}"),
         }

@@ -246,7 +246,7 @@ impl Builder {
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
 
-        let inbox = Arc::new(Inbox::new(limits.memory));
+        let inbox = Arc::new(Inbox::new(limits.memory, config.compat));
         let admission = Arc::new(Admission::default());
         let (ended, outcome) = watch::channel(None);
         let (ready, started) = oneshot::channel();

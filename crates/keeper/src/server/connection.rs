@@ -28,7 +28,7 @@ use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES};
 use super::memory::Share;
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
-use crate::proto::{self, ConnectRequest};
+use crate::proto::{self, Compat, ConnectRequest};
 
 /// The reason why a connection ended, for the log.
 #[derive(Debug, thiserror::Error)]
@@ -184,7 +184,7 @@ async fn read(
     let mut held = 0;
     loop {
         let Ok(turn) = may_decode(frames, outbox, inbox).await else { return Ended::Stopped };
-        let decoded = decode(frames, connection, &mut messages);
+        let decoded = decode(frames, connection, inbox.compat, &mut messages);
         if !messages.is_empty() {
             outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
             if inbox.send(&mut messages).await.is_err() {
@@ -225,11 +225,16 @@ async fn may_decode<'i>(
 }
 
 /// Decodes all complete frames. Requests before an invalid frame are kept.
-fn decode(frames: &mut Frames, connection: ConnectionId, messages: &mut Vec<Message>) -> Result<(), Ended> {
+fn decode(
+    frames: &mut Frames,
+    connection: ConnectionId,
+    compat: Compat,
+    messages: &mut Vec<Message>,
+) -> Result<(), Ended> {
     let received = Instant::now();
     while let Some(frame) = frames.next()? {
         let length = frame.len();
-        let (xid, request) = proto::decode_request(frame).map_err(Ended::Malformed)?;
+        let (xid, request) = proto::decode_request(frame, compat).map_err(Ended::Malformed)?;
         let size = size_of::<Message>() + length + request.parts_bytes();
         messages.push(Message::Request { connection, asked: Asked { xid, request, size, received } });
     }
@@ -291,7 +296,7 @@ mod tests {
         frames.space().extend(i32::try_from(body.len()).unwrap().to_be_bytes());
         frames.space().extend(&body);
         let mut messages = Vec::new();
-        decode(&mut frames, ConnectionId(1), &mut messages).unwrap();
+        decode(&mut frames, ConnectionId(1), Compat::default(), &mut messages).unwrap();
         let weight: usize = messages.iter().map(Message::weight).sum();
         assert!(weight > READS * size_of::<proto::Request>(), "{weight} for {READS} reads");
     }

@@ -15,7 +15,7 @@ use super::limits::{INBOX_BYTES, INBOX_REQUESTS};
 use super::memory::Memory;
 use super::outbox::Outbox;
 use crate::model::ConnectionId;
-use crate::proto::{ConnectRequest, Request};
+use crate::proto::{Compat, ConnectRequest, Request};
 use crate::store::{Reader, StoreError};
 
 /// A message to the engine. The order for one connection is `Connect`, requests, `Disconnected`.
@@ -98,6 +98,8 @@ pub(super) struct Inbox {
     emptied: Notify,
     /// What the connections hold.
     pub(super) memory: Arc<Memory>,
+    /// The release whose requests the connections decode.
+    pub(super) compat: Compat,
     /// The turn to decode and send a long frame.
     pub(super) long_frames: tokio::sync::Mutex<()>,
 }
@@ -128,9 +130,9 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// Creates an inbox for connections that hold at most about `memory` bytes together.
-    pub(super) fn new(memory: usize) -> Self {
-        Self { memory: Arc::new(Memory::new(memory)), ..Self::default() }
+    /// Creates an inbox for connections that decode the requests of a release and hold at most about `memory` bytes together.
+    pub(super) fn new(memory: usize, compat: Compat) -> Self {
+        Self { memory: Arc::new(Memory::new(memory)), compat, ..Self::default() }
     }
 
     /// Adds `messages` in order and under one lock, once there is free space.

@@ -23,12 +23,13 @@ pub(crate) fn connect(bytes: &[u8]) {
 
 /// Fuzzes later frames, in the same way.
 pub(crate) fn request(bytes: &[u8]) {
-    if let Ok((xid, request)) = decode_request(bytes)
+    let compat = compat(bytes);
+    if let Ok((xid, request)) = decode_request(bytes, compat)
         && is_spelled_in_one_way(&request)
     {
         let mut frame = Vec::new();
         encode_request(xid, &request, &mut frame);
-        assert_eq!(decode_request(&frame[4..]), Ok((xid, request)));
+        assert_eq!(decode_request(&frame[4..], compat), Ok((xid, request)));
     }
 }
 
@@ -108,7 +109,7 @@ impl Play {
         let slot = usize::from(who);
         let before = self.model.zxid();
         let effects = match self.connections[slot] {
-            Some(connection) if !frame.is_empty() => match decode_request(frame) {
+            Some(connection) if !frame.is_empty() => match decode_request(frame, self.config.compat) {
                 Ok((xid, request)) => self.input(connection, Input::Request { xid, request }),
                 Err(_no_header) => {
                     self.connections[slot] = None;
