@@ -73,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An operation of a multi: the flags cannot express a sequential container.
+/// An operation of a multi. In 3.8 its flags cannot express a sequential container.
 fn part() -> impl Strategy<Value = Op> {
     op().prop_map(|mut op| {
         if let Op::Create { mode: mode @ CreateMode::ContainerSequential, .. } = &mut op {

@@ -124,8 +124,8 @@ fn operation(code: i32, reader: &mut Reader<'_>) -> Result<Op, Malformed> {
     })
 }
 
-/// Decodes an operation of a multi. In a multi the flags of a create override its code; in 3.9 the code of a
-/// `createContainer` only yields to the flags of a TTL.
+/// Decodes an operation of a multi. In a multi the flags of a create override its code. In 3.9 only the flags of a TTL
+/// override the code of a `createContainer`.
 fn part(code: i32, reader: &mut Reader<'_>, compat: Compat) -> Result<Op, Malformed> {
     match code {
         opcode::CREATE | opcode::CREATE2 | opcode::CREATE_CONTAINER | opcode::CREATE_TTL => {
