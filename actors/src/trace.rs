@@ -40,10 +40,12 @@ pub use otel::{context, follow};
 /// The target of these spans. A subscriber can select them by it, independently of their levels.
 pub const TARGET: &str = "bellwether::trace";
 
-/// Creates the span of a submission, in the given trace or else in the trace of the current span.
+/// Creates the span of a submission, in the given trace or else in the trace of the current span. A job without an id gets one when
+/// it is sent.
 #[must_use]
-pub fn submit(job: &JobId, kind: &Kind, given: Option<&TraceContext>) -> Span {
-    let span = tracing::debug_span!(target: TARGET, "submit", %job, %kind, outcome = Empty);
+pub fn submit(job: Option<&JobId>, kind: &Kind, given: Option<&TraceContext>) -> Span {
+    let job = job.map(tracing::field::display);
+    let span = tracing::debug_span!(target: TARGET, "submit", job, %kind, outcome = Empty);
     follow(&span, given);
     span
 }

@@ -54,9 +54,11 @@ function deadCard({ dead, observed, window, incomplete }) {
 
 function cards({ leader, workers, jobs: depths }, oldest, statistics) {
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0);
+  // Jobs that were submitted together are assigned together, before slots are free for all of them.
+  const busy = workers.reduce((sum, worker) => sum + Math.min(worker.assigned ?? 0, worker.slots ?? 0), 0);
   return h('div', { class: 'cards' },
     card('Leader', leader ? leader.node : 'none', leader && [`epoch ${leader.epoch}, for `, elapsed(leader.since)], '#/settings'),
-    card('Workers', count(workers.length), `${count(depths.assigned)} of ${count(slots)} slots busy`, '#/workers'),
+    card('Workers', count(workers.length), `${count(busy)} of ${count(slots)} slots busy`, '#/workers'),
     card('Queued', count(depths.queued), 'wait for a worker', '#/jobs?state=queued'),
     oldest ? card('Oldest waiting', elapsed(oldest.since), [oldest.id, !oldest.exact && ', of the most urgent jobs'], `#/jobs/${encodeURIComponent(oldest.id)}`)
       : card('Oldest waiting', '–', 'no job waits for a worker', '#/jobs?state=queued'),

@@ -73,7 +73,7 @@ export async function workers({ root, left }) {
         { title: 'Host', cell: ({ host }) => host ?? '–' },
         { title: 'State', cell: state },
         { title: 'Busy', cell: ({ node, id, assigned, slots }) => h('a', { href: `#/workers/${encodeURIComponent(id)}` },
-          h('meter', { min: 0, max: slots || 1, value: assigned, 'aria-label': `Busy slots of ${node ?? id}` }), ` ${count(assigned)} of ${count(slots)}`) },
+          h('meter', { min: 0, max: slots || 1, value: assigned, 'aria-label': `Busy slots of ${node ?? id}` }), ` ${count(Math.min(assigned, slots))} of ${count(slots)}`) },
         { title: 'Up', cell: (row) => elapsed(row.started_at) },
         { title: 'Kinds', cell: ({ kinds, settings }) => {
           const paused = settings?.paused_kinds ?? [];

@@ -21,6 +21,7 @@ use super::error::{Error, Subject};
 use super::explain::Shunned;
 use super::kinds::{Paused, pauses};
 use super::runtime::Zk;
+use super::segments::jobs_of_name;
 use super::session::{Deadline, Written};
 use super::setting::Setting;
 use super::view::WaitReason;
@@ -35,9 +36,9 @@ pub struct WorkerView {
     pub id: WorkerId,
     /// Its registration, or why that cannot be read.
     pub info: Result<WorkerInfo, WireError>,
-    /// Jobs in its inbox.
+    /// Jobs in its inbox. A segment counts all of its members until it leaves the inbox, although some may have ended.
     pub assigned: usize,
-    /// Jobs that left its inbox since it registered: attempts that were closed or handed back.
+    /// Jobs and segments that left its inbox since it registered: attempts that were closed or handed back.
     pub ended: Tally,
     /// The end of the time in which it gets no jobs because an attempt with an expired lease was taken from it, by
     /// ZooKeeper's clock. The time ends earlier if the worker registers again or the leader changes. It may last
@@ -88,6 +89,7 @@ impl WorkerInfo {
 pub(super) struct Registered {
     pub(super) id: WorkerId,
     pub(super) info: Result<Registration, WireError>,
+    /// The jobs and segments in its inbox; the jobs once [`count_assigned`] has counted them.
     pub(super) assigned: usize,
     ended: Tally,
     shunned_until: Option<WallMillis>,
@@ -165,7 +167,9 @@ impl Client {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
-        let workers = self.0.session.read(self.by(), |zk| workers(zk.clone(), self.0.session.wall())).await?;
+        let workers =
+            async |zk: Zk| count_assigned(&zk, workers(zk.clone(), self.0.session.wall()).await?).await;
+        let workers = self.0.session.read(self.by(), |zk| workers(zk.clone())).await?;
         Ok(workers.into_iter().map(WorkerView::new).collect())
     }
 
@@ -303,6 +307,22 @@ pub(super) async fn workers(zk: Zk, now: WallMillis) -> ReadResult<Vec<Registere
     Ok(views.collect())
 }
 
+/// Counts the jobs of each worker: a name in an inbox may be that of a segment.
+pub(super) async fn count_assigned(zk: &Zk, mut workers: Vec<Registered>) -> ReadResult<Vec<Registered>> {
+    let busy = workers.iter_mut().filter(|worker| worker.assigned > 0).collect::<Vec<_>>();
+    let counts = jobs_in(zk, busy.iter().map(|worker| path::inbox(worker.id)).collect()).await?;
+    busy.into_iter().zip(counts).for_each(|(worker, jobs)| worker.assigned = jobs);
+    Ok(workers)
+}
+
+/// Counts the jobs in each of these places by the names of their children.
+pub(super) async fn jobs_in(zk: &Zk, places: Vec<String>) -> ReadResult<Vec<usize>> {
+    let lists = places.chunks(MAX_READ_BATCH).map(|places| zk.children_many(places.to_vec()));
+    let lists = try_join_all(lists).await?.into_iter().flatten();
+    let jobs = lists.map(|names| names.iter().flatten().map(|name| jobs_of_name(name)).sum());
+    Ok(jobs.collect())
+}
+
 /// The leader's memory that it took an attempt from a worker, reconstructed from znodes: the leader sets the worker's
 /// inbox then. It forgets this if the worker registers again, and a new leader does not know it.
 fn shunned_until(
@@ -383,7 +403,7 @@ impl Cluster {
         let of_kind = || workers().filter(|(_, info)| info.has_handler(&job.kind));
         let able = || workers().filter(|(_, info)| info.can_run(&job.kind, &job.placement));
         let taking = || able().filter(|(_, info)| !info.draining);
-        // A list does not show which of its jobs have lost workers.
+        // A list does not show which of its jobs have lost workers. A segment counts as one job: it is assigned only for a moment.
         let isolated = |view: &Registered| job.isolation() == Isolation::Shared || view.assigned == 0;
         let with_room = || taking().filter(|(view, info)| view.assigned < info.open_slots());
         if self.paused.contains_key(&job.kind) {

@@ -3,22 +3,36 @@
 //! Both modify a record and check the version that they read. If a write is rejected, the job has moved on: it is
 //! read and decided again, up to a limit. If a reply is lost, the job is read as well: the change is visible, or the
 //! write is repeated. Repeating is harmless: if the first copy is applied late, its version has passed.
+//!
+//! An open member of a segment has no record to modify. If its segment waits, a cancel extracts the members, which writes their
+//! records. If its segment is assigned, only the worker and the leader may do that, and do it soon: a cancel looks again until
+//! the member has ended or has a record.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bellwether_core::change::ChangeKind;
 use bellwether_core::job::{Assignment, JobRecord};
 use bellwether_core::name::{JobId, WorkerId};
+use bellwether_core::path;
+use bellwether_core::segment::{Chunks, EXTRACT_AFTER};
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
 
 use super::Client;
 use super::error::{Error, Subject};
 use super::locate::{Found, Location};
+use super::packed::Packed;
 use super::session::{Deadline, Written};
 use super::view::{JobView, State};
 
 /// Limit of attempts for a job that changes concurrently. Each lost attempt means that the job made progress.
 const TRIES: u32 = 16;
+
+/// The first pause before another look at a member of an assigned segment: most members end within milliseconds.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest one: the time after which a worker extracts a member.
+const LONGEST_PAUSE: Duration = EXTRACT_AFTER;
 
 /// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +79,9 @@ impl Client {
     /// After [`Cancelled::Cancelled`] no attempt begins (S12). If the cancel races with the end of the job, exactly
     /// one of them wins, and the result says which.
     ///
+    /// Jobs that were submitted together may share an assignment at first. Then this waits until the job has ended or has an
+    /// assignment of its own: 250 ms, or about 5 s if the worker hangs.
+    ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Quarantined`], [`Error::Unreadable`], [`Error::Contended`], or no answer within
     /// the client's deadline. Then the job may or may not be cancelled, and cancelling again is safe.
@@ -73,7 +90,7 @@ impl Client {
         let mut generation = None;
         let mut unknown = false;
         for _ in 0..TRIES {
-            let found = self.found(id, by).await?;
+            let found = self.unpacked(id, by).await?;
             let record = found.record;
             if *generation.get_or_insert(record.generation) != record.generation {
                 // It ended, by our lost write or another's, and a client has retried it since: the retry is newer.
@@ -121,7 +138,8 @@ impl Client {
     /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
     ///
     /// A quarantined job whose record can be read (again) leaves the quarantine and is queued. Of its
-    /// record only the note of the change is new, and the version, so an earlier run cannot commit.
+    /// record only the note of the change is new, and the version, so an earlier run cannot commit. Members of a segment are quarantined
+    /// together, and are released together: each gets a record.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`]; [`GroupError::Spawned`](crate::client::GroupError::Spawned)
@@ -130,9 +148,17 @@ impl Client {
     pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
         let by = self.by();
         let mut wanted = None;
-        let mut aside = Aside::Unseen;
+        let (mut aside, mut released) = (Aside::Unseen, false);
         for _ in 0..TRIES {
             let found = self.found(id, by).await?;
+            if let (Location::Quarantined { .. }, Some(packed)) = (&found.place, &found.packed) {
+                match self.release_segment(packed, by).await? {
+                    Written::Applied => return Ok(Retried::Released),
+                    Written::Rejected => {}
+                    Written::Unknown => released = true,
+                }
+                continue;
+            }
             if let Location::Quarantined { .. } = found.place {
                 if !matches!(aside, Aside::Seen(at) | Aside::Unknown(at) if at == found.version) {
                     aside = Aside::Seen(found.version);
@@ -149,6 +175,9 @@ impl Client {
             }
             if matches!(aside, Aside::Unknown(at) if at != found.version) {
                 // A lost reply of ours, or another client's release of the same version: the effect is the same.
+                return Ok(Retried::Released);
+            }
+            if released && found.packed.is_none() {
                 return Ok(Retried::Released);
             }
             let view = JobView::of(id.clone(), found.record.clone());
@@ -221,6 +250,43 @@ impl Client {
                 looked.insert(part.path().to_owned());
             }
         }
+    }
+
+    /// Finds a job. If it is open in a segment, it is extracted first: here while the segment waits, otherwise by the worker or the
+    /// leader. So it has a record, or has succeeded, or its segment is in no place or quarantined.
+    pub(super) async fn unpacked(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            let found = self.found(id, by).await?;
+            let Some(packed) = &found.packed else { return Ok(found) };
+            match found.place {
+                Location::Queued(_) => {
+                    let extract = txn::segment::extract_waiting(packed.id, &packed.segment);
+                    // Whatever the outcome, the next look shows it.
+                    if self.0.session.commit(by, extract).await? == Written::Applied {
+                        continue;
+                    }
+                }
+                Location::Assigned { .. } => {}
+                Location::Terminal
+                | Location::Delayed(_)
+                | Location::Quarantined { .. }
+                | Location::Nowhere => return Ok(found),
+            }
+            let slept = self.0.session.sleep(pause);
+            if self.0.session.timeout_at(by.at, slept).await.is_err() {
+                return Err(self.0.session.not_in_time(by).into());
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Releases the open members of a segment from quarantine.
+    async fn release_segment(&self, packed: &Packed, by: Deadline) -> Result<Written, Error> {
+        let names = self.0.session.read(by, |zk| zk.children(path::segment(packed.id))).await?;
+        let chunks = Chunks::of_names(names.iter().flatten().map(String::as_str));
+        let release = txn::segment::release(packed.id, &packed.segment, chunks.open(packed.id));
+        self.0.session.commit(by, release).await
     }
 
     async fn found(&self, id: &JobId, by: Deadline) -> Result<Found, Error> {

@@ -1,22 +1,27 @@
-//! Numbers of jobs without reading any of them: a znode knows how many children it has.
+//! Numbers of jobs without reading any of them: a znode knows how many children it has, and the name of a segment how many jobs.
 
+use std::collections::BTreeMap;
+
+use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, Slot};
+use bellwether_core::segment::MemberId;
 use bellwether_zk::{Node, ReadResult, Tally};
 
 use super::Client;
-use super::cluster::stat_all;
+use super::cluster::{jobs_in, stat_all};
 use super::error::Error;
 use super::list::{minutes, ready_slots};
 use super::runtime::Zk;
+use super::segments::{job_or_segment, jobs_of};
 
 /// Numbers of jobs by place. The numbers are read at slightly different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Depths {
-    /// Records of open and ended jobs.
+    /// Open and ended jobs. An estimate if there are segments, each of which has the records of up to a hundred jobs.
     pub stored: usize,
-    /// Jobs that wait for a worker.
+    /// Jobs that wait for a worker. An estimate if more than 5,000 jobs and segments wait and there are segments.
     pub queued: usize,
     /// Jobs that wait for their time.
     pub delayed: usize,
@@ -25,8 +30,9 @@ pub struct Depths {
 }
 
 impl Client {
-    /// Counts jobs with about ten requests, however many jobs there are, and one more request for each hundred
-    /// minutes that hold delayed jobs, classes of waiting jobs, and minutes in which the waiting jobs were submitted.
+    /// Counts jobs with about a dozen requests, however many jobs there are, and one more request for each hundred
+    /// minutes that hold delayed jobs and classes of waiting jobs, and two for each hundred minutes in which the waiting jobs were
+    /// submitted.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
@@ -48,13 +54,23 @@ pub(super) struct Counts {
 }
 
 /// Created and removed records over the namespace's lifetime. Compare it with an earlier value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+///
+/// A segment counts as one record, and each of its members that gets a record of its own as one more.
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Churn {
-    /// Jobs that were submitted: records that were created.
-    pub submitted: Tally,
+    /// Records that were created.
+    pub created: Tally,
     /// Records that were removed, by retention or by hand.
     pub removed: Tally,
+    /// Jobs per record: 1 without segments, otherwise an estimate from the names of some of the stored records.
+    pub jobs_per_record: f64,
+}
+
+impl Default for Churn {
+    fn default() -> Self {
+        Self { created: Tally::default(), removed: Tally::default(), jobs_per_record: 1.0 }
+    }
 }
 
 async fn depths(zk: Zk) -> ReadResult<Depths> {
@@ -63,29 +79,89 @@ async fn depths(zk: Zk) -> ReadResult<Depths> {
 
 /// Counts the jobs. Delayed jobs are counted in the `most_minutes` earliest minutes only.
 pub(super) async fn counts(zk: Zk, most_minutes: usize) -> ReadResult<Counts> {
-    let stored = stat_all(&zk, SubBucket::all().map(SubBucket::path));
+    let records = async {
+        let nodes = stat_all(&zk, SubBucket::all().map(SubBucket::path)).await?;
+        let counts = SubBucket::all()
+            .zip(&nodes)
+            .map(|(parent, node)| (parent, node.as_ref().map_or(0, |node| node.children)));
+        Ok((jobs_per_record(&zk, counts).await?, nodes))
+    };
     let queued = async {
         let slots = ready_slots(zk.clone()).await?;
         let nodes = stat_all(&zk, slots.iter().map(|(class, slot)| path::ready_slot(class, *slot))).await?;
-        let sizes = nodes.into_iter().map(|node| node.map_or(0, |node| node.children));
-        Ok(slots.into_iter().zip(sizes).map(|((class, slot), size)| (class, slot, size)).collect::<Vec<_>>())
+        let names = nodes.into_iter().map(|node| node.map_or(0, |node| node.children));
+        let names = slots.into_iter().zip(names).map(|((class, slot), names)| (class, slot, names));
+        jobs_of_slots(&zk, names.collect()).await
     };
-    let quarantined = stat_all(&zk, [path::QUARANTINE.to_owned()].into_iter());
+    let quarantined = jobs_in(&zk, vec![path::QUARANTINE.to_owned()]);
     let delayed = async {
         let minutes = minutes(zk.clone()).await?;
         let further = minutes.len().saturating_sub(most_minutes);
         Ok((stat_all(&zk, minutes.into_iter().take(most_minutes)).await?, further))
     };
-    let (stored, queued, quarantined, (delayed, further_minutes)) =
-        futures::try_join!(stored, queued, quarantined, delayed)?;
+    let ((jobs_per_record, records), queued, quarantined, (delayed, further_minutes)) =
+        futures::try_join!(records, queued, quarantined, delayed)?;
     let sum = |nodes: &[Option<Node>]| nodes.iter().flatten().map(|node| node.children).sum::<usize>();
-    let submitted = stored.iter().flatten().fold(Tally::default(), |sum, node| sum.plus(node.children_ever));
+    let created = records.iter().flatten().fold(Tally::default(), |sum, node| sum.plus(node.children_ever));
     let depths = Depths {
-        stored: sum(&stored),
+        stored: (sum(&records) as f64 * jobs_per_record).round() as usize,
         queued: queued.iter().map(|(_, _, size)| size).sum(),
         delayed: sum(&delayed),
-        quarantined: sum(&quarantined),
+        quarantined: quarantined.into_iter().sum(),
     };
-    let churn = Churn { submitted, removed: submitted.less(Tally::of(depths.stored)) };
+    let churn = Churn { created, removed: created.less(Tally::of(sum(&records))), jobs_per_record };
     Ok(Counts { depths, queued, churn, further_minutes })
 }
+
+/// Lists up to a hundred parents of records, evenly spread over those that have any, and counts jobs and records. Members of a segment
+/// that have records of their own are counted with the segment.
+async fn jobs_per_record(zk: &Zk, parents: impl Iterator<Item = (SubBucket, usize)>) -> ReadResult<f64> {
+    let parents = parents.filter(|(_, records)| *records > 0).collect::<Vec<_>>();
+    let step = parents.len().div_ceil(MAX_READ_BATCH).max(1);
+    let paths = parents.iter().step_by(step).map(|(parent, _)| parent.path()).collect();
+    let lists = zk.children_many(paths).await?;
+    let names = lists.iter().flatten().flatten().filter_map(|name| job_or_segment(name));
+    let (records, jobs) = names.fold((0, 0), |(records, jobs), id| {
+        (records + 1, jobs + if MemberId::of_job(&id).is_some() { 0 } else { jobs_of(&id) })
+    });
+    Ok(if records > 0 && jobs > 0 { jobs as f64 / records as f64 } else { 1.0 })
+}
+
+/// Most names of waiting jobs and segments that are listed to count the jobs: one long list.
+const COUNTED_NAMES: usize = 5_000;
+
+/// Converts the number of names in each slot into the number of jobs, by the names of the smallest slots. In the other slots, the jobs
+/// per name are as in the listed slots of the class, or of all classes.
+async fn jobs_of_slots(
+    zk: &Zk,
+    mut slots: Vec<(ClassName, Slot, usize)>,
+) -> ReadResult<Vec<(ClassName, Slot, usize)>> {
+    slots.sort_by_key(|(_, _, names)| *names);
+    let mut so_far = 0;
+    let is_counted = |(_, _, names): &&(ClassName, Slot, usize)| {
+        so_far += names;
+        so_far <= COUNTED_NAMES.max(*names)
+    };
+    let counted = slots.iter().take_while(is_counted).count();
+    let (listed, rest) = slots.split_at_mut(counted);
+    let filled = listed.iter_mut().filter(|(_, _, names)| *names > 0).collect::<Vec<_>>();
+    let paths = filled.iter().map(|(class, slot, _)| path::ready_slot(class, *slot)).collect();
+    let jobs = jobs_in(zk, paths).await?;
+    let (mut of_class, mut of_all) = (BTreeMap::<ClassName, (usize, usize)>::new(), (0, 0));
+    for ((class, _, names), jobs) in filled.into_iter().zip(jobs) {
+        for (all_names, all_jobs) in [of_class.entry(class.clone()).or_default(), &mut of_all] {
+            (*all_names, *all_jobs) = (*all_names + *names, *all_jobs + jobs);
+        }
+        *names = jobs;
+    }
+    for (class, _, names) in rest {
+        let (all_names, all_jobs) = of_class.get(class).copied().unwrap_or(of_all);
+        if all_names > 0 {
+            *names = (*names * all_jobs).div_ceil(all_names);
+        }
+    }
+    Ok(slots)
+}
+
+#[cfg(test)]
+mod tests;

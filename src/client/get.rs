@@ -3,7 +3,6 @@
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobState;
 use bellwether_core::name::{GroupId, JobId};
-use bellwether_core::path;
 use bellwether_core::wire::WireError;
 
 use super::Client;
@@ -12,6 +11,7 @@ use super::cluster::Cluster;
 use super::error::Error;
 use super::lanes::Turns;
 use super::locate::{Found, Location, locate};
+use super::packed;
 use super::session::Deadline;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State, WaitReason};
@@ -62,19 +62,19 @@ impl Client {
         Ok(views)
     }
 
-    /// Returns whether each of these jobs has a record, readable or not. The result is in the order of the ids.
+    /// Returns whether each of these jobs is stored, readable or not. The result is in the order of the ids.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each batch of 100.
     ///
     /// # Consistency
-    /// A job that was accepted before the call, and whose record was not removed, exists (S23).
+    /// A job that was accepted before the call, and was not removed, exists (S23).
     pub async fn exist(&self, ids: &[JobId]) -> Result<Vec<bool>, Error> {
         let mut exist = Vec::with_capacity(ids.len());
         for page in ids.chunks(MAX_READ_BATCH) {
-            let paths = page.iter().map(path::record).collect();
-            let nodes = self.0.session.get_many(self.by(), paths).await?;
-            exist.extend(nodes.iter().map(Option::is_some));
+            let look = |zk, ids: Vec<JobId>| async move { packed::exist(&zk, &ids).await };
+            let is_absent = |exists: &bool| !exists;
+            exist.append(&mut self.0.session.read_each(self.by(), page.to_vec(), is_absent, look).await?);
         }
         Ok(exist)
     }

@@ -100,7 +100,7 @@ impl<K> Job<K> {
     }
 
     /// Sets the job's id. Submitting the same id, kind and payload again is the same job, so a job with an id can be
-    /// submitted again whenever the outcome is in doubt. By default the id is a UUIDv7.
+    /// submitted again whenever the outcome is in doubt. By default the client generates an id when it sends the job.
     ///
     /// `:` and `@` are refused: they separate the parts of composed ids ([`Job::named`], members of groups, ticks of
     /// schedules), so no explicit id can collide with one of those.

@@ -3,7 +3,8 @@
 //! Memory is bounded by a page and by the names in a few buckets, however many jobs there are. A state with its own
 //! place (queued, delayed, running) is listed from that place, so open jobs are found without reading the records of
 //! all ended jobs. Jobs move during a listing: each has the state in which its page finds it, and a listing of all
-//! states visits each record once. Nodes, and the first job of a lane, are returned as they were when the listing
+//! states visits each record once. A job of a [segment](bellwether_core::segment) that gets a record of its own during the listing
+//! may be returned twice or not at all. Nodes, and the first job of a lane, are returned as they were when the listing
 //! first read them.
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane};
 use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
+use bellwether_core::segment::SegmentId;
 use bellwether_zk::ReadResult;
 use futures::future::try_join_all;
 
@@ -23,6 +25,8 @@ use super::get::view;
 use super::lanes::Turns;
 use super::locate::{inboxes, locate};
 use super::runtime::Zk;
+use super::segments::{EXPANDED_AT_ONCE, expand, is_job_or_segment, job_or_segment};
+use super::session::Deadline;
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
@@ -191,7 +195,9 @@ impl Listing {
         if self.cluster.is_none() {
             self.cluster = Some(self.client.cluster(by).await?);
         }
-        let ids = self.names.iter().take(MAX_READ_BATCH).cloned().collect::<Vec<_>>();
+        self.expand_next(by).await?;
+        let few = self.names.iter().take(MAX_READ_BATCH).take_while(|id| SegmentId::of_job(id).is_none());
+        let ids = few.cloned().collect::<Vec<_>>();
         let session = &self.client.0.session;
         let found = locate(session, by, &ids).await?;
         let read = ids.len();
@@ -206,6 +212,20 @@ impl Listing {
         // Last, and without an await in between: after an earlier error or a drop this page is read again.
         self.names.drain(..read);
         self.page.extend(views);
+        Ok(())
+    }
+
+    /// Replaces segments at the front of the names by their members.
+    async fn expand_next(&mut self, by: Deadline) -> Result<(), Error> {
+        let few = self.names.iter().take_while(|id| SegmentId::of_job(id).is_some()).take(EXPANDED_AT_ONCE);
+        let few = few.cloned().collect::<Vec<_>>();
+        if !few.is_empty() {
+            let state = self.filter.state;
+            let session = &self.client.0.session;
+            let members = session.read(by, |zk| expand(zk.clone(), few.clone(), state)).await?;
+            self.names.drain(..few.len());
+            members.into_iter().rev().for_each(|id| self.names.push_front(id));
+        }
         Ok(())
     }
 
@@ -243,18 +263,24 @@ impl Listing {
     }
 }
 
-/// Returns the job of a name in the parents of this state. Other znodes are ignored: their names denote no jobs.
+/// Returns the job or segment of a name in the parents of this state. Other znodes are ignored: their names denote no jobs.
 pub(super) fn job_of(state: Option<State>, name: &str) -> Option<JobId> {
     match state {
         Some(State::Delayed) => path::parse_delayed_job(name),
-        Some(State::Queued) => name.parse().ok().map(|entry: RecordEntry| entry.job),
-        Some(State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined)
-        | None => JobId::new(name).ok(),
+        Some(State::Queued) => {
+            name.parse().ok().map(|entry: RecordEntry| entry.job).filter(is_job_or_segment)
+        }
+        Some(State::Running | State::Succeeded | State::Quarantined) | None => job_or_segment(name),
+        // Those have records.
+        Some(State::Cancelled | State::Dead) => {
+            job_or_segment(name).filter(|id| SegmentId::of_job(id).is_none())
+        }
     }
 }
 
+/// Returns the jobs and segments that are assigned.
 pub(super) async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
-    let mut held = inboxes(&zk).await?.into_keys().collect::<Vec<_>>();
+    let mut held = inboxes(&zk).await?.into_keys().filter(is_job_or_segment).collect::<Vec<_>>();
     held.sort();
     Ok(held)
 }

@@ -3,8 +3,10 @@
 //! A record shows that a job is open; the place that holds its entry shows where it is. Record and places cannot be
 //! read in one instant, and a job may move in between. It is in exactly one place at any time, so a job that was
 //! found in no place has moved: everything is read again, up to a limit.
+//!
+//! An open member of a segment is where its segment is, which waits and is assigned as one job.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::{Assignment, Delay, JobRecord};
@@ -16,6 +18,7 @@ use bellwether_zk::{Node, ReadResult};
 use futures::future::try_join_all;
 
 use super::error::Error;
+use super::packed::{self, Packed, Stored};
 use super::runtime::Zk;
 use super::session::{Deadline, Session};
 
@@ -28,6 +31,25 @@ pub(super) struct Found {
     pub(super) record: JobRecord,
     pub(super) version: i32,
     pub(super) place: Location,
+    /// Its segment, if it has no record of its own. Then the record is the one that its extraction would write.
+    pub(super) packed: Option<Packed>,
+}
+
+impl Found {
+    fn of(Stored { record, version, packed }: Stored) -> Self {
+        let place = if record.is_terminal() { Location::Terminal } else { Location::Nowhere };
+        Self { record, version, place, packed }
+    }
+
+    /// The id under which it waits or is assigned.
+    fn holder(&self, job: &JobId) -> JobId {
+        self.packed.as_ref().map_or_else(|| job.clone(), |packed| packed.id.job())
+    }
+
+    /// Its entry while it waits for a worker.
+    fn entry(&self, job: &JobId) -> ReadyEntry {
+        self.packed.as_ref().map_or_else(|| ReadyEntry::of_record(job, &self.record), Packed::waits_at)
+    }
 }
 
 /// Where a job is.
@@ -76,25 +98,28 @@ pub(super) async fn locate(
 }
 
 async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, WireError>>>> {
-    let records = zk.get_many(jobs.iter().map(path::record).collect()).await?;
-    let mut found = records.into_iter().map(|node| node.map(|node| read(&node))).collect::<Vec<_>>();
+    let stored = packed::read(&zk, &jobs).await?;
+    let mut found = stored.into_iter().map(|job| job.map(|job| job.map(Found::of))).collect::<Vec<_>>();
     // The places are read in the order in which jobs move: a job that is no longer queued is assigned by then.
-    let ready =
-        |job: &JobId, record: &JobRecord| Some(path::ready_entry(&ReadyEntry::of_record(job, record)));
+    let ready = |job: &JobId, found: &Found| Some(path::ready_entry(&found.entry(job)));
     let entries = get(&zk, open(&found, &jobs), ready).await?;
     for (at, _) in entries {
         if let Some(Ok(found)) = &mut found[at] {
-            found.place = Location::Queued(ReadyEntry::of_record(&jobs[at], &found.record));
+            found.place = Location::Queued(found.entry(&jobs[at]));
         }
     }
     if open(&found, &jobs).is_empty() {
         return Ok(found);
     }
     let inboxes = inboxes(&zk).await?;
-    let assigned = open(&found, &jobs).into_iter().filter_map(|(at, job, _)| Some((at, *inboxes.get(job)?)));
+    let worker_of = |job: &JobId, found: &Found| inboxes.get(&found.holder(job)).copied();
+    let assigned = open(&found, &jobs);
+    let assigned = assigned.into_iter().filter_map(|(at, job, found)| Some((at, worker_of(job, found)?)));
     let assigned = assigned.collect::<HashMap<_, _>>();
     let holds = open(&found, &jobs).into_iter().filter(|(at, ..)| assigned.contains_key(at)).collect();
-    let nodes = get(&zk, holds, |job, _| Some(path::assignment(*inboxes.get(job)?, job))).await?;
+    let assignment =
+        |job: &JobId, found: &Found| Some(path::assignment(worker_of(job, found)?, &found.holder(job)));
+    let nodes = get(&zk, holds, assignment).await?;
     let nodes = nodes.into_iter().map(|(at, node)| (at, (assigned[&at], node)));
     place(&mut found, nodes.collect(), |(worker, node)| Location::Assigned {
         worker,
@@ -102,7 +127,7 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
         version: node.version,
     });
     let delayed =
-        get(&zk, open(&found, &jobs), |job, record| Some(path::delayed_entry(record.delay()?, job)));
+        get(&zk, open(&found, &jobs), |job, found| Some(path::delayed_entry(found.record.delay()?, job)));
     let delayed = delayed.await?;
     for (at, _) in delayed {
         if let Some(Ok(found)) = &mut found[at]
@@ -111,44 +136,41 @@ async fn look(zk: Zk, jobs: Vec<JobId>) -> ReadResult<Vec<Option<Result<Found, W
             found.place = Location::Delayed(delay);
         }
     }
-    let notes = get(&zk, open(&found, &jobs), |job, _| Some(path::quarantine(job))).await?;
+    let notes =
+        get(&zk, open(&found, &jobs), |job, found| Some(path::quarantine(&found.holder(job)))).await?;
     place(&mut found, notes, |node| Location::Quarantined {
         note: String::from_utf8_lossy(&node.data).into_owned(),
     });
     Ok(found)
 }
 
-fn read(node: &Node) -> Result<Found, WireError> {
-    let record = wire::decode::<JobRecord>(&node.data)?;
-    let place = if record.is_terminal() { Location::Terminal } else { Location::Nowhere };
-    Ok(Found { record, version: node.version, place })
-}
-
 /// Returns the jobs whose place is not known yet.
 fn open<'a>(
     found: &'a [Option<Result<Found, WireError>>],
     jobs: &'a [JobId],
-) -> Vec<(usize, &'a JobId, &'a JobRecord)> {
+) -> Vec<(usize, &'a JobId, &'a Found)> {
     let unplaced = |(at, found): (usize, &'a Option<Result<Found, WireError>>)| match found {
-        Some(Ok(Found { record, place: Location::Nowhere, .. })) => Some((at, &jobs[at], record)),
+        Some(Ok(found @ Found { place: Location::Nowhere, .. })) => Some((at, &jobs[at], found)),
         Some(Ok(_) | Err(_)) | None => None,
     };
     found.iter().enumerate().filter_map(unplaced).collect()
 }
 
-/// Reads a znode per job. Returns the existing ones with the job's position.
+/// Reads a znode per job, once if it is that of several jobs. Returns the existing ones with the job's position.
 async fn get(
     zk: &Zk,
-    jobs: Vec<(usize, &JobId, &JobRecord)>,
-    path: impl Fn(&JobId, &JobRecord) -> Option<String>,
+    jobs: Vec<(usize, &JobId, &Found)>,
+    path: impl Fn(&JobId, &Found) -> Option<String>,
 ) -> ReadResult<Vec<(usize, Node)>> {
-    let asked = jobs.into_iter().filter_map(|(at, job, record)| Some((at, path(job, record)?)));
-    let (at, paths): (Vec<_>, Vec<_>) = asked.unzip();
+    let asked = jobs.into_iter().filter_map(|(at, job, found)| Some((at, path(job, found)?)));
+    let asked = asked.collect::<Vec<_>>();
+    let paths = asked.iter().map(|(_, path)| path.clone()).collect::<BTreeSet<_>>();
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let nodes = zk.get_many(paths).await?;
-    Ok(at.into_iter().zip(nodes).filter_map(|(at, node)| Some((at, node?))).collect())
+    let nodes = zk.get_many(paths.iter().cloned().collect()).await?;
+    let nodes = paths.into_iter().zip(nodes).collect::<HashMap<_, _>>();
+    Ok(asked.into_iter().filter_map(|(at, path)| Some((at, nodes.get(&path)?.clone()?))).collect())
 }
 
 fn place<T>(

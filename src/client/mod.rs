@@ -10,6 +10,8 @@
 //! | `runtime/` | the environment of a client: a session, clocks, timers, tasks, randomness |
 //! | `session` | waiting for a usable session |
 //! | `submit/` | batching, lost replies, full buckets |
+//! | `packed` | reading jobs by id: records, and members of segments |
+//! | `segments` | segments in lists of jobs, replaced by their members |
 //! | `locate`, `cluster`, `get` | where a job is, and why it waits |
 //! | `schedule/` | adding, changing and listing schedules |
 //! | `group/` | groups: creating, sealing, members, views |
@@ -44,6 +46,7 @@ mod lane_list;
 mod lanes;
 mod list;
 mod locate;
+mod packed;
 mod page;
 mod placement;
 mod purge;
@@ -52,6 +55,7 @@ mod retention;
 #[doc(hidden)]
 pub mod runtime;
 mod schedule;
+mod segments;
 mod session;
 mod setting;
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! caller, such as an HTTP request, can continue there with any client of the namespace. Parents are visited in
 //! order, and names in order within them. So a job that stays in its place is returned exactly once over all pages.
 //! In a listing by state, a job that moves between pages may be returned twice or not at all, because the
-//! listing goes by place.
+//! listing goes by place. So may a job of a segment that gets a record of its own between pages.
 //!
 //! A page looks at a bounded number of jobs, so that a filter that matches nothing does not read a million records in
 //! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page. It also ends
 //! early when its jobs reach a number of bytes, so that a page of the largest payloads does not fill the memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use bellwether_core::budget::{MAX_NAME_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, SubBucket};
+use bellwether_core::segment::{MemberId, SegmentId};
 
 use super::Client;
 use super::error::Error;
@@ -25,6 +26,7 @@ use super::get::view;
 use super::lanes::Turns;
 use super::list::{Filter, PARENTS_AT_ONCE, job_of, minutes, next_list, ready_slots, running};
 use super::locate::locate;
+use super::segments::{EXPANDED_AT_ONCE, expand, order};
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
@@ -121,10 +123,16 @@ impl FromStr for Cursor {
     }
 }
 
-/// A name in a parent.
+/// A job or a segment in a parent.
 struct Name {
     parent: Arc<str>,
     id: JobId,
+}
+
+impl Name {
+    fn is_segment(&self) -> bool {
+        SegmentId::of_job(&self.id).is_some()
+    }
 }
 
 impl Client {
@@ -172,9 +180,17 @@ impl Client {
                 listed_at_once = next_list(few.len(), listed.len());
                 names.extend(listed);
             }
-            let few = names.len().min(at_once);
+            let expanded = self.expand_next(filter, &mut names, from).await?;
+            looked_at += expanded.as_ref().map_or(0, |(segments, _)| *segments);
+            let few = names.iter().take(at_once).take_while(|name| !name.is_segment()).count();
             if few == 0 {
-                return Ok(Page { jobs, next: None });
+                let next = match names.is_empty() && parents.is_empty() {
+                    true => None,
+                    // None of the segments had a member to look at.
+                    false if looked_at >= MAX_LOOKED_AT => expanded.map(|(_, last)| last).or(end),
+                    false => continue,
+                };
+                return Ok(Page { jobs, next });
             }
             let (places, ids): (Vec<_>, Vec<_>) =
                 names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
@@ -220,6 +236,44 @@ impl Client {
                 return Ok(Page { jobs, next: end });
             }
         }
+    }
+
+    /// Replaces segments at the front of the names by their members after the cursor, in the order of their ids. Returns the
+    /// number of segments, and a cursor after the last one.
+    async fn expand_next(
+        &self,
+        filter: &Filter,
+        names: &mut VecDeque<Name>,
+        from: Option<&Cursor>,
+    ) -> Result<Option<(usize, Cursor)>, Error> {
+        let mut segments = HashMap::new();
+        let mut last = None;
+        let mut few = Vec::new();
+        while let Some(name) = names.front() {
+            let member = MemberId::of_job(&name.id).map(|member| member.segment);
+            match (SegmentId::of_job(&name.id), member) {
+                (Some(segment), _) if segments.len() < EXPANDED_AT_ONCE => {
+                    segments.insert(segment, (segments.len(), Arc::clone(&name.parent)));
+                    let ids = segment.members().iter().map(|number| MemberId { segment, number }.job());
+                    last = ids.max().map(|after| Cursor { parent: name.parent.as_ref().to_owned(), after });
+                }
+                // A member with a record in the same parent is next to its segment.
+                (None, Some(segment)) if segments.contains_key(&segment) => {}
+                (_, _) => break,
+            }
+            few.extend(names.pop_front().map(|name| name.id));
+        }
+        let Some(last) = last else { return Ok(None) };
+        let session = &self.0.session;
+        let members = session.read(self.by(), |zk| expand(zk.clone(), few.clone(), filter.state)).await?;
+        let members = members.into_iter().filter_map(|id| {
+            let (at, parent) = segments.get(&MemberId::of_job(&id)?.segment)?;
+            let is_new = |from: &Cursor| *from.parent != **parent || id > from.after;
+            from.is_none_or(is_new).then(|| (*at, id, Arc::clone(parent)))
+        });
+        let members = members.collect::<BTreeSet<_>>();
+        members.into_iter().rev().for_each(|(_, id, parent)| names.push_front(Name { parent, id }));
+        Ok(Some((segments.len(), last)))
     }
 
     /// Returns the remaining parents, by the last component of their paths.
@@ -275,9 +329,14 @@ impl Client {
             lists.into_iter().map(|names| ids(names.unwrap_or_default())).collect()
         };
         let names = parents.iter().zip(lists).flat_map(|(parent, mut ids)| {
-            ids.sort_unstable();
-            if let Some(from) = from.filter(|from| from.parent == *parent) {
-                ids.retain(|id| *id > from.after);
+            ids.sort_by_cached_key(order);
+            if let Some(Cursor { after, .. }) = from.filter(|from| from.parent == *parent) {
+                // The cursor may be inside a segment.
+                ids.retain(|id| {
+                    let order = order(id);
+                    *order > *after.as_str()
+                        || SegmentId::of_job(id).is_some() && after.as_str().starts_with(&order)
+                });
             }
             let parent = Arc::<str>::from(parent.as_str());
             ids.into_iter().map(move |id| Name { parent: Arc::clone(&parent), id })

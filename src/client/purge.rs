@@ -7,6 +7,8 @@
 //! Ages are measured by ZooKeeper's clock: the purge sets `/jobs` and reads the time of that write. A client whose clock is
 //! wrong removes no record early.
 //!
+//! Segments are removed as a whole: see `segments`.
+//!
 //! Memory is bounded by the names in a few buckets and a page of records.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +21,7 @@ use bellwether_core::job::{JobRecord, JobState, Verdict};
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path::{self, Bucket, SubBucket};
 use bellwether_core::retention;
+use bellwether_core::segment::SegmentId;
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::{self, Op};
 use bellwether_core::wire;
@@ -27,7 +30,11 @@ use bellwether_zk::Node;
 use super::Client;
 use super::error::{Error, Subject};
 use super::runtime::Zk;
+use super::segments::job_or_segment;
 use super::session::Written;
+use segments::SEGMENTS;
+
+mod segments;
 
 /// Buckets whose names are held in memory together: 2 full ones have 160,000 names.
 const BUCKETS_AT_ONCE: usize = 2;
@@ -164,7 +171,8 @@ impl Client {
     /// Removes the records of ended jobs. Their ids can be used again. Calls `progress` about every hundred records.
     ///
     /// A record that cannot be read is kept. The record of a job in a group is kept too: it is removed with its
-    /// group.
+    /// group. Jobs that were submitted together may be stored together: those that succeeded are removed when all of them have ended
+    /// and are selected.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page;
@@ -177,7 +185,7 @@ impl Client {
     }
 
     /// Removes the records of these jobs that have ended in any way, under the rules of [`Client::purge`]. The other jobs are
-    /// kept and not counted. [`Purged::buckets`] stays 0.
+    /// kept and not counted, and so are succeeded jobs that are stored together with others. [`Purged::buckets`] stays 0.
     ///
     /// # Errors
     /// Those of [`Client::purge`].
@@ -239,10 +247,15 @@ impl Client {
             let parents = parents.collect::<Vec<_>>();
             let lists = self.0.session.read(self.by(), |zk| zk.children_many(parents.clone())).await?;
             // Other znodes are ignored: their names are not job ids.
-            let jobs = lists.into_iter().flatten().flatten().filter_map(|name| JobId::new(name).ok());
-            let jobs = jobs.collect::<Vec<_>>();
+            let names = lists.into_iter().flatten().flatten().filter_map(|name| job_or_segment(&name));
+            let (segments, jobs): (Vec<_>, Vec<_>) = names.partition(|id| SegmentId::of_job(id).is_some());
+            let segments = segments.iter().filter_map(SegmentId::of_job).collect::<Vec<_>>();
             for page in jobs.chunks(PAGE) {
                 self.page(Selection::Of(purge), remove, page, clock, &mut done).await?;
+                progress(done);
+            }
+            for page in segments.chunks(SEGMENTS) {
+                self.segment_page(purge, remove, page, clock, &mut done).await?;
                 progress(done);
             }
             done.buckets += few.len();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellwether_core::outcome::{Outcome, Reason};
 use bellwether_core::path;
-use bellwether_core::port::{Node, ReadError, ReadResult};
+use bellwether_core::port::{ReadError, ReadResult};
 use bellwether_core::time::Millis;
 use bellwether_core::txn::Op;
 
@@ -125,21 +125,26 @@ impl Session {
         self.read(by, |zk| zk.sync(path::JOBS.to_owned())).await
     }
 
-    /// Reads znodes in one batch. Absent ones are read again after [`Session::catch_up`].
-    pub(super) async fn get_many(
+    /// Reads one thing per item in one look. Absent ones are read again after [`Session::catch_up`].
+    pub(super) async fn read_each<I: Clone, T, F>(
         &self,
         by: Deadline,
-        paths: Vec<String>,
-    ) -> Result<Vec<Option<Node>>, Error> {
-        let mut nodes = self.read(by, |zk| zk.get_many(paths.clone())).await?;
-        let absent = (0..nodes.len()).filter(|at| nodes[*at].is_none()).collect::<Vec<_>>();
+        items: Vec<I>,
+        is_absent: impl Fn(&T) -> bool,
+        look: impl Fn(Zk, Vec<I>) -> F,
+    ) -> Result<Vec<T>, Error>
+    where
+        F: Future<Output = ReadResult<Vec<T>>>,
+    {
+        let mut read = self.read(by, |zk| look(zk.clone(), items.clone())).await?;
+        let absent = (0..read.len()).filter(|at| is_absent(&read[*at])).collect::<Vec<_>>();
         if !absent.is_empty() {
             self.catch_up(by).await?;
-            let again = absent.iter().map(|at| paths[*at].clone()).collect::<Vec<_>>();
-            let again = self.read(by, |zk| zk.get_many(again.clone())).await?;
-            absent.into_iter().zip(again).for_each(|(at, node)| nodes[at] = node);
+            let again = absent.iter().map(|at| items[*at].clone()).collect::<Vec<_>>();
+            let again = self.read(by, |zk| look(zk.clone(), again.clone())).await?;
+            absent.into_iter().zip(again).for_each(|(at, found)| read[at] = found);
         }
-        Ok(nodes)
+        Ok(read)
     }
 
     /// Commits once. A write that was not sent counts as [`Written::Rejected`]: nothing was changed, and the caller reads

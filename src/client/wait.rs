@@ -7,6 +7,11 @@
 //!
 //! That request covers all waits of a client, so the number of watches is limited for all of them together: each
 //! takes a permit of the client. A wait without a permit polls its record until it gets one, or the job has ended.
+//!
+//! Members of a segment are waited for together ([`units`]): one watch on the children of the segment, or one list of them
+//! per look, shows which of its members have ended, or have a record and are waited for like other jobs.
+
+mod units;
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -15,17 +20,18 @@ use std::time::Duration;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobRecord;
 use bellwether_core::name::JobId;
-use bellwether_core::path;
-use bellwether_core::wire;
+use bellwether_core::port::Glance;
+use bellwether_core::wire::WireError;
 use bellwether_zk::Node;
 use futures::StreamExt;
 use futures::future::join_all;
-use futures::stream;
+use futures::stream::{self, FuturesUnordered};
 
 use super::error::{Error, WaitError};
 use super::session::Deadline;
 use super::view::{JobView, State};
 use super::{Client, JobHandle};
+use units::{Progress, Unit};
 
 /// Maximum number of jobs that a client watches at a time, over all its waits: 64 paths of 160 bytes are a tenth of
 /// the limit of the restoring request.
@@ -49,6 +55,13 @@ const WHOLE_ROUND: Duration = Duration::from_secs(1);
 
 /// After a timed-out wait: how long the read of the job's state may still take.
 const LAST_LOOK: Duration = Duration::from_millis(500);
+
+/// One look at what a wait is for.
+enum Look<T> {
+    Wished(T),
+    /// With a watch for the next change, if one was asked for.
+    NotYet(Option<Glance>),
+}
 
 impl Client {
     /// Waits until a job has ended (succeeded, cancelled or dead).
@@ -128,17 +141,19 @@ impl Client {
             over += 1;
             progress(over);
         };
+        let (units, not_jobs) = units::of(jobs);
+        for at in not_jobs {
+            note(&mut answers, at, Err(Error::NotFound(jobs[at].0.clone())));
+        }
         if jobs.len() <= MAX_WATCHED {
-            let watched = jobs
-                .iter()
-                .enumerate()
-                .map(|(at, (id, generation))| async move { (at, self.watch(id, *generation, by).await) });
-            let mut watched = stream::iter(watched).buffer_unordered(MAX_WATCHED);
-            while let Some((at, answer)) = watched.next().await {
-                note(&mut answers, at, answer);
+            let watched = units.into_iter().map(|unit| self.watch_unit(jobs, unit, by));
+            let mut watched = watched.collect::<FuturesUnordered<_>>();
+            while let Some(Progress { over, left }) = watched.next().await {
+                watched.extend(left.into_iter().map(|unit| self.watch_unit(jobs, unit, by)));
+                over.into_iter().for_each(|(at, answer)| note(&mut answers, at, answer));
             }
         } else {
-            self.poll(jobs, by, |at, answer| note(&mut answers, at, answer)).await;
+            self.poll(jobs, units, by, |at, answer| note(&mut answers, at, answer)).await;
         }
         let told = jobs.iter().zip(answers).map(|(&(id, generation), answer)| async move {
             match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
@@ -155,9 +170,16 @@ impl Client {
 
     /// Watches a job until it has ended.
     async fn watch(&self, id: &JobId, generation: u32, by: Deadline) -> Result<JobView, Error> {
-        let absent = || Error::NotFound(id.clone());
-        let wished = |node: &Node| over(id, generation, node);
-        self.until(&path::record(id), by, absent, wished).await
+        let jobs = [(id, generation)];
+        let (mut units, _) = units::of(&jobs);
+        while let Some(unit) = units.pop() {
+            let Progress { over, left } = self.watch_unit(&jobs, unit, by).await;
+            if let Some((_, answer)) = over.into_iter().next() {
+                return answer;
+            }
+            units = left;
+        }
+        Err(Error::NotFound(id.clone()))
     }
 
     /// Watches a znode until `wished` returns a value. Without a free watch of the client it polls. The znode is absent
@@ -169,6 +191,41 @@ impl Client {
         absent: impl Fn() -> Error,
         wished: impl Fn(&Node) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
+        let (absent, wished) = (&absent, &wished);
+        self.until_seen(by, |watch| async move {
+            let mut read = self.read_data(path, watch, by).await?;
+            if read.is_none() {
+                self.0.session.catch_up(by).await?;
+                read = self.read_data(path, watch, by).await?;
+            }
+            let (node, glance) = read.ok_or_else(absent)?;
+            Ok(wished(&node)?.map_or(Look::NotYet(glance), Look::Wished))
+        })
+        .await
+    }
+
+    async fn read_data(
+        &self,
+        path: &str,
+        watch: bool,
+        by: Deadline,
+    ) -> Result<Option<(Node, Option<Glance>)>, Error> {
+        let session = &self.0.session;
+        Ok(match watch {
+            true => {
+                let read = session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
+                read.map(|(node, glance)| (node, Some(glance)))
+            }
+            false => session.read(by, |zk| zk.get(path.to_owned())).await?.map(|node| (node, None)),
+        })
+    }
+
+    /// Looks until there is a value: at each change, or without a free watch of the client with pauses. `look` sets a watch if
+    /// its argument is true.
+    async fn until_seen<T, F>(&self, by: Deadline, look: impl Fn(bool) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Look<T>, Error>>,
+    {
         // Kept over the polls, so that watches are granted in the order in which the waits began.
         let mut permit = pin!(self.0.watches.acquire());
         // The first attempt takes a free permit and does not wait.
@@ -180,34 +237,22 @@ impl Client {
                 Ok(Err(_)) => {}
                 Err(_) => return Err(self.0.session.not_in_time(by).into()),
             }
-            let mut node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?;
-            if node.is_none() {
-                self.0.session.catch_up(by).await?;
-                node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?;
-            }
-            let node = node.ok_or_else(&absent)?;
-            if let Some(wished) = wished(&node)? {
+            if let Look::Wished(wished) = look(false).await? {
                 return Ok(wished);
             }
             pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         };
         loop {
-            let mut read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
-            if read.is_none() {
-                self.0.session.catch_up(by).await?;
-                read = self.0.session.read(by, |zk| zk.get_and_glance(path.to_owned())).await?;
-            }
-            let (node, glance) = read.ok_or_else(&absent)?;
-            if let Some(wished) = wished(&node)? {
-                return Ok(wished);
-            }
+            let glance = match look(true).await? {
+                Look::Wished(wished) => return Ok(wished),
+                Look::NotYet(glance) => glance.expect("a look that was asked for a watch has one"),
+            };
             if self.0.session.timeout_at(by.at, glance).await.is_err() {
                 return Err(self.0.session.not_in_time(by).into());
             }
             // Most changes are the awaited one. A read that sets no watch leaves none to remove, which would be in the way of
             // the caller's next request.
-            let node = self.0.session.read(by, |zk| zk.get(path.to_owned())).await?;
-            if let Some(wished) = node.as_ref().map(&wished).transpose()?.flatten() {
+            if let Look::Wished(wished) = look(false).await? {
                 return Ok(wished);
             }
         }
@@ -219,39 +264,24 @@ impl Client {
     async fn poll(
         &self,
         jobs: &[(&JobId, u32)],
+        units: Vec<Unit>,
         by: Deadline,
         mut note: impl FnMut(usize, Result<JobView, Error>),
     ) {
-        let mut open = (0..jobs.len()).collect::<VecDeque<_>>();
+        let mut open = VecDeque::from(units);
         let mut pause = SHORTEST_PAUSE;
         while !open.is_empty() {
             let looked = open.drain(..open.len().min(PAGES_IN_FLIGHT * MAX_READ_BATCH)).collect::<Vec<_>>();
-            let pages = looked.chunks(MAX_READ_BATCH).map(|page| async move {
-                let paths = page.iter().map(|&at| path::record(jobs[at].0)).collect::<Vec<_>>();
-                (page, self.0.session.get_many(by, paths).await)
-            });
-            let before = open.len();
-            for (page, nodes) in join_all(pages).await {
-                let nodes = match nodes {
-                    Ok(nodes) => nodes,
-                    Err(error) => {
-                        page.iter().for_each(|&at| note(at, Err(error.clone())));
-                        continue;
-                    }
-                };
-                for (&at, node) in page.iter().zip(nodes) {
-                    let (id, generation) = jobs[at];
-                    let view = node
-                        .map_or_else(|| Err(Error::NotFound(id.clone())), |node| over(id, generation, &node));
-                    match view {
-                        Ok(None) => open.push_back(at),
-                        Ok(Some(view)) => note(at, Ok(view)),
-                        Err(error) => note(at, Err(error)),
-                    }
-                }
+            let count = |units: &[Unit]| units.iter().map(|unit| unit.jobs().len()).sum::<usize>();
+            let (mut before, mut still) = (0, 0);
+            let pages = looked.chunks(MAX_READ_BATCH).map(|page| self.look_at_units(jobs, page, by));
+            for Progress { over, left } in join_all(pages).await {
+                before += over.len() + count(&left);
+                still += count(&left);
+                open.extend(left);
+                over.into_iter().for_each(|(at, answer)| note(at, answer));
             }
-            let still = open.len() - before;
-            if still * 2 <= looked.len() {
+            if still * 2 <= before {
                 pause = SHORTEST_PAUSE;
                 continue;
             }
@@ -259,7 +289,7 @@ impl Client {
             if self.0.session.timeout_at(by.at, slept).await.is_err() {
                 return;
             }
-            pause = if still == looked.len() { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
+            pause = if still == before { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
         }
     }
 
@@ -288,8 +318,8 @@ fn turn(looked: usize, open: usize) -> Duration {
 }
 
 /// Returns the view of a job that has ended in this generation or a later one; `None` before.
-fn over(id: &JobId, generation: u32, node: &Node) -> Result<Option<JobView>, Error> {
-    match wire::decode::<JobRecord>(&node.data) {
+fn over(id: &JobId, generation: u32, record: Result<JobRecord, WireError>) -> Result<Option<JobView>, Error> {
+    match record {
         Ok(record) if record.is_terminal() => {
             Ok(Some(JobView::of(id.clone(), record)).filter(|view| is_of(view, generation)))
         }

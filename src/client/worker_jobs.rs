@@ -8,6 +8,7 @@ use super::error::Error;
 use super::get::view;
 use super::locate::locate;
 use super::page::MAX_PAGE;
+use super::segments::{expand, job_or_segment};
 use super::sub_jobs::add_sub_jobs;
 use super::view::{JobView, State};
 
@@ -41,8 +42,11 @@ impl Client {
     ) -> Result<Option<WorkerJobPage>, Error> {
         let Some(names) = self.inbox(worker).await? else { return Ok(None) };
         // Other znodes are ignored: their names are not job ids.
-        let ids = names.into_iter().filter_map(|name| JobId::new(name).ok());
-        let mut ids = ids.filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
+        let ids = names.iter().filter_map(|name| job_or_segment(name)).collect::<Vec<_>>();
+        // An inbox has few segments: their members are as many as a few times the slots of the worker.
+        let running = Some(State::Running);
+        let ids = self.0.session.read(self.by(), |zk| expand(zk.clone(), ids.clone(), running)).await?;
+        let mut ids = ids.into_iter().filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
         ids.sort_unstable();
         let limit = limit.clamp(1, MAX_PAGE);
         let next = if ids.len() > limit { ids.get(limit - 1).cloned() } else { None };

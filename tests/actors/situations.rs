@@ -8,17 +8,21 @@ use bellwether::client::WorkerSettings;
 use bellwether::schedule::Overlap;
 use bellwether::testing::ClusterNode;
 use bellwether::testing::actors::{Fault, Kind, Planned, roster};
-use bellwether::{Group, Job, JobId, Kind as JobKind, State};
+use bellwether::{Group, Job, JobId, Kind as JobKind, State, Tag, WorkerId};
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::ready::ReadyEntry;
+use bellwether_core::segment::MIN_PACKED;
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Op;
+use bellwether_core::worker::WorkerInfo;
 use bellwether_core::{path, txn, wire};
 use bellwether_host::session::SessionStatus;
 use bellwether_testkit::{Cut, Request, eventually, op};
+use bellwether_zk::Zk;
+use uuid::Uuid;
 
-use crate::stage::{Allowed, LEASE, SOON, Stage, job};
+use crate::stage::{Allowed, LEASE, SOON, Stage, job, plain};
 
 /// A way to drive a cluster.
 pub(crate) struct Situation {
@@ -68,6 +72,9 @@ situations![
     backlog,
     closed_by_another,
     handed_back,
+    packed,
+    silent_worker,
+    lost_worker,
     quarantined_before,
     inbox_removed,
     inbox_forbidden(sweeping),
@@ -347,6 +354,48 @@ async fn handed_back(stage: &Stage) {
     stage.over().await;
 }
 
+/// The jobs of a segment take long, so those that have not begun are handed back.
+async fn packed(stage: &Stage) {
+    stage.submit((0..MIN_PACKED).map(|_| plain("held")), &[State::Succeeded]).await;
+    stage.met("executor_pool", "Tell.HandBack").await;
+    stage.runs.release();
+    stage.over().await;
+}
+
+/// A worker gets a segment and never reads it. Later its session ends.
+async fn silent_worker(stage: &Stage) {
+    let ghost = ghost(stage).await;
+    stage.met("lease_watcher", "SegmentRead").await;
+    drop(ghost);
+    stage.cancel_all().await;
+}
+
+/// A worker's session ends after it got a segment.
+async fn lost_worker(stage: &Stage) {
+    drop(ghost(stage).await);
+    stage.met("worker_registry", "Recovery.SegmentRead").await;
+    stage.cancel_all().await;
+}
+
+/// Registers a worker without a process, and submits a segment that only it can take. Its session ends when the
+/// returned connection is dropped.
+async fn ghost(stage: &Stage) -> Zk {
+    let (zk, worker) = (stage.onlooker().await, WorkerId::new(Uuid::now_v7()));
+    let living = stage.cluster.client().workers().await.unwrap()[0].id;
+    let info = zk.get(path::worker(living)).await.unwrap().unwrap();
+    let info = wire::decode::<WorkerInfo>(&info.data).unwrap();
+    let info = WorkerInfo { tags: vec![Tag::new("ghost").unwrap()], former: Vec::new(), ..info };
+    assert_eq!(zk.commit(txn::register(worker, &info)).await, Outcome::Applied(()));
+    let packed = (0..MIN_PACKED).map(|_| plain("quick").tag("ghost"));
+    stage.submit(packed, &[State::Cancelled]).await;
+    let arrived = async || !zk.children(path::inbox(worker)).await.unwrap().unwrap().is_empty();
+    eventually("the segment is assigned, or the fault was injected", SOON, async || {
+        stage.struck() || arrived().await
+    })
+    .await;
+    zk
+}
+
 /// An operator deletes a worker's inbox.
 async fn inbox_removed(stage: &Stage) {
     let (zk, path) = (stage.onlooker().await, stage.inbox(None).await);
@@ -514,6 +563,13 @@ async fn removes(stage: &Stage) {
     let member = group.submit(0, Job::new("unserved", &())).await.unwrap();
     client.cancel(member.id()).await.unwrap();
     group.wait(SOON).await.unwrap();
+    // They are submitted as a segment.
+    let packed = (0..MIN_PACKED).map(|_| Job::new("unserved", &()));
+    let packed = client.submit_many(packed, |_| {}).await;
+    let packed = packed.into_iter().map(|job| job.unwrap().id().clone()).collect::<Vec<_>>();
+    for job in &packed {
+        client.cancel(job).await.unwrap();
+    }
     let (zk, note) = (stage.onlooker().await, path::quarantine(&JobId::new("nobody").unwrap()));
     let noted = Op::Create { path: note.clone(), data: Vec::new(), lifetime: txn::Lifetime::Persistent };
     assert_eq!(zk.commit(vec![noted]).await, Outcome::Applied(()));
@@ -522,8 +578,13 @@ async fn removes(stage: &Stage) {
         zk.get(note.clone()).await.unwrap().is_none()
     })
     .await;
-    eventually("the job and the group are removed", SOON, async || {
-        client.get(job.id()).await.unwrap().is_none() && client.get_group(group.id()).await.unwrap().is_none()
+    eventually("the jobs and the group are removed", SOON, async || {
+        for job in packed.iter().chain([job.id()]) {
+            if client.get(job).await.unwrap().is_some() {
+                return false;
+            }
+        }
+        client.get_group(group.id()).await.unwrap().is_none()
     })
     .await;
     stage.until("the janitor receives the outcome", || stage.has_met("janitor", "Committed")).await;

@@ -18,6 +18,7 @@ use bellwether_core::change::Noted;
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, SubBucket};
 use bellwether_core::schedule::parse_tick;
+use bellwether_core::segment::MIN_PACKED;
 use bellwether_core::txn::Op;
 use bellwether_core::wire;
 use bellwether_testkit::{Proxy, RawClient, eventually};
@@ -111,12 +112,13 @@ impl Stage {
         }
     }
 
-    /// Submits jobs that succeed: more plain jobs than there are slots, jobs of a lane, and a job that fails once.
+    /// Submits jobs that succeed: a segment, more plain jobs than there are slots, jobs of a lane, and a job that fails once.
     pub(crate) async fn submit_some(&self, round: &str) {
-        let plain = (0..5).map(|n| job("quick", &format!("{round}-{n}")));
+        let packed = (0..MIN_PACKED).map(|_| plain("quick"));
+        let alone = (0..5).map(|n| job("quick", &format!("{round}-{n}")));
         let lane = (0..3).map(|n| job("laned", &format!("{round}-lane-{n}")).lane("lane"));
         let flaky = job("flaky", &format!("{round}-flaky"));
-        self.submit(plain.chain(lane).chain([flaky]), &[State::Succeeded]).await;
+        self.submit(packed.chain(alone).chain(lane).chain([flaky]), &[State::Succeeded]).await;
     }
 
     pub(crate) async fn submit_held(&self, id: &str) {
@@ -165,6 +167,15 @@ impl Stage {
 
     pub(crate) async fn cancel(&self, id: &str) {
         self.cluster.client().cancel(&JobId::new(id).unwrap()).await.unwrap();
+    }
+
+    /// Cancels all submitted jobs, and waits until they have ended.
+    pub(crate) async fn cancel_all(&self) {
+        let ids = self.jobs.borrow().iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+        for id in &ids {
+            self.cluster.client().cancel(id).await.unwrap();
+        }
+        self.over().await;
     }
 
     pub(crate) async fn leader(&self) -> &ClusterNode {
@@ -373,7 +384,7 @@ pub(crate) fn job(kind: &str, id: &str) -> Job {
     plain(kind).id(id)
 }
 
-fn plain(kind: &str) -> Job {
+pub(crate) fn plain(kind: &str) -> Job {
     let job = Job::new(kind, &()).backoff(BACKOFF, BACKOFF);
     // The injected faults must not exhaust the limits.
     job.max_losses(20).max_attempts(20)

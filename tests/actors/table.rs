@@ -144,6 +144,9 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("backlog", &[("job_watcher", &["Sized"])]),
     ("closed_by_another", &[("inbox_watcher", &["Recheck"]), ("executor_pool", &["Tell.Zombie"])]),
     ("handed_back", &[("inbox_watcher", &["Refused"])]),
+    ("packed", &[("executor_pool", &["Tell.HandBack"])]),
+    ("silent_worker", &[("lease_watcher", &["SegmentRead"])]),
+    ("lost_worker", &[("worker_registry", &["Recovery.SegmentRead"])]),
     ("quarantined_before", &[("inbox_watcher", &["SetAside"])]),
     ("inbox_removed", &[("worker_wing", &["InboxGone"])]),
     ("inbox_forbidden", &[("inbox_watcher", &["Again.Watch"])]),
@@ -157,7 +160,7 @@ pub(crate) const ONLY_IN: &[(&str, &[KindsOf])] = &[
     ("session_is_killed", &[("node", &["Child.Terminated"])]),
     ("members_panic", &[("leader_wing", &["Child.Failed"]), ("worker_wing", &["Child.Failed"])]),
     ("members_are_killed", &[("leader_wing", &["Child.Terminated"])]),
-    ("removes", &[("janitor", &["Committed", "Groups", "Names", "Stats"])]),
+    ("removes", &[("janitor", &["Committed", "Groups", "Names", "Segments", "Stats"])]),
     (
         "groups",
         &[(

@@ -58,7 +58,7 @@ impl fmt::Display for Kind {
 
 kinds!(Feed { Watching, Changes });
 kinds!(leadership::Reply { Campaign, Read, Claimed, Beaten, Watched, Changed });
-kinds!(recovery::Event { Lost, Survived, Listed, Read, Committed, Removed, Sweep });
+kinds!(recovery::Event { Lost, Survived, Listed, Read, SegmentRead, Committed, Removed, Sweep });
 kinds!(group_joiner::Event { Seen, Changed, Ended, Gone, Looked, Committed, Found, Cancelled, Resync });
 kinds!(assigner::Event {
     Queued,
@@ -98,6 +98,7 @@ kinds!(worker::executor_pool::Event {
     Resume,
     Drain,
     Abandoned,
+    HandBack,
     Wake,
 });
 kinds!(worker::status_reporter::beats::Event {

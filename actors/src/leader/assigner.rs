@@ -258,9 +258,9 @@ impl Assigner {
                 }
                 Effect::Overdue(jobs) => cx.tell(Tell::Overdue(jobs)),
                 Effect::FencedOut => cx.tell(Tell::FencedOut),
-                Effect::Assigned { kind, since } => {
+                Effect::Assigned { kind, jobs, since } => {
                     counter!(metric::JOB_ATTEMPTS_ASSIGNED, "kind" => kind_label::of_served(&kind))
-                        .increment(1);
+                        .increment(jobs as u64);
                     histogram!(metric::ASSIGNMENT_DURATION_SECONDS).record(cx.now.since(since));
                 }
             }
@@ -301,6 +301,7 @@ fn emptied(changes: Vec<Change>) -> BTreeSet<WorkerId> {
         | Place::Turn(..)
         | Place::Schedule(_)
         | Place::Group(_)
+        | Place::SegmentChunk(..)
         | Place::Other => None,
     };
     deleted.filter_map(worker).collect()
@@ -320,6 +321,7 @@ fn ended(changes: Vec<Change>) -> impl Iterator<Item = (Turn, JobId)> {
         | Place::Assignment(..)
         | Place::Schedule(_)
         | Place::Group(_)
+        | Place::SegmentChunk(..)
         | Place::Other => None,
     })
 }
@@ -368,8 +370,8 @@ async fn read_inbox(zk: Arc<dyn Requests>, worker: WorkerId) -> ReadResult<Optio
         let reason = format!("{} znodes are more than {MAX_INBOX}", names.len());
         return Err(ReadError::Refused(Reason::Other(reason)));
     }
-    let mut contents = InboxContents { jobs: names.len(), ..InboxContents::default() };
-    let jobs = names.into_iter().filter_map(|name| JobId::new(name).ok()).collect::<Vec<_>>();
+    let jobs = names.iter().filter_map(|name| JobId::new(name).ok()).collect::<Vec<_>>();
+    let mut contents = InboxContents { names, ..InboxContents::default() };
     for jobs in jobs.chunks(MAX_READ_BATCH) {
         let nodes = zk.get_many(jobs.iter().map(|job| path::assignment(worker, job)).collect()).await?;
         for (job, node) in jobs.iter().zip(nodes) {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::chain::chain;
 use bellwether_core::change::Noted;
-use bellwether_core::machine::janitor::{self, BucketKind, Effect, Event, Found, FoundGroup, PARTS, ROUND};
+use bellwether_core::machine::janitor::{
+    self, BucketKind, Effect, Event, Found, FoundGroup, FoundSegment, PARTS, ROUND, segment_paths,
+};
 use bellwether_core::machine::worker::Lookup;
 use bellwether_core::metric;
 use bellwether_core::name::{GroupId, JobId};
@@ -16,6 +18,7 @@ use bellwether_core::outcome::Outcome;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::port::{Node, ReadError, ReadResult, Requests};
 use bellwether_core::retention::Retention;
+use bellwether_core::segment::{Chunks, SegmentId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
@@ -54,9 +57,11 @@ pub enum JanitorMsg {
     Listed(usize, BucketKind, Bucket, ReadResult<(i32, Vec<String>)>),
     /// The records that were read.
     Read(usize, Vec<JobId>, ReadResult<Vec<Found>>),
+    /// The segments that were read.
+    Segments(usize, Vec<(SegmentId, Chunks)>, ReadResult<Vec<Vec<Option<Node>>>>),
     /// The groups that were read.
     Groups(usize, Vec<GroupId>, ReadResult<Vec<Option<Node>>>),
-    /// The names below a group's parents.
+    /// The names below segments or a group's parents.
     Names(usize, ReadResult<Vec<Option<Vec<String>>>>),
     /// The time of the last write to each znode, and the number of its children.
     Stats(usize, ReadResult<Vec<Option<(WallMillis, usize)>>>),
@@ -64,7 +69,20 @@ pub enum JanitorMsg {
     Committed(usize, Batch<String>, Outcome<()>),
 }
 
-kinds!(JanitorMsg { Resume, Tick, Sweep, Settings, Counted, Listed, Read, Groups, Names, Stats, Committed });
+kinds!(JanitorMsg {
+    Resume,
+    Tick,
+    Sweep,
+    Settings,
+    Counted,
+    Listed,
+    Read,
+    Segments,
+    Groups,
+    Names,
+    Stats,
+    Committed
+});
 
 impl Concern for Janitor {
     const NAME: &'static str = "janitor";
@@ -97,6 +115,12 @@ impl Concern for Janitor {
                 (part, Event::Listed(kind, bucket, names.map_err(note)))
             }
             JanitorMsg::Read(part, jobs, found) => (part, Event::Read(jobs, found.map_err(note))),
+            JanitorMsg::Segments(part, segments, read) => {
+                let found = read.map(|each| {
+                    segments.iter().zip(each).map(|((id, _), nodes)| self.segment(*id, &nodes)).collect()
+                });
+                (part, Event::Segments(segments, found.map_err(note)))
+            }
             JanitorMsg::Groups(part, groups, read) => {
                 let group = |(id, node): (&GroupId, Option<Node>)| self.group(id, &node?);
                 let found = read.map(|nodes| groups.iter().zip(nodes).map(group).collect());
@@ -136,6 +160,10 @@ impl Janitor {
                     let listed = list(zk, kind.path(bucket), kind.parents(bucket));
                     async move { JanitorMsg::Listed(part, kind, bucket, listed.await) }
                 }),
+                Effect::Segments(segments) => cx.task(move |zk| async move {
+                    let nodes = read_segments(&zk, &segments).await;
+                    JanitorMsg::Segments(part, segments, nodes)
+                }),
                 Effect::Groups(groups) => {
                     let paths = groups.iter().map(path::group).collect();
                     cx.get_many(paths, move |nodes| JanitorMsg::Groups(part, groups, nodes));
@@ -161,6 +189,18 @@ impl Janitor {
                 Effect::FencedOut => cx.tell(FencedOut),
             }
         }
+    }
+
+    fn segment(&mut self, id: SegmentId, nodes: &[Option<Node>]) -> FoundSegment {
+        let (segment, chunks) = nodes.split_first().expect("the segment was read with its chunks");
+        let found = FoundSegment::of(
+            segment.as_ref().map(|node| node.data.as_slice()),
+            chunks.iter().map(|chunk| chunk.as_ref().map(|chunk| (chunk.data.as_slice(), chunk.modified))),
+        );
+        if found == FoundSegment::Left {
+            self.unreadable.tell(path::segment(id), 0, "the segment or one of its chunks");
+        }
+        found
     }
 
     fn group(&mut self, id: &GroupId, node: &Node) -> FoundGroup {
@@ -204,6 +244,22 @@ async fn read(zk: &Arc<dyn Requests>, jobs: &[JobId]) -> ReadResult<Vec<Found>> 
         all.extend(jobs.iter().zip(nodes.await?).map(found));
     }
     Ok(all)
+}
+
+/// Reads segments, each with its chunks, in concurrent requests.
+async fn read_segments(
+    zk: &Arc<dyn Requests>,
+    segments: &[(SegmentId, Chunks)],
+) -> ReadResult<Vec<Vec<Option<Node>>>> {
+    let paths = segments.iter().map(|(id, chunks)| segment_paths(*id, chunks)).collect::<Vec<_>>();
+    let all = paths.concat();
+    let pages = all.chunks(MAX_READ_BATCH).map(|paths| zk.get_many(paths.to_vec())).collect::<Vec<_>>();
+    let mut nodes = Vec::with_capacity(all.len());
+    for page in pages {
+        nodes.extend(page.await?);
+    }
+    let mut nodes = nodes.into_iter();
+    Ok(paths.iter().map(|paths| nodes.by_ref().take(paths.len()).collect()).collect())
 }
 
 fn found((job, node): (&JobId, Option<Node>)) -> Found {

@@ -7,7 +7,8 @@ use bellwether_core::machine::job_watcher::{self, Effect, Event, Listed, Parent}
 use bellwether_core::machine::worker::Lookup;
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult};
-use bellwether_core::ready::{ClassName, ReadyEntry, Slot};
+use bellwether_core::ready::{ClassName, ReadyEntry, RecordEntry, Slot};
+use bellwether_core::segment::jobs_under;
 
 use super::SWEEP;
 use crate::unreadable::Unreadable;
@@ -124,6 +125,13 @@ fn carry_out(cx: &mut Context<'_, JobWatcher>, effect: Effect) {
                 )
             });
         }
+        Effect::Count(class, slot) => cx.children(path::ready_slot(&class, slot), move |names| {
+            let entry = |name: &String| name.parse::<RecordEntry>().ok();
+            let jobs = |names: Option<Vec<String>>| {
+                names.iter().flatten().filter_map(entry).map(|entry| jobs_under(&entry.job)).sum()
+            };
+            JobWatcherMsg::Sized(names.map(|names| vec![(class, slot, jobs(names))]))
+        }),
         Effect::Size(slots) => {
             let paths = slots.iter().map(|(class, slot)| path::ready_slot(class, *slot));
             cx.get_many(paths.collect(), move |nodes| {

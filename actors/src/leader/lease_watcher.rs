@@ -5,7 +5,9 @@ use std::time::Duration;
 use bellwether_core::chain::chain;
 use bellwether_core::job::Assignment;
 use bellwether_core::machine::assigner;
-use bellwether_core::machine::lease_watcher::{self, AssignmentKey, Case, Effect, Event, Revocation, Stamp};
+use bellwether_core::machine::lease_watcher::{
+    self, AssignmentKey, Case, Effect, Event, Revocation, Revoked, SegmentCase, Stamp,
+};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::Outcome;
 use bellwether_core::path;
@@ -14,7 +16,7 @@ use bellwether_core::time::Millis;
 use bellwether_core::txn::Batch;
 use bellwether_core::wire;
 
-use super::{SWEEP, kind_metrics, stored};
+use super::{SWEEP, kind_metrics, read_segment, stored};
 use crate::{Concern, Context, Feed};
 
 /// The watch and the timers of the lease watcher.
@@ -54,6 +56,8 @@ pub enum LeaseWatcherMsg {
     AssignmentsRead(Result<Vec<ReadAssignment>, Vec<AssignmentKey>>),
     /// The assignments and records that were read, or the keys whose read was not answered.
     CasesRead(Result<Vec<Case>, Vec<AssignmentKey>>),
+    /// The assignment of a segment was read, or not.
+    SegmentRead(Result<Box<SegmentCase>, AssignmentKey>),
     /// The outcome of a revocation.
     Committed(Batch<Revocation>, Outcome<()>),
     /// The periodic listing is due.
@@ -68,6 +72,7 @@ kinds!(LeaseWatcherMsg {
     Listed,
     AssignmentsRead,
     CasesRead,
+    SegmentRead,
     Committed,
     Sweep,
 });
@@ -133,6 +138,8 @@ impl Concern for LeaseWatcher {
             LeaseWatcherMsg::AssignmentsRead(Err(keys)) | LeaseWatcherMsg::CasesRead(Err(keys)) => {
                 Event::ReadFailed(keys)
             }
+            LeaseWatcherMsg::SegmentRead(Ok(case)) => Event::SegmentRead(case),
+            LeaseWatcherMsg::SegmentRead(Err(key)) => Event::ReadFailed(vec![key]),
             LeaseWatcherMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
         };
         self.feed(cx, event);
@@ -181,9 +188,18 @@ impl LeaseWatcher {
                         })
                     });
                 }
+                Effect::ReadSegment(key, id) => cx.task(move |zk| async move {
+                    LeaseWatcherMsg::SegmentRead(match read_segment(zk, key.0, id).await {
+                        Ok((created, found)) => Ok(Box::new(SegmentCase { key, id, created, found })),
+                        Err(_) => Err(key),
+                    })
+                }),
                 Effect::Commit(batch) => cx.commit_batch(batch, LeaseWatcherMsg::Committed),
                 Effect::Revoked(revoked) => {
-                    cx.tell(Tell::Assigner(assigner::Event::Hangs(revoked.worker)));
+                    // The members of a segment have leases of their own, which show later whether the worker hangs.
+                    if !matches!(revoked.revoked, Revoked::Members(_)) {
+                        cx.tell(Tell::Assigner(assigner::Event::Hangs(revoked.worker)));
+                    }
                     note(&revoked);
                 }
                 Effect::FencedOut => cx.tell(Tell::FencedOut),
@@ -221,7 +237,13 @@ fn cases(keys: Vec<AssignmentKey>, nodes: Vec<Option<Node>>) -> Vec<Case> {
 }
 
 fn note(revoked: &Revocation) {
-    let Revocation { worker, job, kind, attempt, closed } = revoked;
+    let Revocation { worker, job, revoked } = revoked;
+    let (kind, attempt, closed) = match revoked {
+        Revoked::Attempt { kind, attempt, closed } => (kind, attempt, closed),
+        Revoked::Members(members) => {
+            return tracing::warn!(segment = %job, %worker, members, "the worker shows no sign of life: the members of its segment are extracted");
+        }
+    };
     let (outcome, dead) = (closed.how.as_str(), closed.dead);
     tracing::warn!(%job, %kind, %worker, attempt, outcome, dead, "the lease expired without a renewal: the attempt is taken from its worker");
     kind_metrics::count_closed(kind, *closed);

@@ -18,7 +18,7 @@ use bellwether_core::worker::WorkerInfo;
 use metrics::{counter, gauge};
 
 use super::kind_metrics::{self, Kinds};
-use super::{SWEEP, stored};
+use super::{SWEEP, read_segment, stored};
 use crate::unreadable::Unreadable;
 use crate::{Concern, Context, Feed};
 
@@ -192,6 +192,10 @@ impl WorkerRegistry {
                         answer(Event::Read(worker, nodes.map(|nodes| orphans(jobs, nodes)).map_err(|_| ())))
                     });
                 }
+                Effect::ReadSegment(worker, id) => cx.task(move |zk| async move {
+                    let found = read_segment(zk, worker, id).await.map(|(_, found)| Box::new(found));
+                    answer(Event::SegmentRead(worker, id, found.map_err(|_| ())))
+                }),
                 Effect::Commit(worker, batch) => cx.commit_batch(batch, move |batch, outcome| {
                     answer(Event::Committed(worker, batch, note_unknown(worker, outcome)))
                 }),
@@ -243,6 +247,9 @@ fn note(item: &Item) {
         OrphanOutcome::Quarantined(why) => {
             tracing::error!(job = %item.job, reason = why, "the job is quarantined: its record or assignment cannot be read");
             counter!(metric::ZNODES_QUARANTINED).increment(1);
+        }
+        OrphanOutcome::Extracted(members) => {
+            tracing::debug!(segment = %item.job, members, "extracted the members of a segment of a lost worker");
         }
         OrphanOutcome::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
     }

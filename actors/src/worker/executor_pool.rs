@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bellwether_core::machine::worker::executor_pool::{self, CANCEL_GRACE, Effect, Ended, Event};
 use bellwether_core::machine::worker::status_reporter::beats::{self, StartedAttempt};
+use bellwether_core::machine::worker::status_reporter::segments;
 use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind};
+use bellwether_core::segment::MemberId;
 use bellwether_core::worker::WorkerSettings;
 use metrics::counter;
 
@@ -85,6 +87,8 @@ pub enum Tell {
     Report(Vec<Finished>),
     /// To the reporter's beats.
     Beat(beats::Event),
+    /// To the reporter's segments.
+    Segment(segments::Event),
     /// To the inbox watcher: these attempts are closed.
     Closed(Vec<JobId>),
     /// To the inbox watcher: read these again.
@@ -151,6 +155,7 @@ impl Concern for ExecutorPool {
                     | Event::Vanished(_)
                     | Event::GraceOver(..)
                     | Event::Closed(_)
+                    | Event::HandBack(_)
                     | Event::Hold
                     | Event::Resume
                     | Event::Drain(_)
@@ -218,6 +223,12 @@ impl ExecutorPool {
             (StartedAttempt { job, assignment, version: *version, auto }, Attended::new(pulse))
         });
         let begun = begun.collect();
+        let mut told = None;
+        for packed in starts.iter().filter_map(|start| start.packed.as_ref()) {
+            if told.replace(packed.id) != Some(packed.id) {
+                cx.tell(Tell::Segment(segments::Event::Assigned(Arc::clone(packed))));
+            }
+        }
         cx.tell(Tell::Started(begun));
     }
 
@@ -238,6 +249,9 @@ impl ExecutorPool {
             Effect::Launch(start) => {
                 let pulse = self.pulses.remove(&start.job).expect("a started attempt has a pulse");
                 let (job, attempt) = (start.job.clone(), start.assignment.attempt);
+                if let Some(member) = start.packed.as_ref().and_then(|_| MemberId::of_job(&job)) {
+                    cx.tell(Tell::Segment(segments::Event::Began(member)));
+                }
                 if let Err(how) = self.runs.launch(*start, pulse) {
                     return Some(Event::Ended(vec![Ended { job, attempt, how }]));
                 }

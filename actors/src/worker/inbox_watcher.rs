@@ -8,13 +8,15 @@
 use std::time::Duration;
 
 use bellwether_core::chain::chain;
+use bellwether_core::job::Assignment;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::inbox_watcher::{self, Effect, Event, Requeue};
-use bellwether_core::machine::worker::{Found, Start};
+use bellwether_core::machine::worker::{Found, Lookup, Start};
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadError, ReadResult};
+use bellwether_core::segment::Segment;
 use bellwether_core::{metric, txn};
 use metrics::counter;
 
@@ -64,6 +66,8 @@ pub enum InboxWatcherMsg {
     Listed(ReadResult<Option<Vec<JobId>>>),
     /// The jobs that were read.
     Read(Vec<(JobId, Found)>),
+    /// A segment was read.
+    SegmentRead(JobId, Box<(Lookup<Assignment>, Lookup<Segment>)>),
     /// The jobs whose read failed.
     Unread(Vec<JobId>, ReadError),
     /// A requeue was rejected; this one replaces it.
@@ -93,6 +97,7 @@ kinds!(InboxWatcherMsg {
     Feed => Feed,
     Listed,
     Read,
+    SegmentRead,
     Unread,
     Refused,
     SetAside,
@@ -145,6 +150,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
             InboxWatcherMsg::Listed(Err(error)) => self.refused(cx, &error),
             InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
+            InboxWatcherMsg::SegmentRead(job, found) => self.feed(cx, Event::SegmentRead(job, found)),
             InboxWatcherMsg::Unread(jobs, error) => {
                 tracing::debug!(error = %chain(&error), "cannot read jobs of the inbox");
                 self.feed(cx, Event::ReadFailed(jobs));
@@ -225,6 +231,18 @@ impl InboxWatcher {
         for effect in effects {
             match effect {
                 Effect::Read(jobs) => self.read(cx, jobs),
+                Effect::ReadSegment(job) => {
+                    let paths = vec![path::assignment(self.worker, &job), path::record(&job)];
+                    cx.get_many(paths, move |nodes| match nodes {
+                        Ok(nodes) => {
+                            let [assignment, segment] = nodes.try_into().unwrap_or_default();
+                            let found = (Node::look(&assignment), Node::look(&segment));
+                            InboxWatcherMsg::SegmentRead(job, Box::new(found))
+                        }
+                        Err(error) => InboxWatcherMsg::Unread(vec![job], error),
+                    });
+                }
+                Effect::StartSegment(packed) => starts.extend(packed.starts()),
                 Effect::Start(start) => starts.push(*start),
                 Effect::Vanished(job) => vanished.push(job),
                 Effect::Cancel { job, attempt, assignment, version } => {

@@ -77,6 +77,16 @@ impl Said {
     fn is_nothing(&self) -> bool {
         self.renew.is_none() && self.progress.is_none()
     }
+
+    /// These reports and later ones, as if they had been taken together.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        Self {
+            renew: self.renew.max(later.renew),
+            confirm: self.confirm.max(later.confirm),
+            progress: later.progress.or(self.progress),
+        }
+    }
 }
 
 impl Pulse {

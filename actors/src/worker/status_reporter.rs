@@ -12,10 +12,12 @@ use bellwether_core::machine::worker::Finished;
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, StartedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter::{Close, Effect, Event, Reporter, Settled};
+use bellwether_core::machine::worker::status_reporter::segments::{self, Segments};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
-use bellwether_core::port::Node;
+use bellwether_core::port::{Node, ReadError};
+use bellwether_core::segment::{Chunks, MemberId, SegmentId};
 use bellwether_core::time::Millis;
 use metrics::counter;
 use tracing::Span;
@@ -33,12 +35,17 @@ pub enum Key {
     Beat(Millis),
     /// A time that the reporter's machine waits for.
     Close(Millis),
+    /// A time that the machine of segments waits for.
+    Segment(Millis),
 }
 
 /// Reports the attempts of one incarnation.
 pub struct StatusReporter {
     worker: WorkerId,
     beats: Beats,
+    segments: Segments,
+    /// The attempts of members of segments, and what their handlers have asked for, until they are extracted.
+    packed: HashMap<JobId, (StartedAttempt, Said)>,
     pulses: Pulses,
     /// The pulses of attempts that were reported and are not closed yet.
     reported: HashMap<Word, Attended>,
@@ -60,9 +67,11 @@ pub enum StatusReporterMsg {
     Tell(Event),
     /// To the beats' machine.
     Beat(beats::Event),
+    /// To the machine of segments.
+    Segment(segments::Event),
 }
 
-kinds!(StatusReporterMsg { Started, Said, Report, Tell => Event, Beat => beats::Event });
+kinds!(StatusReporterMsg { Started, Said, Report, Tell => Event, Beat => beats::Event, Segment });
 
 /// Messages of the status reporter to its neighbours.
 pub enum Tell {
@@ -84,6 +93,8 @@ impl Concern for StatusReporter {
         Self {
             worker,
             beats: Beats::new(worker),
+            segments: Segments::new(worker),
+            packed: HashMap::new(),
             pulses: Pulses::default(),
             reported: HashMap::new(),
             spans: HashMap::new(),
@@ -99,8 +110,14 @@ impl Concern for StatusReporter {
             StatusReporterMsg::Report(finished) => self.report(cx, finished),
             StatusReporterMsg::Tell(event) => {
                 match event {
-                    Event::Hold => self.beat(cx, beats::Event::Hold),
-                    Event::Resume => self.beat(cx, beats::Event::Resume),
+                    Event::Hold => {
+                        self.beat(cx, beats::Event::Hold);
+                        self.segment(cx, segments::Event::Hold);
+                    }
+                    Event::Resume => {
+                        self.beat(cx, beats::Event::Resume);
+                        self.segment(cx, segments::Event::Resume);
+                    }
                     Event::Report(..)
                     | Event::Committed(..)
                     | Event::Read(_)
@@ -115,6 +132,7 @@ impl Concern for StatusReporter {
                 }
                 self.beat(cx, event);
             }
+            StatusReporterMsg::Segment(event) => self.segment(cx, event),
         }
     }
 }
@@ -129,15 +147,29 @@ impl StatusReporter {
             self.pulses.begin(word(&begun), pulse);
             begun
         };
-        let begun = begun.into_iter().map(begin).collect();
+        let (packed, begun): (Vec<_>, Vec<_>) =
+            begun.into_iter().map(begin).partition(|begun| self.segments.holds(&begun.job));
+        self.packed.extend(packed.into_iter().map(|begun| (begun.job.clone(), (begun, Said::default()))));
         self.beat(cx, beats::Event::Started(begun));
         words.into_iter().for_each(|word| self.said(cx, word));
     }
 
     /// Takes the reports of a handler, unless its attempt has ended.
     fn said(&mut self, cx: &mut Context<'_, Self>, word: Word) {
-        let Some(Said { renew, confirm, progress }) = self.pulses.get(&word).map(Pulse::take) else { return };
-        let (job, attempt) = word;
+        let Some(said) = self.pulses.get(&word).map(Pulse::take).filter(|said| *said != Said::default())
+        else {
+            return;
+        };
+        if let (Some((_, asked)), Some(member)) = (self.packed.get_mut(&word.0), MemberId::of_job(&word.0)) {
+            *asked = std::mem::take(asked).and(said);
+            self.segment(cx, segments::Event::Extract(member));
+        } else {
+            self.request(cx, word, said);
+        }
+    }
+
+    fn request(&mut self, cx: &mut Context<'_, Self>, (job, attempt): Word, said: Said) {
+        let Said { renew, confirm, progress } = said;
         if renew.is_some() || progress.is_some() {
             self.beat(cx, beats::Event::Requested { job, attempt, renew, confirm, progress });
         }
@@ -154,9 +186,87 @@ impl StatusReporter {
             if let Some(span) = trace::report(&finished) {
                 self.spans.insert(word, span);
             }
-            closes.extend(self.beats(cx, beats::Event::Finished(Box::new(finished))));
+            if finished.start.packed.is_some() {
+                self.segment(cx, segments::Event::Finished(Box::new(finished), cx.wall));
+            } else {
+                closes.extend(self.beats(cx, beats::Event::Finished(Box::new(finished))));
+            }
         }
         self.close(cx, closes);
+    }
+
+    fn segment(&mut self, cx: &mut Context<'_, Self>, event: segments::Event) {
+        use segments::{Effect, Event};
+        let mut effects = Vec::new();
+        self.segments.handle(cx.now, event, &mut effects);
+        let mut closed = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Commit(id, ops) => cx.commit(ops, move |_, outcome| {
+                    Some(StatusReporterMsg::Segment(Event::Committed(id, outcome)))
+                }),
+                Effect::Read(id) => self.read_segment(cx, id),
+                Effect::HandBack(id) => cx.tell(Tell::Executor(ToExecutor::HandBack(id))),
+                Effect::Settled(close, settled) => {
+                    self.packed.remove(close.job());
+                    closed.push(self.settled(cx, &close, settled));
+                }
+                Effect::Returned(job) => {
+                    let attempt = self.packed.remove(&job).map_or(1, |(begun, _)| begun.assignment.attempt);
+                    let word = (job, attempt);
+                    if let Some(pulse) = self.reported.remove(&word) {
+                        pulse.close(Closed::Written);
+                    }
+                    if let Some(span) = self.spans.remove(&word) {
+                        span.record("outcome", "closed");
+                    }
+                    closed.push(word.0);
+                }
+                Effect::Extracted(job) => self.extracted(cx, &job),
+                Effect::Close(finished) => {
+                    self.extracted(cx, &finished.start.job);
+                    self.beat(cx, beats::Event::Finished(finished));
+                }
+                Effect::Over(id) => closed.push(id.job()),
+                Effect::Refused(id, reason) => {
+                    tracing::error!(segment = %id, %reason, "ZooKeeper refused to write results or to extract members, retrying");
+                }
+                Effect::WakeAt(at) => {
+                    cx.after(Key::Segment(at), at.since(cx.now), StatusReporterMsg::Segment(Event::Wake));
+                }
+            }
+        }
+        if !closed.is_empty() {
+            cx.tell(Tell::Executor(ToExecutor::Closed(closed)));
+        }
+    }
+
+    /// Starts the lease of a member that has a record now, and writes what its handler has asked for.
+    fn extracted(&mut self, cx: &mut Context<'_, Self>, job: &JobId) {
+        if let Some((begun, asked)) = self.packed.remove(job) {
+            let word = (job.clone(), begun.assignment.attempt);
+            self.beat(cx, beats::Event::Started(vec![begun]));
+            self.request(cx, word.clone(), asked);
+        }
+    }
+
+    fn read_segment(&self, cx: &mut Context<'_, Self>, id: SegmentId) {
+        use segments::Event;
+        let worker = self.worker;
+        cx.task(move |zk| async move {
+            let read = async {
+                let assignment = zk.get(path::assignment(worker, &id.job())).await?;
+                let names = zk.children(path::segment(id)).await?.unwrap_or_default();
+                Ok::<_, ReadError>((assignment, Chunks::of_names(names.iter().map(String::as_str))))
+            };
+            StatusReporterMsg::Segment(match read.await {
+                Ok((assignment, chunks)) => Event::Read(id, Node::look(&assignment), chunks),
+                Err(error) => {
+                    tracing::debug!(error = %chain(&error), "cannot read a segment back yet");
+                    Event::ReadFailed(id)
+                }
+            })
+        });
     }
 
     fn close(&mut self, cx: &mut Context<'_, Self>, closes: Vec<Finished>) {

@@ -7,16 +7,14 @@ use crate::budget::{BUCKETS, SUB_BUCKETS};
 use crate::job::{Delay, Turn};
 use crate::name::{JobId, Kind, Lane, ScheduleId, WorkerId};
 use crate::ready::{ClassName, ReadyEntry, Shard, Slot};
+use crate::segment::{ChunkName, SegmentId};
 
 mod group;
-mod segment;
 
 pub use group::{
     GROUPS, GroupPlace, MEMBERS, chunk, group, mark, mark_chunk, members, parse_chunk, parse_mark,
     parse_member_mark, parse_place, place, place_chunk,
 };
-
-pub use segment::{SEGMENTS, segment, segment_bucket, segment_chunk, slice};
 
 /// The layout version of a namespace.
 pub const LAYOUT: &str = "/layout";
@@ -179,6 +177,18 @@ impl SubBucket {
 #[must_use]
 pub fn record(job: &JobId) -> String {
     format!("{}/{job}", SubBucket::of(job).path())
+}
+
+/// A segment. It has the place of the record of its own id.
+#[must_use]
+pub fn segment(segment: SegmentId) -> String {
+    record(&segment.job())
+}
+
+/// A chunk of a segment.
+#[must_use]
+pub fn segment_chunk(id: SegmentId, chunk: ChunkName) -> String {
+    format!("{}/{chunk}", segment(id))
 }
 
 /// A parent of classes of waiting jobs.
@@ -366,6 +376,8 @@ pub enum Place {
     Schedule(ScheduleId),
     /// A znode of a group.
     Group(GroupPlace),
+    /// A chunk of a segment.
+    SegmentChunk(SegmentId, ChunkName),
     /// Any other znode, or a foreign name.
     Other,
 }
@@ -398,9 +410,21 @@ pub fn parse(path: &str) -> Place {
         (Some("schedules"), Some(schedule), None, None) => {
             ScheduleId::new(schedule).ok().map(Place::Schedule)
         }
+        (Some("jobs"), Some(_), Some(_), Some(segment)) => parse_segment_chunk(path, segment, &mut parts),
         (_, _, _, _) => None,
     };
     place.unwrap_or(Place::Other)
+}
+
+fn parse_segment_chunk<'a>(
+    path: &str,
+    segment: &str,
+    parts: &mut impl Iterator<Item = &'a str>,
+) -> Option<Place> {
+    let chunk = parts.next()?.parse().ok()?;
+    let segment = SegmentId::of_job(&JobId::new(segment).ok()?)?;
+    segment_chunk(segment, chunk).strip_prefix('/').filter(|right| *right == path)?;
+    Some(Place::SegmentChunk(segment, chunk))
 }
 
 fn parse_ready<'a>(
@@ -442,6 +466,13 @@ mod tests {
         assert_eq!(parse(&assignment(id, &job)), Place::Assignment(id, job.clone()));
         let second = Turn { lane: Lane::new("account-7").unwrap(), generation: 2 };
         assert_eq!(parse(&turn(&second, &job)), Place::Turn(second, job));
+        let segment = SegmentId::new(Uuid::from_u128(7), 4, 1_000).unwrap();
+        let chunk = "s3".parse().unwrap();
+        assert_eq!(parse(&segment_chunk(segment, chunk)), Place::SegmentChunk(segment, chunk));
+        assert_eq!(parse(&super::segment(segment)), Place::Other);
+        let misplaced = format!("/jobs/00/0/{}/s3", segment.job());
+        assert_eq!(parse(&misplaced), Place::Other);
+        assert_eq!(parse(&format!("{}/1", segment_chunk(segment, chunk))), Place::Other);
         let nightly = ScheduleId::new("nightly").unwrap();
         assert_eq!(parse(&schedule(&nightly)), Place::Schedule(nightly));
     }

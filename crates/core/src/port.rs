@@ -166,6 +166,9 @@ pub trait Requests: Send + Sync {
 /// A watch for one change. It resolves at the change, or when the session ends; read again in either case.
 pub type Glance = Reply<()>;
 
+/// What was read, with a watch; `None`, without a watch, when the znode is absent.
+pub type Glanced<T> = Option<(T, Glance)>;
+
 /// A recursive watch.
 pub trait Watch: Send {
     /// Returns all changes since the last call, in order, and waits for the first one. `None` when the connection
@@ -189,7 +192,11 @@ pub trait Session: Requests {
     fn watch(&self, path: String) -> Reply<ReadResult<Box<dyn Watch>>>;
 
     /// Reads a znode and watches for its next change; `None`, without a watch, when it is absent.
-    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>>;
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Node>>>;
+
+    /// Lists the children of a znode and watches for the next one that is created or deleted, and for the deletion of the znode;
+    /// `None`, without a watch, when it is absent.
+    fn children_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Vec<String>>>>;
 }
 
 impl dyn Session {

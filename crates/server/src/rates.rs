@@ -5,7 +5,7 @@ use std::time::Duration;
 use bellwether::client::{Snapshot, Tally};
 use serde::Serialize;
 
-/// Jobs per second between two snapshots; `None` if a counter was reset.
+/// Jobs per second between two snapshots; `None` if a counter was reset. Estimates while there are segments.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Rates {
     pub(crate) submitted: Option<f64>,
@@ -17,8 +17,9 @@ pub(crate) struct Rates {
 impl Rates {
     /// The snapshot `before` is older by `elapsed`, which is not zero.
     pub(crate) fn between(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Self {
-        let since = |now: Tally, before: Tally| now.since(before).map(f64::from);
-        let submitted = since(now.churn.submitted, before.churn.submitted);
+        let jobs = |records: u32| f64::from(records) * now.churn.jobs_per_record;
+        let since = |now: Tally, before: Tally| now.since(before).map(jobs);
+        let submitted = since(now.churn.created, before.churn.created);
         let counted = before.further_minutes == 0 && now.further_minutes == 0;
         let finished = submitted.filter(|_| counted).map(|submitted| {
             // The parts of a snapshot are read at slightly different times, so the difference may be negative.

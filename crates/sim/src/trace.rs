@@ -155,6 +155,7 @@ fn abbreviated(text: &str) -> String {
         | Place::Turn(..)
         | Place::Schedule(_)
         | Place::Group(_)
+        | Place::SegmentChunk(..)
         | Place::Other => text,
     }
 }

@@ -56,6 +56,18 @@ impl Zk {
         })
     }
 
+    /// Lists a znode's children and watches for the next one that is created or deleted; `None` when it is absent, without a
+    /// watch.
+    pub fn children_and_glance(
+        &self,
+        path: String,
+    ) -> impl Future<Output = ReadResult<Option<(Vec<String>, Glance)>>> + Send + use<> {
+        self.read(1, |client| async move {
+            let read = client.list_and_watch_children(&path).await;
+            found(read.map(|(children, watcher)| (children, Glance::new(watcher))))
+        })
+    }
+
     /// Returns whether a znode exists, and a watch for the next change of its existence or its data.
     pub fn exists_and_glance(
         &self,

@@ -4,7 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bellwether_core::outcome::Outcome;
-use bellwether_core::port::{Change, Glance, Node, ReadResult, Reply, Requests, Session, Transaction};
+use bellwether_core::port::{
+    Change, Glance, Glanced, Node, ReadResult, Reply, Requests, Session, Transaction,
+};
 use bellwether_core::txn::Op;
 use futures::FutureExt;
 
@@ -60,14 +62,19 @@ impl Session for Zk {
         Box::pin(watch.map(|watch| watch.map(|watch| Box::new(watch) as Box<_>)))
     }
 
-    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Node>>> {
         let read = self.get_and_glance(path);
-        let boxed = |(node, glance): (Node, crate::watch::Glance)| {
-            let glance: Glance = Box::pin(glance.changed());
-            (node, glance)
-        };
-        Box::pin(read.map(move |read| read.map(|found| found.map(boxed))))
+        Box::pin(read.map(|read| read.map(|found| found.map(boxed))))
     }
+
+    fn children_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Vec<String>>>> {
+        let read = self.children_and_glance(path);
+        Box::pin(read.map(|read| read.map(|found| found.map(boxed))))
+    }
+}
+
+fn boxed<T>((read, glance): (T, crate::watch::Glance)) -> (T, Glance) {
+    (read, Box::pin(glance.changed()))
 }
 
 impl bellwether_core::port::Watch for Watch {

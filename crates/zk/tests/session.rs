@@ -79,6 +79,20 @@ async fn a_glance_reports_the_first_change() {
 }
 
 #[tokio::test]
+async fn a_glance_at_children_reports_the_first_new_child() {
+    let zk = opened("glanced-children").await;
+    let read = zk.children_and_glance("/pauses".to_owned()).await.expect("an answer");
+    let (children, glance) = read.expect("the parent exists");
+    assert_eq!(children, [""; 0]);
+    let mut changed = Box::pin(glance.changed());
+    zk.get("/pauses".to_owned()).await.expect("an answer");
+    assert_eq!((&mut changed).now_or_never(), None);
+    commit(&zk, vec![create("/pauses/mail", Lifetime::Persistent)]).await;
+    timeout(DEADLINE, changed).await.expect("a change");
+    assert!(zk.children_and_glance("/absent".to_owned()).await.expect("an answer").is_none());
+}
+
+#[tokio::test]
 async fn a_batch_of_lists_tells_empty_from_absent() {
     let zk = opened("lists").await;
     commit(&zk, vec![create("/pauses/mail", Lifetime::Persistent)]).await;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use bellwether_core::job::Ending;
 use bellwether_core::outcome::Reason;
 use bellwether_core::path;
+use bellwether_core::segment::{Members, SegmentId};
 
 use super::*;
-use crate::client::in_memory::{Answer, Request, World, id};
+use crate::client::in_memory::{Answer, Request, World, id, member, members};
 use crate::client::job::Job;
 
 fn stage(job: Job) -> (Arc<World>, Client) {
@@ -251,4 +252,96 @@ fn a_job_that_changes_at_each_try_is_contended() {
     world.close(&id("a"), worker, Ending::Failed("boom".into()));
     world.once(Request::is_write, [Answer::Refuse(0, Reason::NoAuth)]);
     assert_eq!(retry(&world, &client), Err(Error::Refused(Reason::NoAuth)));
+}
+
+/// A segment of five jobs, and the worker that may get it.
+fn packed() -> (Arc<World>, Client, WorkerId, SegmentId) {
+    let world = World::new();
+    let client = world.client();
+    let worker = world.worker(1, &World::registration(&["sum"], 9, &[]));
+    let segment = world.pack(1, 5);
+    (world, client, worker, segment)
+}
+
+#[test]
+fn a_member_of_a_waiting_segment_is_extracted_and_cancelled() {
+    for lost in [Answer::Serve, Answer::LoseReply, Answer::LoseRequest] {
+        let (world, client, _, segment) = packed();
+        let job = member(segment, 2);
+        world.once(Request::is_write, [lost]);
+        assert_eq!(world.run(client.cancel(&job)), Ok(Cancelled::Cancelled));
+        assert!(world.record(&job).is_terminal());
+        let views = world.run(client.get_many(&members(segment))).unwrap();
+        let states = views.into_iter().map(|view| view.unwrap().state).collect::<Vec<_>>();
+        let open = State::Queued;
+        assert_eq!(states, [open, open, State::Cancelled, open, open]);
+        assert_eq!(world.run(client.cancel(&job)), Ok(Cancelled::AlreadyTerminal(State::Cancelled)));
+        assert_eq!(world.run(client.retry(&job)), Ok(Retried::Reopened(2)));
+        assert_eq!(world.run(client.retry(&member(segment, 0))), Ok(Retried::StillOpen));
+    }
+}
+
+#[test]
+fn a_cancel_waits_until_a_member_of_an_assigned_segment_has_a_record() {
+    let (world, client, worker, segment) = packed();
+    let job = member(segment, 2);
+    let extract = txn::segment::extract_assigned;
+    // The segment is assigned between the look and the extraction.
+    let assign = Assignment::new(1, 0, world.wall());
+    let assign = txn::assign(&world.segment(segment).waits_at(segment), worker, &assign, None);
+    let mut assign = Some(assign);
+    world.script(move |request, tree| {
+        if request.is_write()
+            && let Some(ops) = assign.take()
+        {
+            tree.apply(&ops).unwrap();
+        }
+        Answer::Serve
+    });
+    let began = world.now();
+    let cancel = async {
+        let extracted = async {
+            client.0.session.sleep(Duration::from_secs(10)).await;
+            let ops = extract(
+                &world.held(segment, worker),
+                &world.segment(segment),
+                segment.members(),
+                Members::NONE,
+            );
+            world.apply(&ops);
+        };
+        futures::join!(client.cancel(&job), extracted).0
+    };
+    assert_eq!(world.run(cancel), Ok(Cancelled::Requested(worker)));
+    let took = world.now().since(began);
+    assert!(took < Duration::from_secs(10) + 2 * LONGEST_PAUSE, "{took:?}");
+    let assignment: Assignment = world.tree().decoded(&path::assignment(worker, &job));
+    assert!(assignment.cancel);
+}
+
+#[test]
+fn a_member_that_succeeds_during_a_cancel_keeps_its_result() {
+    let (world, client, worker, segment) = packed();
+    world.assign_segment(segment, worker);
+    let job = member(segment, 2);
+    let cancel = async {
+        let ended = async {
+            client.0.session.sleep(Duration::from_millis(100)).await;
+            world.succeed_members(segment, worker, Members::one(2));
+        };
+        futures::join!(client.cancel(&job), ended).0
+    };
+    assert_eq!(world.run(cancel), Ok(Cancelled::AlreadyTerminal(State::Succeeded)));
+    assert!(world.tree().get(&path::record(&job)).is_none(), "nothing was extracted");
+    assert_eq!(world.run(client.retry(&job)), Ok(Retried::Succeeded));
+}
+
+#[test]
+fn a_cancel_of_a_member_that_is_never_extracted_ends_at_its_deadline() {
+    let (world, client, worker, segment) = packed();
+    world.assign_segment(segment, worker);
+    let began = world.now();
+    let error = world.run(client.cancel(&member(segment, 2))).unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    assert_eq!(world.now().since(began), crate::client::in_memory::DEADLINE);
 }

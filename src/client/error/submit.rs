@@ -83,10 +83,11 @@ pub enum SubmitError {
     ///
     /// Submitting a job with an id again is safe: it is accepted at most once. Two kinds of jobs are different, and
     /// their remedy is [`Remedy::ReadBack`]: a job without an id gets another one with each submission, so read this
-    /// id, or submit the job with it; and [`IfExists::Again`](crate::client::IfExists::Again) would open a job again that was
+    /// id. If it is not found, an earlier copy of a batch with it may still be sent for other callers until their deadlines. And [`IfExists::Again`](crate::client::IfExists::Again) would open a job again that was
     /// accepted and has ended in the meantime.
     #[error(
-        "unknown: job {id} may or may not have been accepted within {within:?}; submit it again with the same id"
+        "unknown: job {id} may or may not have been accepted within {within:?}; {}",
+        if *.repeatable { "submit it again with the same id" } else { "read it to find out" }
     )]
     Unknown {
         /// The job.

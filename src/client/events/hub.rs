@@ -12,8 +12,9 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path::{self, Place};
 use bellwether_core::port::{Change, ChangeKind, Node, ReadResult, Watch};
 use bellwether_core::retention::KEPT_AT_LEAST;
+use bellwether_core::segment::{ChunkEnd, ChunkName, MemberId, Results, Segment, SegmentId};
 use bellwether_core::time::Millis;
-use bellwether_core::wire;
+use bellwether_core::wire::{self, WireError};
 use futures::future::{AbortHandle, BoxFuture, Fuse, FusedFuture, abortable};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, watch};
@@ -21,6 +22,7 @@ use tokio::sync::{broadcast, watch};
 use super::{EVENT_BACKLOG, EVENT_BUFFER, Event, Notification};
 use crate::client::attempts::PastAttemptView;
 use crate::client::runtime::Zk;
+use crate::client::segments::jobs_of;
 use crate::client::session::Session;
 use crate::client::view::{JobView, State};
 
@@ -108,12 +110,44 @@ async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sen
     tell(&to, Sent::End);
 }
 
-/// Jobs whose records are to be read, each with its last seen place, in the order in which they were first seen.
+/// What is to be read, in the order in which it was first seen.
 #[derive(Debug, Default)]
 struct Pending {
-    order: VecDeque<JobId>,
+    order: VecDeque<Subject>,
+    /// The last seen place of each job and segment.
     seen: HashMap<JobId, Seen>,
+    /// The number of their jobs.
+    jobs: usize,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    /// A job; or a segment under [its own id](SegmentId::job), whose members are where it is.
+    Job(JobId),
+    /// Members of a segment that have succeeded.
+    Chunk(SegmentId, ChunkName),
+}
+
+impl Subject {
+    fn jobs(&self) -> usize {
+        match self {
+            Self::Job(id) => jobs_of(id),
+            Self::Chunk(_, chunk) => chunk.members.len() as usize,
+        }
+    }
+
+    /// What it is read from.
+    fn paths(&self) -> Vec<String> {
+        match self {
+            // A segment has the place of the record of its own id.
+            Self::Job(id) => vec![path::record(id)],
+            Self::Chunk(id, chunk) => vec![path::segment(*id), path::segment_chunk(*id, *chunk)],
+        }
+    }
+}
+
+/// A subject, and where it was last seen.
+type Item = (Subject, Seen);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
@@ -135,24 +169,57 @@ impl Pending {
             (Place::DelayedEntry(_, job) | Place::Assignment(_, job), ChangeKind::Deleted) => {
                 (job, Seen::Left)
             }
+            // An extraction comes with changes of the places of the members.
+            (
+                Place::SegmentChunk(id, chunk @ ChunkName { end: ChunkEnd::Succeeded, .. }),
+                ChangeKind::Created,
+            ) => {
+                return self.push(Subject::Chunk(*id, *chunk));
+            }
             // A data change is about a lease or a flag. Other changes are not about a job, or come with changes of
             // its places.
             (_, ChangeKind::Created | ChangeKind::Deleted | ChangeKind::DataChanged) => return true,
         };
-        if self.seen.insert(job.clone(), seen).is_none() {
-            self.order.push_back(job.clone());
+        match self.seen.insert(job.clone(), seen) {
+            None => self.push(Subject::Job(job.clone())),
+            Some(_) => true,
         }
-        self.order.len() <= EVENT_BACKLOG
+    }
+
+    fn push(&mut self, subject: Subject) -> bool {
+        self.jobs += subject.jobs();
+        self.order.push_back(subject);
+        self.jobs <= EVENT_BACKLOG
     }
 
     fn fills_a_batch(&self) -> bool {
         self.order.len() >= MAX_READ_BATCH
     }
 
-    fn take(&mut self) -> Vec<(JobId, Seen)> {
-        let few = self.order.len().min(MAX_READ_BATCH);
-        let few = self.order.drain(..few);
-        few.filter_map(|job| self.seen.remove(&job).map(|seen| (job, seen))).collect()
+    /// Returns what the next batched read reads.
+    fn take(&mut self) -> Vec<Item> {
+        let (mut few, mut paths, mut jobs) = (Vec::new(), 0, 0);
+        while let Some(next) = self.order.pop_front() {
+            paths += next.paths().len();
+            jobs += next.jobs();
+            if paths > MAX_READ_BATCH || (jobs > EVENTS_AT_ONCE && !few.is_empty()) {
+                self.order.push_front(next);
+                break;
+            }
+            self.jobs -= next.jobs();
+            let seen = match &next {
+                Subject::Job(job) => self.seen.remove(job).unwrap_or(Seen::Left),
+                Subject::Chunk(..) => Seen::Left,
+            };
+            // A segment that left a place says nothing about its members.
+            let is_segment = matches!(&next, Subject::Job(job) if SegmentId::of_job(job).is_some());
+            if is_segment && seen == Seen::Left {
+                paths -= next.paths().len();
+                continue;
+            }
+            few.push((next, seen));
+        }
+        few
     }
 }
 
@@ -185,7 +252,11 @@ impl Ends {
     }
 }
 
-type Read = (Vec<(JobId, Seen)>, ReadResult<Vec<Option<Node>>>);
+/// Events of one read, of which a segment or a chunk may cause a hundred: a part of the ring, so that a follower that keeps pace misses
+/// none.
+const EVENTS_AT_ONCE: usize = EVENT_BUFFER / 4;
+
+type Read = (Vec<Item>, ReadResult<Vec<Option<Node>>>);
 
 /// Forwards changes as events until the connection is lost.
 ///
@@ -197,22 +268,26 @@ async fn follow(session: &Session, zk: &Zk, mut watch: Box<dyn Watch>, to: &broa
     let mut collecting = pin!(Fuse::terminated());
     loop {
         if reading.is_empty() && (collecting.is_terminated() || pending.fills_a_batch()) {
-            let jobs = pending.take();
-            if !jobs.is_empty() {
-                let asked = zk.get_many(jobs.iter().map(|(job, _)| path::record(job)).collect());
-                reading.push(async move { (jobs, asked.await) }.boxed());
+            let items = pending.take();
+            if !items.is_empty() {
+                let asked = zk.get_many(items.iter().flat_map(|(subject, _)| subject.paths()).collect());
+                reading.push(async move { (items, asked.await) }.boxed());
                 collecting.set(session.sleep(READ_EVERY).fuse());
             }
         }
         // Replies come first: there is one read at a time, and the waiting changes are one message.
         tokio::select! {
             biased;
-            Some((jobs, read)) = reading.next(), if !reading.is_empty() => {
+            Some((items, read)) = reading.next(), if !reading.is_empty() => {
                 // Lost with the connection: the watch ends too, and all followers hear of a gap.
                 let Ok(nodes) = read else { return };
-                for ((job, seen), node) in jobs.into_iter().zip(nodes) {
-                    if let Some(event) = event(job, seen, node).filter(|event| ends.is_new(session.now(), event)) {
-                        tell(to, Sent::Notification(Notification::Event(Arc::new(event))));
+                let mut nodes = nodes.into_iter();
+                for (subject, seen) in items {
+                    let nodes = nodes.by_ref().take(subject.paths().len()).collect::<Vec<_>>();
+                    for event in events(subject, seen, nodes) {
+                        if ends.is_new(session.now(), &event) {
+                            tell(to, Sent::Notification(Notification::Event(Arc::new(event))));
+                        }
                     }
                 }
             }
@@ -230,9 +305,39 @@ async fn follow(session: &Session, zk: &Zk, mut watch: Box<dyn Watch>, to: &broa
     }
 }
 
-/// Combines a job's record with its place. Returns `None` while the job moves between places, or if it was removed.
-fn event(job: JobId, seen: Seen, node: Option<Node>) -> Option<Event> {
-    let view = match wire::decode::<JobRecord>(&node?.data) {
+/// Returns the events of the jobs of a subject, whose znodes were read.
+fn events(subject: Subject, seen: Seen, nodes: Vec<Option<Node>>) -> Vec<Event> {
+    let mut nodes = nodes.into_iter();
+    // Absent: removed since.
+    let Some(node) = nodes.next().flatten() else { return Vec::new() };
+    let (id, members, results) = match subject {
+        Subject::Job(job) => match SegmentId::of_job(&job) {
+            None => return event(job, seen, wire::decode(&node.data)).into_iter().collect(),
+            Some(id) => (id, id.members(), None),
+        },
+        Subject::Chunk(id, chunk) => {
+            let Some(node) = nodes.next().flatten() else { return Vec::new() };
+            (id, chunk.members, Some(wire::decode::<Results>(&node.data)))
+        }
+    };
+    let segment = wire::decode::<Segment>(&node.data);
+    let record = |number| {
+        let segment = segment.as_ref().map_err(WireError::clone)?;
+        let record = match &results {
+            None => segment.record(number),
+            Some(results) => segment.succeeded(number, results.as_ref().map_err(WireError::clone)?),
+        };
+        record.ok_or_else(|| {
+            WireError::Value(format!("the segment has no member {number}, or no result of it"))
+        })
+    };
+    let event = |number| event(MemberId { segment: id, number }.job(), seen, record(number));
+    members.iter().filter_map(event).collect()
+}
+
+/// Combines a job's record with its place. Returns `None` while the job moves between places.
+fn event(job: JobId, seen: Seen, record: Result<JobRecord, WireError>) -> Option<Event> {
+    let view = match record {
         Ok(record) => JobView::of(job, record),
         Err(reason) => JobView::unreadable(job, &reason),
     };

@@ -10,6 +10,10 @@
 //! jobs. If a job passes several states in this time or while its record is being read, only the last one is reported: **intermediate states may be left out, the last state never is**, unless the follower is informed
 //! that it missed events. Every reported state was read from ZooKeeper, and each end is reported once.
 //!
+//! The entry or the assignment of a [segment](bellwether_core::segment) is that of all of its members, and a chunk of succeeded members is
+//! the end of these. A member that has left its segment for a record before the hub reads the segment may be reported where
+//! the segment was; its own changes follow.
+//!
 //! Memory is bounded, however many followers there are: the hub holds up to [`EVENT_BACKLOG`] jobs whose records are to
 //! be read, and a ring of [`EVENT_BUFFER`] events. A follower that falls further behind loses the oldest events and learns
 //! how many ([`Notification::Missed`]). Changes during a connection loss are unknown ([`Notification::Gap`]): a follower that needs

@@ -96,9 +96,18 @@ impl Client {
         let (job, by) = (&attempt.job, self.by());
         self.catch_up(by).await?;
         let node = self.0.session.read(by, |zk| zk.get(path::record(job))).await?;
-        let node = node.ok_or_else(|| Error::NotFound(job.clone()))?;
-        let record = wire::decode::<JobRecord>(&node.data)
-            .map_err(|reason| Error::Unreadable { id: job.clone(), reason })?;
+        let record = match node {
+            Some(node) => wire::decode::<JobRecord>(&node.data)
+                .map_err(|reason| Error::Unreadable { id: job.clone(), reason })?,
+            // A member of an assigned segment gets a record soon; until then there is no assignment that can be marked.
+            None => {
+                let found = self.unpacked(job, by).await?;
+                if found.packed.is_some() {
+                    return Err(GroupError::AttemptOver { job: job.clone() }.into());
+                }
+                found.record
+            }
+        };
         let (mut depth, mut outer_lanes) = (0, Vec::new());
         if let Some(outer) = &record.membership {
             let node = self.0.session.read(by, |zk| zk.get(path::group(&outer.group))).await?;

@@ -6,6 +6,7 @@
 
 mod cluster;
 mod runtime;
+mod segments;
 mod session;
 mod tree;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 use bellwether_core::change::Author;
 use bellwether_core::outcome::{Reason, Rejection};
 use bellwether_core::path;
-use bellwether_core::port::Change;
+use bellwether_core::port::{Change, ChangeKind};
 use bellwether_core::time::{Millis, WallMillis};
 use bellwether_core::txn::Op;
 use bellwether_zk::NamespaceError;
@@ -28,6 +29,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 pub(in crate::client) use cluster::{id, kind};
+pub(in crate::client) use segments::{member, members};
 pub(in crate::client) use tree::Tree;
 
 use self::runtime::InWorld;
@@ -97,6 +99,15 @@ pub(in crate::client) struct World {
     state: Mutex<State>,
 }
 
+/// The part of a znode whose next change a watch reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Data,
+    Children,
+}
+
+type Glanced = ((String, Part), oneshot::Sender<()>);
+
 struct State {
     now: Millis,
     timers: BTreeMap<(Millis, u64), Waker>,
@@ -107,7 +118,7 @@ struct State {
     /// How often the link has changed.
     links: u64,
     followers: Vec<Waker>,
-    glances: Vec<(String, oneshot::Sender<()>)>,
+    glances: Vec<Glanced>,
     watches: Vec<mpsc::UnboundedSender<Vec<Change>>>,
     asked: Vec<Request>,
 }
@@ -230,7 +241,18 @@ impl World {
             return;
         }
         let mut state = self.state();
-        let seen = |(path, _): &(String, oneshot::Sender<()>)| changes.iter().any(|(there, _)| there == path);
+        let seen = |((path, part), _): &Glanced| {
+            changes.iter().any(|(there, kind)| match (part, kind) {
+                (Part::Children, ChangeKind::Created | ChangeKind::Deleted)
+                    if tree::parent(there) == path =>
+                {
+                    true
+                }
+                (Part::Data, ChangeKind::DataChanged) | (_, ChangeKind::Deleted) => there == path,
+                (Part::Data, ChangeKind::Created)
+                | (Part::Children, ChangeKind::Created | ChangeKind::DataChanged) => false,
+            })
+        };
         for (_, changed) in state.glances.extract_if(.., |glance| seen(glance)) {
             let _dropped_wait = changed.send(());
         }
@@ -261,8 +283,8 @@ impl World {
         self.state().watches.push(changes);
     }
 
-    fn add_glance(&self, path: String, changed: oneshot::Sender<()>) {
-        self.state().glances.push((path, changed));
+    fn add_glance(&self, watched: (String, Part), changed: oneshot::Sender<()>) {
+        self.state().glances.push((watched, changed));
     }
 
     /// How many znodes are watched for one change.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use bellwether_core::outcome::{Outcome, Rejection};
 use bellwether_core::port::{
-    Change, Glance, Node, ReadError, ReadResult, Reply, Requests, Session, Transaction, Watch,
+    Change, Glance, Glanced, Node, ReadError, ReadResult, Reply, Requests, Session, Transaction, Watch,
 };
 use bellwether_core::txn::Op;
 use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Answer, Request, World};
+use super::{Answer, Part, Request, Tree, World};
 
 pub(super) struct InMemory(pub(super) Arc<World>);
 
@@ -47,6 +47,22 @@ impl InMemory {
             Answer::Refuse(_, reason) => Box::pin(ready(Err(ReadError::Refused(reason)))),
             Answer::Hang => Box::pin(pending()),
         }
+    }
+
+    fn glance<T: Send + 'static>(
+        &self,
+        path: String,
+        part: Part,
+        read: fn(&Tree, &str) -> Option<T>,
+    ) -> Reply<ReadResult<Glanced<T>>> {
+        let (changed, change) = oneshot::channel();
+        let read = self.read(Request::Glance(path.clone()), |world| {
+            let read = read(&world.tree(), &path)?;
+            world.add_glance((path, part), changed);
+            Some(read)
+        });
+        let glance: Glance = Box::pin(change.map(drop));
+        Box::pin(read.map(|found| found.map(|found| found.map(|found| (found, glance)))))
     }
 }
 
@@ -113,15 +129,12 @@ impl Session for InMemory {
         Box::pin(set.map(|set| set.map(|()| Box::new(Changes(heard)) as Box<dyn Watch>)))
     }
 
-    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
-        let (changed, change) = oneshot::channel();
-        let read = self.read(Request::Glance(path.clone()), |world| {
-            let node = world.tree().get(&path)?;
-            world.add_glance(path, changed);
-            Some(node)
-        });
-        let glance: Glance = Box::pin(change.map(drop));
-        Box::pin(read.map(|read| read.map(|node| node.map(|node| (node, glance)))))
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Node>>> {
+        self.glance(path, Part::Data, Tree::get)
+    }
+
+    fn children_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Vec<String>>>> {
+        self.glance(path, Part::Children, Tree::children)
     }
 }
 

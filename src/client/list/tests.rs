@@ -2,10 +2,11 @@
 
 use bellwether_core::job::JobRecord;
 use bellwether_core::outcome::Reason;
+use bellwether_core::segment::Members;
 use bellwether_core::time::WallMillis;
 
 use super::*;
-use crate::client::in_memory::{Answer, World, id, kind};
+use crate::client::in_memory::{Answer, World, id, kind, member};
 use crate::client::job::Job;
 
 use std::time::Duration;
@@ -114,6 +115,26 @@ fn a_listing_of_each_state_has_the_jobs_in_it() {
     assert_eq!(list(Some(State::Cancelled)), ["c"]);
     assert_eq!(list(Some(State::Dead)), [""; 0]);
     assert_eq!(list(None), ["c", "d", "q", "r"]);
+}
+
+#[test]
+fn a_listing_has_the_members_of_segments_in_their_states() {
+    let world = World::new();
+    let client = world.client();
+    let worker = world.worker(1, &World::registration(&["sum"], 4, &[]));
+    let (waits, runs) = (world.pack(1, 4), world.pack(2, 5));
+    world.assign_segment(runs, worker);
+    world.succeed_members(runs, worker, Members::below(2));
+    world.extract_members(runs, worker, Members::one(2));
+    world.tree().put("/jobs/00/0/@foreign", *b"");
+    let list = |state| listed(&world, &client, Filter::default().state(state));
+    let ids =
+        |segment, numbers: &[u8]| numbers.iter().map(|n| member(segment, *n).to_string()).collect::<Vec<_>>();
+    assert_eq!(list(Some(State::Queued)), ids(waits, &[0, 1, 2, 3]));
+    assert_eq!(list(Some(State::Running)), ids(runs, &[2, 3, 4]));
+    assert_eq!(list(Some(State::Succeeded)), ids(runs, &[0, 1]));
+    assert_eq!(list(Some(State::Dead)), [""; 0]);
+    assert_eq!(list(None), [ids(waits, &[0, 1, 2, 3]), ids(runs, &[0, 1, 2, 3, 4])].concat());
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use bellwether_core::job::{JobRecord, JobState};
 use bellwether_core::name::Kind;
+use bellwether_core::segment::Members;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 
 use super::*;
-use crate::client::in_memory::{Request, World, id};
+use crate::client::in_memory::{Request, World, id, member};
 use crate::client::job::Job;
 
 #[test]
@@ -88,6 +89,86 @@ fn each_job_is_in_one_page_whatever_the_limit_is() {
             let ids = pages.into_iter().flatten().collect::<Vec<_>>();
             assert_eq!((ids.len(), ids.into_iter().collect::<BTreeSet<_>>()), (60, all.clone()));
         }
+    }
+}
+
+#[test]
+fn each_member_of_a_segment_is_in_one_page_and_a_cursor_may_be_inside_a_segment() {
+    let world = World::new();
+    let client = world.client();
+    let worker = world.worker(1, &World::registration(&["sum"], 4, &[]));
+    submitted(&world, &client, (0..3).map(|n| format!("j{n}")));
+    let segments = [(1, 12), (2, 30), (3, 4)].map(|(number, count)| world.pack(number, count));
+    world.assign_segment(segments[1], worker);
+    world.succeed_members(segments[1], worker, Members::below(9));
+    world.extract_members(segments[1], worker, Members::one(10).with(Members::one(29)));
+    let ids = |segment: usize, numbers: std::ops::Range<u8>| {
+        numbers.map(move |n| member(segments[segment], n).to_string()).collect::<BTreeSet<_>>()
+    };
+    let jobs = (0..3).map(|n| format!("j{n}")).collect::<BTreeSet<_>>();
+    let waiting = &(&ids(0, 0..12) | &ids(2, 0..4)) | &jobs;
+    let (succeeded, running) = (ids(1, 0..9), ids(1, 9..30));
+    let all = &(&waiting | &succeeded) | &running;
+    let states = [
+        (None, all),
+        (Some(State::Queued), waiting),
+        (Some(State::Running), running),
+        (Some(State::Succeeded), succeeded),
+        (Some(State::Cancelled), BTreeSet::new()),
+    ];
+    for (state, expected) in states {
+        for limit in [7, 12, 1_000] {
+            let pages = pages(&world, &client, &Filter::default().state(state), PageLimits::jobs(limit));
+            assert!(pages.iter().all(|page| page.len() <= limit));
+            let ids = pages.into_iter().flatten().collect::<Vec<_>>();
+            let len = ids.len();
+            assert_eq!((len, ids.into_iter().collect::<BTreeSet<_>>()), (expected.len(), expected.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_page_ends_after_many_segments_without_a_member_in_its_state() {
+    let world = World::new();
+    let client = world.client();
+    let count = MAX_LOOKED_AT + 100;
+    for number in (0..).take(count) {
+        world.pack(number, 4);
+    }
+    let filter = Filter::default().state(Some(State::Succeeded));
+    let page = |from: Option<&Cursor>| world.run(client.list_page(&filter, from, 10)).unwrap();
+    let first = page(None);
+    assert!(first.jobs.is_empty() && first.next.is_some());
+    assert_eq!(page(first.next.as_ref()).next, None, "the second page looks at the rest");
+    drop(world.requests());
+    let dead = Filter::default().state(Some(State::Dead));
+    assert_eq!(world.run(client.list_page(&dead, None, 10)).unwrap().next, None);
+    let lists = world.requests().into_iter().filter(|request| matches!(request, Request::List(_))).count();
+    assert!(
+        lists < count / EXPANDED_AT_ONCE,
+        "no segment is listed, because its members are not dead: {lists}"
+    );
+}
+
+/// A record of a member may be in the same parent as its segment.
+#[test]
+fn a_member_whose_record_is_next_to_its_segment_is_in_one_page() {
+    let world = World::new();
+    let client = world.client();
+    let in_segment = |number: u128| {
+        let id = bellwether_core::segment::SegmentId::new(uuid::Uuid::from_u128(number), 12, 1_000).unwrap();
+        let of = |id: &JobId| SubBucket::of(id).path();
+        (of(&id.job()) == of(&member(id, 5))).then_some(number)
+    };
+    let number = (1..).find_map(in_segment).unwrap();
+    let worker = world.worker(1, &World::registration(&["sum"], 4, &[]));
+    let segment = world.pack(number, 12);
+    world.assign_segment(segment, worker);
+    world.extract_members(segment, worker, Members::one(5));
+    for limit in [1, 4, 12] {
+        let pages = pages(&world, &client, &Filter::default(), PageLimits::jobs(limit));
+        let ids = pages.into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!((ids.len(), ids.into_iter().collect::<BTreeSet<_>>().len()), (12, 12), "{limit}");
     }
 }
 

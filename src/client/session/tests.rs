@@ -131,12 +131,13 @@ fn a_read_is_repeated_after_a_lost_connection_and_ends_at_its_deadline() {
 }
 
 #[test]
-fn only_absent_znodes_are_read_again_after_the_server_has_caught_up() {
+fn only_absent_things_are_read_again_after_the_server_has_caught_up() {
     let world = World::new();
     let client = world.client();
     let get = |paths: &[&str]| {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        world.run(session(&client).get_many(session(&client).by(WITHIN), paths)).unwrap()
+        let (session, look) = (session(&client), |zk: Zk, paths| zk.get_many(paths));
+        world.run(session.read_each(session.by(WITHIN), paths, Option::is_none, look)).unwrap()
     };
     assert_eq!(get(&["/jobs", "/ready"]).iter().flatten().count(), 2);
     assert_eq!(world.requests().len(), 1);

@@ -1,16 +1,18 @@
 //! An overview of the whole namespace with a few requests.
 //!
 //! A znode knows how many children it has and ever had. So counting jobs, and how many were submitted and removed,
-//! costs the same however many there are. The kinds of the jobs are not visible in a znode's counts; they are
+//! costs the same however many there are. Up to a hundred jobs may be one child, as a [segment](bellwether_core::segment), whose name
+//! tells their number. So the names in inboxes are listed, and those of up to 5,000 waiting jobs and segments; the number of
+//! the other waiting jobs is estimated from these. The kinds of the jobs are not visible in a znode's counts; they are
 //! estimated with a [sample](sample).
 //!
 //! | what | requests |
 //! | --- | --- |
 //! | leader | 1; with the election strategy `queue` 1 more, and 1 per 100 candidates |
-//! | workers | 2, and 2 per 100 workers |
+//! | workers | 2, and 3 per 100 workers |
 //! | wrong clocks | 1, and 1 per 100 reports |
 //! | pauses | 1, and 1 per 100 paused kinds |
-//! | numbers of jobs | 6, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest, per 100 classes of waiting jobs, and per 100 of their slots |
+//! | numbers of jobs | 7, and 1 per 100 minutes with delayed jobs, in the [`SnapshotOptions::minutes`] earliest, per 100 classes of waiting jobs, and per 50 of their slots |
 //! | inboxes | 1, and 1 if there are lost workers whose jobs are not recovered yet |
 //! | sample | at most 14 |
 
@@ -28,7 +30,7 @@ pub use sample::{Estimate, OldestQueued, SAMPLE_SIZE, Shares};
 
 use super::Client;
 use super::clocks::{WrongClock, wrong_clocks};
-use super::cluster::{LeaderView, WorkerView, get_all, leader, workers};
+use super::cluster::{LeaderView, WorkerView, count_assigned, jobs_in, leader, workers};
 use super::depths::{Churn, Depths, counts};
 use super::error::Error;
 use super::kinds::{KindView, pauses, served};
@@ -144,7 +146,8 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
     )?;
     let orphans = inboxes.unwrap_or_default().into_iter().filter_map(|name| WorkerId::parse(&name));
     let orphans = orphans.filter(|id| workers.binary_search_by_key(id, |worker| worker.id).is_err());
-    let orphaned = get_all(&zk, orphans.take(MAX_READ_BATCH).map(path::inbox)).await?;
+    let orphans = orphans.take(MAX_READ_BATCH).map(path::inbox).collect();
+    let (orphaned, workers) = futures::try_join!(jobs_in(&zk, orphans), count_assigned(&zk, workers))?;
     let queued = async {
         match options.sample {
             Some(_) => sample::queued(&zk, &counts.queued).await,
@@ -165,7 +168,7 @@ async fn snapshot(zk: Zk, options: SnapshotOptions, at: WallMillis) -> ReadResul
         workers: workers.into_iter().map(WorkerView::new).collect(),
         depths: counts.depths,
         further_minutes: counts.further_minutes,
-        orphaned: orphaned.into_iter().flatten().map(|inbox| inbox.children).sum(),
+        orphaned: orphaned.into_iter().sum(),
         churn: counts.churn,
         queued,
         oldest_queued,

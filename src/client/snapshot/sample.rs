@@ -12,6 +12,7 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::name::{JobId, Kind};
 use bellwether_core::path;
 use bellwether_core::ready::{ClassName, ReadyEntry, RecordEntry, Slot};
+use bellwether_core::segment::{MemberId, Segment, SegmentId};
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
 use bellwether_zk::ReadResult;
@@ -19,6 +20,7 @@ use futures::future::try_join_all;
 
 use crate::client::cluster::Registered;
 use crate::client::runtime::Zk;
+use crate::client::segments::{is_job_or_segment, job_or_segment, jobs_of};
 
 /// The size of the sample: the share of a kind with a tenth of the jobs is mostly accurate to two percentage points.
 pub const SAMPLE_SIZE: usize = 200;
@@ -39,7 +41,7 @@ const STRIDE: usize = 37;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Shares {
-    /// How many sampled jobs have each kind.
+    /// How many sampled jobs have each kind. All members of a sampled segment are sampled.
     pub seen: BTreeMap<Kind, usize>,
     /// How many jobs were sampled.
     pub sampled: usize,
@@ -85,10 +87,10 @@ impl Shares {
         }
     }
 
-    fn count(&mut self, kind: Option<Kind>) {
-        self.sampled += 1;
+    fn count(&mut self, kind: Option<Kind>, jobs: usize) {
+        self.sampled += jobs;
         if let Some(kind) = kind {
-            *self.seen.entry(kind).or_default() += 1;
+            *self.seen.entry(kind).or_default() += jobs;
         }
     }
 }
@@ -116,8 +118,9 @@ pub(super) async fn queued(
     let mut oldest: Option<(WallMillis, JobId)> = None;
     let mut seen = 0;
     for ((class, slot, _), names) in first.iter().zip(lists.await?) {
-        for name in names.into_iter().flatten().filter_map(|name| name.parse::<RecordEntry>().ok()) {
-            seen += 1;
+        let names = names.into_iter().flatten().filter_map(|name| name.parse::<RecordEntry>().ok());
+        for name in names.filter(|name| is_job_or_segment(&name.job)) {
+            seen += jobs_of(&name.job);
             let at = ReadyEntry { class: class.clone(), slot: *slot, name };
             let since = at.waits_since();
             if oldest.as_ref().is_none_or(|(oldest, _)| since < *oldest) {
@@ -126,6 +129,9 @@ pub(super) async fn queued(
         }
     }
     let exact = seen >= shares.all;
+    // The members of a segment have waited for the same time.
+    let first = |id| SegmentId::of_job(&id).map_or(id, |segment| MemberId { segment, number: 0 }.job());
+    let oldest = oldest.map(|(since, id)| (since, first(id)));
     let oldest = oldest.map(|(since, id)| OldestQueued { id, since: since.into(), exact });
     Ok((shares, oldest))
 }
@@ -141,11 +147,16 @@ pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> Rea
     let mut shares = Shares::unsampled(workers.iter().map(|worker| worker.assigned).sum());
     let mut bytes = 0;
     for few in few.chunks(RECORDS) {
-        for record in
-            zk.get_many(few.iter().map(|id| path::record(id)).collect()).await?.into_iter().flatten()
-        {
-            bytes += record.data.len();
-            shares.count(wire::decode::<JobRecord>(&record.data).ok().map(|record| record.kind));
+        // A segment has the place of the record of its own id.
+        let nodes = zk.get_many(few.iter().map(|id| path::record(id)).collect()).await?;
+        for (id, node) in few.iter().zip(nodes) {
+            let Some(node) = node else { continue };
+            bytes += node.data.len();
+            let kind = match SegmentId::of_job(id) {
+                Some(_) => wire::decode::<Segment>(&node.data).ok().map(|segment| segment.head.kind),
+                None => wire::decode::<JobRecord>(&node.data).ok().map(|record| record.kind),
+            };
+            shares.count(kind, jobs_of(id));
         }
         if bytes >= ENOUGH {
             break;
@@ -172,7 +183,7 @@ async fn names(zk: &Zk, parents: impl Iterator<Item = String>) -> ReadResult<Vec
     let parents = parents.collect::<Vec<_>>();
     let lists = parents.chunks(MAX_READ_BATCH).map(|parents| zk.children_many(parents.to_vec()));
     let lists = try_join_all(lists).await?.into_iter().flatten().flatten();
-    Ok(lists.flatten().filter_map(|name| JobId::new(name).ok()).collect())
+    Ok(lists.flatten().filter_map(|name| job_or_segment(&name)).collect())
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use bellwether_core::segment::Members;
 use bellwether_zk::Tally;
 
 use super::*;
-use crate::client::in_memory::{World, id};
+use crate::client::in_memory::{World, id, kind, member};
 use crate::client::job::Job;
 
 #[test]
@@ -52,5 +53,27 @@ fn only_waiting_jobs_are_sampled_on_request() {
     assert_eq!((waiting.queued.sampled, waiting.running.sampled, waiting.running.all), (3, 0, 1));
     let none = shot(SnapshotOptions::default());
     assert_eq!((none.queued.sampled, none.running.sampled, none.oldest_queued), (0, 0, None));
-    assert_eq!(none.churn.submitted.since(Tally::default()), Some(4));
+    assert_eq!(none.churn.created.since(Tally::default()), Some(4));
+}
+
+#[test]
+fn a_segment_counts_as_its_members_while_it_waits_and_while_it_is_assigned() {
+    let world = World::new();
+    let client = world.client();
+    let [worker, lost] = [1, 2].map(|n| world.worker(n, &World::registration(&["sum"], 9, &[])));
+    world.run(client.submit(Job::new("other", &1).id("single"))).unwrap();
+    let [waits, runs, orphan] = [(1, 10), (2, 20), (3, 30)].map(|(number, count)| world.pack(number, count));
+    world.assign_segment(runs, worker);
+    world.extract_members(runs, worker, Members::one(3));
+    world.assign_segment(orphan, lost);
+    world.tree().delete(&path::worker(lost));
+    let shot = world.run(client.snapshot(SnapshotOptions::default().sample(0))).unwrap();
+    assert_eq!((shot.depths.queued, shot.assigned(), shot.orphaned), (11, 21, 30));
+    assert_eq!(world.run(client.depths()).unwrap().queued, 11);
+    assert_eq!(world.run(client.workers()).unwrap()[0].assigned, 21);
+    let exact = |count| Some(Estimate { count, exact: true });
+    assert_eq!((shot.queued.of(&kind("sum")), shot.queued.of(&kind("other"))), (exact(10), exact(1)));
+    assert_eq!(shot.running.of(&kind("sum")), exact(21));
+    let oldest = shot.oldest_queued.unwrap();
+    assert!(oldest.exact && [id("single"), member(waits, 0)].contains(&oldest.id), "{oldest:?}");
 }

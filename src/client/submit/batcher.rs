@@ -12,6 +12,9 @@
 //! Jobs of one lane are in one round at a time. Later jobs of the lane are *held* until that round is answered, so
 //! that a round that is sent again (a lost reply, a lane that had to be created) does not fall behind a later one.
 //!
+//! A round packs its plain jobs into segments. Those that may have been sent come back whole, and are sent first in the next
+//! round.
+//!
 //! The inbox and the pending jobs are not bounded. Every submission has a caller that awaits it and would otherwise
 //! own it, so the number of callers is the bound. Waiting for capacity instead would need a fair queue of callers,
 //! and a caller that is not polled could block the others. Abandoned submissions are dropped whenever the number of
@@ -28,7 +31,10 @@ use tokio::sync::mpsc;
 
 use super::super::session::Session;
 use super::Submission;
-use super::round::{Room, round};
+use super::load::Load;
+use super::packed::Packed;
+use super::room::Room;
+use super::round::round;
 
 /// Jobs in one multi: beyond 50 to 100 a larger multi is not faster, and more jobs are in doubt if its reply is lost.
 pub(super) const BATCH_JOBS: usize = 100;
@@ -64,8 +70,8 @@ async fn run(session: Session, mut submissions: mpsc::UnboundedReceiver<Submissi
         }
         let idle = in_flight.is_empty() && !pending.is_empty();
         if idle || (pending.fills_a_round() && in_flight.len() < WINDOW) {
-            let (jobs, lanes) = pending.take();
-            let round = round(session.clone(), Arc::clone(&room), jobs);
+            let (load, lanes) = pending.take();
+            let round = round(session.clone(), Arc::clone(&room), load);
             in_flight.push(async move { (round.await, lanes) });
             continue;
         }
@@ -85,7 +91,10 @@ async fn run(session: Session, mut submissions: mpsc::UnboundedReceiver<Submissi
 /// Submissions that wait for a round, in order.
 #[derive(Debug, Default)]
 struct Pending {
+    /// Segments that may have been sent. Few: each was in one of the rounds in flight, and they come first.
+    segments: VecDeque<Packed>,
     jobs: VecDeque<Submission>,
+    /// Bytes of the payloads of `jobs`.
     bytes: usize,
     /// Jobs of lanes that have a round in flight.
     held: VecDeque<Submission>,
@@ -96,7 +105,7 @@ struct Pending {
 
 impl Pending {
     fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.segments.is_empty() && self.jobs.is_empty()
     }
 
     fn fills_a_round(&self) -> bool {
@@ -130,7 +139,8 @@ impl Pending {
     }
 
     /// Ends a round: its unanswered jobs are sent again, and the held jobs of its lanes come after them.
-    fn put_back(&mut self, jobs: Vec<Submission>, lanes: BTreeSet<Lane>) {
+    fn put_back(&mut self, Load { segments, jobs }: Load, lanes: BTreeSet<Lane>) {
+        self.segments.extend(segments);
         if !lanes.is_empty() {
             self.busy.retain(|lane| !lanes.contains(lane));
             let held = std::mem::take(&mut self.held);
@@ -143,11 +153,20 @@ impl Pending {
     }
 
     /// Takes at least one job, and at most as many as fit a multi. Returns them with their lanes.
-    fn take(&mut self) -> (Vec<Submission>, BTreeSet<Lane>) {
-        let (mut taken, mut size) = (Vec::new(), 0);
+    fn take(&mut self) -> (Load, BTreeSet<Lane>) {
+        let (mut segments, mut taken) = (Vec::new(), Vec::new());
+        let (mut count, mut size) = (0, 0);
+        while let Some(segment) = self.segments.front() {
+            count += segment.jobs().len();
+            size += segment.jobs().iter().map(bytes).sum::<usize>();
+            if !segments.is_empty() && (count > BATCH_JOBS || size > BATCH_PAYLOAD_BYTES) {
+                return (Load { segments, jobs: Vec::new() }, BTreeSet::new());
+            }
+            segments.extend(self.segments.pop_front());
+        }
         while let Some(job) = self.jobs.front() {
-            size += bytes(job);
-            if !taken.is_empty() && (taken.len() >= BATCH_JOBS || size > BATCH_PAYLOAD_BYTES) {
+            (count, size) = (count + 1, size + bytes(job));
+            if count > 1 && (count > BATCH_JOBS || size > BATCH_PAYLOAD_BYTES) {
                 break;
             }
             self.bytes -= bytes(job);
@@ -161,7 +180,7 @@ impl Pending {
             self.extend(left);
         }
         self.waited_for = self.waited_for.min(self.len());
-        (taken, lanes)
+        (Load { segments, jobs: taken }, lanes)
     }
 }
 

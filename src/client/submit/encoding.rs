@@ -8,6 +8,7 @@
 //! [`identity`]: bellwether_core::job::identity
 
 use bellwether_core::job::Payload;
+use bellwether_core::name::JobId;
 
 use super::super::Client;
 use super::super::error::SubmitError;
@@ -22,11 +23,12 @@ const TRIES: u32 = 5;
 
 impl Client {
     /// Encodes the payload, submits the job, and compares plain payloads if a job with the id exists.
-    pub(super) async fn encoded(&self, mut job: Unsent) -> Result<Accepted, SubmitError> {
+    pub(super) async fn encoded(&self, mut job: Unsent) -> Result<(JobId, Accepted), SubmitError> {
         let by = self.by();
         let Some(codec) = &self.0.codec else {
             job.record.payload.check_stored().map_err(JobError::Payload)?;
-            return self.batched(job, by, None).await?.reply;
+            let id = job.id.clone();
+            return self.batched(job, by, None).await?.accepted(id);
         };
         let turn = self.0.turns.take(job.record.placement.lane.as_ref());
         let context = CodecContext::new(Part::Payload, job.record.kind.clone(), job.id.clone());
@@ -39,7 +41,7 @@ impl Client {
         let plain = std::mem::replace(&mut job.record.payload, stored);
         let mut answer = self.batched(job.clone(), by, turn).await?;
         for _ in 0..TRIES {
-            let Some(there) = answer.differs else { break };
+            let Some(there) = answer.differs.take() else { break };
             if self.plain_payload(codec, &job, &there, by).await? != plain {
                 break;
             }
@@ -51,7 +53,7 @@ impl Client {
             }
             answer = self.batched(job.clone(), by, None).await?;
         }
-        answer.reply
+        answer.accepted(job.id)
     }
 
     /// Decodes the stored payload of the existing job.

@@ -13,9 +13,13 @@
 //! one record and one queue entry (S11). A read-back may also lag behind the write, on a lagging server: then the
 //! second copy is rejected, and the read after that rejection is at least as new as the rejection.
 //!
-//! **What if the deadline passes?** One atomic, which caller and batcher swap ([`send_gate`]), decides whether anything
+//! **What if the deadline passes?** One lock, which caller and batcher share ([`send_gate`]), decides whether anything
 //! was sent. So *not sent* is certain when it is returned. Otherwise the outcome is *unknown*, and submitting again
 //! with the same id is safe.
+//!
+//! **Segments.** Plain jobs of a round are packed into segments ([`packing`]), and a job gets its id when its segment is
+//! formed. A segment has an id that no other submission has, so it needs no comparison: after a lost reply it is read back. If
+//! it is there, it was accepted; if it is absent, the same segment is sent again ([`packed`]).
 //!
 //! **With a codec** ([`codec`](crate::codec)) the caller encodes the payload before it hands the submission to the batcher, in
 //! the lane's order ([`turns`]). Every copy of the submission has the same bytes. An existing record is compared by its stored
@@ -23,22 +27,27 @@
 
 mod batcher;
 mod encoding;
+mod load;
 mod members;
 mod minutes;
 mod occupancy;
+mod packed;
+mod packing;
 mod parts;
+mod room;
 mod round;
 mod send_gate;
+mod submission;
 mod turns;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_core::change::{Change, ChangeKind};
+use bellwether_core::change::ChangeKind;
 use bellwether_core::job::{JobRecord, Membership, Payload};
-use bellwether_core::name::{GroupId, JobId};
-use bellwether_host::{kind_label, trace};
+use bellwether_core::name::JobId;
+use bellwether_host::trace;
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
@@ -53,101 +62,13 @@ use super::job::{Job, Untyped};
 use super::session::Deadline;
 use super::view::JobView;
 use bellwether_core::job::identity::{Accepted, IfExists};
-use send_gate::SendGate;
+use send_gate::{SendGate, SentAs};
+use submission::{Answer, Submission};
 use turns::Turn;
 
 /// How many submissions of one `submit_many` are in progress: those in the batcher's window, and as many that gather
 /// for the next rounds.
 pub(super) const MANY_UNDER_WAY: usize = 2 * batcher::WINDOW * batcher::BATCH_JOBS;
-
-/// A submission in progress.
-#[derive(Debug)]
-pub(super) struct Submission {
-    id: JobId,
-    record: JobRecord,
-    if_exists: IfExists,
-    /// The note for the record, if it opens an ended job again.
-    reopening: Option<Change>,
-    /// The version of the ended job's record that this submission replaces; `None` if it creates a record.
-    reopens: Option<i32>,
-    /// The group of the sub-jobs of the job that it reopens: until that group is done, the job has not ended either.
-    sub_jobs: Option<GroupId>,
-    /// Its membership in a group.
-    entrant: Option<Entrant>,
-    /// Stored bytes of the same plain payload, which an earlier submission encoded.
-    equal: Option<Payload>,
-    gate: Arc<SendGate>,
-    /// Whether an earlier copy may have been applied, or may still be applied.
-    maybe: bool,
-    /// How often it was rejected for a reason that a read could not explain.
-    unexplained: u32,
-    reply: oneshot::Sender<Answer>,
-}
-
-type Reply = Result<Accepted, SubmitError>;
-
-/// The answer of the batcher.
-#[derive(Debug)]
-struct Answer {
-    reply: Reply,
-    /// The stored payload of the existing job of the same kind, if the reply depends on the difference to it.
-    differs: Option<Payload>,
-}
-
-impl Submission {
-    fn new(
-        id: JobId,
-        record: JobRecord,
-        if_exists: IfExists,
-        gate: Arc<SendGate>,
-        reply: oneshot::Sender<Answer>,
-    ) -> Self {
-        Self {
-            id,
-            record,
-            if_exists,
-            reopening: None,
-            reopens: None,
-            sub_jobs: None,
-            entrant: None,
-            equal: None,
-            gate,
-            maybe: false,
-            unexplained: 0,
-            reply,
-        }
-    }
-
-    /// Whether the caller still waits for it.
-    fn is_waited_for(&self) -> bool {
-        !self.reply.is_closed()
-    }
-
-    fn settle(self, reply: Reply) {
-        self.answer(reply, None);
-    }
-
-    fn answer(self, reply: Reply, differs: Option<Payload>) {
-        if reply.as_ref().is_ok_and(|accepted| !accepted.is_duplicate()) {
-            let kind = kind_label::of(&self.record.kind);
-            metrics::counter!(bellwether_core::metric::JOBS_SUBMITTED, "kind" => kind).increment(1);
-        }
-        if self.reply.send(Answer { reply, differs }).is_err() {
-            tracing::debug!(job = %self.id, "the caller of this submission no longer waits for it");
-        }
-    }
-}
-
-#[cfg(test)]
-impl Submission {
-    /// Returns a typical submission and the receiver of its reply.
-    fn sample() -> (Self, oneshot::Receiver<Answer>) {
-        let now = bellwether_core::time::WallMillis(1);
-        let (id, record) = Job::new("sum", &1).into_record(now, uuid::Uuid::now_v7).unwrap();
-        let (reply, accepted) = oneshot::channel();
-        (Self::new(id, record, IfExists::Same, Arc::default(), reply), accepted)
-    }
-}
 
 /// What a submission asks for, apart from the record.
 #[derive(Debug, Clone, Copy)]
@@ -302,20 +223,35 @@ impl Client {
         entrant: Option<Entrant>,
         form: Form,
     ) -> Result<JobHandle<K>, SubmitError> {
-        let span = trace::submit(&id, &record.kind, record.trace.as_ref());
+        let final_id = Some(&id).filter(|_| !self.may_pack(intent));
+        let span = trace::submit(final_id, &record.kind, record.trace.as_ref());
         let within = || trace::context(&Span::current());
         let trace = trace::context(&span).or(record.trace).or_else(within);
+        let has_final_id = final_id.is_some();
         let job =
             Unsent { id: id.clone(), record: JobRecord { trace, ..record }, intent, entrant, equal: None };
         let sent = async {
             match form {
                 Form::Plain => self.encoded(job).await,
-                Form::Stored => self.batched(job, self.by(), None).await.and_then(|answer| answer.reply),
+                Form::Stored => self.batched(job, self.by(), None).await?.accepted(id),
             }
         };
         let reply = sent.instrument(span.clone()).await;
+        if !has_final_id {
+            let id = match &reply {
+                Ok((id, _)) => Some(id),
+                Err(error) => error.job(),
+            };
+            span.record("job", id.map(tracing::field::display));
+        }
         span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
-        Ok(JobHandle { client: self.clone(), id, accepted: reply?, typed: PhantomData })
+        let (id, accepted) = reply?;
+        Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
+    }
+
+    /// Whether the job may get its id when it is sent, as a member of a segment. An encoded payload is bound to an id already.
+    fn may_pack(&self, intent: Intent) -> bool {
+        !intent.has_id && self.0.codec.is_none()
     }
 
     /// Hands a submission to the batcher and waits for the answer. The turn in its lane ends when the batcher has it.
@@ -324,6 +260,7 @@ impl Client {
         let (gate, (reply, answer)) = (Arc::new(SendGate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
         (submission.entrant, submission.equal) = (entrant, equal);
+        submission.may_pack = self.may_pack(intent);
         if intent.if_exists == IfExists::Again {
             submission.reopening = self.change(ChangeKind::Reopened);
         }
@@ -333,18 +270,18 @@ impl Client {
             tracing::debug!(job = %id, "the batcher has ended");
         }
         drop(turn);
-        match self.0.session.timeout_at(by.at, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
+        let reason = match self.0.session.timeout_at(by.at, answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
             // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
-            Ok(Err(_)) if gate.abandon() => Err(SubmitError::NotSent { id, reason: Unavailable::Closed }),
-            Err(_) if gate.abandon() => {
-                Err(SubmitError::NotSent { id, reason: self.0.session.not_in_time(by) })
-            }
-            Ok(Err(_)) | Err(_) => {
-                let (repeatable, within) = (intent.is_repeatable(), by.within);
-                Err(SubmitError::Unknown { id, repeatable, within })
-            }
-        }
+            Ok(Err(_)) => Unavailable::Closed,
+            Err(_) => self.0.session.not_in_time(by),
+        };
+        let id = match gate.abandon() {
+            Ok(()) => return Err(SubmitError::NotSent { id, reason }),
+            Err(SentAs::Record) => id,
+            Err(SentAs::Member(member)) => member.job(),
+        };
+        Err(SubmitError::Unknown { id, repeatable: intent.is_repeatable(), within: by.within })
     }
 
     /// Submits many jobs. The results are in the order of the jobs. `progress` is called with the number of answered

@@ -4,19 +4,19 @@
 //! submits many of them divides them into parts. Each client chooses without reading: the first jobs go to the first part, so that
 //! a class with little work has one slot for each minute, and the others to parts that are named by the millisecond in which they
 //! begin. So parts are in the order of time, and clients rarely choose the same one. The size of a list is thus about [`PER_PART`]
-//! names, and [`FIRST`] for each client in the first part.
+//! names, and [`FIRST`] for each client in the first part. A segment has one entry, and so counts once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use bellwether_core::budget::MAX_BUCKET_ENTRIES;
-use bellwether_core::job::JobRecord;
+use bellwether_core::job::QueueEntry;
 use bellwether_core::ready::{Class, ClassName, rank};
 
-/// Jobs of one client in the first part of a slot.
+/// Entries of one client in the first part of a slot.
 const FIRST: usize = 1_000;
 
-/// Jobs of one client in each further part.
+/// Entries of one client in each further part.
 const PER_PART: usize = MAX_BUCKET_ENTRIES;
 
 /// Limit of remembered slots. After a forgotten one, the first part is used again.
@@ -32,9 +32,8 @@ struct Chosen {
 }
 
 impl Parts {
-    /// Chooses the part for a new job.
-    pub(super) fn choose(&self, record: &JobRecord) -> u16 {
-        let entry = record.entry(0);
+    /// Chooses the part for the entry of a new job or segment.
+    pub(super) fn choose(&self, entry: &QueueEntry) -> u16 {
         let rank = rank(entry.priority, entry.submitted_at);
         let slot = (Class::of(&entry.kind, &entry.placement).name(), rank.minute());
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,10 +55,8 @@ impl Parts {
 mod tests {
     use std::collections::BTreeMap;
 
-    use bellwether_core::job::Payload;
     use bellwether_core::name::Kind;
     use bellwether_core::time::WallMillis;
-    use uuid::Uuid;
 
     use super::*;
 
@@ -67,14 +64,14 @@ mod tests {
     fn the_jobs_of_a_minute_are_divided_into_parts() {
         let parts = Parts::default();
         let minute = 1_700_000_040_000;
-        let record = |kind: &str, at: u64| {
-            let (kind, payload) = (Kind::new(kind).unwrap(), Payload::json(*b"1").unwrap());
-            JobRecord::new(kind, payload, Uuid::nil(), WallMillis(minute + at))
+        let entry = |kind: &str, at: u64| QueueEntry {
+            submitted_at: WallMillis(minute + at),
+            ..QueueEntry::new(Kind::new(kind).unwrap(), 1, 1)
         };
         let mut sizes = BTreeMap::<u16, usize>::new();
         let mut submit = |jobs: usize, at| {
             for _ in 0..jobs {
-                *sizes.entry(parts.choose(&record("sum", at))).or_default() += 1;
+                *sizes.entry(parts.choose(&entry("sum", at))).or_default() += 1;
             }
         };
         submit(FIRST, 0);
@@ -83,16 +80,16 @@ mod tests {
         submit(1, 1);
         let wanted = [(0, FIRST), (8, PER_PART), (59_001, PER_PART), (59_002, PER_PART), (59_003, 1)];
         assert_eq!(sizes.into_iter().collect::<Vec<_>>(), wanted);
-        assert_eq!(parts.choose(&record("sum", 60_000)), 0, "another minute");
-        assert_eq!(parts.choose(&record("mail", 0)), 0, "another class");
+        assert_eq!(parts.choose(&entry("sum", 60_000)), 0, "another minute");
+        assert_eq!(parts.choose(&entry("mail", 0)), 0, "another class");
     }
 
     #[test]
     fn the_memory_of_slots_is_bounded() {
         let parts = Parts::default();
         for n in 0..3 * REMEMBERED as u64 {
-            let (kind, payload) = (Kind::new("sum").unwrap(), Payload::json(*b"1").unwrap());
-            parts.choose(&JobRecord::new(kind, payload, Uuid::nil(), WallMillis(n * 60_000)));
+            let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
+            parts.choose(&QueueEntry { submitted_at: WallMillis(n * 60_000), ..entry });
             assert!(parts.0.lock().unwrap().len() <= REMEMBERED);
         }
     }

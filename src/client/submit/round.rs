@@ -1,6 +1,6 @@
 //! One multi of submissions, and the outcome of each.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bellwether_core::budget::MAX_READ_BATCH;
@@ -10,10 +10,10 @@ use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
 use bellwether_core::name::GroupId;
 use bellwether_core::outcome::{Outcome, Reason, Rejection};
 use bellwether_core::path;
+use bellwether_core::segment::MIN_PACKED;
 use bellwether_core::txn::{self, Batch, Locus, Subject};
 use bellwether_core::wire;
-use bellwether_zk::{Node, ReadError, ReadResult};
-use futures::future::try_join;
+use bellwether_zk::{Node, ReadError};
 use metrics::counter;
 
 use super::super::error::{SubmitError, Unavailable};
@@ -21,95 +21,65 @@ use super::super::group::Entrant;
 use super::super::runtime::Zk;
 use super::super::session::Session;
 use super::Submission;
+use super::load::{Item, Load};
 use super::members;
-use super::minutes::{Full, Minutes};
-use super::occupancy::Occupancy;
-use super::parts::Parts;
+use super::packed::Packed;
+use super::room::Room;
+use super::send_gate::SentAs;
 use bellwether_core::job::identity::{self, Accepted, Comparison};
 
 /// Limit of rejections that a read cannot explain. They mean that another process creates and deletes the same znode
 /// repeatedly; there is no legitimate use of a job id for that.
 const MAX_UNEXPLAINED: u32 = 5;
 
-/// Capacity of the buckets and minutes that submissions go to, and the parts of their slots.
-#[derive(Debug, Default)]
-pub(super) struct Room {
-    buckets: Occupancy,
-    minutes: Minutes,
-    parts: Parts,
-}
-
-impl Room {
-    async fn refresh(&self, session: &Session, zk: &Zk, jobs: &[Submission]) -> ReadResult<()> {
-        let minutes = jobs.iter().filter_map(|job| Some(job.record.delay()?.minute)).collect();
-        let now = session.now();
-        let buckets = self.buckets.refresh(zk, now, jobs.iter().map(|job| &job.id));
-        try_join(buckets, self.minutes.refresh(zk, now, minutes)).await?;
-        Ok(())
-    }
-
-    /// Takes the places of a job, or returns why it cannot. A reopened job keeps the place of its record.
-    fn take(&self, job: &Submission) -> Result<(), SubmitError> {
-        let id = || job.id.clone();
-        if let Some(delay) = job.record.delay() {
-            self.minutes.take(delay.minute).map_err(|full| match full {
-                Full::Minute(entries) => SubmitError::MinuteFull { id: id(), entries },
-                Full::Minutes(minutes) => SubmitError::TooManyMinutes { id: id(), minutes },
-            })?;
-        }
-        if job.reopens.is_none() {
-            self.buckets.take(&job.id).map_err(|entries| SubmitError::Overloaded { id: id(), entries })?;
-        }
-        Ok(())
-    }
-}
-
-/// Sends these jobs and answers those that are decided. Returns the jobs to send again.
-pub(super) async fn round(session: Session, room: Arc<Room>, jobs: Vec<Submission>) -> Vec<Submission> {
+/// Sends these jobs and answers those that are decided. Returns what to send again.
+pub(super) async fn round(session: Session, room: Arc<Room>, load: Load) -> Load {
     let zk = match session.usable().await {
         Ok(zk) => zk,
-        Err(reason) => return end(jobs, &reason),
+        Err(reason) => return end(load, &reason),
     };
-    match room.refresh(&session, &zk, &jobs).await {
+    let load = load.packed(&session, &room.parts);
+    match room.refresh(&session, &zk, &load).await {
         Ok(()) => {}
-        Err(ReadError::Disconnected) => return jobs,
-        Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
+        Err(ReadError::Disconnected) => return load.again(),
+        Err(ReadError::Refused(reason)) => return refuse_all(load, &reason),
     }
-    let jobs = match members::not_parents(&zk, jobs).await {
-        Ok(jobs) => jobs,
-        Err(jobs) => return jobs,
+    let load = match members::not_parents(&zk, load.jobs).await {
+        Ok(jobs) => Load { jobs, ..load },
+        Err(jobs) => return Load { jobs, ..load }.again(),
     };
-    let (batch, mut again, unwelcome) = gather(&room, jobs);
-    again.append(&mut members::look_up(&zk, unwelcome).await);
+    let (batch, mut left, unwelcome) = gather(&session, &room, load);
+    left.jobs.append(&mut members::look_up(&zk, unwelcome).await);
     if batch.is_empty() {
-        return again;
+        return left.again();
     }
     let (batch, outcome) = zk.commit_batch(batch).await;
     let mut back = match outcome {
         Outcome::Applied(()) => {
-            submissions(batch).into_iter().for_each(Submission::made);
-            Vec::new()
+            let Load { segments, jobs } = Load::of(batch);
+            segments.into_iter().for_each(Packed::made);
+            jobs.into_iter().for_each(Submission::made);
+            Load::default()
         }
         Outcome::Rejected(rejection) => rejected(&zk, batch, rejection).await,
-        Outcome::Unknown => resolve(&session, submissions(batch)).await,
+        Outcome::Unknown => resolve(&session, Load::of(batch)).await,
     };
-    back.append(&mut again);
-    back
+    back.segments.append(&mut left.segments);
+    back.jobs.append(&mut left.jobs);
+    back.again()
 }
 
-/// Fills a batch with the jobs that a caller waits for and that have capacity. Returned for later are jobs that do
-/// not fit its size, a second job with the same id (it would make the multi reject itself), and the jobs behind such
+/// Fills a batch with the segments and jobs that a caller waits for and that have capacity. Returned for later are those that
+/// do not fit its size, a second job with the same id (it would make the multi reject itself), and the jobs behind such
 /// a job in its lane.
 ///
 /// Members that their groups do not accept are returned separately: they may exist already.
-fn gather(
-    room: &Room,
-    jobs: Vec<Submission>,
-) -> (Batch<Submission>, Vec<Submission>, Vec<(Submission, GroupError)>) {
-    let (mut batch, mut left, mut unwelcome) = (Batch::new(Vec::new()), Vec::new(), Vec::new());
+fn gather(session: &Session, room: &Room, load: Load) -> (Batch<Item>, Load, Vec<(Submission, GroupError)>) {
+    let (mut batch, mut left, mut unwelcome) = (Batch::new(Vec::new()), Load::default(), Vec::new());
+    gather_segments(session, room, load.segments, &mut batch, &mut left);
     let mut ids = HashSet::new();
     let mut blocked = BTreeSet::new();
-    for mut job in jobs {
+    for mut job in load.jobs {
         // No copy of it is in flight, so dropping it ends it.
         if !job.is_waited_for() {
             continue;
@@ -117,7 +87,7 @@ fn gather(
         let lane = job.record.placement.lane.clone();
         if !ids.insert(job.id.clone()) || lane.as_ref().is_some_and(|lane| blocked.contains(lane)) {
             blocked.extend(lane);
-            left.push(job);
+            left.jobs.push(job);
             continue;
         }
         let joins = match job.entrant.as_ref().map(|entrant: &Entrant| entrant.ops(lane.as_ref())).transpose()
@@ -136,7 +106,7 @@ fn gather(
             continue;
         }
         if job.reopens.is_none() {
-            job.record.part = room.parts.choose(&job.record);
+            job.record.part = room.parts.choose(&job.record.entry(0));
         }
         let index = u32::try_from(batch.len()).expect("a multi has few operations");
         let mut ops = match job.reopens {
@@ -145,16 +115,57 @@ fn gather(
         };
         ops.extend(joins.into_iter().flatten());
         // Last: from here on the job counts as sent.
-        if !job.gate.send() {
+        if !job.gate.send(SentAs::Record) {
             continue;
         }
-        if let Err((job, _)) = batch.push(job, ops) {
-            job.unsent();
+        if let Err((item, _)) = batch.push(Item::Job(job), ops) {
+            if let Item::Job(job) = &item {
+                job.unsent();
+            }
             blocked.extend(lane);
-            left.push(job);
+            left.take_back(item);
         }
     }
     (batch, left, unwelcome)
+}
+
+fn gather_segments(
+    session: &Session,
+    room: &Room,
+    segments: Vec<Packed>,
+    batch: &mut Batch<Item>,
+    left: &mut Load,
+) {
+    let mut segments = VecDeque::from(segments);
+    while let Some(segment) = segments.pop_front() {
+        // As for a job.
+        if !segment.is_waited_for() {
+            continue;
+        }
+        if let Err(entries) = room.take_segment(&segment)
+            && !segment.may_be_applied()
+        {
+            segment.refuse(|id| SubmitError::Overloaded { id, entries });
+            continue;
+        }
+        // Last: from here on its jobs count as sent.
+        let segment = match segment.send() {
+            Ok(segment) => segment,
+            // Some callers have given up. The others do not wait for another round, in which it may happen again.
+            Err(jobs) if jobs.len() >= usize::from(MIN_PACKED) => {
+                segments.push_front(Packed::of(session, &room.parts, jobs));
+                continue;
+            }
+            Err(mut jobs) => {
+                left.jobs.append(&mut jobs);
+                continue;
+            }
+        };
+        let ops = segment.ops();
+        if let Err((item, _)) = batch.push(Item::Segment(segment), ops) {
+            left.take_back(item);
+        }
+    }
 }
 
 impl Submission {
@@ -173,25 +184,21 @@ impl Submission {
     }
 
     /// The pending send did not happen.
-    fn unsent(&self) {
+    pub(super) fn unsent(&self) {
         if !self.maybe {
             self.gate.unsend();
         }
     }
 }
 
-fn submissions(batch: Batch<Submission>) -> Vec<Submission> {
-    batch.into_groups().into_iter().map(|(job, _)| job).collect()
-}
-
 /// The client has ended, or its namespace was refused. A job that may have been applied is not answered, which its
-/// caller sees as unknown.
-fn end(jobs: Vec<Submission>, reason: &Unavailable) -> Vec<Submission> {
-    for job in jobs.into_iter().filter(|job| !job.maybe) {
+/// caller sees as unknown. So are the members of all segments: others are not formed before there is a session.
+fn end(load: Load, reason: &Unavailable) -> Load {
+    for job in load.jobs.into_iter().filter(|job| !job.maybe) {
         let id = job.id.clone();
         job.settle(Err(SubmitError::NotSent { id, reason: reason.clone() }));
     }
-    Vec::new()
+    Load::default()
 }
 
 /// ZooKeeper refused these jobs, or the read that would have found them. A job that may have been applied is not
@@ -208,32 +215,85 @@ pub(super) fn refuse(jobs: Vec<Submission>, reason: &Reason) -> Vec<Submission> 
     Vec::new()
 }
 
-/// Nothing in the batch was applied. One job is the cause; the others are sent again.
-async fn rejected(zk: &Zk, batch: Batch<Submission>, rejection: Rejection) -> Vec<Submission> {
+/// Like [`refuse`], also for segments.
+fn refuse_all(load: Load, reason: &Reason) -> Load {
+    load.segments.into_iter().for_each(|segment| refuse_segment(segment, reason));
+    refuse(load.jobs, reason);
+    Load::default()
+}
+
+fn refuse_segment(segment: Packed, reason: &Reason) {
+    segment.refuse(|id| SubmitError::Refused { id, reason: reason.clone() });
+}
+
+/// Nothing in the batch was applied. One segment or job is the cause; the others are sent again.
+async fn rejected(zk: &Zk, batch: Batch<Item>, rejection: Rejection) -> Load {
     let culprit = batch.locate(rejection.at);
-    let mut jobs = submissions(batch);
-    jobs.iter().for_each(Submission::unsent);
-    if let Some(Locus::Group { group, subject: subject @ (Subject::Group | Subject::Member), .. }) = culprit {
-        return members::mend(zk, jobs, group, subject, rejection.reason).await;
+    let mut load = Load::of(batch);
+    load.jobs.iter().for_each(Submission::unsent);
+    match culprit {
+        Some(Locus::Group { group, .. }) if group < load.segments.len() => {
+            let segment = load.segments.remove(group);
+            load.segments.extend(rejected_segment(zk, segment, rejection.reason).await);
+        }
+        Some(Locus::Group { group, subject, .. }) => {
+            let job = group - load.segments.len();
+            load.jobs = rejected_job(zk, load.jobs, job, subject, rejection.reason).await;
+        }
+        None if rejection.reason == Reason::NotSent => {}
+        // The batch has no fence, and every operation belongs to a group.
+        Some(Locus::Fence(_)) | None => return refuse_all(load, &rejection.reason),
     }
-    match (rejection.reason, culprit) {
+    load
+}
+
+/// Returns the segment if it is to be sent again. If it exists, an earlier copy was applied.
+async fn rejected_segment(zk: &Zk, mut segment: Packed, reason: Reason) -> Option<Packed> {
+    match reason {
+        Reason::NotSent => return Some(segment),
+        Reason::NodeExists => {}
+        reason => {
+            refuse_segment(segment, &reason);
+            return None;
+        }
+    }
+    segment.unknown();
+    // Without an answer it is sent again, and is rejected again.
+    let Ok(node) = zk.get(segment.path()).await else { return Some(segment) };
+    if node.is_some() {
+        segment.made();
+        return None;
+    }
+    if segment.not_explained() >= MAX_UNEXPLAINED {
+        refuse_segment(segment, &Reason::NodeExists);
+        return None;
+    }
+    Some(segment)
+}
+
+/// Handles a rejected batch whose culprit is this job. Returns the jobs to send again.
+async fn rejected_job(
+    zk: &Zk,
+    mut jobs: Vec<Submission>,
+    culprit: usize,
+    subject: Subject,
+    reason: Reason,
+) -> Vec<Submission> {
+    match (reason, subject) {
+        (reason, Subject::Group | Subject::Member) => members::mend(zk, jobs, culprit, subject, reason).await,
         (Reason::NotSent, _) => jobs,
-        (Reason::NodeExists, Some(Locus::Group { group, subject: Subject::Record, .. })) => {
-            jobs[group].unexplained += 1;
+        (Reason::NodeExists, Subject::Record) => {
+            jobs[culprit].unexplained += 1;
             taken(zk, jobs).await
         }
         // The ended job that it should reopen has changed, or was removed.
-        (Reason::BadVersion | Reason::NoNode, Some(Locus::Group { group, subject: Subject::Record, .. }))
-            if jobs[group].reopens.is_some() =>
-        {
+        (Reason::BadVersion | Reason::NoNode, Subject::Record) if jobs[culprit].reopens.is_some() => {
             taken(zk, jobs).await
         }
-        (reason, Some(Locus::Group { group, .. })) => {
-            refuse(vec![jobs.remove(group)], &reason);
+        (reason, _) => {
+            refuse(vec![jobs.remove(culprit)], &reason);
             jobs
         }
-        // The batch has no fence, and every operation belongs to a group.
-        (reason, Some(Locus::Fence(_)) | None) => refuse(jobs, &reason),
     }
 }
 
@@ -258,23 +318,36 @@ async fn taken(zk: &Zk, jobs: Vec<Submission>) -> Vec<Submission> {
     again
 }
 
-/// The outcome is unknown: reads the record of each job.
-async fn resolve(session: &Session, mut jobs: Vec<Submission>) -> Vec<Submission> {
-    jobs.iter_mut().for_each(|job| job.maybe = true);
-    debug_assert!(jobs.len() <= MAX_READ_BATCH, "a round is one batched read");
+/// The outcome is unknown: reads each segment and the record of each job.
+async fn resolve(session: &Session, mut load: Load) -> Load {
+    load.segments.iter_mut().for_each(Packed::unknown);
+    load.jobs.iter_mut().for_each(|job| job.maybe = true);
+    let segments = load.segments.iter().map(Packed::path);
+    let paths = segments.chain(load.jobs.iter().map(|job| path::record(&job.id))).collect::<Vec<_>>();
+    debug_assert!(paths.len() <= MAX_READ_BATCH, "a round is one batched read");
     let nodes = loop {
         let zk = match session.usable().await {
             Ok(zk) => zk,
-            Err(reason) => return end(jobs, &reason),
+            Err(reason) => return end(load, &reason),
         };
-        match zk.get_many(jobs.iter().map(|job| path::record(&job.id)).collect()).await {
+        match zk.get_many(paths.clone()).await {
             Ok(nodes) => break nodes,
             Err(ReadError::Disconnected) => {}
-            Err(ReadError::Refused(reason)) => return refuse(jobs, &reason),
+            Err(ReadError::Refused(reason)) => return refuse_all(load, &reason),
         }
     };
-    let mut again = Vec::new();
-    for (mut job, node) in jobs.into_iter().zip(nodes) {
+    let (mut again, mut nodes) = (Load::default(), nodes.into_iter());
+    for (segment, node) in load.segments.into_iter().zip(nodes.by_ref()) {
+        let members = segment.jobs().len();
+        if node.is_some() {
+            resolved("applied", members);
+            segment.made();
+        } else {
+            resolved("not_applied", members);
+            again.segments.push(segment);
+        }
+    }
+    for (mut job, node) in load.jobs.into_iter().zip(nodes) {
         let left = match node {
             Some(node) => decide(job, &node),
             None => {
@@ -282,11 +355,14 @@ async fn resolve(session: &Session, mut jobs: Vec<Submission>) -> Vec<Submission
                 Some(job)
             }
         };
-        let outcome = if left.is_some() { "not_applied" } else { "applied" };
-        counter!(UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
-        again.extend(left);
+        resolved(if left.is_some() { "not_applied" } else { "applied" }, 1);
+        again.jobs.extend(left);
     }
     again
+}
+
+fn resolved(outcome: &'static str, jobs: usize) {
+    counter!(UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(jobs as u64);
 }
 
 /// The id is in use: by this submission, by an earlier one of the same job, or by another job. Returns the submission

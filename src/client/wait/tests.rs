@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellwether_core::job::Payload;
 use bellwether_core::outcome::Reason;
+use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire::WireError;
 

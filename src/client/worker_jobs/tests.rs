@@ -1,7 +1,9 @@
 //! Pages of the jobs of a worker.
 
+use bellwether_core::segment::Members;
+
 use super::*;
-use crate::client::in_memory::{Request, World, id};
+use crate::client::in_memory::{Request, World, id, member};
 use crate::client::job::Job;
 
 #[test]
@@ -31,6 +33,22 @@ fn each_job_of_a_worker_is_in_one_page_without_its_payload() {
     }
     let absent = WorkerId::new(uuid::Uuid::from_u128(9));
     assert_eq!(world.run(client.list_worker_jobs(absent, None, 10)).unwrap(), None);
+}
+
+#[test]
+fn the_open_members_of_a_segment_are_jobs_of_its_worker() {
+    let world = World::new();
+    let client = world.client();
+    let worker = world.worker(1, &World::registration(&["sum"], 99, &[]));
+    let segment = world.pack(7, 6);
+    world.assign_segment(segment, worker);
+    world.succeed_members(segment, worker, Members::one(1));
+    world.extract_members(segment, worker, Members::one(4));
+    let page = world.run(client.list_worker_jobs(worker, None, 3)).unwrap().unwrap();
+    let ids = |page: &WorkerJobPage| page.jobs.iter().map(|job| job.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&page), [0, 2, 3].map(|n| member(segment, n)));
+    let page = world.run(client.list_worker_jobs(worker, page.next.as_ref(), 3)).unwrap().unwrap();
+    assert_eq!((ids(&page), page.next), ([4, 5].map(|n| member(segment, n)).to_vec(), None));
 }
 
 #[test]

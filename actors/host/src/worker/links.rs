@@ -69,6 +69,7 @@ impl Hosting for ExecutorPool {
             Tell::Started(begun) => send(&links.reporter, StatusReporterMsg::Started(begun)),
             Tell::Report(finished) => send(&links.reporter, StatusReporterMsg::Report(finished)),
             Tell::Beat(event) => send(&links.reporter, StatusReporterMsg::Beat(event)),
+            Tell::Segment(event) => send(&links.reporter, StatusReporterMsg::Segment(event)),
             Tell::Closed(jobs) => send_later(&links.inbox, InboxWatcherMsg::Closed(jobs)),
             Tell::Recheck(jobs) => send_later(&links.inbox, InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => send(&links.wing, WorkerWingMsg::Idle(links.term)),

@@ -26,10 +26,6 @@ impl<V> ByJob<V> {
         self.0.remove(job)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Iterates in arbitrary order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &V)> {
         self.0.iter()

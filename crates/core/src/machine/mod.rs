@@ -14,6 +14,7 @@ mod by_job;
 pub mod election;
 pub mod expirer;
 pub mod group_joiner;
+pub mod inbox_segment;
 pub mod janitor;
 pub mod job_watcher;
 pub mod lease_watcher;

@@ -38,7 +38,7 @@ impl fmt::Display for RecordEntry {
 impl FromStr for RecordEntry {
     type Err = ();
 
-    /// Parses the name of an entry. The entry of a segment has no `+`, and neither has a job id.
+    /// Parses the name of an entry. A job id has no `+`.
     fn from_str(name: &str) -> Result<Self, ()> {
         let (millis, rest) = name.split_at_checked(5).ok_or(())?;
         let (priority, rest) = rest.split_at_checked(1).ok_or(())?;
@@ -60,10 +60,7 @@ impl FromStr for RecordEntry {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
-    use crate::segment::{EntryName, SegmentId};
 
     fn entry() -> RecordEntry {
         let (job, priority) = (JobId::new("a").unwrap(), Priority::HIGHEST);
@@ -109,14 +106,5 @@ mod tests {
         ] {
             assert_eq!(foreign.parse::<RecordEntry>(), Err(()), "{foreign:?}");
         }
-    }
-
-    /// Both kinds of entries share the slots.
-    #[test]
-    fn the_entries_of_records_and_of_segments_are_distinguished_by_name() {
-        let segment = SegmentId::new(Uuid::from_u128(7), 4, 1_000).unwrap();
-        let packed = EntryName { millis: 7, segment, nonce: None }.to_string();
-        assert_eq!(packed.parse::<RecordEntry>(), Err(()));
-        assert_eq!(entry().to_string().parse::<EntryName>(), Err(()));
     }
 }

@@ -9,7 +9,7 @@
 //! | shard | 16 of them, by a hash of the class: a list of classes stays small |
 //! | [class](Class) | jobs that the same workers can take: kind, required tags, whether they have a lane |
 //! | [slot](Slot) | a minute of the rank: the first slot of a class has its most urgent entries |
-//! | entry | a record ([`RecordEntry`]) or a segment ([`EntryName`](crate::segment::EntryName)) |
+//! | entry | one job ([`RecordEntry`]), or a segment under an id of its own ([`SegmentId`](crate::segment::SegmentId)) |
 //!
 //! So a leader finds the most urgent entries of each class by names alone, without reading or holding the others.
 //!
@@ -28,6 +28,6 @@ pub use place::{ReadyEntry, Waiting};
 pub use slot::{Rank, Slot, rank};
 
 /// Parses a number in a name: decimal digits without leading zeros, after an optional minus sign.
-fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
+pub(crate) fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
     digits.parse::<T>().ok().filter(|number| number.to_string() == digits)
 }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::members::{MAX_PACKED, Members};
-use super::number;
 use crate::name::JobId;
+use crate::ready::number;
+use crate::time::WallMillis;
 
 /// The digits of the unique part: base 32 (Crockford), so that names sort by the time of the UUID.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -16,8 +16,11 @@ const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Digits of the unique part: 128 bits.
 const UNIQUE: usize = 26;
 
-/// Buckets of segments: with ten million waiting jobs, one holds 25 segments.
-const BUCKETS: u64 = 4_096;
+/// Digits of a name: the unique part, two of the number of members, and one of the size.
+const LEN: usize = UNIQUE + 3;
+
+/// Begins the id of a segment, and separates the segment from the number in the id of a member.
+const MARK: char = '@';
 
 /// The name of a segment: a UUIDv7, which names the call that submitted it, the number of its members, and about how many
 /// bytes it has. So its time, count and size are known without a read.
@@ -56,26 +59,41 @@ impl SegmentId {
         Members::below(self.count)
     }
 
+    /// When the client generated it, by the client's clock. `None` if its unique part is no UUIDv7.
+    #[must_use]
+    pub fn generated_at(self) -> Option<WallMillis> {
+        JobId::from_uuid(self.unique).generated_at()
+    }
+
     /// Fewer bytes than this are in its znode.
     #[must_use]
     pub fn bytes_below(self) -> usize {
         2_usize << self.size
     }
 
-    /// The bucket of its znode. It never changes, because it is part of the path.
+    /// The id under which the segment itself waits and is assigned. No user can choose such an id ([`JobId::plain`]).
     #[must_use]
-    pub fn bucket(self) -> u16 {
-        let bucket = xxh3_64(self.to_string().as_bytes()) % BUCKETS;
-        u16::try_from(bucket).expect("4096 buckets fit 16 bits")
+    pub fn job(self) -> JobId {
+        JobId::new(format!("{MARK}{self}")).expect("digits and '@' are valid in a job id")
+    }
+
+    /// The segment with this [id](Self::job); `None` for the id of a job.
+    #[must_use]
+    pub fn of_job(id: &JobId) -> Option<Self> {
+        id.as_str().strip_prefix(MARK)?.parse().ok()
     }
 }
 
 impl fmt::Display for SegmentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digit = |number: u128| char::from(DIGITS[usize::try_from(number % 32).expect("five bits")]);
-        let unique = (0..UNIQUE).rev().map(|at| digit(self.unique.as_u128() >> (5 * at)));
-        let unique = unique.collect::<String>();
-        write!(f, "{unique}{:02x}{}", self.count, digit(self.size.into()))
+        let digit = |number: u128| DIGITS[usize::try_from(number % 32).expect("five bits")];
+        let mut text = [0; LEN];
+        for (byte, at) in text.iter_mut().zip((0..UNIQUE).rev()) {
+            *byte = digit(self.unique.as_u128() >> (5 * at));
+        }
+        let count = u128::from(self.count);
+        text[UNIQUE..].copy_from_slice(&[digit(count / 16), digit(count % 16), digit(self.size.into())]);
+        f.write_str(std::str::from_utf8(&text).expect("the digits are ASCII"))
     }
 }
 
@@ -89,18 +107,19 @@ impl FromStr for SegmentId {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let value = |byte: u8| DIGITS.iter().position(|digit| *digit == byte);
-        let [unique @ .., high, low, size] = text.as_bytes() else { return Err(()) };
-        if unique.len() != UNIQUE {
+        let text = <&[u8; LEN]>::try_from(text.as_bytes()).map_err(|_| ())?;
+        let value =
+            |byte: &u8| DIGITS.iter().position(|digit| digit == byte).and_then(|at| u8::try_from(at).ok());
+        let [unique @ .., high, low, size] = text;
+        // 26 digits have two bits more than a UUID.
+        if value(&unique[0]).is_none_or(|first| first >= 8) {
             return Err(());
         }
-        let add = |sum: u128, byte: &u8| Some((sum << 5) | u128::try_from(value(*byte)?).ok()?);
+        let add = |sum: u128, byte: &u8| Some((sum << 5) | u128::from(value(byte)?));
         let unique = Uuid::from_u128(unique.iter().try_fold(0, add).ok_or(())?);
-        let count = [*high, *low];
-        let count =
-            std::str::from_utf8(&count).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok()).ok_or(())?;
-        let size = value(*size).and_then(|size| u8::try_from(size).ok()).ok_or(())?;
-        Self::of(unique, count, size).filter(|id| id.to_string() == text).ok_or(())
+        let hex = |byte| value(byte).filter(|digit| *digit < 16);
+        let (high, low, size) = (hex(high).ok_or(())?, hex(low).ok_or(())?, value(size).ok_or(())?);
+        Self::of(unique, 16 * high + low, size).ok_or(())
     }
 }
 
@@ -114,16 +133,22 @@ pub struct MemberId {
 }
 
 impl MemberId {
-    /// The id of the job, unless its submission gave it another. No user can choose such an id ([`JobId::plain`]).
+    /// The id of the job. No user can choose such an id ([`JobId::plain`]).
     #[must_use]
     pub fn job(self) -> JobId {
         JobId::new(self.to_string()).expect("digits and '@' are valid in a job id")
+    }
+
+    /// The member with this id; `None` for another job.
+    #[must_use]
+    pub fn of_job(id: &JobId) -> Option<Self> {
+        id.as_str().parse().ok()
     }
 }
 
 impl fmt::Display for MemberId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.segment, self.number)
+        write!(f, "{}{MARK}{}", self.segment, self.number)
     }
 }
 
@@ -137,7 +162,7 @@ impl FromStr for MemberId {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (segment, member) = text.split_once('@').ok_or(())?;
+        let (segment, member) = text.split_once(MARK).ok_or(())?;
         let (segment, number) = (segment.parse::<SegmentId>()?, number::<u8>(member).ok_or(())?);
         (number < segment.count()).then_some(Self { segment, number }).ok_or(())
     }
@@ -161,6 +186,14 @@ mod tests {
     fn a_segment_has_1_to_100_members() {
         let named = |count| SegmentId::new(Uuid::nil(), count, 1).is_some();
         assert_eq!([0, 1, 100, 101].map(named), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_name_tells_when_it_was_generated() {
+        let unique = Uuid::from_u128(1_700_000_000_123 << 80 | 7 << 76 | 2 << 62);
+        let generated = |unique| SegmentId::new(unique, 4, 1).unwrap().generated_at();
+        assert_eq!(generated(unique), Some(WallMillis(1_700_000_000_123)));
+        assert_eq!(generated(Uuid::nil()), None);
     }
 
     #[test]
@@ -190,10 +223,11 @@ mod tests {
             let segment = SegmentId::new(Uuid::from_u128(unique), count, bytes).unwrap();
             prop_assert_eq!(segment.to_string().parse(), Ok(segment));
             prop_assert!(segment.bytes_below() > bytes && segment.bytes_below() <= 2 * bytes);
-            prop_assert!(u64::from(segment.bucket()) < BUCKETS);
+            prop_assert_eq!(SegmentId::of_job(&segment.job()), Some(segment));
             let member = MemberId { segment, number: count - 1 };
             prop_assert_eq!(member.to_string().parse(), Ok(member));
-            prop_assert_eq!(member.job().to_string(), member.to_string());
+            prop_assert_eq!(MemberId::of_job(&member.job()), Some(member));
+            prop_assert_eq!((SegmentId::of_job(&member.job()), MemberId::of_job(&segment.job())), (None, None));
         }
 
         #[test]

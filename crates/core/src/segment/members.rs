@@ -3,8 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::budget::MAX_TXN_BYTES;
+
 /// Most members of a segment: a transaction of a hundred jobs is the fastest on ZooKeeper.
 pub const MAX_PACKED: u8 = 100;
+
+/// Most bytes of a segment: half of a multi, because an extraction writes all of its jobs in one, with what a segment stores once
+/// in the record and the entry of each.
+pub const MAX_PACKED_BYTES: usize = MAX_TXN_BYTES / 2;
 
 /// Fewest members of a segment: below that, records cost less than the reads of a segment.
 pub const MIN_PACKED: u8 = 4;
@@ -19,7 +25,7 @@ impl Members {
     /// No member.
     pub const NONE: Self = Self(0);
 
-    /// The members below a number: `all(3)` is 0, 1 and 2.
+    /// The members below a number: `below(3)` is 0, 1 and 2.
     #[must_use]
     pub const fn below(number: u8) -> Self {
         if number >= 128 { Self(u128::MAX) } else { Self((1 << number) - 1) }

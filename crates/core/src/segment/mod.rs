@@ -1,39 +1,51 @@
-//! Segments: up to a hundred plain jobs in one znode.
+//! Segments: up to a hundred jobs in one znode.
 //!
-//! A *segment* is immutable. It holds the payloads of its members and everything that they share, and it represents only first
-//! attempts. A member that needs more (another attempt, a cancel of its own, progress) is *extracted*: it gets a record, like a
-//! job that was submitted alone. At any time a member is in one place:
+//! A segment is a short form of records that are in the same state. Its *members* are jobs that were submitted together, with the
+//! same kind, policy, placement and priority. The segment waits and is assigned like one job, under [an id of its own](SegmentId::job):
+//! it has one entry under `/ready` and one assignment. Members that succeed leave their results in a [chunk](ChunkName) below it.
 //!
-//! | place | znode | how it is read |
-//! | --- | --- | --- |
-//! | waiting | an entry in a slot of `/ready` | [`EntryName`]; without data it is the whole segment, otherwise a mask |
-//! | assigned | a slice in a worker's inbox | [`Slice`]: given and not over |
-//! | ended | a chunk below the segment | [`ChunkName`]: succeeded, cancelled or expired |
-//! | extracted | a chunk `x` below the segment, and the record | the record; `x` takes precedence over an end |
+//! | state of a member | stored as |
+//! | --- | --- |
+//! | waiting | the entry of the segment |
+//! | assigned | the assignment of the segment, and no chunk that names the member |
+//! | succeeded | a chunk `s` that names it |
+//! | anything else | a chunk `x` that names it, and a record of its own |
 //!
-//! Every move is one transaction ([`crate::txn::segment`]) that sets or deletes the znode that the member leaves at the version
-//! that was read. The names of entries and slices never occur twice, so versions do not alias. So two moves of one member cannot
-//! both commit.
+//! **Extraction.** Everything else that can happen to a job (a failure, a cancel, progress, a lost worker, a retry) happens to
+//! records only. Before it does, the members are *extracted*: one transaction writes what a submission and an assignment without a
+//! segment would have written, in the same state. So all other rules concern records alone, and a segment needs none.
+//! A worker extracts the members that have not ended soon, so a segment is assigned only for a moment.
 //!
-//! A worker begins members in the order of their numbers, and only below the committed [`Slice::begun`]. A recovery requeues only
-//! members at or above it, which have not run; those below get a record whose first attempt is closed. So a first attempt runs
-//! once.
+//! Each transaction that moves members ([`crate::txn::segment`]) sets or deletes the znode that they leave, the entry or the
+//! assignment, at the version that was read. A segment never returns to an entry, so no name occurs twice. So a member is in one place at
+//! any time, and two moves of it cannot both commit (S22).
 
 mod body;
 mod chunk;
-mod entry;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod id;
 mod members;
-mod slice;
 
-pub use body::{Head, Member, Pointer, Segment};
+pub use body::{Chunks, Head, Member, Segment};
 pub use chunk::{ChunkEnd, ChunkName, Results};
-pub use entry::{EntryName, Nonce};
 pub use id::{MemberId, SegmentId};
-pub use members::{MAX_PACKED, MIN_PACKED, Members};
-pub use slice::{Slice, SliceName};
+pub use members::{MAX_PACKED, MAX_PACKED_BYTES, MIN_PACKED, Members};
 
-/// Parses a number in a name: decimal digits without a sign or leading zeros.
-fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
-    digits.parse::<T>().ok().filter(|number| number.to_string() == digits)
+use std::time::Duration;
+
+use crate::name::JobId;
+
+/// How many jobs wait or are assigned under this id: the members of a segment, or one. Members that have left an assigned segment
+/// count until it is gone.
+#[must_use]
+pub fn jobs_under(id: &JobId) -> usize {
+    SegmentId::of_job(id).map_or(1, |segment| segment.count().into())
 }
+
+/// How long a segment may be assigned before its worker extracts the members that have not ended. Shorter than anyone notices, and
+/// long enough that short jobs never need a record.
+pub const EXTRACT_AFTER: Duration = Duration::from_millis(250);
+
+/// How long an assigned segment may show no sign of life. Then the leader extracts its members, whose leases start then.
+pub const SEGMENT_LEASE: Duration = Duration::from_secs(2);

@@ -56,6 +56,7 @@ impl Op {
             | Place::ReadySlot(..)
             | Place::Inbox(_)
             | Place::Schedule(_)
+            | Place::SegmentChunk(..)
             | Place::Other => Subject::Other,
         }
     }

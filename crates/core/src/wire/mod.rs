@@ -32,8 +32,8 @@ pub const SCHEMA: u16 = 1;
 /// 1 had no lanes, 2 had no leases, groups and schedules, 3 had no traces, 4 named delayed entries by job only, 5 had no
 /// beats and no election strategy, 6 kept only the last attempt of a job and no ids of lost workers, 7 did not name the author of
 /// a change, 8 did so only for jobs, schedules and groups, and had all waiting jobs in hashed buckets, 10 had 256 parents of
-/// records.
-pub const LAYOUT_VERSION: u16 = 11;
+/// records, 11 had no segments.
+pub const LAYOUT_VERSION: u16 = 12;
 
 /// Why bytes cannot be decoded to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -17,7 +17,7 @@ use crate::job::{Assignment, JobRecord, QueueEntry, TurnIndex};
 use crate::placement::PlacementSetting;
 use crate::retention::Retention;
 use crate::schedule::ScheduleRecord;
-use crate::segment::{Members, Pointer, Results, Segment, Slice};
+use crate::segment::{Results, Segment};
 use crate::worker::{EpochRecord, PauseRecord, WorkerInfo};
 
 /// A value that is stored in a znode.
@@ -68,10 +68,7 @@ stored! {
     12: Failover => v1::FailoverV1,
     13: Noted<PlacementSetting> => v1::NotedV1<v1::PlacementSettingV1>,
     14: Segment => v1::SegmentV1,
-    15: Slice => v1::SliceV1,
     16: Results => v1::ResultsV1,
-    17: Members => v1::MembersV1,
-    18: Pointer => v1::PointerV1,
     19: ClockReport => v1::ClockReportV1,
     20: Change => v1::ChangeV1,
 }

@@ -25,7 +25,7 @@ use crate::retention::Retention;
 use crate::schedule::{
     Misfire, Missed, Overlap, ScheduleRecord, ScheduleSpec, SkipReason, Skipped, Template, When,
 };
-use crate::segment::{Head, Member, MemberId, Members, Pointer, Results, Segment, SegmentId, Slice};
+use crate::segment::{Head, Member, Results, Segment};
 use crate::takeover::Owner;
 use crate::time::WallMillis;
 use crate::trace::TraceContext;
@@ -388,41 +388,25 @@ fn forms() -> [(JobRecord, &'static str); 10] {
 }
 
 fn segment() -> Segment {
-    let member = |name: Option<JobId>| Member {
-        payload: Payload::json(*b"[1]").unwrap(),
-        name,
-        expires_at: Some(WallMillis(1_800_000_000_000)),
-        trace: Some(trace()),
-    };
+    let member = Member { payload: Payload::json(*b"[1]").unwrap(), trace: Some(trace()) };
     let head = Head {
         kind: Kind::new("sum").unwrap(),
         policy: Policy::default(),
         placement: Placement { lane: None, ..job().placement },
         priority: Priority::HIGHEST,
         submitted_at: WallMillis(1_700_000_000_000),
+        part: 3,
         token: Uuid::from_u128(7),
     };
-    Segment { head, members: vec![member(None), member(Some(JobId::new("sum:one").unwrap()))] }
-}
-
-fn slice() -> Slice {
-    Slice {
-        given: Members::below(100),
-        over: Members::one(0),
-        cancel: Members::one(99),
-        begun: 2,
-        assigned_at: WallMillis(1_700_000_000_000),
-        lease: Duration::from_secs(300),
-    }
+    Segment { head, members: vec![member.clone(), Member { trace: None, ..member }] }
 }
 
 fn results() -> Results {
-    Results(vec![(1, WallMillis(1_700_000_000_000), Payload::json(*b"3").unwrap())])
-}
-
-fn pointer() -> Pointer {
-    let segment = SegmentId::new(Uuid::from_u128(7), 4, 100).unwrap();
-    Pointer(MemberId { segment, number: 3 })
+    Results {
+        worker: WorkerId::new(Uuid::from_u128(9)),
+        assigned_at: WallMillis(1_700_000_000_000),
+        results: vec![(1, WallMillis(1_700_000_000_123), Payload::json(*b"3").unwrap())],
+    }
 }
 
 #[test]
@@ -441,22 +425,11 @@ fn an_invalid_stored_segment_is_refused() {
         wrong(|segment| segment.head.placement.lane = Some(Lane::new("a").unwrap()))
             .starts_with("a segment with a lane")
     );
-    let slice = |change: fn(&mut Slice)| {
-        let mut slice = slice();
-        change(&mut slice);
-        decode::<Slice>(&encode(&slice)).unwrap_err().to_string()
-    };
-    for foreign in [
-        slice(|slice| slice.given = Members::below(99)),
-        slice(|slice| (slice.cancel, slice.given) = (Members::NONE, Members::NONE)),
-        slice(|slice| slice.begun = 101),
-    ] {
-        assert_eq!(foreign, "a slice has members that were not assigned");
-    }
-    assert!(slice(|slice| slice.lease = Duration::ZERO).starts_with("a lease of"));
-    let twice = Results([results().0, results().0].concat());
+    let mut twice = results();
+    twice.results.extend(results().results);
     assert!(decode::<Results>(&encode(&twice)).is_err());
-    let beyond = Results(results().0.into_iter().map(|(_, at, result)| (100, at, result)).collect());
+    let mut beyond = results();
+    beyond.results[0].0 = 100;
     assert!(decode::<Results>(&encode(&beyond)).is_err());
 }
 
@@ -482,10 +455,7 @@ fn version_1_has_the_golden_bytes() {
         ("failover", hex(&encode(&Failover::default())), include_str!("golden/failover.v1.hex")),
         ("placement", hex(&encode(&placement())), include_str!("golden/placement.v1.hex")),
         ("segment", hex(&encode(&segment())), include_str!("golden/segment.v1.hex")),
-        ("slice", hex(&encode(&slice())), include_str!("golden/slice.v1.hex")),
         ("results", hex(&encode(&results())), include_str!("golden/results.v1.hex")),
-        ("members", hex(&encode(&Members::below(100))), include_str!("golden/members.v1.hex")),
-        ("pointer", hex(&encode(&pointer())), include_str!("golden/pointer.v1.hex")),
         ("clock report", hex(&encode(&clock_report())), include_str!("golden/clock_report.v1.hex")),
         ("removal", hex(&encode(&change(ChangeKind::Removed))), include_str!("golden/removal.v1.hex")),
         ("older layout", hex(&encode(&Layout::new(1))), include_str!("golden/layout_1.v1.hex")),
@@ -557,10 +527,7 @@ fn every_type_survives_a_round_trip() {
     assert_eq!(decode::<GroupRecord>(&encode(&group())), Ok(group()));
     assert_eq!(decode::<TurnIndex>(&encode(&TurnIndex(99))), Ok(TurnIndex(99)));
     assert_eq!(decode::<Segment>(&encode(&segment())), Ok(segment()));
-    assert_eq!(decode::<Slice>(&encode(&slice())), Ok(slice()));
     assert_eq!(decode::<Results>(&encode(&results())), Ok(results()));
-    assert_eq!(decode::<Members>(&encode(&Members::below(100))), Ok(Members::below(100)));
-    assert_eq!(decode::<Pointer>(&encode(&pointer())), Ok(pointer()));
     assert_eq!(decode::<ClockReport>(&encode(&clock_report())), Ok(clock_report()));
     let removal = change(ChangeKind::Removed);
     assert_eq!(decode::<Change>(&encode(&removal)), Ok(removal));

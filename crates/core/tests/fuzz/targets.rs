@@ -89,6 +89,7 @@ pub(crate) fn path(bytes: &[u8]) {
         Place::Group(GroupPlace::Record(group)) => paths::group(&group),
         Place::Group(GroupPlace::Mark(group, mark, end)) => paths::mark(&group, mark, end),
         Place::Group(GroupPlace::Member(group, number)) => paths::place(&group, number),
+        Place::SegmentChunk(segment, chunk) => paths::segment_chunk(segment, chunk),
         Place::Other => return,
     };
     assert_eq!(spelt, path, "a path with another spelling is a foreign znode");

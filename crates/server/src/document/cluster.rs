@@ -25,7 +25,7 @@ pub(crate) struct WorkerDocument {
     /// Number of jobs that it runs at the same time.
     #[schema(required)]
     slots: Option<u32>,
-    /// Number of jobs that are assigned to it.
+    /// Number of jobs that are assigned to it. May exceed its slots: jobs that were submitted together are assigned together.
     assigned: usize,
     /// Whether it takes no new jobs.
     #[schema(required)]
@@ -136,7 +136,7 @@ pub(crate) struct KindDocument {
     paused_on: Vec<String>,
     /// Slots of the other workers, for all their kinds together.
     slots: usize,
-    /// Number of these slots that hold a job.
+    /// Number of jobs that are assigned to them. May exceed the slots: jobs that were submitted together are assigned together.
     assigned: usize,
     /// The pause, or null.
     #[schema(required)]

@@ -7,6 +7,7 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobRecord;
 use bellwether_core::path::{self, Bucket};
 use bellwether_core::ready::{ReadyEntry, Shard};
+use bellwether_core::segment::{ChunkEnd, Chunks, MemberId, Segment, SegmentId};
 use bellwether_core::wire;
 use bellwether_testkit::eventually;
 use bellwether_zk::{Node, Zk};
@@ -14,41 +15,77 @@ use bellwether_zk::{Node, Zk};
 use crate::stage::{SOON, Stage};
 
 /// Returns the places of each job, read with one multi-read for as many jobs as fit into it. Returns `None` if a worker
-/// joined or left, or a record changed, in the meantime: the read may have missed an inbox or a delayed entry.
+/// joined or left, or a record or a segment changed, in the meantime: the read may have missed an inbox or a delayed entry.
 pub(crate) async fn places(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Vec<&'static str>>> {
     let workers = inboxes(zk).await;
     let per_job = 3 + workers.len();
     let mut places = Vec::new();
     for jobs in jobs.chunks(MAX_READ_BATCH / per_job) {
-        let before = zk.get_many(jobs.iter().map(path::record).collect()).await.unwrap();
-        let before = before.into_iter().map(Option::unwrap).collect::<Vec<_>>();
+        let before = stored(zk, jobs).await?;
         let paths = jobs.iter().zip(&before).flat_map(|(job, before)| {
-            let delay = record(before).delay().map(|delay| path::delayed_entry(delay, job));
+            let (waits, ready, delay) = match before {
+                Stored::Record { record, .. } => {
+                    (job.clone(), ReadyEntry::of_record(job, record), record.delay())
+                }
+                Stored::Segment { id, segment, .. } => (id.job(), segment.waits_at(*id), None),
+            };
             // For a job that is not delayed, a path that does not exist.
-            let delayed = delay.unwrap_or_else(|| path::delayed_minute(0));
-            let assigned = workers.iter().map(move |worker| path::assignment(*worker, job));
-            let ready = path::ready_entry(&ReadyEntry::of_record(job, &record(before)));
-            [path::record(job), ready, delayed].into_iter().chain(assigned)
+            let delayed =
+                delay.map_or_else(|| path::delayed_minute(0), |delay| path::delayed_entry(delay, job));
+            let assigned = workers.iter().map(|worker| path::assignment(*worker, &waits)).collect::<Vec<_>>();
+            [path::record(job), path::ready_entry(&ready), delayed].into_iter().chain(assigned)
         });
         let nodes = zk.get_many(paths.collect()).await.unwrap();
+        if stored(zk, jobs).await? != before {
+            return None;
+        }
         for (of_job, before) in nodes.chunks(per_job).zip(before) {
-            let now = of_job[0].as_ref().unwrap();
-            if now.version != before.version {
-                return None;
-            }
             let held = |at: usize, name| of_job[at].is_some().then_some(name);
-            let mut holders = Vec::from_iter(record(now).is_terminal().then_some("terminal"));
-            holders.extend(held(1, "queue"));
-            holders.extend(held(2, "delayed"));
-            holders.extend((3..per_job).filter_map(|at| held(at, "inbox")));
-            places.push(holders);
+            let open = [held(1, "queue"), held(2, "delayed")].into_iter();
+            let open = open.chain((3..per_job).map(|at| held(at, "inbox"))).flatten();
+            places.push(match before {
+                // The segment may still have other members that wait.
+                Stored::Segment { ended: true, .. } => vec!["terminal"],
+                Stored::Record { record, .. } if record.is_terminal() => {
+                    ["terminal"].into_iter().chain(open).collect()
+                }
+                Stored::Segment { .. } | Stored::Record { .. } => open.collect(),
+            });
         }
     }
     (workers == inboxes(zk).await).then_some(places)
 }
 
-fn record(node: &Node) -> JobRecord {
-    wire::decode(&node.data).unwrap()
+/// Where a job's data is.
+#[derive(Debug, PartialEq)]
+enum Stored {
+    Record { record: Box<JobRecord>, version: i32 },
+    Segment { id: SegmentId, segment: Box<Segment>, ended: bool },
+}
+
+/// Returns where each job is stored; `None` if a member was extracted meanwhile.
+async fn stored(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Stored>> {
+    let mut stored = Vec::new();
+    for (job, node) in jobs.iter().zip(zk.get_many(jobs.iter().map(path::record).collect()).await.unwrap()) {
+        if let Some(Node { data, version, .. }) = node {
+            stored.push(Stored::Record { record: Box::new(wire::decode(&data).unwrap()), version });
+            continue;
+        }
+        let MemberId { segment: id, number } =
+            MemberId::of_job(job).expect("a job without a record is a member");
+        let names = zk.children(path::segment(id)).await.unwrap().unwrap();
+        let chunk = Chunks::of_names(names.iter().map(String::as_str)).of(number);
+        if chunk.is_some_and(|chunk| chunk.end == ChunkEnd::Extracted) {
+            return None;
+        }
+        let segment = zk.get(path::segment(id)).await.unwrap().unwrap();
+        stored.push(Stored::Segment {
+            id,
+            segment: Box::new(wire::decode(&segment.data).unwrap()),
+            ended: chunk.is_some(),
+        });
+    }
+    Some(stored)
 }
 
 async fn inboxes(zk: &Zk) -> BTreeSet<WorkerId> {

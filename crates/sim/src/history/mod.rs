@@ -20,6 +20,7 @@ mod checker;
 mod digest;
 mod event;
 mod rules;
+pub mod segments;
 pub mod truth;
 
 pub use checker::{Bounds, Checker, Violation};

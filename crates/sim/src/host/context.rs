@@ -13,7 +13,7 @@ use super::Msg;
 use crate::history::{EventKind, Leading};
 use crate::runtime::Task;
 use crate::workload::Env;
-use crate::zk::library::Changed;
+use crate::zk::library::{Changed, Part};
 use crate::zk::library::{Heard, Then};
 use crate::zk::protocol::{self, Answer};
 use crate::zk::{Published, View, Zk};
@@ -26,8 +26,8 @@ pub(crate) enum Out {
     Watch { zk: Zk, path: String, set: Then<Msg>, heard: Heard<Msg> },
     /// Set the campaign's one-shot watch.
     Glance { zk: Zk, path: String, there: Then<Msg>, changed: Box<dyn FnOnce() -> Msg> },
-    /// Read a znode and set a one-shot watch on it.
-    Peek { zk: Zk, path: String, then: Then<Msg>, changed: Changed },
+    /// Read a part of a znode and set a one-shot watch on it.
+    Peek { zk: Zk, path: String, part: Part, then: Then<Msg>, changed: Changed },
     /// Send a message to another part. Messages between two parts stay in order.
     Tell(Route, Msg),
     /// Deliver the message at this time.

@@ -1,6 +1,7 @@
 //! Generates a plan from a seed.
 
 mod ensemble;
+mod segments;
 
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ impl Plan {
             let (at_ms, client) = (rng.u64(61_000..120_000), rng.usize(..clients.len()));
             actions.push(Action { at_ms, client, call: PlannedCall::Purge(ended) });
         }
+        segments::extend(&mut Rng::with_seed(seed ^ 0x5e63), &mut jobs, clients.len(), heal_ms, &mut actions);
         strategies(&mut Rng::with_seed(seed ^ 0x57a7), clients.len(), heal_ms, &mut actions);
         settings(&mut Rng::with_seed(seed ^ 0x5e77), clients.len(), heal_ms, &mut actions);
         tags(&mut Rng::with_seed(seed ^ 0x7a65), &mut nodes, &mut jobs, &mut actions);

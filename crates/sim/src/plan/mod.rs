@@ -13,11 +13,13 @@ use std::time::Duration;
 use bellwether::client::{Ended, IfExists};
 use bellwether::{Group, Job};
 use bellwether_actors::node::Part;
+use bellwether_core::backoff::Backoff;
 use bellwether_core::group::GroupRecord;
-use bellwether_core::job::Payload;
+use bellwether_core::job::{Payload, Policy};
 use bellwether_core::machine::election::campaign::Strategy;
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, StrategyName, Tag};
 use bellwether_core::schedule::ScheduleRecord;
+use bellwether_core::segment::SegmentId;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
@@ -188,6 +190,8 @@ pub struct Action {
 pub enum PlannedCall {
     /// Submits these jobs in one round.
     Submit(Vec<usize>),
+    /// Submits these jobs as the members of this segment.
+    SubmitPacked(SegmentId, Range<usize>),
     /// Submits a different job under this job's id.
     SubmitOther(usize),
     /// Submits a different job under this job's id, with [`IfExists::Ignore`].
@@ -482,9 +486,21 @@ impl JobPlan {
     }
 
     /// The payload of its submissions.
-    pub(super) fn payload(&self) -> Payload {
+    pub(crate) fn payload(&self) -> Payload {
         // The text needs no escapes.
         Payload::json(format!("\"{}\"", self.text()).into_bytes()).expect("a short text")
+    }
+
+    /// Its limits, as its submissions have them.
+    pub(crate) fn policy(&self) -> Policy {
+        let initial = Duration::from_millis(self.backoff_ms);
+        Policy {
+            max_attempts: self.max_attempts,
+            max_losses: self.max_losses,
+            backoff: Backoff { initial, max: initial * 4 },
+            auto_renew: Some(self.renews),
+            ..Policy::default()
+        }
     }
 
     /// Returns one submission of the job; with `other`, of a different job under the same id.
@@ -572,6 +588,9 @@ impl fmt::Display for Plan {
                         format!("{} ({}{lane}, p{}{delay}{expiry}{tag})", job.id, job.kind, job.priority)
                     };
                     format!("submits {}", jobs.iter().map(told).collect::<Vec<_>>().join(", "))
+                }
+                PlannedCall::SubmitPacked(id, jobs) => {
+                    format!("submits {} jobs of {} as {id}", jobs.len(), self.jobs[jobs.start].kind)
                 }
                 PlannedCall::SubmitOther(job) => format!("submits another {}", name(job)),
                 PlannedCall::SubmitIgnoring(job) => {

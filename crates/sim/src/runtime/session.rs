@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bellwether_core::outcome::Outcome;
 use bellwether_core::port::{
-    Change, Glance, Node, ReadResult, Reply, Requests, Session as Port, Transaction, Watch,
+    Change, Glance, Glanced, Node, ReadResult, Reply, Requests, Session as Port, Transaction, Watch,
 };
 use bellwether_core::txn::{Delivery, Op, Parents};
 use bellwether_keeper::proto::Request;
@@ -15,6 +15,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::{Shared, Want};
 use crate::zk::Zk;
+use crate::zk::library::Part;
 use crate::zk::protocol::{self, Answer};
 
 /// One session of a process. It does not become a handle to a later session.
@@ -61,6 +62,25 @@ impl Session {
             }
             sent = self.multi(&transaction, &parents.creates());
         }
+    }
+
+    fn glance<T: Send + 'static>(
+        &self,
+        path: String,
+        part: Part,
+        decode: fn(Answer) -> ReadResult<Option<T>>,
+    ) -> Reply<ReadResult<Glanced<T>>> {
+        if !self.is_connected() {
+            return Box::pin(ready(decode(Answer::NotSent).map(|_| None)));
+        }
+        let ((answer, answered), (changed, change)) = (oneshot::channel(), oneshot::channel());
+        self.shared.want(Want::Glance { zk: self.zk, path, part, answer, changed });
+        Box::pin(async move {
+            let read = decode(received(answered).await)?;
+            // The sender is dropped when the session ends.
+            let glance: Glance = Box::pin(change.map(|_| ()));
+            Ok(read.map(|read| (read, glance)))
+        })
     }
 
     fn multi(&self, transaction: &impl Transaction, first: &[Op]) -> Reply<Outcome<()>> {
@@ -139,18 +159,12 @@ impl Port for Session {
         })
     }
 
-    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Option<(Node, Glance)>>> {
-        if !self.is_connected() {
-            return Box::pin(ready(protocol::got(Answer::NotSent).map(|_| None)));
-        }
-        let ((answer, answered), (changed, change)) = (oneshot::channel(), oneshot::channel());
-        self.shared.want(Want::Glance { zk: self.zk, path, answer, changed });
-        Box::pin(async move {
-            let node = protocol::got(received(answered).await)?;
-            // The sender is dropped when the session ends.
-            let glance: Glance = Box::pin(change.map(|_| ()));
-            Ok(node.map(|node| (node, glance)))
-        })
+    fn get_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Node>>> {
+        self.glance(path, Part::Data, protocol::got)
+    }
+
+    fn children_and_glance(&self, path: String) -> Reply<ReadResult<Glanced<Vec<String>>>> {
+        self.glance(path, Part::Children, protocol::listed)
     }
 }
 

@@ -17,6 +17,7 @@ use uuid::{Builder, Uuid};
 
 use super::lock;
 use crate::host::context::local;
+use crate::zk::library::Part;
 use crate::zk::protocol::Answer;
 use crate::zk::{Published, View, Zk};
 
@@ -26,8 +27,8 @@ pub(crate) enum Want {
     Ask { zk: Zk, request: Request, answer: oneshot::Sender<Answer> },
     /// Set a recursive watch.
     Watch { zk: Zk, path: String, set: oneshot::Sender<Answer>, changes: mpsc::UnboundedSender<Change> },
-    /// Read a znode and set a one-shot watch on it.
-    Glance { zk: Zk, path: String, answer: oneshot::Sender<Answer>, changed: oneshot::Sender<()> },
+    /// Read a part of a znode and set a one-shot watch on it.
+    Glance { zk: Zk, path: String, part: Part, answer: oneshot::Sender<Answer>, changed: oneshot::Sender<()> },
     /// Call [`Shared::fire`] with this timer at that time.
     Timer { at_us: u64, timer: u64 },
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod control;
 mod group;
+mod pack;
 mod spawn;
 mod submit;
 
@@ -19,6 +20,7 @@ use bellwether_core::port::Session;
 use bellwether_core::time::as_millis;
 
 pub(crate) use self::group::Generation;
+pub(crate) use self::pack::Pack;
 pub(crate) use self::spawn::{Spawned, SubJobs};
 pub(crate) use self::submit::Wish;
 use crate::history::{Answer, Call, EventKind};
@@ -135,12 +137,12 @@ fn out(want: Want) -> Out {
             };
             Out::Watch { zk, path, set: Box::new(set), heard: Box::new(heard) }
         }
-        Want::Glance { zk, path, answer, changed } => {
+        Want::Glance { zk, path, part, answer, changed } => {
             let then = |answered| {
                 drop(answer.send(answered));
                 Msg::Nothing
             };
-            Out::Peek { zk, path, then: Box::new(then), changed }
+            Out::Peek { zk, path, part, then: Box::new(then), changed }
         }
     }
 }

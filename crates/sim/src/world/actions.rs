@@ -9,7 +9,7 @@ use bellwether_core::worker::WorkerSettings;
 use super::{Incoming, Who, World};
 use crate::plan::{self, Plan, PlannedCall};
 use crate::runtime::Task;
-use crate::workload::Env;
+use crate::workload::{Env, Pack};
 
 impl World {
     /// Runs a planned action of a client.
@@ -50,6 +50,10 @@ fn workload(env: Env, plan: &Plan, call: &PlannedCall) -> Task {
     };
     match call {
         PlannedCall::Submit(round) => submit(round, false, IfExists::Same),
+        PlannedCall::SubmitPacked(segment, jobs) => {
+            let pack = Pack::new(*segment, &plan.jobs[jobs.clone()]);
+            Box::pin(env.submit_packed(pack))
+        }
         PlannedCall::SubmitOther(job) => submit(&[*job], true, IfExists::Same),
         PlannedCall::SubmitIgnoring(job) => submit(&[*job], true, IfExists::Ignore),
         PlannedCall::SubmitAgain(job) => submit(&[*job], false, IfExists::Again),

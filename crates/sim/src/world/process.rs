@@ -155,7 +155,9 @@ impl World {
                 Out::Ask { zk, request, then } => self.ask(at, zk, request, then),
                 Out::Watch { zk, path, set, heard } => self.watch(at, zk, path, set, heard),
                 Out::Glance { zk, path, there, changed } => self.glance(at, zk, path, there, changed),
-                Out::Peek { zk, path, then, changed } => self.peek(at, zk, path, then, changed),
+                Out::Peek { zk, path, part, then, changed } => {
+                    self.peek(at, zk, (path, part), then, changed);
+                }
                 Out::Tell(route, msg) => self.tell(at, route, msg),
                 Out::At(at_us, msg) => self.put_peer(at_us, at, Incoming::Msg(msg)),
                 Out::StartSession(life) => self.start_session(at, life),

@@ -22,7 +22,7 @@ use super::supervisor::Followed;
 use super::{Down, Incoming, Peer, Up, World};
 use crate::host::{Msg, Route, session};
 use crate::zk::Zk;
-use crate::zk::library::{Changed, Conn, Heard, Library, State, Then};
+use crate::zk::library::{Changed, Conn, Heard, Library, Part, State, Then};
 use crate::zk::protocol::{self, Answer};
 
 /// The connection attempts of one process.
@@ -329,20 +329,27 @@ impl World {
         self.send_up(conn, Up::Request(xid, protocol::watch(path)));
     }
 
-    pub(super) fn peek(&mut self, at: usize, zk: Zk, path: String, then: Then<Msg>, changed: Changed) {
+    pub(super) fn peek(
+        &mut self,
+        at: usize,
+        zk: Zk,
+        (path, part): (String, Part),
+        then: Then<Msg>,
+        changed: Changed,
+    ) {
         let now_us = self.now_us;
         let library = &mut self.peers[at].library;
         let Some(conn) = serves(library, zk) else {
             let msg = then(Answer::NotSent);
             return self.report(at, msg);
         };
-        let is_set = library.peek(path.clone(), changed);
+        let is_set = library.peek(path.clone(), part, changed);
         let then = move |answer: Answer| {
             is_set.set(matches!(answer, Answer::Reply(Ok(_))));
             then(answer)
         };
         let xid = library.sending(now_us, Some(Box::new(then)));
-        self.send_up(conn, Up::Request(xid, protocol::get_and_watch(path)));
+        self.send_up(conn, Up::Request(xid, part.read_and_watch(path)));
     }
 
     pub(super) fn glance(

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bellwether_core::contact::Contact;
-use bellwether_keeper::proto::{Reply, Request, Response, WatchedEvent};
+use bellwether_keeper::proto::{EventKind, Reply, Request, Response, WatchedEvent};
 use futures::channel::oneshot;
 
 use super::protocol::Answer;
@@ -63,9 +63,38 @@ struct Glance<M> {
 /// Resolved by a change; dropped when the session ends.
 pub(crate) type Changed = oneshot::Sender<()>;
 
-/// A one-shot watch on a znode's data.
+/// What a one-shot watch of a read reports. Both report the deletion of the znode, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A change of the data.
+    Data,
+    /// A new or deleted child.
+    Children,
+}
+
+impl Part {
+    /// The read that also sets the watch, if the znode exists.
+    pub(crate) fn read_and_watch(self, path: String) -> Request {
+        match self {
+            Self::Data => Request::GetData { path, watch: true },
+            Self::Children => Request::GetChildren { path, watch: true, stat: false },
+        }
+    }
+
+    fn hears(self, kind: EventKind) -> bool {
+        match kind {
+            EventKind::NodeDeleted => true,
+            EventKind::NodeDataChanged => self == Self::Data,
+            EventKind::NodeChildrenChanged => self == Self::Children,
+            EventKind::NodeCreated | EventKind::PersistentWatchRemoved => false,
+        }
+    }
+}
+
+/// A one-shot watch on a part of a znode.
 struct Peek {
     path: String,
+    part: Part,
     /// Whether the read found the znode and so set the watch.
     set: Rc<Cell<bool>>,
     changed: Changed,
@@ -140,10 +169,10 @@ impl<M> Library<M> {
     }
 
     /// Adds a one-shot watch. It ignores events until the reply to its read sets the returned flag.
-    pub(crate) fn peek(&mut self, path: String, changed: Changed) -> Rc<Cell<bool>> {
+    pub(crate) fn peek(&mut self, path: String, part: Part, changed: Changed) -> Rc<Cell<bool>> {
         self.peeks.retain(|peek| !peek.changed.is_canceled());
         let set = Rc::new(Cell::new(false));
-        self.peeks.push(Peek { path, set: Rc::clone(&set), changed });
+        self.peeks.push(Peek { path, part, set: Rc::clone(&set), changed });
         set
     }
 
@@ -187,7 +216,7 @@ impl<M> Library<M> {
         let heard = feeds.map(|feed| (feed.id, (feed.heard)(event))).collect();
         let peeks = std::mem::take(&mut self.peeks).into_iter();
         let (fired, left): (Vec<_>, Vec<_>) =
-            peeks.partition(|peek| peek.set.get() && peek.path == event.path);
+            peeks.partition(|peek| peek.set.get() && peek.part.hears(event.kind) && peek.path == event.path);
         self.peeks = left;
         for Peek { changed, .. } in fired {
             // An error means that its task has been dropped.
@@ -208,16 +237,22 @@ impl<M> Library<M> {
 
     /// Returns the first request of a new connection of the same session: it sets the one-shot watches.
     pub(crate) fn set_watches(&self) -> Option<(i32, Request)> {
-        let peeks = self.peeks.iter().filter(|peek| !peek.changed.is_canceled()).map(|peek| &peek.path);
-        let paths = self.glances.iter().map(|glance| &glance.path).chain(peeks).collect::<BTreeSet<_>>();
-        if paths.is_empty() {
+        let peeks = |part| {
+            let peeks =
+                self.peeks.iter().filter(move |peek| peek.part == part && !peek.changed.is_canceled());
+            peeks.map(|peek| &peek.path)
+        };
+        let glances = self.glances.iter().map(|glance| &glance.path);
+        let data = glances.chain(peeks(Part::Data)).collect::<BTreeSet<_>>();
+        let child = peeks(Part::Children).collect::<BTreeSet<_>>();
+        if data.is_empty() && child.is_empty() {
             return None;
         }
         let request = Request::SetWatches {
             relative_zxid: self.last_zxid,
-            data: paths.into_iter().cloned().collect(),
+            data: data.into_iter().cloned().collect(),
             exist: Vec::new(),
-            child: Vec::new(),
+            child: child.into_iter().cloned().collect(),
             persistent: Vec::new(),
             recursive: Vec::new(),
         };

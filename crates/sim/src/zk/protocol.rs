@@ -79,11 +79,6 @@ pub(crate) fn get(path: String) -> Request {
     Request::GetData { path, watch: false }
 }
 
-/// Also sets a one-shot watch, if the znode exists.
-pub(crate) fn get_and_watch(path: String) -> Request {
-    Request::GetData { path, watch: true }
-}
-
 pub(crate) fn children(path: String) -> Request {
     Request::GetChildren { path, watch: false, stat: false }
 }

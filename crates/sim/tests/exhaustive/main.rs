@@ -14,7 +14,7 @@
 //! | | inbox, executor, beats, reporter, record, identity | S11, S12, S14, S16, S18, L3, L9 |
 //! | [`lanes`] | assigner with its gate, record | S6, S10 |
 //! | [`groups`] | joiner, group, record, identity | S2, S3, S7, S10, L3 |
-//! | [`segments`] | none yet: the transactions | S22 (S1, S9), S3 |
+//! | [`segments`] | none: the transactions, compared with those of single jobs | S22 (S1, S2), S3 |
 //!
 //! Ticks (S8) are explored in the core, in `machine/schedule_keeper/model.rs`.
 //!

@@ -75,7 +75,10 @@ fn row(path: &str) -> Row {
         // Retention and purges remove records, and count the removals in the bucket.
         (path::JOBS, 1) => ["rw", "r", "rw", "r"],
         (path::JOBS, 2) => ["rcd", "rc", "rcd", "rc"],
-        (path::JOBS, _) => ["rw", "rw", "rw", "rw"],
+        // A record, or a segment: results and extractions create chunks below it, and retention and purges remove them.
+        (path::JOBS, 3) => ["rwcd", "rwc", "rwcd", "rwc"],
+        // A chunk.
+        (path::JOBS, _) => FIXED,
         // Shards and classes: their children are containers, which ZooKeeper removes.
         (path::READY, 1 | 2) => ["rcd", "rc", "rc", "rc"],
         (path::READY, 3) => SHARED,

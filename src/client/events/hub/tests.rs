@@ -4,11 +4,12 @@ use bellwether_core::job::{Assignment, Attempt, Ending, Payload, QueueEntry, Ver
 use bellwether_core::name::Kind;
 use bellwether_core::outcome::Reason;
 use bellwether_core::ready::ReadyEntry;
+use bellwether_core::segment::Members;
 use bellwether_core::time::WallMillis;
 use uuid::Uuid;
 
 use super::*;
-use crate::client::in_memory::{Answer, Link, Request, World, id};
+use crate::client::in_memory::{Answer, Link, Request, World, id, member};
 use crate::client::job::Job;
 
 fn job(n: usize) -> JobId {
@@ -32,6 +33,11 @@ fn stored(record: &JobRecord) -> Option<Node> {
     })
 }
 
+/// The event of a job whose record was read.
+fn event(job: JobId, seen: Seen, node: Option<Node>) -> Option<Event> {
+    events(Subject::Job(job), seen, vec![node]).pop()
+}
+
 fn ready(n: usize) -> String {
     let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
     path::ready_entry(&ReadyEntry::of(&job(n), &entry))
@@ -47,7 +53,8 @@ fn a_job_is_reported_at_its_last_seen_place() {
     assert!(pending.note(&change(&ready(2), ChangeKind::Created)));
     assert!(assign.iter().all(|change| pending.note(change)));
     assert!(pending.note(&change(&path::record(&job(3)), ChangeKind::DataChanged)));
-    assert_eq!(pending.take(), [(job(1), Seen::Running(worker)), (job(2), Seen::Queued)]);
+    let of = |n| Subject::Job(job(n));
+    assert_eq!(pending.take(), [(of(1), Seen::Running(worker)), (of(2), Seen::Queued)]);
     assert_eq!(pending.take(), []);
 }
 
@@ -96,8 +103,8 @@ fn the_backlog_holds_its_limit_of_jobs_and_is_taken_in_batches() {
     for n in 0..MAX_READ_BATCH + 5 {
         assert!(pending.note(&created(n)));
     }
-    let first = pending.take().into_iter().map(|(job, _)| job).collect::<Vec<_>>();
-    assert_eq!(first, (0..MAX_READ_BATCH).map(job).collect::<Vec<_>>());
+    let first = pending.take().into_iter().map(|(subject, _)| subject).collect::<Vec<_>>();
+    assert_eq!(first, (0..MAX_READ_BATCH).map(|n| Subject::Job(job(n))).collect::<Vec<_>>());
     assert_eq!(pending.take().len(), 5);
     let all = (0..EVENT_BACKLOG).map(|n| pending.note(&created(n))).collect::<Vec<_>>();
     assert!(all.into_iter().all(|fits| fits));
@@ -166,6 +173,96 @@ fn followers_hear_of_each_change_of_a_job() {
     assert_eq!(states(&world, &mut events), []);
     let watches = world.requests().into_iter().filter(|request| *request == Request::Watch).count();
     assert_eq!(watches, 1);
+}
+
+#[test]
+fn followers_hear_of_each_change_of_the_members_of_a_segment() {
+    let (world, _client, mut events) = followed();
+    let of = |segment, state, members: &[u8]| {
+        members.iter().map(|n| (member(segment, *n).to_string(), state)).collect::<Vec<_>>()
+    };
+    let segment = world.pack(7, 4);
+    assert_eq!(states(&world, &mut events), of(segment, State::Queued, &[0, 1, 2, 3]));
+    let worker = world.worker(1, &World::registration(&["sum"], 1, &[]));
+    world.assign_segment(segment, worker);
+    assert_eq!(states(&world, &mut events), of(segment, State::Running, &[0, 1, 2, 3]));
+    world.succeed_members(segment, worker, Members::below(2));
+    assert_eq!(states(&world, &mut events), of(segment, State::Succeeded, &[0, 1]));
+    world.extract_members(segment, worker, Members::one(2));
+    assert_eq!(states(&world, &mut events), of(segment, State::Running, &[2]));
+    let ending = Ending::Succeeded(Payload::json(b"2".as_slice()).unwrap());
+    world.close(&member(segment, 2), worker, ending);
+    assert_eq!(states(&world, &mut events), of(segment, State::Succeeded, &[2]));
+    world.succeed_members(segment, worker, Members::one(3));
+    assert_eq!(states(&world, &mut events), of(segment, State::Succeeded, &[3]));
+    assert_eq!(states(&world, &mut events), []);
+}
+
+#[test]
+fn members_that_succeed_before_the_hub_reads_their_segment_are_reported_as_succeeded_last() {
+    let (world, _client, mut events) = followed();
+    let worker = world.worker(1, &World::registration(&["sum"], 1, &[]));
+    // The first change is read at once.
+    world.pack(1, 4);
+    assert_eq!(states(&world, &mut events).len(), 4);
+    let segment = world.pack(7, 4);
+    world.assign_segment(segment, worker);
+    world.succeed_members(segment, worker, Members::below(3));
+    world.succeed_members(segment, worker, Members::one(3));
+    let heard = states(&world, &mut events);
+    let last = (0..4).map(|n| heard.iter().rfind(|(job, _)| *job == member(segment, n).to_string()).unwrap());
+    assert!(last.map(|(_, state)| *state).all(|state| state == State::Succeeded), "{heard:?}");
+    let ends = heard.iter().filter(|(_, state)| *state == State::Succeeded).count();
+    assert_eq!(ends, 4, "each end once");
+}
+
+#[test]
+fn a_succeeded_member_has_the_attempt_and_the_time_of_its_chunk() {
+    let (world, _client, mut events) = followed();
+    let worker = world.worker(1, &World::registration(&["sum"], 1, &[]));
+    let segment = world.pack(7, 4);
+    world.assign_segment(segment, worker);
+    world.pass(Duration::from_millis(1_500));
+    world.succeed_members(segment, worker, Members::one(1));
+    world.pass(READ_EVERY);
+    let last = loop {
+        (0..5).for_each(|_| world.turn());
+        world.pass(READ_EVERY);
+        match events.try_next() {
+            Some(Notification::Event(event)) if event.state == State::Succeeded => break event,
+            Some(_) | None => {}
+        }
+    };
+    assert_eq!((&last.job, last.kind.as_ref()), (&member(segment, 1), Kind::new("sum").ok().as_ref()));
+    assert_eq!((last.attempt, last.generation, last.run_time), (1, 1, Some(Duration::from_millis(1_500))));
+}
+
+#[test]
+fn the_members_of_a_segment_that_cannot_be_read_are_reported_as_quarantined() {
+    let (world, _client, mut events) = followed();
+    let segment = world.pack(7, 4);
+    world.tree().put(&path::segment(segment), *b"?");
+    let heard = states(&world, &mut events);
+    assert_eq!(heard.into_iter().map(|(_, state)| state).collect::<Vec<_>>(), [State::Quarantined; 4]);
+}
+
+#[test]
+fn segments_and_chunks_count_as_their_jobs_in_the_backlog() {
+    let segments = (0..164).map(|n| SegmentId::new(Uuid::from_u128(n), 100, 1_000).unwrap());
+    let segments = segments.collect::<Vec<_>>();
+    let mut pending = Pending::default();
+    let changes = segments
+        .iter()
+        .map(|id| change(&path::segment_chunk(*id, "sffff".parse().unwrap()), ChangeKind::Created));
+    assert!(changes.take(50).all(|change| pending.note(&change)));
+    assert_eq!((pending.jobs, pending.take().len(), pending.jobs), (800, 50, 0), "two reads each");
+    let entry = |id: &SegmentId| {
+        let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
+        change(&path::ready_entry(&ReadyEntry::of(&id.job(), &entry)), ChangeKind::Created)
+    };
+    let fits = segments.iter().map(|id| pending.note(&entry(id))).filter(|fits| *fits).count();
+    assert_eq!(fits, EVENT_BACKLOG / 100);
+    assert_eq!(pending.take().len(), EVENTS_AT_ONCE / 100);
 }
 
 #[test]

@@ -156,3 +156,39 @@ fn a_job_with_open_sub_jobs_is_not_opened_again() {
     });
     assert_eq!(world.run(client.submit(again())).unwrap().accepted(), Accepted::Again(2));
 }
+
+#[test]
+fn a_member_of_a_segment_gets_sub_jobs_when_it_has_a_record() {
+    let world = World::new();
+    let client = world.client();
+    let worker = world.worker(1, &World::registration(&["sum"], 9, &[]));
+    let segment = world.pack(1, 5);
+    world.assign_segment(segment, worker);
+    let attempt = |number| Attempt {
+        job: crate::client::in_memory::member(segment, number),
+        kind: kind("sum"),
+        generation: 1,
+        attempt: 1,
+        fencing_token: 0,
+        worker,
+        finish: false,
+    };
+    let (parent, ended) = (attempt(0), attempt(1));
+    world.succeed_members(segment, worker, bellwether_core::segment::Members::one(1));
+    let group = async {
+        let extract = async {
+            client.0.session.sleep(bellwether_core::segment::EXTRACT_AFTER).await;
+            world.extract_members(segment, worker, bellwether_core::segment::Members::one(0));
+        };
+        let group = client.sub_group::<Untyped>(&parent, Group::new("product", "ignored"));
+        futures::join!(group, extract).0
+    };
+    let group = world.run(group).unwrap();
+    let assignment: bellwether_core::job::Assignment =
+        world.tree().decoded(&path::assignment(worker, &parent.job));
+    assert!(assignment.spawned);
+    let stored: GroupRecord = world.tree().decoded(&path::group(group.id()));
+    assert_eq!(stored.parent.unwrap().job, parent.job);
+    let error = sub_group(&world, &client, &ended, "product").unwrap_err();
+    assert!(matches!(error, Error::Group(GroupError::AttemptOver { .. })));
+}

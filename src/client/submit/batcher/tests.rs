@@ -3,6 +3,7 @@
 use super::*;
 use crate::client::in_memory::{Answer, Request, World};
 use crate::client::job::Job;
+use crate::client::segments::jobs_of_name;
 
 /// A submission with a payload of this many bytes, and whether it is awaited.
 fn submission(id: &str, lane: Option<&str>, bytes: usize) -> (Submission, impl Sized) {
@@ -21,6 +22,10 @@ fn jobs(jobs: &[(&str, Option<&str>)]) -> Vec<Submission> {
 
 fn many(count: usize, bytes: usize) -> Vec<Submission> {
     (0..count).map(|n| submission(&format!("j{n}"), None, bytes).0).collect()
+}
+
+fn load(jobs: Vec<Submission>) -> Load {
+    Load { segments: Vec::new(), jobs }
 }
 
 fn ids<'a>(jobs: impl IntoIterator<Item = &'a Submission>) -> Vec<&'a str> {
@@ -74,21 +79,21 @@ fn a_round_is_full_at_its_number_of_jobs_or_of_bytes() {
 fn a_round_takes_jobs_in_order_up_to_its_limits() {
     let mut pending = Pending::default();
     pending.extend(many(BATCH_JOBS + 5, 10));
-    assert_eq!(ids(&pending.take().0), ids(&many(BATCH_JOBS, 10)));
+    assert_eq!(ids(&pending.take().0.jobs), ids(&many(BATCH_JOBS, 10)));
     assert_eq!((pending.len(), pending.bytes), (5, 50));
-    assert_eq!(pending.take().0.len(), 5);
+    assert_eq!(pending.take().0.jobs.len(), 5);
     assert_eq!((pending.len(), pending.bytes), (0, 0));
 
     let half = BATCH_PAYLOAD_BYTES / 2;
     pending.extend(many(3, half));
-    assert_eq!(pending.take().0.len(), 2, "exactly as many bytes as fit");
-    assert_eq!(pending.take().0.len(), 1);
+    assert_eq!(pending.take().0.jobs.len(), 2, "exactly as many bytes as fit");
+    assert_eq!(pending.take().0.jobs.len(), 1);
     let rest = BATCH_PAYLOAD_BYTES - 2 * 60_000;
     for (last, round) in [(rest, &["a", "b", "c"][..]), (rest + 1, &["a", "b"])] {
         let mut pending = Pending::default();
         let sizes = [("a", 60_000), ("b", 60_000), ("c", last)];
         pending.extend(sizes.map(|(id, bytes)| submission(id, None, bytes).0));
-        assert_eq!(ids(&pending.take().0), round);
+        assert_eq!(ids(&pending.take().0.jobs), round);
     }
 }
 
@@ -98,19 +103,19 @@ fn jobs_of_a_lane_are_held_while_a_round_with_the_lane_is_in_flight() {
     let mut pending = Pending::default();
     pending.extend(jobs(&[("a1", a), ("a2", a)]));
     let (round, lanes) = pending.take();
-    assert_eq!((ids(&round), lanes.len()), (vec!["a1", "a2"], 1), "in one round they keep their order");
+    assert_eq!((ids(&round.jobs), lanes.len()), (vec!["a1", "a2"], 1), "in one round they keep their order");
     pending.extend(jobs(&[("a3", a), ("b1", b), ("n1", None), ("a4", a)]));
     assert_eq!((ids(&pending.jobs), ids(&pending.held)), (vec!["b1", "n1"], vec!["a3", "a4"]));
     assert_eq!((pending.len(), pending.bytes), (4, 20));
 
     let (other, other_lanes) = pending.take();
-    assert_eq!(ids(&other), ["b1", "n1"]);
+    assert_eq!(ids(&other.jobs), ["b1", "n1"]);
     pending.extend(jobs(&[("b2", b)]));
     // The first round is to be sent again.
     pending.put_back(round, lanes);
     assert_eq!((ids(&pending.jobs), ids(&pending.held)), (vec!["a1", "a2", "a3", "a4"], vec!["b2"]));
     assert_eq!(pending.bytes, 40);
-    pending.put_back(Vec::new(), other_lanes);
+    pending.put_back(Load::default(), other_lanes);
     assert_eq!((ids(&pending.jobs).len(), pending.held.len(), pending.bytes), (5, 0, 50));
 }
 
@@ -121,15 +126,44 @@ fn jobs_that_a_full_round_leaves_are_held_if_their_lane_is_in_it() {
     pending.extend(jobs(&[("a1", Some("a")), ("a2", Some("a")), ("n", None)]));
     let (_, lanes) = pending.take();
     assert_eq!((ids(&pending.jobs), ids(&pending.held), pending.bytes), (vec!["n"], vec!["a2"], 10));
-    pending.put_back(jobs(&[("n0", None)]), BTreeSet::new());
+    pending.put_back(load(jobs(&[("n0", None)])), BTreeSet::new());
     assert_eq!((ids(&pending.jobs), pending.held.len(), pending.bytes), (vec!["n0", "n"], 1, 20));
-    pending.put_back(Vec::new(), lanes);
+    pending.put_back(Load::default(), lanes);
     assert_eq!((ids(&pending.jobs), pending.held.len(), pending.bytes), (vec!["n0", "n", "a2"], 0, 30));
+}
+
+fn segment(count: usize, bytes: usize) -> Packed {
+    let uuid = uuid::Uuid::now_v7;
+    Packed::new(uuid(), uuid(), many(count, bytes), |_| 0)
+}
+
+#[test]
+fn segments_that_may_have_been_sent_come_first_and_count_as_their_jobs() {
+    let mut pending = Pending::default();
+    let segments = vec![segment(60, 10), segment(30, 10), segment(60, 10)];
+    pending.put_back(Load { segments, jobs: Vec::new() }, BTreeSet::new());
+    assert!(!pending.is_empty());
+    pending.extend(many(50, 10));
+    let mut take = || {
+        let Load { segments, jobs } = pending.take().0;
+        (segments.iter().map(|segment| segment.jobs().len()).collect::<Vec<_>>(), jobs.len())
+    };
+    assert_eq!(take(), (vec![60, 30], 0), "a third one does not fit, and no job goes before it");
+    assert_eq!(take(), (vec![60], 40));
+    assert_eq!(take(), (vec![], 10));
+    assert!(pending.is_empty());
+
+    let half = BATCH_PAYLOAD_BYTES / 2;
+    let segments = vec![segment(4, half / 4), segment(4, half / 4)];
+    pending.put_back(Load { segments, jobs: many(1, 10) }, BTreeSet::new());
+    let (Load { segments, jobs }, _) = pending.take();
+    assert_eq!((segments.len(), jobs.len()), (2, 0), "the payloads of segments count");
 }
 
 fn submitted(request: &Request) -> usize {
     let Request::Commit(ops) = request else { return 0 };
-    ops.iter().filter(|op| op.path().starts_with("/jobs/")).count()
+    let names = ops.iter().filter_map(|op| op.path().strip_prefix("/jobs/")?.rsplit('/').next());
+    names.map(jobs_of_name).sum()
 }
 
 #[test]

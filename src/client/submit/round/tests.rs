@@ -48,7 +48,7 @@ fn a_job_is_refused_only_if_it_was_certainly_not_applied() {
 fn at_the_end_of_the_client_a_job_is_not_sent_only_if_it_was_certainly_not_applied() {
     let (mut jobs, mut answers): (Vec<_>, Vec<_>) = (0..2).map(|_| Submission::sample()).unzip();
     jobs[0].maybe = true;
-    assert!(end(jobs, &Unavailable::Closed).is_empty());
+    end(Load { segments: Vec::new(), jobs }, &Unavailable::Closed);
     answers[0].try_recv().expect_err("a job that may have been applied is not answered");
     let answer = answers[1].try_recv().unwrap();
     assert!(matches!(answer.reply, Err(SubmitError::NotSent { reason: Unavailable::Closed, .. })));
@@ -59,9 +59,9 @@ fn a_caller_can_give_up_a_job_that_was_not_sent_unless_an_earlier_copy_may_be_ap
     for (maybe, can_give_up) in [(false, true), (true, false)] {
         let (mut job, _answer) = Submission::sample();
         job.maybe = maybe;
-        assert!(job.gate.send());
+        assert!(job.gate.send(SentAs::Record));
         job.unsent();
-        assert_eq!(job.gate.abandon(), can_give_up);
+        assert_eq!(job.gate.abandon().is_ok(), can_give_up);
     }
 }
 
@@ -69,7 +69,7 @@ fn a_caller_can_give_up_a_job_that_was_not_sent_unless_an_earlier_copy_may_be_ap
 #[test]
 fn an_existing_record_is_matched_by_token_then_by_kind_and_payload() {
     type Change = fn(&mut JobRecord);
-    type IsRight = fn(&super::super::Reply) -> bool;
+    type IsRight = fn(&super::super::submission::Reply) -> bool;
     let other = |there: &mut JobRecord| {
         there.token = uuid::Uuid::nil();
         there.payload = Payload::json(*b"2").unwrap();

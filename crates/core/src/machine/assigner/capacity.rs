@@ -1,6 +1,6 @@
 //! Free slots of a worker.
 //!
-//! The number of jobs in the inbox is authoritative. The inbox is listed when it may have changed, and jobs assigned
+//! The names in the inbox are authoritative. The inbox is listed when it may have changed, and jobs assigned
 //! after the list was requested are added. Requests of one session are served in order, so a list contains all batches
 //! sent before it and none sent after it. This errs on the safe side: a job counts from when it is planned until a list
 //! requested later no longer contains it.
@@ -19,13 +19,14 @@
 //! until it has ended, whatever is known about inboxes; and isolation only concerns jobs of the same worker.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::event::InboxContents;
 use crate::job::Isolation;
 use crate::name::{JobId, Kind, Tag, WorkerId};
 use crate::placement::PlacementWorker;
+use crate::segment::SegmentId;
 use crate::time::Millis;
 use crate::worker::WorkerInfo;
 
@@ -33,12 +34,12 @@ use crate::worker::WorkerInfo;
 pub(super) struct Capacity {
     registration: Option<(WorkerInfo, i32)>,
     listing: Listing,
-    /// Jobs in the inbox according to the last list; `None` before the first list.
-    held: Option<usize>,
+    /// What is in the inbox according to the last list; `None` before the first list.
+    held: Option<Held>,
     /// The isolated jobs among those held.
     isolated: BTreeMap<JobId, Isolation>,
-    /// The plans that no answered list covers.
-    planned: BTreeSet<Plan>,
+    /// The plans that no answered list covers, and whether each is a segment.
+    planned: BTreeMap<Plan, bool>,
     /// The isolated jobs among those planned.
     planned_isolated: BTreeMap<Plan, (JobId, Isolation)>,
     last_plan: Plan,
@@ -53,6 +54,21 @@ pub(super) struct Capacity {
 /// One decision to assign a job to this worker, in the order in which they are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct Plan(u64);
+
+/// The content of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Held {
+    jobs: usize,
+    segments: usize,
+}
+
+impl Held {
+    fn of(names: &[String]) -> Self {
+        let is_segment = |name: &&String| JobId::new(name).is_ok_and(|id| SegmentId::of_job(&id).is_some());
+        let segments = names.iter().filter(is_segment).count();
+        Self { jobs: names.len() - segments, segments }
+    }
+}
 
 /// How long a hung worker gets no jobs, unless it registers again. It may still hang, and then each job assigned to it
 /// is delayed by a lease. The first sweep after this time lifts the restriction.
@@ -92,7 +108,7 @@ impl Capacity {
             listing: Listing::Stale,
             held: None,
             isolated: BTreeMap::new(),
-            planned: BTreeSet::new(),
+            planned: BTreeMap::new(),
             planned_isolated: BTreeMap::new(),
             last_plan: Plan::default(),
             covered: Plan::default(),
@@ -142,8 +158,12 @@ impl Capacity {
         self.registration.as_ref().map_or(0, |(info, _)| info.open_slots())
     }
 
+    /// The used slots. A segment uses half of them, because its members may use all: so one runs while the next one is on its way.
     pub(super) fn used(&self) -> usize {
-        self.held.unwrap_or(0) + self.planned.len()
+        let Held { jobs, segments } = self.held.unwrap_or_default();
+        let planned = self.planned.values().filter(|is_segment| **is_segment).count();
+        let of_segments = (segments + planned) * self.slots().div_ceil(2);
+        jobs + self.planned.len() - planned + of_segments
     }
 
     /// Whether the worker serves such jobs, although it may have no free slot now.
@@ -188,7 +208,7 @@ impl Capacity {
 
     pub(super) fn take(&mut self, job: &JobId, isolation: Isolation) -> Plan {
         self.last_plan.0 += 1;
-        self.planned.insert(self.last_plan);
+        self.planned.insert(self.last_plan, SegmentId::of_job(job).is_some());
         if isolation != Isolation::Shared {
             self.planned_isolated.insert(self.last_plan, (job.clone(), isolation));
         }
@@ -244,7 +264,7 @@ impl Capacity {
     /// Handles the first list, or the first after a refused one.
     pub(super) fn read(&mut self, held: Option<InboxContents>) {
         let held = held.filter(|_| !self.is_outdated());
-        self.answered(held.as_ref().map(|held| held.jobs));
+        self.answered(held.as_ref().map(|held| Held::of(&held.names)));
         if let Some(held) = held {
             self.isolated = held.isolated;
         }
@@ -253,7 +273,7 @@ impl Capacity {
     /// Handles a later list: the names of the assignments.
     pub(super) fn listed(&mut self, held: Option<&[String]>) {
         let held = held.filter(|_| !self.is_outdated());
-        self.answered(held.map(<[String]>::len));
+        self.answered(held.map(Held::of));
         if let Some(held) = held {
             self.isolated.retain(|job, _| held.iter().any(|name| name == job.as_str()));
         }
@@ -263,7 +283,7 @@ impl Capacity {
         matches!(self.listing, Listing::InFlight { answer: Answer::Outdated })
     }
 
-    fn answered(&mut self, held: Option<usize>) {
+    fn answered(&mut self, held: Option<Held>) {
         let stale = matches!(self.listing, Listing::InFlight { answer: Answer::Stale }) || held.is_none();
         if let Some(held) = held {
             (self.held, self.refused) = (Some(held), false);

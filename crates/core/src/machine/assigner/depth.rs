@@ -6,29 +6,38 @@ use crate::name::Kind;
 
 /// Counts jobs by kind. A kind without jobs has no entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct KindCounts(BTreeMap<Kind, usize>);
+pub(super) struct KindCounts {
+    by_kind: BTreeMap<Kind, usize>,
+    all: usize,
+}
 
 impl KindCounts {
-    pub(super) fn add(&mut self, kind: &Kind) {
-        match self.0.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.0.insert(kind.clone(), 1)),
+    pub(super) fn add(&mut self, kind: &Kind, jobs: usize) {
+        self.all += jobs;
+        match self.by_kind.get_mut(kind) {
+            Some(count) => *count += jobs,
+            None => drop(self.by_kind.insert(kind.clone(), jobs)),
         }
     }
 
-    pub(super) fn remove(&mut self, kind: &Kind) {
-        let Some(count) = self.0.get_mut(kind) else { return };
-        *count -= 1;
+    pub(super) fn remove(&mut self, kind: &Kind, jobs: usize) {
+        let Some(count) = self.by_kind.get_mut(kind) else { return };
+        self.all -= jobs;
+        *count -= jobs;
         if *count == 0 {
-            self.0.remove(kind);
+            self.by_kind.remove(kind);
         }
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.all
     }
 
     pub(super) fn get(&self, kind: &Kind) -> usize {
-        self.0.get(kind).copied().unwrap_or(0)
+        self.by_kind.get(kind).copied().unwrap_or(0)
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &Kind> {
-        self.0.keys()
+        self.by_kind.keys()
     }
 }

@@ -77,8 +77,8 @@ pub enum Event {
 /// An inbox with its assignments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct InboxContents {
-    /// The number of its jobs.
-    pub jobs: usize,
+    /// The names of its assignments.
+    pub names: Vec<String>,
     /// Those that are isolated, and how.
     pub isolated: BTreeMap<JobId, Isolation>,
 }
@@ -116,10 +116,12 @@ pub enum Effect {
     Overdue(Vec<(JobId, WallMillis)>),
     /// Another leader has claimed the epoch.
     FencedOut,
-    /// This job was assigned.
+    /// This job, or this segment, was assigned.
     Assigned {
         /// Its kind.
         kind: Kind,
+        /// How many jobs it stands for.
+        jobs: usize,
         /// When this leader learned of it.
         since: Millis,
     },

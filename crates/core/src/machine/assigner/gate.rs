@@ -158,7 +158,7 @@ impl Gate {
         self.remove(&job);
         let (lane, spot) = (turn.lane.clone(), (turn.generation, job.clone()));
         let held = Held { waiting, since: self.last_ticket, stray };
-        self.counts.add(&held.waiting.entry.kind);
+        self.counts.add(&held.waiting.entry.kind, 1);
         self.held.insert(job, turn);
         self.lanes.entry(lane.clone()).or_default().waiting.insert(spot, held);
         self.settle(&lane);
@@ -169,7 +169,7 @@ impl Gate {
         let Some(Turn { lane, generation }) = self.held.remove(job) else { return false };
         if let Some(view) = self.lanes.get_mut(&lane) {
             let left = view.waiting.remove(&(generation, job.clone()));
-            left.iter().for_each(|held| self.counts.remove(&held.waiting.entry.kind));
+            left.iter().for_each(|held| self.counts.remove(&held.waiting.entry.kind, 1));
         }
         self.settle(&lane);
         true
@@ -311,7 +311,7 @@ impl Gate {
             && let Some(held) = view.waiting.remove(&spot)
         {
             self.held.remove(&spot.1);
-            self.counts.remove(&held.waiting.entry.kind);
+            self.counts.remove(&held.waiting.entry.kind, 1);
             self.ready.push(held.waiting);
         }
         if view.waiting.is_empty() {

@@ -92,7 +92,8 @@ impl Bench {
                     Effect::ReadInbox(id) => {
                         let held = &self.inboxes[&id];
                         let isolated = held.clone().into_iter().filter(|(_, how)| *how != Shared).collect();
-                        let contents = InboxContents { jobs: held.len(), isolated };
+                        let names = held.keys().map(ToString::to_string).collect();
+                        let contents = InboxContents { names, isolated };
                         events.push(Event::InboxRead(id, Some(contents)));
                     }
                     Effect::ListInbox(id) => {
@@ -384,11 +385,14 @@ fn a_list_from_before_the_first_offer_does_not_count() {
             handle(Event::InboxChanged(worker(1)));
         }
         handle(Event::Queued(vec![Waiting::new(&job("x"), QueueEntry::new(kind("sum"), 1, 1))]));
-        let empty = InboxContents { jobs: 0, isolated: BTreeMap::new() };
+        let empty = InboxContents::default();
         let told = handle(Event::InboxRead(worker(1), Some(empty)));
         assert!(matches!(&told[..], [Effect::ReadInbox(_)]), "{told:?}");
         let alone = BTreeMap::from([(job("a"), Alone)]);
-        let told = handle(Event::InboxRead(worker(1), Some(InboxContents { jobs: 1, isolated: alone })));
+        let told = handle(Event::InboxRead(
+            worker(1),
+            Some(InboxContents { names: vec!["a".to_owned()], isolated: alone }),
+        ));
         assert!(!told.iter().any(|effect| matches!(effect, Effect::Commit(_))), "{told:?}");
     }
 }

@@ -234,8 +234,8 @@ impl World {
                     Event::Committed(batch, outcome)
                 }
                 Effect::ReadInbox(id) => {
-                    let jobs = self.inbox(id).len();
-                    Event::InboxRead(id, Some(InboxContents { jobs, ..InboxContents::default() }))
+                    let names = self.inbox(id);
+                    Event::InboxRead(id, Some(InboxContents { names, ..InboxContents::default() }))
                 }
                 Effect::ListInbox(id) => Event::Inbox(id, Some(self.inbox(id))),
                 Effect::Resolve(entries) => {

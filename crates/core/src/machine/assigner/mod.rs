@@ -28,6 +28,8 @@
 //! An expired job is returned as [`Effect::Overdue`] and forgotten; the [`expirer`](super::expirer) ends it. A worker
 //! rejects a job that was assigned in time but arrives late.
 //!
+//! A [segment](crate::segment) is assigned like a job, under its own id. A worker holds two of them at most (`capacity`).
+//!
 //! A batch is sent immediately when no other is in flight; otherwise jobs accumulate until a batch is full. Limits:
 //! [`BATCH`] jobs per batch, [`WINDOW`] batches in flight.
 
@@ -50,6 +52,7 @@ use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::placement::OwnStrategies;
 use crate::ready::{ReadyEntry, Waiting};
+use crate::segment::jobs_under;
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
 
@@ -243,7 +246,10 @@ impl Assigner {
     /// Returns the number of waiting jobs.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.pending.len() + self.limbo.len() + self.gate.len() + self.beyond.values().sum::<usize>()
+        self.pending.len()
+            + self.limbo.keys().map(jobs_under).sum::<usize>()
+            + self.gate.len()
+            + self.beyond.values().sum::<usize>()
     }
 
     /// Returns the kinds of the waiting jobs, a kind up to four times.
@@ -256,7 +262,12 @@ impl Assigner {
     /// Returns the number of waiting jobs of a kind.
     #[must_use]
     pub fn waiting_of(&self, kind: &Kind) -> usize {
-        let limbo = self.limbo.values().filter(|job| job.kind() == kind).count();
+        let limbo = self
+            .limbo
+            .values()
+            .filter(|job| job.kind() == kind)
+            .map(|job| jobs_under(&job.id))
+            .sum::<usize>();
         let beyond = self.beyond.get(kind).copied().unwrap_or(0);
         self.pending.counts().get(kind) + self.gate.counts().get(kind) + limbo + beyond
     }
@@ -390,12 +401,11 @@ impl Assigner {
         match outcome {
             Outcome::Applied(()) => {
                 let jobs = batch.into_groups().into_iter();
-                out.extend(
-                    jobs.map(|(job, _)| Effect::Assigned {
-                        kind: job.kind().clone(),
-                        since: job.waiting.since,
-                    }),
-                );
+                out.extend(jobs.map(|(job, _)| Effect::Assigned {
+                    kind: job.kind().clone(),
+                    jobs: jobs_under(&job.id),
+                    since: job.waiting.since,
+                }));
             }
             Outcome::Unknown => {
                 self.acting = false;
@@ -514,5 +524,7 @@ mod lane_model;
 mod lane_tests;
 #[cfg(test)]
 mod order_tests;
+#[cfg(test)]
+mod segment_tests;
 #[cfg(test)]
 mod strategy_tests;

@@ -6,6 +6,8 @@
 //! ahead of this leader's is replaced by the leader's, because otherwise the job might wait forever. A time that is behind gives
 //! its jobs an advantage of that difference.
 //!
+//! A [segment](crate::segment) waits as one job under its own id. It counts as its members.
+//!
 //! Jobs with the same kind, required tags and isolation can go to the same workers, so they form a class. If no worker
 //! can take the first job of a class, no worker can take the others, and the other classes continue.
 
@@ -18,6 +20,7 @@ use super::depth::KindCounts;
 use crate::job::{Isolation, Placement, QueueEntry, Turn};
 use crate::name::{AffinityKey, JobId, Kind, Tag};
 use crate::ready::{Rank, ReadyEntry, Waiting, rank};
+use crate::segment::jobs_under;
 use crate::time::{Millis, WallMillis};
 use crate::trace::TraceContext;
 
@@ -95,8 +98,9 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// The number of jobs, not of entries.
     pub(super) fn len(&self) -> usize {
-        self.jobs.len()
+        self.counts.all()
     }
 
     pub(super) fn counts(&self) -> &KindCounts {
@@ -145,7 +149,7 @@ impl Pending {
     /// Returns a job, which does not wait, to its old position.
     pub(super) fn put_back(&mut self, id: JobId, waiting: Box<PendingJob>) {
         let (class, order) = (Arc::clone(&waiting.class), waiting.order);
-        self.counts.add(&class.kind);
+        self.counts.add(&class.kind, jobs_under(&id));
         let before = self.jobs.insert(id.clone(), waiting);
         debug_assert!(before.is_none(), "the caller checks that it does not wait");
         self.classes.entry(class).or_default().insert(order, id);
@@ -158,12 +162,12 @@ impl Pending {
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Box<PendingJob>> {
         let waiting = self.jobs.remove(id)?;
-        self.vacate(&waiting);
+        self.vacate(id, &waiting);
         Some(waiting)
     }
 
-    fn vacate(&mut self, waiting: &PendingJob) {
-        self.counts.remove(&waiting.class.kind);
+    fn vacate(&mut self, id: &JobId, waiting: &PendingJob) {
+        self.counts.remove(&waiting.class.kind, jobs_under(id));
         if let Some(places) = self.classes.get_mut(&waiting.class) {
             places.remove(&waiting.order);
             if places.is_empty() {

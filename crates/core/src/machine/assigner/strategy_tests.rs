@@ -209,7 +209,10 @@ fn an_own_strategy_sees_the_job_and_the_load_of_each_worker() {
         settings: Noted::default(),
     };
     bench.handle(Event::Worker(worker(1), info, 0));
-    bench.handle(Event::InboxRead(worker(1), Some(InboxContents { jobs: 2, ..InboxContents::default() })));
+    bench.handle(Event::InboxRead(
+        worker(1),
+        Some(InboxContents { names: vec!["a".to_owned(), "b".to_owned()], ..InboxContents::default() }),
+    ));
     bench.handle(set(name("records")));
     let affinity = Some(AffinityKey::new("customer-7").unwrap());
     let entry = QueueEntry {

@@ -633,7 +633,8 @@ impl Model {
                     let isolated = held.iter().map(|job| (job.clone(), isolation_of(job)));
                     let isolated =
                         isolated.filter(|(_, isolation)| *isolation != Isolation::Shared).collect();
-                    let contents = InboxContents { jobs: held.len(), isolated };
+                    let names = held.iter().map(ToString::to_string).collect();
+                    let contents = InboxContents { names, isolated };
                     self.glances.insert(id);
                     self.answers.push_back(Event::InboxRead(id, Some(contents)));
                 }

@@ -2,15 +2,18 @@
 
 use std::collections::VecDeque;
 
+use crate::group::End;
 use crate::name::JobId;
 use crate::path::{self, Bucket};
 use crate::retention::{Retention, ended};
+use crate::segment::{Chunks, MemberId, SegmentId};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
-use super::bucket::Facts;
+use super::bucket::{Facts, Size};
 use super::group::Removals;
-use super::{Found, READ, RECORDS, Stat};
+use super::segment_scan::{self, SegmentScan};
+use super::{Found, FoundSegment, READ, RECORDS, Stat};
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,29 +21,71 @@ pub(super) struct BucketScan {
     bucket: Bucket,
     /// The version of the bucket: read before the list, and raised by each of our own removals.
     removals: i32,
-    listed: usize,
+    left: Size,
     unread: VecDeque<JobId>,
-    /// When the first of the records that were not read can be due.
+    segments: SegmentScan,
+    /// When the first of the records and segments that were not read can be due.
     young: Option<WallMillis>,
     over: Vec<Over>,
-    /// Records that were read and stay because their jobs are open, or because they cannot be read.
+    /// Jobs that stay because they are open, or because they cannot be read.
     open: usize,
     /// Parents with a lane whose groups were not looked for yet.
     parents: VecDeque<Parent>,
     /// Those that are looked for now.
     sought: Vec<Parent>,
-    /// Records to remove, the oldest last; `None` until all are read.
+    /// What to remove, the oldest last; `None` until all is read.
     going: Option<Vec<Over>>,
     removed: bool,
 }
 
-/// The record of a terminal job, ordered by the time of its end.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Jobs that have ended and are removed together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Over {
     ended: WallMillis,
     due: WallMillis,
-    job: JobId,
-    version: i32,
+    jobs: usize,
+    removal: Removal,
+}
+
+/// What is removed as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Removal {
+    /// The record of a job, at a version.
+    Record(JobId, i32),
+    /// A segment with these chunks.
+    Segment(SegmentId, Chunks),
+}
+
+impl Removal {
+    pub(super) fn path(&self) -> String {
+        match self {
+            Self::Record(job, _) => path::record(job),
+            Self::Segment(id, _) => path::segment(*id),
+        }
+    }
+
+    pub(super) fn ops(&self) -> Vec<Op> {
+        match self {
+            Self::Record(job, version) => vec![txn::remove_record(job, *version)],
+            Self::Segment(id, chunks) => txn::segment::remove(*id, chunks),
+        }
+    }
+
+    /// The number of its operations.
+    fn len(&self) -> usize {
+        match self {
+            Self::Record(..) => 1,
+            Self::Segment(_, chunks) => chunks.names().len() + 1,
+        }
+    }
+
+    /// How many jobs it removes.
+    fn jobs(&self) -> usize {
+        match self {
+            Self::Record(..) => 1,
+            Self::Segment(_, chunks) => segment_scan::succeeded(chunks),
+        }
+    }
 }
 
 /// A terminal job with sub-jobs and a lane. Its turn ends with the group of the sub-jobs; if an operator has deleted the
@@ -60,10 +105,14 @@ pub(super) enum Next {
     Read(Vec<JobId>),
     /// Stat these znodes.
     Stat(Vec<String>),
-    /// Remove these records, at these versions.
-    Remove(Vec<(JobId, i32)>),
-    /// The scan is finished: `left` records remain, it read `open` ones of open jobs, and the first terminal one is due at `due`.
-    Done { bucket: Bucket, left: usize, open: usize, due: Option<WallMillis>, removed: bool },
+    /// List the children of these znodes.
+    Names(Vec<String>),
+    /// Read these segments.
+    Segments(Vec<(SegmentId, Chunks)>),
+    /// Remove these, with [`RECORDS`] operations at most.
+    Remove(Vec<Removal>),
+    /// The scan is finished: `left` remains, it found `open` open jobs, and the first terminal one is due at `due`.
+    Done { bucket: Bucket, left: Size, open: usize, due: Option<WallMillis>, removed: bool },
 }
 
 impl BucketScan {
@@ -74,17 +123,25 @@ impl BucketScan {
         retention: &Retention,
         wall: WallMillis,
     ) -> Self {
+        let left = size(names);
         // Above the share of the bucket, a record can be removed before its retention is over.
-        let overfull = names.len() > retention.per_bucket();
+        let overfull = left.jobs > retention.per_bucket();
         let kept = if overfull { retention.at_least() } else { retention.shortest() };
-        let (mut unread, mut young) = (VecDeque::new(), None);
+        let (mut unread, mut segments, mut young) = (VecDeque::new(), SegmentScan::default(), None);
         // A name that is not an id is not a job.
         for job in names.iter().filter_map(|name| JobId::new(name).ok()) {
+            let segment = SegmentId::of_job(&job);
+            let member = MemberId::of_job(&job).map(|member| member.segment);
+            let generated = match segment.or(member) {
+                Some(of) => of.generated_at(),
+                None => job.generated_at(),
+            };
             // A job cannot end before its id is generated. A time in the future is wrong: the record is read.
-            let generated = job.generated_at().filter(|at| *at <= wall && *at + kept > wall);
-            match generated {
-                Some(at) => young = Some(young.map_or(at, |first: WallMillis| first.min(at))),
-                None => unread.push_back(job),
+            let generated = generated.filter(|at| *at <= wall && *at + kept > wall);
+            match (generated, segment) {
+                (Some(at), _) => young = Some(young.map_or(at, |first: WallMillis| first.min(at))),
+                (None, Some(segment)) => segments.push(segment),
+                (None, None) => unread.push_back(job),
             }
         }
         let young = young.map(|at| at + retention.shortest());
@@ -92,8 +149,9 @@ impl BucketScan {
         Self {
             bucket,
             removals,
-            listed: names.len(),
+            left,
             unread,
+            segments,
             young,
             over,
             open: 0,
@@ -115,9 +173,46 @@ impl BucketScan {
             Found::Absent | Found::Over { grouped: true, .. } => {}
             Found::Over { version, verdict, at, modified, grouped: false, .. } => {
                 let ended = ended(at, modified, wall);
-                self.over.push(Over { ended, due: ended + retention.of(&verdict), job, version });
+                self.push(ended, ended + retention.of(&verdict), Removal::Record(job, version));
             }
         }
+    }
+
+    /// The children of segments were listed.
+    pub(super) fn names(&mut self, lists: Vec<Option<Vec<String>>>) {
+        let listed = self.segments.listed(lists);
+        self.open += listed.open;
+        // Their records were listed, too.
+        self.left.jobs = self.left.jobs.saturating_sub(listed.extracted);
+    }
+
+    /// A finished segment was read.
+    pub(super) fn read_segment(
+        &mut self,
+        (id, chunks): (SegmentId, Chunks),
+        found: &FoundSegment,
+        retention: &Retention,
+        wall: WallMillis,
+    ) {
+        match found {
+            FoundSegment::Left => self.open += usize::from(id.count()),
+            FoundSegment::Absent => {}
+            FoundSegment::Over(ends) => {
+                let end = |(at, modified): &(WallMillis, WallMillis)| ended(*at, *modified, wall);
+                let ended = ends.iter().map(end).max().unwrap_or(wall);
+                let removal = Removal::Segment(id, chunks);
+                // If all members have records, only a client that lost the reply to its submission looks for the segment.
+                let kept = match removal.jobs() {
+                    0 => retention.at_least(),
+                    _ => retention.of_end(End::Succeeded),
+                };
+                self.push(ended, ended + kept, removal);
+            }
+        }
+    }
+
+    fn push(&mut self, ended: WallMillis, due: WallMillis, removal: Removal) {
+        self.over.push(Over { ended, due, jobs: removal.jobs(), removal });
     }
 
     /// Handles the stats of the last [`Next::Stat`]: returns the removal of each turn whose group is absent. The record's
@@ -147,6 +242,13 @@ impl BucketScan {
             let few = self.unread.len().min(RECORDS);
             return Next::Read(self.unread.drain(..few).collect());
         }
+        match self.segments.next() {
+            Some(segment_scan::Next::List(ids)) => {
+                return Next::Names(ids.into_iter().map(path::segment).collect());
+            }
+            Some(segment_scan::Next::Read(finished)) => return Next::Segments(finished),
+            None => {}
+        }
         if !self.parents.is_empty() {
             let few = self.parents.len().min(READ / 2);
             self.sought = self.parents.drain(..few).collect();
@@ -157,26 +259,40 @@ impl BucketScan {
         let going = self.going.get_or_insert_with(|| split(over, retention, wall));
         if going.is_empty() {
             let due = over.iter().map(|over| over.due).chain(self.young).min();
-            let (left, open, removed) = (self.listed, self.open, self.removed);
+            let (left, open, removed) = (self.left, self.open, self.removed);
             return Next::Done { bucket: self.bucket, left, open, due, removed };
         }
-        let few = going.split_off(going.len().saturating_sub(RECORDS));
-        self.listed -= few.len();
         self.removed = true;
-        Next::Remove(few.into_iter().map(|over| (over.job, over.version)).collect())
+        let (mut few, mut ops) = (Vec::new(), 0);
+        while let Some(over) = going.pop_if(|over| ops + over.removal.len() <= RECORDS) {
+            ops += over.removal.len();
+            self.left.names -= 1;
+            self.left.jobs = self.left.jobs.saturating_sub(over.jobs);
+            few.push(over.removal);
+        }
+        Next::Remove(few)
     }
 }
 
-/// Takes out the records to remove, the oldest last: those that are due, and the oldest beyond the bucket's share.
+/// The size of a bucket with these names. Members of a segment that have records are counted twice.
+pub(super) fn size(names: &[String]) -> Size {
+    let segment = |name: &String| JobId::new(name).ok().as_ref().and_then(SegmentId::of_job);
+    let jobs = names.iter().map(|name| segment(name).map_or(1, |segment| usize::from(segment.count())));
+    Size { names: names.len(), jobs: jobs.sum() }
+}
+
+/// Takes out what to remove, the oldest last: what is due, and the oldest beyond the bucket's share.
 fn split(over: &mut Vec<Over>, retention: &Retention, wall: WallMillis) -> Vec<Over> {
-    over.sort_unstable();
+    over.sort_by_key(|over| (over.ended, over.due));
     let share = retention.per_bucket();
-    let excess = if over.len() > share { over.len() - Facts::target(retention) } else { 0 };
-    let mut at = 0;
+    let jobs = over.iter().map(|over| over.jobs).sum::<usize>();
+    let excess = if jobs > share { jobs - Facts::target(retention) } else { 0 };
+    let mut before = 0;
     let (mut going, kept) = std::mem::take(over).into_iter().partition::<Vec<_>, _>(|over| {
-        at += 1;
+        let is_excess = before < excess;
+        before += over.jobs;
         let young = over.ended + retention.at_least() > wall;
-        over.due <= wall || (at <= excess && !young)
+        over.due <= wall || (is_excess && !young)
     });
     *over = kept;
     going.reverse();
@@ -201,6 +317,10 @@ mod tests {
 
     fn job(n: usize) -> JobId {
         JobId::new(format!("job-{n}")).unwrap()
+    }
+
+    fn records(count: usize) -> Size {
+        Size { names: count, jobs: count }
     }
 
     fn bucket() -> Bucket {
@@ -235,12 +355,13 @@ mod tests {
                         scan.read(id, found, retention, NOW);
                     }
                 }
-                Next::Remove(records) => {
-                    gone.extend(records.iter().map(|(job, version)| {
-                        assert_eq!(*version, 3);
-                        job.as_str()[4..].parse::<usize>().unwrap()
+                Next::Remove(removals) => {
+                    gone.extend(removals.iter().map(|removal| match removal {
+                        Removal::Record(job, 3) => job.as_str()[4..].parse::<usize>().unwrap(),
+                        other => panic!("{other:?}"),
                     }));
                 }
+                Next::Names(_) | Next::Segments(_) => panic!("there are no segments"),
                 done @ Next::Done { .. } => return (gone, done),
                 Next::Stat(paths) => panic!("no job has sub-jobs: {paths:?}"),
             }
@@ -260,7 +381,7 @@ mod tests {
         gone.sort_unstable();
         assert_eq!(gone, [1, 4]);
         let due = Some(WallMillis(NOW.0 + 1));
-        assert_eq!(done, Next::Done { bucket: bucket(), left: 3, open: 1, due, removed: true });
+        assert_eq!(done, Next::Done { bucket: bucket(), left: records(3), open: 1, due, removed: true });
     }
 
     #[test]
@@ -268,7 +389,7 @@ mod tests {
         // A share of 8, brought down to 7.
         let found = (0..12).map(|n| over(Verdict::Dead, MINUTE + n)).collect();
         let (gone, _) = scan(&retention(256 * 8), found);
-        assert_eq!(gone, [7, 8, 9, 10, 11], "the oldest jobs have the highest numbers");
+        assert_eq!(gone, [11, 10, 9, 8, 7], "the oldest jobs have the highest numbers");
         let young = (0..12).map(|n| over(Verdict::Dead, MINUTE - 1 - n)).collect();
         assert!(scan(&retention(256 * 8), young).0.is_empty());
         let at_the_limit = (0..12).map(|_| over(Verdict::Dead, MINUTE)).collect();
@@ -311,7 +432,7 @@ mod tests {
             Op::Delete { path: turn.clone(), version: None },
         ];
         assert_eq!(removals, [(turn, ops)]);
-        assert!(matches!(scan.next(&retention, NOW), Next::Done { left: 3, .. }));
+        assert!(matches!(scan.next(&retention, NOW), Next::Done { left: Size { names: 3, jobs: 3 }, .. }));
     }
 
     #[test]
@@ -334,7 +455,7 @@ mod tests {
         let found = (0..2 * RECORDS + 1).map(|_| over(Verdict::Cancelled, 2 * MINUTE)).collect();
         let (gone, done) = scan(&retention(256 * 1_000), found);
         assert_eq!(gone.len(), 2 * RECORDS + 1);
-        assert!(matches!(done, Next::Done { left: 0, due: None, .. }), "{done:?}");
+        assert!(matches!(done, Next::Done { left: Size { names: 0, jobs: 0 }, due: None, .. }), "{done:?}");
     }
 
     /// An id that was generated at this time.
@@ -361,7 +482,7 @@ mod tests {
         let due = Some(WallMillis(NOW.0 + 1));
         assert_eq!(
             scan.next(&retention, NOW),
-            Next::Done { bucket: bucket(), left: 1, open: 0, due, removed: false }
+            Next::Done { bucket: bucket(), left: records(1), open: 0, due, removed: false }
         );
     }
 

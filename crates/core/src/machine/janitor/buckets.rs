@@ -69,7 +69,7 @@ impl Buckets {
         (bucket.index() + usize::from(BUCKETS) - self.first) % usize::from(BUCKETS)
     }
 
-    /// Finds the first due bucket, from this position on.
+    /// Finds the first bucket that may be due, from this position on.
     pub(super) fn due(
         &self,
         kind: BucketKind,
@@ -78,7 +78,7 @@ impl Buckets {
         wall: WallMillis,
     ) -> Option<Bucket> {
         let is_due = |bucket: &Bucket| match kind {
-            BucketKind::Jobs => self.jobs[bucket.index()].is_due(retention, wall),
+            BucketKind::Jobs => self.jobs[bucket.index()].may_be_due(retention, wall),
             BucketKind::Groups => self.groups[bucket.index()].has_aged(wall),
         };
         let left = self.from(0).filter(|bucket| self.position(*bucket) >= position);

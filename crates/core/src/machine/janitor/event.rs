@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::{BucketKind, Found, FoundGroup, Stat};
+use super::{BucketKind, Found, FoundGroup, FoundSegment, Stat};
 use crate::name::{GroupId, JobId};
 use crate::outcome::Outcome;
 use crate::path::Bucket;
 use crate::retention::Retention;
+use crate::segment::{Chunks, SegmentId};
 use crate::time::WallMillis;
 use crate::txn::Batch;
 
@@ -24,6 +25,8 @@ pub enum Event {
     Listed(BucketKind, Bucket, Result<(i32, Vec<String>), ()>),
     /// Records were read, in the order of the request.
     Read(Vec<JobId>, Result<Vec<Found>, ()>),
+    /// Segments with these chunks were read, in the order of the request.
+    Segments(Vec<(SegmentId, Chunks)>, Result<Vec<FoundSegment>, ()>),
     /// Groups were read, in the order of the request.
     Groups(Vec<GroupId>, Result<Vec<FoundGroup>, ()>),
     /// Children were listed, in the order of the request.
@@ -50,15 +53,17 @@ pub enum Effect {
     List(BucketKind, Bucket),
     /// Read these records, at most [`RECORDS`](super::RECORDS).
     Read(Vec<JobId>),
+    /// Read these segments and these chunks of them, at most 16 segments.
+    Segments(Vec<(SegmentId, Chunks)>),
     /// Read these groups, at most [`READ`](super::READ).
     Groups(Vec<GroupId>),
-    /// List the children of these znodes, at most two.
+    /// List the children of these znodes, at most [`READ`](super::READ).
     Names(Vec<String>),
     /// Stat these znodes, at most [`READ`](super::READ).
     Stat(Vec<String>),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<String>),
-    /// This many records were removed.
+    /// The records of this many jobs were removed.
     Removed(usize),
     /// Another leader has claimed the epoch.
     FencedOut,

@@ -6,6 +6,7 @@ use crate::group::GroupRecord;
 use crate::job::{JobRecord, JobState, Turn, Verdict};
 use crate::name::{GroupId, JobId};
 use crate::path::{Bucket, SubBucket};
+use crate::segment::{Results, Segment};
 use crate::time::WallMillis;
 use crate::wire;
 
@@ -40,6 +41,45 @@ pub enum Found {
 /// The result of reading one group: its record, its version, and its modification time by ZooKeeper's clock. `None`
 /// if the group is absent or cannot be read.
 pub type FoundGroup = Option<(GroupRecord, i32, WallMillis)>;
+
+/// The result of reading one segment whose members have all left it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum FoundSegment {
+    /// The segment is absent.
+    Absent,
+    /// The segment or a chunk cannot be read: it stays.
+    Left,
+    /// For each chunk, when the last of its members left by the clock of the process that wrote it, and when it was written by
+    /// ZooKeeper's clock.
+    Over(Vec<(WallMillis, WallMillis)>),
+}
+
+impl FoundSegment {
+    /// Decodes the data of a segment, and the data and modification times of its chunks. Chunks of extracted members have no
+    /// data.
+    #[must_use]
+    pub fn of<'a>(
+        segment: Option<&[u8]>,
+        chunks: impl IntoIterator<Item = Option<(&'a [u8], WallMillis)>>,
+    ) -> Self {
+        let Some(segment) = segment else { return Self::Absent };
+        if wire::decode::<Segment>(segment).is_err() {
+            return Self::Left;
+        }
+        let mut ends = Vec::new();
+        for chunk in chunks {
+            let Some((data, modified)) = chunk else { return Self::Absent };
+            if data.is_empty() {
+                ends.push((modified, modified));
+                continue;
+            }
+            let Ok(results) = wire::decode::<Results>(data) else { return Self::Left };
+            let at = results.results.iter().map(|(_, at, _)| *at).max().unwrap_or(modified);
+            ends.push((at, modified));
+        }
+        Self::Over(ends)
+    }
+}
 
 /// The two trees that have buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,8 +149,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::job::Payload;
-    use crate::name::Kind;
+    use crate::job::{Payload, Placement, Policy, Priority};
+    use crate::name::{Kind, WorkerId};
+    use crate::segment::{Head, Member};
 
     #[test]
     fn a_record_with_sub_jobs_counts_as_grouped_although_it_is_no_member() {
@@ -135,5 +176,35 @@ mod tests {
         let parents = kinds.map(|kind| kind.parents(bucket));
         assert_eq!(parents.each_ref().map(Vec::len), kinds.map(BucketKind::parents_of_each));
         assert_eq!(parents.map(|all| all.last().cloned().unwrap()), ["/jobs/ff/f", "/groups/ff"]);
+    }
+
+    #[test]
+    fn a_finished_segment_has_the_ends_of_its_chunks() {
+        let (worker, result) = (WorkerId::new(Uuid::nil()), Payload::json(*b"9").unwrap());
+        let results = [(0, WallMillis(7), result.clone()), (1, WallMillis(5), result)];
+        let results = Results { worker, assigned_at: WallMillis(3), results: results.to_vec() };
+        let head = Head {
+            kind: Kind::new("sum").unwrap(),
+            policy: Policy::default(),
+            placement: Placement::default(),
+            priority: Priority::HIGHEST,
+            submitted_at: WallMillis(1),
+            part: 0,
+            token: Uuid::nil(),
+        };
+        let member = Member { payload: Payload::json(*b"1").unwrap(), trace: None };
+        let segment = wire::encode(&Segment { head, members: vec![member; 4] });
+        let results = wire::encode(&results);
+        let (succeeded, extracted) = ((results.as_slice(), WallMillis(9)), (&[][..], WallMillis(8)));
+        let of = |segment, chunks: &[Option<(&[u8], WallMillis)>]| {
+            FoundSegment::of(segment, chunks.iter().copied())
+        };
+        let both = [Some(succeeded), Some(extracted)];
+        let ends = vec![(WallMillis(7), WallMillis(9)), (WallMillis(8), WallMillis(8))];
+        assert_eq!(of(Some(&segment), &both), FoundSegment::Over(ends));
+        assert_eq!(of(Some(&segment), &[Some((&b"?"[..], WallMillis(9)))]), FoundSegment::Left);
+        assert_eq!(of(Some(b"?"), &both), FoundSegment::Left);
+        assert_eq!(of(Some(&segment), &[None]), FoundSegment::Absent);
+        assert_eq!(of(None, &both), FoundSegment::Absent);
     }
 }

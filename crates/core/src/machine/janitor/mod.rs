@@ -20,9 +20,10 @@
 //! leader whose clock is ahead removes nothing early. (A leader that restarts long after its claim, in a namespace
 //! where no job ends, removes records late.)
 //!
-//! **Reads.** Records are not watched. For each bucket the machine keeps three numbers (`bucket`): when its
+//! **Reads.** Records are not watched. For each bucket the machine keeps a few numbers (`bucket`): when its
 //! next record is due, its last record count, and when that was counted. It lists and reads a bucket only when a
-//! record in it can be due, and at most as often as a slack allows. It does not read a record whose id is younger than the
+//! record in it can be due, and at most as often as a slack allows. A bucket whose new names are enough to exceed its share if
+//! they are segments is listed, and read only if it does. It does not read a record whose id is younger than the
 //! shortest retention ([`JobId::generated_at`](crate::name::JobId::generated_at)). So a record with a generated id is read about
 //! once, and one with another id about ten times in its life, whatever the number of records. A bucket above its share with
 //! many open jobs is scanned less often, because each scan reads them again (`bucket`). Every round asks for the
@@ -31,6 +32,10 @@
 //! **Where a pass begins.** Each term begins with another bucket (`STRIDE`), and terms alternate between jobs and
 //! groups. Otherwise a term shorter than a full pass would always clean the same buckets and never reach the last
 //! ones. The same holds for leftovers.
+//!
+//! **Segments** ([`crate::segment`]) are removed as a whole, once all members have left and the last of those that succeeded
+//! has ended long enough ago. The members with records are removed like any record. A removal does not name a chunk that was created
+//! after the list: then a member was opened again, and the removal is rejected.
 //!
 //! **Leftovers**: quarantine notes without a record, and containers that were never used. Each round checks one
 //! list: see `leftovers`.
@@ -53,21 +58,26 @@ mod event;
 mod found;
 mod group;
 mod leftovers;
+mod segment_scan;
 mod time;
 
 use std::time::Duration;
 
 use crate::budget::{BUCKETS, MAX_READ_BATCH, MAX_STAT_BATCH};
+use crate::name::JobId;
 use crate::outcome::Outcome;
 use crate::path;
 use crate::retention::Retention;
+use crate::segment::{Chunks, SegmentId};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus, Op, Subject};
 
 pub use event::{Effect, Event};
-pub use found::{BucketKind, Found, FoundGroup};
+pub use found::{BucketKind, Found, FoundGroup, FoundSegment};
 pub use leftovers::{Stat, UNUSED};
+pub use segment_scan::paths as segment_paths;
 
+use bucket::Size;
 use bucket_scan::{BucketScan, Next};
 use buckets::{Buckets, STRIDE};
 use group::{Groups, Removals};
@@ -124,7 +134,7 @@ enum Step {
 /// The object of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum At {
-    Jobs(BucketScan),
+    Jobs(Box<BucketScan>),
     Groups(Box<Groups>),
     Leftovers(LeftoverScan),
 }
@@ -207,7 +217,13 @@ impl Janitor {
             }
             (Event::Listed(BucketKind::Jobs, bucket, listed), _) => {
                 let (removals, names) = listed?;
-                Ok(Step::Scan(At::Jobs(BucketScan::new(bucket, removals, &names, retention, wall))))
+                let (size, facts) = (bucket_scan::size(&names), self.buckets.facts(BucketKind::Jobs, bucket));
+                if !facts.is_due_with(size.jobs, retention, wall) {
+                    facts.listed(size);
+                    return Ok(Step::Choose(BucketKind::Jobs, self.buckets.position(bucket)));
+                }
+                let scan = BucketScan::new(bucket, removals, &names, retention, wall);
+                Ok(Step::Scan(At::Jobs(Box::new(scan))))
             }
             (Event::Listed(BucketKind::Groups, bucket, listed), _) => {
                 Ok(Step::Scan(At::Groups(Box::new(Groups::new(bucket, &listed?.1)))))
@@ -221,6 +237,16 @@ impl Janitor {
             (Event::Read(_, found), Step::Scan(At::Groups(mut scan))) => {
                 let removals = scan.read(found?, retention, wall);
                 Ok(self.remove(At::Groups(scan), removals))
+            }
+            (Event::Segments(segments, found), Step::Scan(At::Jobs(mut scan))) => {
+                for (segment, found) in segments.into_iter().zip(found?) {
+                    scan.read_segment(segment, &found, retention, wall);
+                }
+                Ok(Step::Scan(At::Jobs(scan)))
+            }
+            (Event::Names(names), Step::Scan(At::Jobs(mut scan))) => {
+                scan.names(names?);
+                Ok(Step::Scan(At::Jobs(scan)))
             }
             (Event::Groups(groups, found), Step::Scan(At::Groups(mut scan))) => {
                 scan.groups(groups.into_iter().zip(found?).collect(), retention, wall);
@@ -248,6 +274,7 @@ impl Janitor {
             // Answers to requests that this machine did not send.
             (
                 Event::Read(..)
+                | Event::Segments(..)
                 | Event::Groups(..)
                 | Event::Names(_)
                 | Event::Stats(_)
@@ -285,9 +312,7 @@ impl Janitor {
     ) -> Result<Step, Unanswered> {
         let rejection = match outcome {
             Outcome::Applied(()) => {
-                // A delete without a version belongs to an absence check and removes no record.
-                let removed = |op: &&Op| matches!(op, Op::Delete { path, version: Some(_) } if path.starts_with(path::JOBS));
-                let records = batch.ops().filter(removed).count();
+                let records = batch.into_groups().iter().map(|(_, ops)| removed(ops)).sum();
                 out.push(Effect::Removed(records));
                 if let At::Jobs(scan) = &mut at {
                     scan.applied();
@@ -348,16 +373,23 @@ impl Janitor {
                     self.step = Step::Scan(At::Jobs(scan));
                     Effect::Read(jobs)
                 }
+                Next::Names(parents) => {
+                    self.step = Step::Scan(At::Jobs(scan));
+                    Effect::Names(parents)
+                }
+                Next::Segments(segments) => {
+                    self.step = Step::Scan(At::Jobs(scan));
+                    Effect::Segments(segments)
+                }
                 Next::Stat(paths) => {
                     self.step = Step::Scan(At::Jobs(scan));
                     Effect::Stat(paths)
                 }
-                Next::Remove(records) => {
+                Next::Remove(removals) => {
                     let mut batch = Batch::new(vec![txn::fence(self.epoch), scan.fence()]);
-                    for (job, version) in records {
-                        let op = txn::remove_record(&job, version);
-                        let fits = batch.push(op.path().to_owned(), vec![op]).is_ok();
-                        debug_assert!(fits, "{RECORDS} removals are within the budget of a batch");
+                    for removal in removals {
+                        let fits = batch.push(removal.path(), removal.ops()).is_ok();
+                        debug_assert!(fits, "{RECORDS} deletes are within the budget of a batch");
                     }
                     self.step = Step::Sent(At::Jobs(scan), true);
                     Effect::Commit(batch)
@@ -375,7 +407,8 @@ impl Janitor {
                     group::Next::Read(jobs) => Effect::Read(jobs),
                     group::Next::Done { bucket, listed, due } => {
                         let facts = self.buckets.facts(BucketKind::Groups, bucket);
-                        facts.scanned(listed, 0, due, true, &self.retention, wall);
+                        let left = Size { names: listed, jobs: listed };
+                        facts.scanned(left, 0, due, true, &self.retention, wall);
                         return self.choose(
                             BucketKind::Groups,
                             self.buckets.position(bucket),
@@ -430,6 +463,22 @@ impl Janitor {
             out.push(Effect::Names(vec![leftovers.path()]));
         }
     }
+}
+
+/// The number of jobs whose records these operations have removed. The results of members that have succeeded are removed with
+/// their segment.
+fn removed(ops: &[Op]) -> usize {
+    // A delete without a version belongs to an absence check and removes no record.
+    let names = ops.iter().filter_map(|op| match op {
+        Op::Delete { path, version: Some(_) } if path.starts_with(path::JOBS) => path.rsplit('/').next(),
+        Op::Check { .. } | Op::Create { .. } | Op::Set { .. } | Op::Delete { .. } => None,
+    });
+    let names = names.collect::<Vec<_>>();
+    let is_segment = |name: &&str| JobId::new(name).is_ok_and(|job| SegmentId::of_job(&job).is_some());
+    if names.last().is_some_and(is_segment) {
+        return segment_scan::succeeded(&Chunks::of_names(names));
+    }
+    names.len()
 }
 
 /// The request has no usable answer: the next round begins from the start.

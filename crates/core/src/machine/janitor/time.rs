@@ -1,6 +1,6 @@
 //! The current time, limited by what ZooKeeper's clock confirms.
 
-use super::{Event, Found};
+use super::{Event, Found, FoundSegment};
 use crate::time::{Millis, WallMillis};
 
 /// The latest time read from ZooKeeper's clock, and the monotonic time at which it was read.
@@ -27,9 +27,17 @@ impl SeenTime {
                 };
                 found.iter().filter_map(modified).max()
             }
+            Event::Segments(_, Ok(found)) => {
+                let modified = found.iter().flat_map(|found| match found {
+                    FoundSegment::Over(ends) => ends.as_slice(),
+                    FoundSegment::Absent | FoundSegment::Left => &[],
+                });
+                modified.map(|(_, modified)| *modified).max()
+            }
             Event::Groups(_, Ok(found)) => found.iter().flatten().map(|(_, _, modified)| *modified).max(),
             Event::Settings(Err(()))
             | Event::Read(_, Err(()))
+            | Event::Segments(_, Err(()))
             | Event::Groups(_, Err(()))
             | Event::Go
             | Event::Counted(..)

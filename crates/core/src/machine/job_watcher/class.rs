@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Effect;
 use crate::job::Isolation;
 use crate::ready::{ClassName, ReadyEntry, RecordEntry, Slot};
+use crate::segment::jobs_under;
 
 /// A position among the entries of a class: the start of a slot, or an entry.
 type Position = (Slot, Option<RecordEntry>);
@@ -22,10 +23,12 @@ pub(super) struct Class {
     frontier: Option<Position>,
     /// The known entries that count.
     counted: usize,
-    /// The entries at or after the frontier, as far as their number is known.
+    /// The jobs at or after the frontier, as far as their number is known. A segment counts as its members.
     beyond: usize,
     /// The part of `beyond` that was reported.
     pub(super) told: usize,
+    /// Whether one of its entries was a segment.
+    pub(super) has_segments: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -76,7 +79,15 @@ enum Listing {
 impl Class {
     /// A class that was created while it was watched.
     pub(super) fn born() -> Self {
-        Self { slots: BTreeMap::new(), is_listed: true, frontier: None, counted: 0, beyond: 0, told: 0 }
+        Self {
+            slots: BTreeMap::new(),
+            is_listed: true,
+            frontier: None,
+            counted: 0,
+            beyond: 0,
+            told: 0,
+            has_segments: false,
+        }
     }
 
     /// A class that must be listed.
@@ -89,7 +100,7 @@ impl Class {
         self.slots.values().map(|slot| slot.entries.len()).sum()
     }
 
-    /// The number of entries that are not known.
+    /// The number of jobs whose entries are not known.
     pub(super) fn beyond(&self) -> usize {
         self.beyond
     }
@@ -121,15 +132,16 @@ impl Class {
 
     /// Handles a created entry. Returns whether it is known now and must be reported or read.
     pub(super) fn created(&mut self, at: &ReadyEntry, out: &mut Vec<Effect>) -> bool {
-        let covered = self.covers(at.slot, &at.name);
+        let (covered, jobs) = (self.covers(at.slot, &at.name), jobs_under(at.job()));
+        self.has_segments |= jobs > 1;
         let slot = self.slots.entry(at.slot).or_default();
         if let Listing::InFlight { created, deleted, .. } = &mut slot.listing {
             deleted.remove(&at.name);
             created.insert(at.name.clone());
         }
         if !covered {
-            slot.beyond += 1;
-            self.beyond += 1;
+            slot.beyond += jobs;
+            self.beyond += jobs;
             return false;
         }
         // A list has reported it before. Its name says everything, so it has not changed.
@@ -151,9 +163,9 @@ impl Class {
             deleted.insert(at.name.clone());
         }
         if !covered {
-            let one = slot.beyond.min(1);
-            slot.beyond -= one;
-            self.beyond -= one;
+            let jobs = slot.beyond.min(jobs_under(at.job()));
+            slot.beyond -= jobs;
+            self.beyond -= jobs;
         }
         out.extend(self.take(at).map(|_| Effect::Unqueued(at.clone())));
     }
@@ -211,8 +223,9 @@ impl Class {
         while self.counted > share {
             let (slot, state) = self.last_known().expect("an entry counts, so one is known");
             let (name, entry) = state.entries.pop_last().expect("the slot has a known entry");
-            state.beyond += 1;
-            self.beyond += 1;
+            let jobs = jobs_under(&name.job);
+            state.beyond += jobs;
+            self.beyond += jobs;
             self.counted -= usize::from(entry.counts());
             self.frontier = Some((slot, Some(name.clone())));
             if entry.is_reported() {
@@ -271,7 +284,7 @@ impl Class {
         self.slots.is_empty()
     }
 
-    /// The number of entries of a slot without known entries was read.
+    /// The number of jobs of a slot without known entries was read.
     pub(super) fn sized(&mut self, slot: Slot, size: usize) {
         if self.frontier.as_ref().is_some_and(|(at, name)| slot > *at || (slot == *at && name.is_none()))
             && let Some(state) = self.slots.get_mut(&slot)
@@ -349,11 +362,13 @@ impl Class {
         let (mut new, mut rest) = (Vec::new(), 0);
         for name in names {
             let covered = self.covers(slot, &name);
+            let jobs = jobs_under(&name.job);
+            self.has_segments |= jobs > 1;
             if rest > 0 || !(covered || here && self.counted < share) {
                 if here && rest == 0 {
                     self.frontier = Some((slot, Some(name)));
                 }
-                rest += 1;
+                rest += jobs;
                 continue;
             }
             let at = place(name);

@@ -115,7 +115,7 @@ pub enum Event {
         /// Its entries.
         entries: Vec<ReadyEntry>,
     },
-    /// The numbers of entries of slots were read.
+    /// The numbers of jobs of slots were read.
     Sized(Vec<(ClassName, Slot, usize)>),
 }
 
@@ -136,8 +136,10 @@ pub enum Effect {
         /// At most [`MAX_READ_BATCH`].
         entries: Vec<ReadyEntry>,
     },
-    /// Read how many entries these slots have. For a metric: no answer is needed.
+    /// Read how many entries these slots have: each is a job. For a metric: no answer is needed.
     Size(Vec<(ClassName, Slot)>),
+    /// List this slot, and [count](crate::segment::jobs_under) the jobs of its entries. For a metric: no answer is needed.
+    Count(ClassName, Slot),
     /// These jobs wait for a worker.
     Queued(Vec<Waiting>),
     /// This entry no longer exists, or is not considered any more.
@@ -396,7 +398,11 @@ impl JobWatcher {
         missed.into_iter().for_each(|slot| self.list_slot(name, slot));
         self.settle(name, out);
         let Some(class) = self.classes.get(name) else { return };
-        for slots in class.uncounted_slots().chunks(MAX_READ_BATCH) {
+        let uncounted = class.uncounted_slots();
+        if class.has_segments {
+            return out.extend(uncounted.into_iter().map(|slot| Effect::Count(name.clone(), slot)));
+        }
+        for slots in uncounted.chunks(MAX_READ_BATCH) {
             out.push(Effect::Size(slots.iter().map(|slot| (name.clone(), *slot)).collect()));
         }
     }

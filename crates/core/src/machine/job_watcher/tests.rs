@@ -5,6 +5,7 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, 
 use super::*;
 use crate::job::{Placement, Priority};
 use crate::name::{AffinityKey, JobId, Lane, Tag};
+use crate::segment::{SegmentId, jobs_under};
 use crate::time::WallMillis;
 
 const MINUTE: u64 = 60_000;
@@ -130,6 +131,10 @@ impl Bench {
                         (class, slot, size)
                     };
                     self.answers.push_back(Event::Sized(slots.into_iter().map(size).collect()));
+                }
+                Effect::Count(class, slot) => {
+                    let jobs = self.list_entries(&class, slot).iter().map(|name| jobs_under(&name.job)).sum();
+                    self.answers.push_back(Event::Sized(vec![(class, slot, jobs)]));
                 }
                 Effect::Queued(jobs) => self.told.extend(jobs.into_iter().map(|job| (job.at, job.entry))),
                 Effect::Unqueued(at) => drop(self.told.remove(&at)),
@@ -588,4 +593,30 @@ proptest! {
         }
         prop_assert_eq!(bench.told.len() + bench.beyond.values().sum::<usize>(), bench.entries.len());
     }
+}
+
+/// A new leader counts the jobs of the slots that it does not know by their names, once it has seen a segment.
+#[test]
+fn a_segment_beyond_the_frontier_counts_as_its_members() {
+    let segment = |n: u32| {
+        let id = SegmentId::new(uuid::Uuid::from_u128(n.into()), 100, 9_000).unwrap();
+        let job = waiting("sum", u64::from(n), n);
+        let name = RecordEntry { job: id.job(), ..job.at.name };
+        Waiting { at: ReadyEntry { name, ..job.at }, entry: job.entry }
+    };
+    let mut bench = Bench::new(4);
+    (1..=9).for_each(|n| bench.create(segment(n)));
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    bench.handle(Event::Sweep);
+    bench.settle();
+    let sum = Kind::new("sum").unwrap();
+    assert_eq!((bench.machine.len(), bench.beyond.get(&sum)), (3, Some(&600)));
+    bench.create(segment(10));
+    bench.settle();
+    assert_eq!(bench.beyond.get(&sum), Some(&700));
+    bench.delete(&segment(9).at);
+    bench.settle();
+    assert_eq!(bench.beyond.get(&sum), Some(&600));
 }

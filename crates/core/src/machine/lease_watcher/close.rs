@@ -7,19 +7,31 @@ use crate::name::{JobId, Kind, WorkerId};
 use crate::time::WallMillis;
 use crate::txn::{self, Op};
 
-/// An attempt that is revoked from its worker.
+/// An attempt or a segment that is revoked from its worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Revocation {
     /// The worker.
     pub worker: WorkerId,
-    /// The job.
+    /// The job, or the id of the segment.
     pub job: JobId,
-    /// The job's kind.
-    pub kind: Kind,
-    /// The attempt number.
-    pub attempt: u32,
-    /// What the close did.
-    pub closed: ClosedAttempt,
+    /// What is revoked.
+    pub revoked: Revoked,
+}
+
+/// What is revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Revoked {
+    /// An attempt.
+    Attempt {
+        /// The job's kind.
+        kind: Kind,
+        /// The attempt number.
+        attempt: u32,
+        /// What the close did.
+        closed: ClosedAttempt,
+    },
+    /// A segment. This number of members are jobs of the same inbox now.
+    Members(usize),
 }
 
 impl Revocation {
@@ -41,5 +53,6 @@ pub(super) fn revoke(case: Case, gone: &[String], wall: WallMillis) -> Option<(R
     let (record, mut ops) = txn::reclaim(&job, worker, assigned, read, Ending::LeaseExpired, gone, wall);
     ops.push(txn::shun(worker));
     let closed = ClosedAttempt::of(&record);
-    Some((Revocation { worker, job, kind: record.kind, attempt: assignment.attempt, closed }, ops))
+    let revoked = Revoked::Attempt { kind: record.kind, attempt: assignment.attempt, closed };
+    Some((Revocation { worker, job, revoked }, ops))
 }

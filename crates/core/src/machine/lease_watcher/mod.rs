@@ -32,6 +32,9 @@
 //! An unreadable assignment or record is left alone: its worker quarantines the job when it wakes, or the recovery
 //! does so when the worker dies.
 //!
+//! A segment has a short lease of its own ([`SEGMENT_LEASE`]), because its worker extracts what has not ended soon. When that lease has
+//! expired, its open members are extracted into the inbox, and their leases start.
+//!
 //! Limits: one entry per job in an inbox, that is, per slot in use; one read or one batch in flight.
 
 mod close;
@@ -41,13 +44,15 @@ use std::time::Duration;
 
 use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, JobRecord};
+use crate::machine::inbox_segment::{self, Decision, InboxSegment};
 use crate::machine::worker_registry::recovery::Stored;
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Outcome;
+use crate::segment::{SEGMENT_LEASE, SegmentId};
 use crate::time::{Millis, WallMillis};
 use crate::txn::{self, Batch, Locus};
 
-pub use close::Revocation;
+pub use close::{Revocation, Revoked};
 
 /// Delay from the first sight of an assignment to its first read: no lease is shorter.
 pub const READ_AFTER: Duration = crate::budget::MIN_LEASE;
@@ -87,6 +92,8 @@ pub enum Event {
     AssignmentsRead(Vec<(AssignmentKey, Option<(Stamp, Duration)>)>),
     /// Assignments with an expired lease were read.
     CasesRead(Vec<Case>),
+    /// The assignment of a segment with an expired lease was read.
+    SegmentRead(Box<SegmentCase>),
     /// A read of these assignments was not answered.
     ReadFailed(Vec<AssignmentKey>),
     /// The outcome of a batch.
@@ -111,6 +118,19 @@ pub struct Case {
     pub record: Stored<JobRecord>,
 }
 
+/// A segment whose assignment has an expired lease.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SegmentCase {
+    /// The worker and the id of the segment.
+    pub key: AssignmentKey,
+    /// The segment.
+    pub id: SegmentId,
+    /// The transaction that created the assignment; 0 if it is absent.
+    pub created: i64,
+    /// What was read.
+    pub found: InboxSegment,
+}
+
 /// Output of the machine, carried out by the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -122,6 +142,8 @@ pub enum Effect {
     ReadAssignments(Vec<AssignmentKey>),
     /// Read these assignments and their records, at most [`CASES`].
     ReadCases(Vec<AssignmentKey>),
+    /// Read this assignment of a segment, then the segment and the names of its chunks.
+    ReadSegment(AssignmentKey, SegmentId),
     /// Commit this batch and return it with its outcome.
     Commit(Batch<Revocation>),
     /// An attempt was revoked.
@@ -203,6 +225,10 @@ impl LeaseWatcher {
                 self.reading = false;
                 self.case_read(cases, now, wall, out);
             }
+            Event::SegmentRead(case) => {
+                self.reading = false;
+                self.segment_read(*case, now, out);
+            }
             Event::ReadFailed(keys) => {
                 self.reading = false;
                 self.acting = false;
@@ -283,7 +309,8 @@ impl LeaseWatcher {
         match (self.entries.get(&key), stamp) {
             (Some(Entry::Reading(Reply::Outdated)), _) => self.schedule_read(key, now),
             (Some(Entry::Reading(Reply::Current)), Some((stamp, lease))) => {
-                self.put(key, Entry::Held(Watched { stamp, over: now + lease + LEASE_MARGIN }));
+                let over = over(&key, lease, now);
+                self.put(key, Entry::Held(Watched { stamp, over }));
             }
             (Some(Entry::Reading(Reply::Current)), None) => self.forget(&key),
             // The assignment was deleted, or deleted and created again, during the read.
@@ -307,29 +334,16 @@ impl LeaseWatcher {
         }
     }
 
+    /// A batch that commits only in this term.
+    fn fenced(&self) -> Batch<Revocation> {
+        Batch::new(vec![txn::fence(self.epoch)])
+    }
+
     fn case_read(&mut self, cases: Vec<Case>, now: Millis, wall: WallMillis, out: &mut Vec<Effect>) {
-        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
+        let mut batch = self.fenced();
         for case in cases {
             let key = case.key.clone();
-            let watched = match self.entries.get(&key) {
-                Some(Entry::ReadingCase(watched, Reply::Current)) => *watched,
-                Some(Entry::ReadingCase(_, Reply::Outdated)) => {
-                    self.schedule_read(key, now);
-                    continue;
-                }
-                Some(Entry::Unread { .. } | Entry::Reading(_) | Entry::Held(_) | Entry::Closing(_))
-                | None => continue,
-            };
-            let Stored::Value(assignment, version) = &case.assignment else {
-                self.forget(&key);
-                continue;
-            };
-            let stamp = Stamp { created: case.created, version: *version };
-            if stamp != watched.stamp {
-                let over = now + assignment.lease + LEASE_MARGIN;
-                self.put(key, Entry::Held(Watched { stamp, over }));
-                continue;
-            }
+            let Some(watched) = self.expired(&key, case.created, &case.assignment, now) else { continue };
             let gone = self.gone.get(&key).map_or(&[][..], Vec::as_slice);
             let Some((revocation, ops)) = close::revoke(case, gone, wall) else {
                 self.forget(&key);
@@ -341,6 +355,53 @@ impl LeaseWatcher {
                 self.put(key, Entry::Held(watched));
             }
         }
+        self.commit(batch, out);
+    }
+
+    /// Returns the assignment if its lease has still expired, as read now.
+    fn expired(
+        &mut self,
+        key: &AssignmentKey,
+        created: i64,
+        found: &Stored<Assignment>,
+        now: Millis,
+    ) -> Option<Watched> {
+        let watched = match self.entries.get(key)? {
+            Entry::ReadingCase(watched, Reply::Current) => *watched,
+            Entry::ReadingCase(_, Reply::Outdated) => {
+                self.schedule_read(key.clone(), now);
+                return None;
+            }
+            Entry::Unread { .. } | Entry::Reading(_) | Entry::Held(_) | Entry::Closing(_) => return None,
+        };
+        let Stored::Value(assignment, version) = found else {
+            self.forget(key);
+            return None;
+        };
+        let stamp = Stamp { created, version: *version };
+        if stamp != watched.stamp {
+            let over = over(key, assignment.lease, now);
+            self.put(key.clone(), Entry::Held(Watched { stamp, over }));
+            return None;
+        }
+        Some(watched)
+    }
+
+    /// Extracts the members of a segment. Their assignments have leases of their own.
+    fn segment_read(&mut self, case: SegmentCase, now: Millis, out: &mut Vec<Effect>) {
+        let SegmentCase { key, id, created, found } = case;
+        let Some(watched) = self.expired(&key, created, &found.assignment, now) else { return };
+        let (worker, job) = key.clone();
+        let (members, ops) = match inbox_segment::decide(worker, id, found) {
+            Decision::Extract(members, ops) => (members, ops),
+            Decision::Stale(ops) => (0, ops),
+            // Its worker or the recovery repairs it.
+            Decision::Gone | Decision::Unreadable(_) => return self.forget(&key),
+        };
+        self.put(key, Entry::Closing(watched));
+        let mut batch = self.fenced();
+        let pushed = batch.push(Revocation { worker, job, revoked: Revoked::Members(members) }, ops);
+        debug_assert!(pushed.is_ok(), "the first group always fits");
         self.commit(batch, out);
     }
 
@@ -423,9 +484,12 @@ impl LeaseWatcher {
         if !self.acting || self.reading || self.committing {
             return;
         }
-        let (mut assignments, mut cases) = (Vec::new(), Vec::new());
+        let (mut assignments, mut cases, mut segment) = (Vec::new(), Vec::new(), None);
         for (_, key) in self.due.iter().take_while(|(due, _)| *due <= now) {
             match self.entries.get(key) {
+                Some(Entry::Held(watched)) if SegmentId::of_job(&key.1).is_some() => {
+                    segment = segment.or(SegmentId::of_job(&key.1).map(|id| (key.clone(), id, *watched)));
+                }
                 Some(Entry::Held(_)) if cases.len() < CASES => cases.push(key.clone()),
                 Some(Entry::Unread { .. }) if assignments.len() < MAX_READ_BATCH => {
                     assignments.push(key.clone())
@@ -436,7 +500,11 @@ impl LeaseWatcher {
             }
         }
         // One read at a time; expired leases have waited longer, so they come first.
-        if !cases.is_empty() {
+        if let Some((key, id, watched)) = segment {
+            self.put(key.clone(), Entry::ReadingCase(watched, Reply::Current));
+            self.reading = true;
+            out.push(Effect::ReadSegment(key, id));
+        } else if !cases.is_empty() {
             for key in &cases {
                 if let Some(Entry::Held(watched)) = self.entries.get(key) {
                     self.put(key.clone(), Entry::ReadingCase(*watched, Reply::Current));
@@ -450,6 +518,12 @@ impl LeaseWatcher {
             out.push(Effect::ReadAssignments(assignments));
         }
     }
+}
+
+/// When the lease of an assignment ends that was read now.
+fn over((_, job): &AssignmentKey, lease: Duration, now: Millis) -> Millis {
+    let lease = if SegmentId::of_job(job).is_some() { SEGMENT_LEASE } else { lease };
+    now + lease + LEASE_MARGIN
 }
 
 #[cfg(test)]

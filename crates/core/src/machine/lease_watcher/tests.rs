@@ -7,6 +7,8 @@ use crate::job::{AttemptEndKind, ClosedAttempt, JobState, Membership, Payload, P
 use crate::name::{GroupId, Kind, Lane};
 use crate::outcome::{Reason, Rejection};
 use crate::path;
+use crate::segment::Chunks;
+use crate::segment::fixture::{id, segment};
 use crate::txn::Op;
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -98,6 +100,10 @@ fn committed(mut effects: Vec<Effect>) -> Batch<Revocation> {
     }
 }
 
+fn was_closed(revocation: &Revocation, how: ClosedAttempt) -> bool {
+    matches!(&revocation.revoked, Revoked::Attempt { closed, .. } if *closed == how)
+}
+
 fn rejected(at: usize, reason: Reason) -> Outcome<()> {
     Outcome::Rejected(Rejection { at, reason })
 }
@@ -127,7 +133,7 @@ fn an_attempt_without_a_sign_of_life_is_closed_with_every_fence() {
     assert_eq!(ops, [vec![txn::fence(3)], close, vec![txn::shun(worker)]].concat());
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: false };
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
     assert!(leader.machine.is_empty());
 }
 
@@ -237,7 +243,7 @@ fn a_revoked_attempt_with_a_cancel_flag_ends_as_cancelled() {
     let batch = committed(leader.on(Event::CasesRead(vec![case])));
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     let closed = ClosedAttempt { how: AttemptEndKind::Cancelled, dead: false };
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
 }
 
 #[test]
@@ -299,7 +305,7 @@ fn a_close_omits_the_turn_or_group_parts_that_an_operator_changed() {
     assert_eq!(batch.ops().count(), 4, "the fence, the record, the assignment and the inbox");
     let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
     let closed = ClosedAttempt { how: AttemptEndKind::LeaseExpired, dead: true };
-    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if revoked.closed == closed));
+    assert!(matches!(&out[..], [Effect::Revoked(revoked)] if was_closed(revoked, closed)));
 }
 
 #[test]
@@ -446,4 +452,49 @@ fn a_batch_that_was_not_sent_is_sent_after_the_resync() {
         assert_eq!(leader.on(Event::Committed(batch, rejected(at, Reason::NotSent))), []);
         assert_eq!(leader.on(Event::Resync), [Effect::ListInboxes, Effect::ReadCases(vec![key(1)])]);
     }
+}
+
+/// The members get the lease of a job. Until then nothing is closed, so the worker may still report results.
+#[test]
+fn the_members_of_a_silent_segment_are_extracted_after_a_short_lease() {
+    let key = (key(1).0, id().job());
+    let mut leader = Leader::new();
+    leader.on(Event::Changed(key.clone()));
+    assert_eq!(leader.after(READ_AFTER), [Effect::ReadAssignments(vec![key.clone()])]);
+    leader.on(Event::AssignmentsRead(vec![(key.clone(), Some((stamp(0), LEASE)))]));
+    let expired = leader.after(SEGMENT_LEASE + LEASE_MARGIN);
+    assert_eq!(expired, [Effect::ReadSegment(key.clone(), id())]);
+    let found = |version| InboxSegment {
+        assignment: Stored::Value(assignment(), version),
+        segment: Stored::Value(segment(), 0),
+        chunks: Chunks::of_names(["s1"]),
+    };
+    let case = |version| SegmentCase { key: key.clone(), id: id(), created: 40, found: found(version) };
+    let batch = committed(leader.on(Event::SegmentRead(Box::new(case(0)))));
+    assert_eq!(batch.ops().next(), Some(&txn::fence(3)));
+    assert_eq!(batch.ops().count(), 1 + 2 + 2 * 3, "three members are open");
+    let out = leader.on(Event::Committed(batch, Outcome::Applied(())));
+    assert!(
+        matches!(&out[..], [Effect::Revoked(Revocation { revoked: Revoked::Members(3), .. })]),
+        "{out:?}"
+    );
+    assert!(leader.machine.is_empty());
+}
+
+#[test]
+fn a_segment_whose_assignment_was_set_is_given_more_time() {
+    let key = (key(1).0, id().job());
+    let mut leader = Leader::new();
+    leader.on(Event::Changed(key.clone()));
+    leader.after(READ_AFTER);
+    leader.on(Event::AssignmentsRead(vec![(key.clone(), Some((stamp(0), LEASE)))]));
+    leader.after(SEGMENT_LEASE + LEASE_MARGIN);
+    let found = InboxSegment {
+        assignment: Stored::Value(assignment(), 1),
+        segment: Stored::Value(segment(), 0),
+        chunks: Chunks::default(),
+    };
+    let case = SegmentCase { key: key.clone(), id: id(), created: 40, found };
+    assert_eq!(leader.on(Event::SegmentRead(Box::new(case))), []);
+    assert_eq!(leader.machine.next_due(), Some(leader.now + SEGMENT_LEASE + LEASE_MARGIN));
 }

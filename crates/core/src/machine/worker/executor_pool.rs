@@ -45,6 +45,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Connectivity, Finished, Start};
 use crate::job::{Assignment, Ending};
 use crate::name::{JobId, Kind};
+use crate::segment::SegmentId;
 use crate::time::{Millis, WallMillis};
 use crate::worker::WorkerSettings;
 
@@ -150,6 +151,10 @@ impl ExecutorPool {
                 }
             }
             Event::Closed(jobs) => jobs.into_iter().for_each(|job| self.closed(job, out)),
+            Event::HandBack(id) => {
+                let is_member = |start: &Start| start.packed.as_ref().is_some_and(|packed| packed.id == id);
+                self.release_waiting(is_member, out);
+            }
             Event::Hold => self.connectivity = Connectivity::Down,
             Event::Resume => self.connectivity = Connectivity::Up,
             Event::Drain(until) => self.drain(until, out),
@@ -352,6 +357,8 @@ impl ExecutorPool {
             self.jobs.remove(&job);
             out.push(Effect::Closed(job));
             self.idle(out);
+        } else if SegmentId::of_job(&job).is_some() {
+            out.push(Effect::Closed(job));
         }
     }
 

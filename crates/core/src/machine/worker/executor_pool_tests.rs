@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::super::Packed;
 use super::super::fixture::{assignment, job, result, start};
 use super::*;
+use crate::segment::fixture::{id, segment};
 
 const T: Millis = Millis(1_000);
 
@@ -529,4 +531,18 @@ fn an_attempt_that_was_closed_by_another_process_is_not_attended() {
     assert_eq!((machine.running(), machine.attending()), (1, 1));
     assert_eq!(handle(&mut machine, Event::Zombie(job(0), 1)), [Effect::Signal(job(0), 1, Stop::Closed)]);
     assert_eq!((machine.running(), machine.attending()), (1, 0));
+}
+
+#[test]
+fn the_waiting_members_of_a_segment_are_handed_back_together() {
+    let packed = Packed { id: id(), segment: segment(), assignment: assignment(1), version: 0, asked: T };
+    let members = packed.starts().collect::<Vec<_>>();
+    let mut machine = ExecutorPool::new();
+    handle(&mut machine, Event::Start(members.clone()));
+    handle(&mut machine, Event::SlotGranted(WallMillis(0)));
+    handle(&mut machine, Event::Start(vec![start(0)]));
+    let told = handle(&mut machine, Event::HandBack(id()));
+    let waiting = members[1..].iter().map(|start| (start.job.clone(), Ending::Released)).collect::<Vec<_>>();
+    assert_eq!(reports(&told), waiting, "one runs, and the other job is no member");
+    assert_eq!(handle(&mut machine, Event::Closed(vec![id().job()])), [Effect::Closed(id().job())]);
 }

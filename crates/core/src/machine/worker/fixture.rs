@@ -38,5 +38,6 @@ pub(super) fn start(n: usize) -> Start {
         record,
         version: 5,
         asked: Millis(0),
+        packed: None,
     }
 }

@@ -19,16 +19,20 @@
 //! starts from data older than the close of its last attempt. An [old](BELIEVED) answer is discarded, too: while the
 //! worker hung, the id may have been reused by another job.
 //!
+//! **A segment** is handed out as all of its members. A member has no assignment of its own until it is extracted, so it is not read
+//! before a watch has reported one.
+//!
 //! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when no read is in flight.
 
 mod requeue;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{BELIEVED, Connectivity, Found, Lookup, Start};
+use super::{BELIEVED, Connectivity, Found, Lookup, Packed, Start};
 use crate::budget::MAX_READ_BATCH;
 use crate::job::{Assignment, AttemptKey};
 use crate::name::JobId;
+use crate::segment::{MemberId, Segment, SegmentId};
 use crate::time::Millis;
 
 pub use requeue::Requeue;
@@ -52,6 +56,8 @@ pub enum Event {
     Deleted(Vec<JobId>),
     /// A read was answered.
     Read(Vec<(JobId, Found)>),
+    /// A segment was read: its assignment and its data.
+    SegmentRead(JobId, Box<(Lookup<Assignment>, Lookup<Segment>)>),
     /// A read was not answered: the next list causes another read.
     ReadFailed(Vec<JobId>),
     /// The executor no longer holds these jobs: their attempts are closed.
@@ -71,6 +77,10 @@ pub enum Event {
 pub enum Effect {
     /// Read these jobs in one request.
     Read(Vec<JobId>),
+    /// Read the assignment and the data of this segment.
+    ReadSegment(JobId),
+    /// Hand the members of this segment to the executor.
+    StartSegment(Box<Packed>),
     /// Hand this attempt to the executor.
     Start(Box<Start>),
     /// Report a client's cancel to the executor.
@@ -125,6 +135,8 @@ struct Handed {
     attempt: AttemptKey,
     /// Whether the job was assigned again in the meantime, and must be read again after the close.
     assigned_again: bool,
+    /// Whether it is a member of a segment, and no assignment of its own was reported.
+    is_packed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -187,6 +199,11 @@ impl InboxWatcher {
                     self.read(now, job, found, out);
                 }
             }
+            Event::SegmentRead(job, found) => {
+                self.in_flight -= 1;
+                let (assignment, segment) = *found;
+                self.segment_read(job, assignment, segment, out);
+            }
             Event::ReadFailed(jobs) => {
                 self.in_flight -= 1;
                 jobs.into_iter().for_each(|job| self.unread(job));
@@ -202,13 +219,20 @@ impl InboxWatcher {
 
     /// Reads all listed and all known jobs, because watch events may have been lost.
     fn listed(&mut self, jobs: Vec<JobId>) {
-        let known: Vec<JobId> = self.entries.keys().cloned().collect();
+        let known = self.entries.iter().filter(|(job, entry)| {
+            entry.handed.is_none_or(|handed| !handed.is_packed && SegmentId::of_job(job).is_none())
+        });
+        let known: Vec<JobId> = known.map(|(job, _)| job.clone()).collect();
         jobs.into_iter().chain(known).for_each(|job| self.want(job));
     }
 
     fn created(&mut self, job: JobId) {
         match self.entries.get_mut(&job) {
-            Some(Entry { handed: Some(handed), .. }) => handed.assigned_again = true,
+            // For a member, its extraction: the attempt continues. But if it was handed back instead, this may be a later
+            // assignment, which has the same attempt.
+            Some(Entry { handed: Some(handed), .. }) => {
+                (handed.is_packed, handed.assigned_again) = (false, true);
+            }
             Some(Entry { handed: None, .. }) | None => {
                 self.want(job.clone());
                 if let Some(entry) = self.entries.get_mut(&job) {
@@ -265,7 +289,7 @@ impl InboxWatcher {
             None => match decide(&job, found, asked) {
                 Some(Effect::Start(start)) => {
                     let attempt = start.assignment.key();
-                    (entry.handed, entry.came) = (Some(Handed { attempt, assigned_again: false }), false);
+                    (entry.handed, entry.came) = (Some(Handed::new(attempt)), false);
                     out.push(Effect::Start(start));
                 }
                 None if entry.came => {
@@ -280,6 +304,39 @@ impl InboxWatcher {
         }
     }
 
+    fn segment_read(
+        &mut self,
+        job: JobId,
+        assignment: Lookup<Assignment>,
+        segment: Lookup<Segment>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        let outdated = entry.reading == Reading::InFlightOutdated;
+        entry.reading = Reading::No;
+        // An id of a segment is never used twice, so an old answer is not about another one.
+        if outdated {
+            return self.want(job);
+        }
+        if entry.handed.is_some() {
+            // If another process has taken it, the reporter finds out with its next write.
+            return;
+        }
+        let asked = entry.asked;
+        let decision = decide_segment(&job, assignment, segment, asked);
+        let Some(Effect::StartSegment(packed)) = decision else {
+            self.entries.remove(&job);
+            return out.extend(decision);
+        };
+        let attempt = packed.assignment.key();
+        entry.handed = Some(Handed::new(attempt));
+        for number in packed.id.members().iter() {
+            let member = self.entries.entry(MemberId { segment: packed.id, number }.job()).or_default();
+            member.handed = Some(Handed { is_packed: true, ..Handed::new(attempt) });
+        }
+        out.push(Effect::StartSegment(packed));
+    }
+
     fn again(&mut self, now: Millis, requeue: Box<Requeue>, out: &mut Vec<Effect>) {
         match self.connectivity {
             Connectivity::Up if requeue.is_old(now) => self.want(requeue.job().clone()),
@@ -289,12 +346,30 @@ impl InboxWatcher {
         }
     }
 
+    /// Whether the next read is large enough while another is in flight.
+    fn is_worth_a_read(&self) -> bool {
+        self.queue.len() >= READ_JOBS
+            || self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some())
+    }
+
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while self.connectivity == Connectivity::Up
             && !self.queue.is_empty()
-            && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.queue.len() >= READ_JOBS))
+            && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.is_worth_a_read()))
         {
-            let jobs: Vec<JobId> = self.queue.drain(..self.queue.len().min(READ_JOBS)).collect();
+            if self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some())
+                && let Some(job) = self.queue.pop_front()
+            {
+                if let Some(entry) = self.entries.get_mut(&job) {
+                    (entry.reading, entry.asked) = (Reading::InFlight, now);
+                }
+                self.in_flight += 1;
+                out.push(Effect::ReadSegment(job));
+                continue;
+            }
+            let few = self.queue.iter().take(READ_JOBS).take_while(|job| SegmentId::of_job(job).is_none());
+            let few = few.count();
+            let jobs: Vec<JobId> = self.queue.drain(..few).collect();
             for job in &jobs {
                 if let Some(entry) = self.entries.get_mut(job) {
                     (entry.reading, entry.asked) = (Reading::InFlight, now);
@@ -303,6 +378,37 @@ impl InboxWatcher {
             self.in_flight += 1;
             out.push(Effect::Read(jobs));
         }
+    }
+}
+
+fn decide_segment(
+    job: &JobId,
+    assignment: Lookup<Assignment>,
+    segment: Lookup<Segment>,
+    asked: Millis,
+) -> Option<Effect> {
+    let quarantine = |note| Some(Effect::Quarantine { job: job.clone(), note });
+    let id = SegmentId::of_job(job)?;
+    let (assignment, version) = match assignment {
+        Lookup::Absent => return None,
+        Lookup::Unreadable { why, .. } => return quarantine(format!("assignment unreadable: {why}")),
+        Lookup::Found(assignment, version) => (assignment, version),
+    };
+    match segment {
+        Lookup::Absent => Some(Effect::Discard { job: job.clone(), assignment: version, record: None }),
+        Lookup::Unreadable { why, .. } => quarantine(format!("segment unreadable: {why}")),
+        Lookup::Found(segment, _) if !segment.is_of(id) => {
+            quarantine("the segment has another number of members than its name says".to_owned())
+        }
+        Lookup::Found(segment, _) => {
+            Some(Effect::StartSegment(Box::new(Packed { id, segment, assignment, version, asked })))
+        }
+    }
+}
+
+impl Handed {
+    fn new(attempt: AttemptKey) -> Self {
+        Self { attempt, assigned_again: false, is_packed: false }
     }
 }
 
@@ -321,7 +427,7 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
         Lookup::Found(record, version) => {
             let agree = assignment.agrees(&record);
             let job = job.clone();
-            let start = Start { job, assignment, assignment_version, record, version, asked };
+            let start = Start { job, assignment, assignment_version, record, version, asked, packed: None };
             // The inbox is the only place of this job: whatever the assignment contains, the job must not get lost.
             Some(if agree {
                 Effect::Start(Box::new(start))

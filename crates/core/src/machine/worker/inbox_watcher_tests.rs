@@ -7,6 +7,7 @@ use super::*;
 use crate::job::{Assignment, Attempt, Ending, JobRecord, Membership, Placement, Role};
 use crate::name::{GroupId, Lane};
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::segment::fixture::{id, segment};
 use crate::time::WallMillis;
 use crate::txn::Op;
 
@@ -370,6 +371,9 @@ proptest! {
                             prop_assert_eq!(open[n], 0, "an attempt was handed out while another is open");
                             open[n] = attempt;
                         }
+                        Effect::ReadSegment(_) | Effect::StartSegment(_) => {
+                            prop_assert!(false, "no segment was assigned");
+                        }
                         Effect::Zombie(id, attempt) => {
                             prop_assert_ne!(open[number(&id)], attempt, "the zombie's attempt is still assigned");
                         }
@@ -390,4 +394,85 @@ proptest! {
             prop_assert_eq!(assigned.unwrap_or(0), open[n], "job {} is held by the executor as assigned", n);
         }
     }
+}
+
+fn read_segment(assignment: Lookup<Assignment>, segment: Lookup<Segment>) -> Vec<Effect> {
+    let mut machine = InboxWatcher::new();
+    let created = handle(&mut machine, Event::Created(vec![id().job()]));
+    assert_eq!(created, [Effect::ReadSegment(id().job())]);
+    handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment))))
+}
+
+fn with_segment() -> InboxWatcher {
+    let mut machine = InboxWatcher::new();
+    handle(&mut machine, Event::Created(vec![id().job()]));
+    let (assignment, segment) = (Lookup::Found(assignment(1), 4), Lookup::Found(segment(), 0));
+    let started = handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment))));
+    assert!(matches!(&started[..], [Effect::StartSegment(packed)] if packed.version == 4), "{started:?}");
+    machine
+}
+
+fn member(number: u8) -> JobId {
+    MemberId { segment: id(), number }.job()
+}
+
+#[test]
+fn the_data_of_a_segment_decide() {
+    let (assigned, there) = (|| Lookup::Found(assignment(1), 4), || Lookup::Found(segment(), 0));
+    assert_eq!(read_segment(Lookup::Absent, there()), []);
+    let discard = Effect::Discard { job: id().job(), assignment: 4, record: None };
+    assert_eq!(read_segment(assigned(), Lookup::Absent), [discard]);
+    let bad = Lookup::Unreadable { why: "rubbish".into(), newer: true, version: 0 };
+    let shorter = Segment { members: Vec::new(), ..segment() };
+    let note = "the segment has another number of members than its name says".into();
+    let note = Effect::Quarantine { job: id().job(), note };
+    assert_eq!(read_segment(assigned(), Lookup::Found(shorter, 0)), [note]);
+    let note = Effect::Quarantine { job: id().job(), note: "segment unreadable: rubbish".into() };
+    assert_eq!(read_segment(assigned(), bad), [note]);
+}
+
+/// A member has no assignment of its own yet, so its absence is no sign of another process.
+#[test]
+fn a_list_reads_no_member_that_is_not_extracted() {
+    let mut machine = with_segment();
+    let listed = handle(&mut machine, Event::Listed(vec![id().job()]));
+    assert_eq!(listed, [Effect::ReadSegment(id().job())]);
+    let (assignment, segment) = (Lookup::Found(assignment(1), 4), Lookup::Found(segment(), 0));
+    assert_eq!(
+        handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment)))),
+        [],
+        "handed once"
+    );
+}
+
+#[test]
+fn an_extracted_member_that_runs_is_not_started_again() {
+    let mut machine = with_segment();
+    assert_eq!(handle(&mut machine, Event::Created(vec![member(1)])), []);
+    let listed = handle(&mut machine, Event::Listed(vec![member(1)]));
+    assert_eq!(listed, [Effect::Read(vec![member(1)])], "from now on it is a job");
+    let found = there(1, segment().record(1).unwrap());
+    assert_eq!(handle(&mut machine, Event::Read(vec![(member(1), found)])), []);
+    let closed = handle(&mut machine, Event::Closed(vec![member(1)]));
+    assert_eq!(closed, [Effect::Read(vec![member(1)])], "it may have been assigned again");
+}
+
+#[test]
+fn a_member_that_was_handed_back_and_is_in_the_inbox_is_started_from_there() {
+    let mut machine = with_segment();
+    // The leader has extracted it into the inbox, and its executor has handed it back.
+    handle(&mut machine, Event::Created(vec![member(1)]));
+    let closed = handle(&mut machine, Event::Closed(vec![member(1)]));
+    assert_eq!(closed, [Effect::Read(vec![member(1)])]);
+    let found = there(1, segment().record(1).unwrap());
+    let read = handle(&mut machine, Event::Read(vec![(member(1), found)]));
+    assert!(matches!(&read[..], [Effect::Start(start)] if start.job == member(1)), "{read:?}");
+}
+
+#[test]
+fn a_segment_is_read_alone() {
+    let mut machine = InboxWatcher::new();
+    let created = handle(&mut machine, Event::Created(vec![job(0), id().job(), job(1)]));
+    assert_eq!(created, [Effect::Read(vec![job(0)]), Effect::ReadSegment(id().job())]);
+    assert_eq!(machine.in_flight, 2);
 }

@@ -19,11 +19,13 @@ pub mod inbox_watcher;
 pub mod status_reporter;
 pub mod wing;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::budget::MIN_RETENTION;
 use crate::job::{Assignment, Ending, JobRecord};
 use crate::name::JobId;
+use crate::segment::{MemberId, Segment, SegmentId};
 use crate::time::Millis;
 use crate::wire::{self, Stored};
 
@@ -32,6 +34,40 @@ use crate::wire::{self, Stored};
 /// that time the id cannot belong to another job, including requests still in flight. A worker that hangs for longer
 /// reads again before it acts.
 pub const BELIEVED: Duration = Duration::from_secs(MIN_RETENTION.as_secs() / 2);
+
+/// The segment of an attempt's job, as the worker began it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Packed {
+    /// Its id.
+    pub id: SegmentId,
+    /// Its data.
+    pub segment: Segment,
+    /// Its assignment.
+    pub assignment: Assignment,
+    /// The version of the assignment.
+    pub version: i32,
+    /// When the read of these data was sent, by this worker's monotonic clock.
+    pub asked: Millis,
+}
+
+impl Packed {
+    /// The attempts of its members.
+    pub fn starts(self) -> impl Iterator<Item = Start> {
+        let packed = Arc::new(self);
+        packed.id.members().iter().filter_map(move |number| {
+            let Packed { id, segment, assignment, asked, .. } = &*packed;
+            Some(Start {
+                job: MemberId { segment: *id, number }.job(),
+                assignment: assignment.clone(),
+                assignment_version: 0,
+                record: segment.record(number)?,
+                version: 0,
+                asked: *asked,
+                packed: Some(Arc::clone(&packed)),
+            })
+        })
+    }
+}
 
 /// An attempt that may start, with all data needed to close it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,6 +84,8 @@ pub struct Start {
     pub version: i32,
     /// When the read of these data was sent, by this worker's monotonic clock.
     pub asked: Millis,
+    /// The segment of the job, if it was assigned with one. Record and assignment are then as its extraction writes them.
+    pub packed: Option<Arc<Packed>>,
 }
 
 /// An attempt that has ended in this worker and is not closed yet.

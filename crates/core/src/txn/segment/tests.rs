@@ -1,229 +1,119 @@
 //! What each transaction of a segment changes. That the promises hold under any order of them, with lost and late writes, is
 //! shown by the model check (`crates/sim/tests/exhaustive/segments`).
 
-use std::time::Duration;
-
 use uuid::Uuid;
 
 use super::*;
-use crate::job::{Payload, Placement, Policy, Priority};
-use crate::name::Kind;
-use crate::segment::{Head, Member};
+use crate::job::Payload;
+use crate::segment::MemberId;
+use crate::segment::fixture::{id, segment};
 use crate::time::WallMillis;
+use crate::txn::Subject;
 use crate::wire::decode;
 
-const AT: WallMillis = WallMillis(60_000);
-const SLOT: &str = "/ready/0/k/10";
-
-fn id() -> SegmentId {
-    SegmentId::new(Uuid::from_u128(1), 4, 100).unwrap()
-}
+const AT: WallMillis = WallMillis(1_700_000_000_123);
 
 fn worker() -> WorkerId {
     WorkerId::new(Uuid::from_u128(7))
 }
 
-fn members(numbers: &[u8]) -> Members {
-    numbers.iter().copied().collect()
+fn job(number: u8) -> JobId {
+    MemberId { segment: id(), number }.job()
 }
 
-/// Four members; the first has a chosen id.
-fn body() -> Segment {
-    let member = |number: u8| Member {
-        payload: Payload::json(*b"1").unwrap(),
-        name: (number == 0).then(|| JobId::new("first").unwrap()),
-        expires_at: None,
-        trace: None,
-    };
-    let head = Head {
-        kind: Kind::new("k").unwrap(),
-        policy: Policy::default(),
-        placement: Placement::default(),
-        priority: Priority::default(),
-        submitted_at: AT,
-        token: Uuid::from_u128(2),
-    };
-    Segment { head, members: (0..4).map(member).collect() }
+fn assignment() -> Assignment {
+    Assignment::new(1, 5, AT)
 }
 
-fn to() -> Return {
-    Return { slot: SLOT.into(), millis: 7 }
+/// Assigned, after the first member has ended.
+fn held() -> AssignedSegment {
+    let open = id().members().without(Members::one(0));
+    AssignedSegment { id: id(), worker: worker(), assignment: assignment(), version: 3, open }
 }
 
-fn entry() -> WaitingEntry {
-    let name = EntryName { millis: 7, segment: id(), nonce: None };
-    WaitingEntry { slot: SLOT.into(), name, version: 3, members: Members::below(4) }
+fn results(numbers: &[u8]) -> Results {
+    let result = |number: &u8| (*number, AT, Payload::json(*b"2").unwrap());
+    Results { worker: worker(), assigned_at: AT, results: numbers.iter().map(result).collect() }
 }
 
-/// A slice of all members, of which the worker may have begun the first two.
-fn held() -> AssignedSlice {
-    let slice = Slice {
-        given: Members::below(4),
-        over: Members::NONE,
-        cancel: Members::NONE,
-        begun: 2,
-        assigned_at: AT,
-        lease: Duration::from_secs(60),
-    };
-    AssignedSlice { worker: worker(), name: SliceName { segment: id(), epoch: 5, seq: 9 }, version: 4, slice }
+fn created<'a>(ops: &'a [Op], at: &str) -> &'a [u8] {
+    let created = ops.iter().find_map(|op| match op {
+        Op::Create { path, data, .. } if path == at => Some(data),
+        _ => None,
+    });
+    created.unwrap_or_else(|| panic!("{at} is not created by {ops:#?}"))
 }
 
-fn extracted(number: u8) -> Extracted {
-    let (job, record) = (body().job(id(), number).unwrap(), body().record(number).unwrap());
-    Extracted { number, job, is_named: number == 0, record, next: Next::Queue }
-}
-
-/// Each operation with its path, its version, and the members in the data of an entry or of a slice: those that are left.
-fn shown(ops: &[Op]) -> Vec<String> {
-    let shorten = |path: &str| {
-        path.replace(&path::segment(id()), "SEGMENT")
-            .replace(&path::slice(worker(), held().name), "SLICE")
-            .replace(&format!("{SLOT}/{}", entry().name), "ENTRY")
-            .replace(&id().to_string(), "ID")
-            .replace(&worker().to_string(), "WORKER")
-    };
-    let left = |data: &[u8]| match (decode::<Slice>(data), decode::<Members>(data)) {
-        (Ok(slice), _) => format!(" {}/{}/{}", slice.given, slice.over, slice.cancel),
-        (_, Ok(members)) => format!(" {members}"),
-        _ => String::new(),
-    };
-    let show = |op: &Op| match op {
-        Op::Create { path, data, .. } => format!("create {}{}", shorten(path), left(data)),
-        Op::Set { path, data, version } => format!("set {} v{version}{}", shorten(path), left(data)),
-        Op::Delete { path, version } => format!("delete {} v{version:?}", shorten(path)),
-        other => panic!("{other:?}"),
-    };
-    ops.iter().map(show).collect()
-}
-
-#[track_caller]
-fn changes(ops: &[Op], expected: &[&str]) {
-    assert_eq!(shown(ops), expected);
+/// The paths without the place of the segment.
+fn paths(ops: &[Op]) -> Vec<String> {
+    let short = |op: &Op| op.path().replace(&path::segment(id()), "S").replace(&id().to_string(), "s");
+    ops.iter().map(short).collect()
 }
 
 #[test]
-fn a_submission_creates_the_segment_its_entry_and_a_pointer_for_each_chosen_id() {
-    let first = path::record(&JobId::new("first").unwrap());
-    changes(&submit(id(), &body(), &to()), &["create SEGMENT", "create ENTRY", &format!("create {first}")]);
+fn a_segment_waits_under_its_own_id() {
+    let ops = submit(id(), &segment());
+    assert_eq!(paths(&ops), ["S", "/ready/0/sum/28332793.3/201239@s+1.1"]);
+    assert_eq!(decode(created(&ops, &path::segment(id()))), Ok(segment()));
+    assert_eq!(ops.iter().map(Op::subject).collect::<Vec<_>>(), [Subject::Record, Subject::Entry]);
 }
 
+/// An assignment that other members still need is set, so that a concurrent extraction by the leader is rejected.
 #[test]
-fn an_assignment_takes_its_members_from_the_entry() {
-    let part = |given| Slice { given, ..held().slice };
-    let slice = |given| (worker(), held().name, part(given));
-    changes(&assign(&entry(), &[slice(members(&[0, 1]))]), &["set ENTRY v3 c", "create SLICE 3/0/0"]);
-    changes(&assign(&entry(), &[slice(Members::below(4))]), &["delete ENTRY vSome(3)", "create SLICE f/0/0"]);
+fn results_are_stored_in_the_transaction_that_changes_the_assignment() {
+    let ops = succeed(&held(), &results(&[1, 3]));
+    assert!(matches!(&ops[0], Op::Set { version: 3, .. }), "{ops:?}");
+    assert_eq!(decode(created(&ops, &format!("{}/sa", path::segment(id())))), Ok(results(&[1, 3])));
+    let rest = held().without(results(&[1, 3]).members()).unwrap();
+    assert_eq!((rest.version, rest.open), (4, Members::one(2)));
+    let ops = succeed(&rest, &results(&[2]));
+    assert!(matches!(&ops[0], Op::Delete { version: Some(4), .. }), "{ops:?}");
+    assert_eq!(rest.without(Members::one(2)), None);
 }
 
+/// What a submission and an assignment of single jobs would have written.
 #[test]
-fn the_number_of_members_that_may_begin_never_falls() {
-    let raised = |begun| match raise(&held(), begun) {
-        Op::Set { data, version: 4, .. } => decode::<Slice>(&data).unwrap().begun,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!((raised(1), raised(2), raised(3)), (2, 2, 3));
-}
-
-#[test]
-fn ended_members_leave_the_slice_with_a_chunk_for_each_kind_of_end() {
-    let results = Results(vec![(0, AT, Payload::json(*b"2").unwrap())]);
-    changes(
-        &end(&held(), &results, members(&[1]), &[extracted(2)]),
-        &[
-            "set SLICE v4 f/7/0",
-            "create SEGMENT/s1,5,9",
-            "create SEGMENT/c2,5,9",
-            "create SEGMENT/x4,5,9",
-            &format!("create {}", shown_record(2)),
-            &shown_entry(2),
-        ],
-    );
-    let all = end(&held(), &Results(Vec::new()), Members::below(4), &[]);
-    changes(&all, &["delete SLICE vSome(4)", "create SEGMENT/cf,5,9"]);
-}
-
-fn shown_record(number: u8) -> String {
-    path::record(&extracted(number).job).replace(&id().to_string(), "ID")
-}
-
-fn shown_entry(number: u8) -> String {
-    let member = extracted(number);
-    shown(&[wait(&member.job, &member.record, member.version())]).remove(0)
-}
-
-#[test]
-fn members_that_are_given_back_wait_under_a_name_of_their_own() {
-    let ops = give_back(&held(), members(&[2, 3]), &to());
-    changes(&ops[..1], &["set SLICE v4 3/0/0"]);
-    let nonce = Some(Nonce { epoch: 5, seq: 9, version: 4 });
-    let name = EntryName { millis: 7, segment: id(), nonce };
-    let Op::Create { path, data, .. } = &ops[1] else { panic!("{ops:?}") };
-    assert_eq!((path, decode::<Members>(data).unwrap()), (&format!("{SLOT}/{name}"), members(&[2, 3])));
-    assert_eq!(ops.len(), 2);
-}
-
-#[test]
-fn a_running_member_is_extracted_with_its_assignment() {
-    for (number, record) in [(0, "set first v0"), (1, "create record")] {
-        let member = extracted(number);
-        let path = shown_record(number);
-        let record = record.replace("first", &path).replace("record", &path);
-        let assigned = format!("create /assignments/WORKER/{}", member.job).replace(&id().to_string(), "ID");
-        let [over, chunk] = [number + 1, number + 1].map(|mask| format!("{mask:x}"));
-        let assignment = Assignment::new(5, 1, AT);
-        let (slice, chunk) = (format!("set SLICE v4 f/{over}/0"), format!("create SEGMENT/x{chunk},5,9"));
-        changes(&extract_running(&held(), &member, &assignment), &[&slice, &record, &assigned, &chunk]);
+fn extracted_members_are_in_the_state_of_jobs_that_were_submitted_alone() {
+    let members = [1, 2].into_iter().collect();
+    let ops = extract_assigned(&held(), &segment(), members, Members::NONE);
+    assert!(matches!(&ops[0], Op::Set { version: 3, .. }), "{ops:?}");
+    created(&ops, &format!("{}/x6", path::segment(id())));
+    for number in [1, 2] {
+        let record = segment().record(number).unwrap();
+        assert_eq!(decode(created(&ops, &path::record(&job(number)))), Ok(record.clone()));
+        let assigned = created(&ops, &path::assignment(worker(), &job(number)));
+        assert!(decode::<Assignment>(assigned).unwrap().agrees(&record));
     }
-}
+    assert_eq!(ops.len(), 6);
+    let all = extract_assigned(&held(), &segment(), members, Members::one(3));
+    assert!(matches!(&all[0], Op::Delete { version: Some(3), .. }), "{all:?}");
+    let submitted = crate::txn::submit(&job(3), &segment().record(3).unwrap(), 0);
+    assert_eq!(all[6..], submitted, "a member that has not begun waits");
 
-#[test]
-fn only_members_of_the_slice_are_flagged() {
-    let held = AssignedSlice { slice: Slice { given: members(&[0, 1]), ..held().slice }, ..held() };
-    changes(&[flag(&held, members(&[1, 2]))], &["set SLICE v4 3/0/2"]);
-}
-
-#[test]
-fn a_recovery_requeues_only_members_that_the_worker_had_not_begun() {
-    let held = AssignedSlice { slice: Slice { cancel: members(&[3]), ..held().slice }, ..held() };
-    let closed = [extracted(0), extracted(1)];
-    let ops = recover(&held, &closed, &to());
-    assert_eq!(shown(&ops)[0], "delete SLICE vSome(4)");
-    assert!(matches!(&ops[1], Op::Create { data, .. } if decode::<Members>(data) == Ok(members(&[2]))));
-    let rest = [
-        "create SEGMENT/c8,5,9",
-        "create SEGMENT/x3,5,9",
-        &format!("set {} v0", shown_record(0)),
-        &shown_entry(0),
-        &format!("create {}", shown_record(1)),
-        &shown_entry(1),
-    ];
-    changes(&ops[2..], &rest);
-}
-
-#[test]
-fn a_waiting_member_is_cancelled_alone_and_an_entry_ends_as_a_whole() {
-    let member = Extracted { next: Next::Terminal, ..extracted(1) };
-    let record = format!("create {}", shown_record(1));
-    changes(&cancel_member(&entry(), &member), &["set ENTRY v3 d", "create SEGMENT/x2", &record]);
-    for (how, chunk) in [(ChunkEnd::Cancelled, "create SEGMENT/cf"), (ChunkEnd::Expired, "create SEGMENT/df")]
-    {
-        changes(&end_entry(&entry(), how), &["delete ENTRY vSome(3)", chunk]);
+    let ops = extract_waiting(id(), &segment());
+    assert_eq!(ops[0], Op::delete(path::ready_entry(&segment().waits_at(id()))));
+    created(&ops, &format!("{}/xf", path::segment(id())));
+    for number in 0..4 {
+        for op in crate::txn::submit(&job(number), &segment().record(number).unwrap(), 0) {
+            assert!(ops.contains(&op), "{op:?} is not in {ops:#?}");
+        }
     }
+    assert_eq!(ops.len(), 2 + 2 * 4);
 }
 
 #[test]
-fn a_member_is_opened_again_under_a_chunk_that_can_exist_once() {
-    let record = format!("create {}", shown_record(1));
-    changes(&reopen(id(), &extracted(1)), &[&record, &shown_entry(1), "create SEGMENT/x2"]);
+fn the_open_members_of_a_segment_in_quarantine_are_released() {
+    let ops = release(id(), &segment(), Members::one(1));
+    assert_eq!(ops[0].path(), path::quarantine(&id().job()));
+    let record = JobRecord { released: true, ..segment().record(1).unwrap() };
+    assert_eq!(decode(created(&ops, &path::record(&job(1)))), Ok(record));
+    created(&ops, &format!("{}/x2", path::segment(id())));
+    assert_eq!(ops.len(), 2 + 2);
 }
 
 #[test]
-fn a_segment_is_removed_with_the_pointers_of_members_without_a_record() {
-    let chunk = |end, numbers: &[u8]| ChunkName::of_slice(end, members(numbers), held().name);
-    let chunks = [chunk(ChunkEnd::Succeeded, &[0, 1]), chunk(ChunkEnd::Extracted, &[2, 3])];
-    let [first, second] = ["delete SEGMENT/s3,5,9 vSome(0)", "delete SEGMENT/xc,5,9 vSome(0)"];
-    let pointer = format!("delete {} vSome(0)", shown_record(0));
-    changes(&remove(id(), &body(), &chunks), &[first, second, &pointer, "delete SEGMENT vSome(0)"]);
-    let chunks = [chunk(ChunkEnd::Extracted, &[0, 1, 2, 3])];
-    changes(&remove(id(), &body(), &chunks), &["delete SEGMENT/xf,5,9 vSome(0)", "delete SEGMENT vSome(0)"]);
+fn a_segment_is_removed_with_the_chunks_that_were_listed() {
+    let ops = remove(id(), &Chunks::of_names(["s7", "x8", "x1"]));
+    assert_eq!(paths(&ops), ["S/s7", "S/x8", "S/x1", "S"]);
+    assert!(ops.iter().all(|op| op.version() == Some(0)));
 }

@@ -24,5 +24,5 @@ pub(super) use pause::PauseRecordV1;
 pub(super) use placement::PlacementSettingV1;
 pub(super) use retention::RetentionV1;
 pub(super) use schedule::ScheduleRecordV1;
-pub(super) use segment::{MembersV1, PointerV1, ResultsV1, SegmentV1, SliceV1};
+pub(super) use segment::{ResultsV1, SegmentV1};
 pub(super) use worker::{EpochRecordV1, LayoutV1, WorkerInfoV1};

@@ -28,7 +28,7 @@ pub(crate) struct Submit {
     /// Content type of the payload. A payload that is not JSON is passed on unchanged.
     #[arg(long, default_value = "application/json", value_name = "TYPE")]
     content_type: String,
-    /// Id of the job [default: a UUIDv7]. The same id, kind and payload is the same job, so submitting a job with an
+    /// Id of the job [default: generated]. The same id, kind and payload is the same job, so submitting a job with an
     /// id again is safe. With --count the ids are ID-1, ID-2, …
     #[arg(long)]
     id: Option<String>,

@@ -166,7 +166,8 @@ fn slots(view: &View) -> Line<'static> {
     Line::from(vec![
         "slots   [".into(),
         Span::styled("|".repeat(cells), style),
-        format!("{}] {} of {} busy", " ".repeat(BAR - cells), grouped(busy), grouped(slots)).into(),
+        format!("{}] {} of {} busy", " ".repeat(BAR - cells), grouped(busy.min(slots)), grouped(slots))
+            .into(),
     ])
 }
 
@@ -197,7 +198,10 @@ fn worker_row(worker: &Worker) -> Vec<Cell> {
         Cell::plain(worker.node.as_deref().map_or_else(|| cell(&worker.id), cell)),
         Cell::plain(worker.host.as_deref().map_or_else(dash, cell)),
         Cell::styled(worker.state.name().to_owned(), style),
-        Cell::plain(grouped(worker.assigned)),
+        // Jobs of segments are assigned before slots are free for them.
+        Cell::plain(grouped(
+            worker.slots.map_or(worker.assigned, |slots| worker.assigned.min(slots as usize)),
+        )),
         Cell::plain(worker.slots.map_or_else(dash, |slots| grouped(slots as usize))),
         Cell::plain(rate(worker.ended_per_second)),
         Cell::plain(worker.age.map_or_else(dash, rough)),
@@ -226,7 +230,7 @@ fn kind_row(kind: &Kind) -> Vec<Cell> {
     vec![
         Cell::plain(cell(&kind.kind)),
         Cell::styled(grouped(kind.workers), unserved),
-        Cell::plain(grouped(kind.assigned)),
+        Cell::plain(grouped(kind.assigned.min(kind.slots))),
         Cell::plain(grouped(kind.slots)),
         Cell::plain(count(kind.waiting)),
         Cell::plain(count(kind.running)),

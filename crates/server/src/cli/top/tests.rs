@@ -69,7 +69,7 @@ fn snapshot() -> Snapshot {
     let node = NodeId::new("first").unwrap();
     snapshot.leader = Some(views::leader(node, 3, 0x100_0000_0000_0001, now() - 7_380 * SECOND));
     snapshot.depths = depths(12_500, 1_204);
-    (snapshot.churn.submitted, snapshot.churn.removed) = (Tally::of(20_000), Tally::of(7_500));
+    (snapshot.churn.created, snapshot.churn.removed) = (Tally::of(20_000), Tally::of(7_500));
     snapshot.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_204);
     snapshot.running = shares(&[("mail", 2), ("report", 9), ("sum", 4)], 15, 15);
     snapshot
@@ -89,7 +89,7 @@ fn later() -> Snapshot {
     now.workers[1].ended = Tally::of(3_075);
     now.workers[2].ended = Tally::of(75);
     now.depths = depths(12_700, 1_210);
-    (now.churn.submitted, now.churn.removed) = (Tally::of(20_204), Tally::of(7_504));
+    (now.churn.created, now.churn.removed) = (Tally::of(20_204), Tally::of(7_504));
     now.queued = shares(&[("mail", 50), ("sum", 150)], 200, 1_210);
     now
 }
@@ -129,13 +129,24 @@ fn rates_are_the_changes_between_two_snapshots() {
 }
 
 #[test]
+fn rates_count_the_jobs_of_segments() {
+    let mut later = later();
+    later.churn.jobs_per_record = 50.0;
+    let rates = view(&later).per_second.unwrap();
+    assert_eq!(
+        (rates.jobs.submitted, rates.jobs.removed, rates.ended),
+        (Some(5_100.0), Some(100.0), 5_000.0)
+    );
+}
+
+#[test]
 fn a_count_that_wraps_or_restarts_gives_no_wrong_rate() {
     let last = (1 << 31) - 2;
     assert_eq!(Tally::of(5).since(Tally::of(last)), Some(7));
     let mut before = snapshot();
-    before.churn.submitted = Tally::of(20_000);
+    before.churn.created = Tally::of(20_000);
     let mut now = later();
-    now.churn.submitted = Tally::of(3);
+    now.churn.created = Tally::of(3);
     let rates = View::new(Some((&before, SECOND)), &now, Sort::Busy).per_second.unwrap();
     assert_eq!((rates.jobs.submitted, rates.jobs.finished), (None, None));
 }

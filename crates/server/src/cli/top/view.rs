@@ -242,12 +242,14 @@ fn per_second(count: f64, over: Duration) -> f64 {
     count / over.as_secs_f64()
 }
 
-/// Returns the ended attempts per second of each worker. A worker that is new since `before` started at 0.
+/// Returns the ended attempts per second of each worker: an estimate while there are segments, which leave an inbox under one name. A
+/// worker that is new since `before` started at 0.
 fn ended(before: &Snapshot, now: &Snapshot, ago: Duration) -> BTreeMap<WorkerId, f64> {
     let before = before.workers.iter().map(|worker| (worker.id, worker.ended)).collect::<BTreeMap<_, _>>();
     let ended = now.workers.iter().filter_map(|worker| {
         let before = before.get(&worker.id).copied().unwrap_or_default();
-        Some((worker.id, per_second(f64::from(worker.ended.since(before)?), ago)))
+        let attempts = f64::from(worker.ended.since(before)?) * now.churn.jobs_per_record;
+        Some((worker.id, per_second(attempts, ago)))
     });
     ended.collect()
 }

@@ -24,7 +24,7 @@ use bellwether::client::{Job, JobError, JobHandle, JobOptions};
 #[serde(deny_unknown_fields)]
 pub(super) struct NewJob {
     /// Id of the job: `[A-Za-z0-9._-]`, at most 128 characters. The same id, kind and payload is the same job, so
-    /// submitting a job with an id again is safe. Without it a UUIDv7 is generated.
+    /// submitting a job with an id again is safe. Without it an id is generated.
     #[schema(example = "sum-1", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     id: Option<String>,
     /// Kind of the job; it selects the handler.

@@ -196,7 +196,7 @@ async fn the_requests_of_a_snapshot_do_not_grow_with_the_number_of_jobs() {
     println!("{cost} requests");
     assert!((10..=25).contains(&cost), "{cost} requests");
     assert_eq!(snapshot.depths.queued, 800);
-    assert_eq!(snapshot.churn.submitted.since(Tally::default()), Some(800));
+    assert_eq!(snapshot.churn.created.since(Tally::default()), Some(800));
     assert_eq!(snapshot.queued.sampled, 800, "waiting jobs are counted");
     let rare = snapshot.queued.of(&bellwether::Kind::new("rare").unwrap()).unwrap();
     assert_eq!((rare.exact, rare.count), (true, 200));

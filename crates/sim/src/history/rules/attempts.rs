@@ -51,6 +51,7 @@ impl Predicate for Attempts {
                     | Place::Turn(..)
                     | Place::Schedule(_)
                     | Place::Group(_)
+                    | Place::SegmentChunk(..)
                     | Place::Other,
                 ) => {}
             }

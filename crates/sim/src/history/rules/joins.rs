@@ -61,6 +61,7 @@ impl Predicate for Joins {
                     | Place::Assignment(..)
                     | Place::Turn(..)
                     | Place::Schedule(_)
+                    | Place::SegmentChunk(..)
                     | Place::Other,
                 ) => Ok(()),
             };

@@ -6,7 +6,11 @@
 //! transaction that changes the registration, so before the operator has an answer. And a worker keeps the settings that
 //! the operator has written: its own writes do not change them.
 
+use std::collections::BTreeSet;
+
+use bellwether_core::name::JobId;
 use bellwether_core::path::{self, Place};
+use bellwether_core::segment::MemberId;
 
 use super::Predicate;
 use crate::history::checker::{Found, Step, World};
@@ -49,7 +53,7 @@ fn changed(change: &Change, commit: &Commit, world: &World, found: &mut Found<'_
                 }
                 return;
             }
-            let held = world.truth.worker(*worker).map_or(0, |worker| worker.jobs.len());
+            let held = world.truth.worker(*worker).map_or(0, |worker| units(&worker.jobs));
             if held > info.open_slots() {
                 let slots = info.open_slots();
                 found.push(format!("{job} was assigned to {worker}: {held} jobs for {slots} slots"));
@@ -59,14 +63,32 @@ fn changed(change: &Change, commit: &Commit, world: &World, found: &mut Found<'_
     }
 }
 
+/// Counts jobs. The members of a segment count as one: they are assigned as one job, and the leader may not know yet that they were
+/// extracted.
+fn units(jobs: &BTreeSet<JobId>) -> usize {
+    let unit = |job: &JobId| MemberId::of_job(job).map_or_else(|| job.clone(), |member| member.segment.job());
+    jobs.iter().map(unit).collect::<BTreeSet<_>>().len()
+}
+
 #[cfg(test)]
 mod tests {
+    use bellwether_core::segment::SegmentId;
     use bellwether_core::worker::WorkerSettings;
+    use uuid::Uuid;
 
+    use super::*;
     use crate::history::rules::fixture::{Story, W1, W2, kind};
 
     fn paused() -> WorkerSettings {
         WorkerSettings { paused: vec![kind()], ..WorkerSettings::default() }
+    }
+
+    #[test]
+    fn the_members_of_a_segment_count_as_one_job() {
+        let segment = SegmentId::new(Uuid::nil(), 4, 100).unwrap();
+        let members = (0..4).map(|number| MemberId { segment, number }.job());
+        let jobs = members.chain([JobId::new("a").unwrap()]).collect();
+        assert_eq!(units(&jobs), 2);
     }
 
     #[test]

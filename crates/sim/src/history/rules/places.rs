@@ -78,6 +78,7 @@ fn job_of(change: &Change) -> Option<&JobId> {
             | Place::Inbox(_)
             | Place::Schedule(_)
             | Place::Group(GroupPlace::Member(..) | GroupPlace::Mark(..))
+            | Place::SegmentChunk(..)
             | Place::Other,
         ) => None,
     }

@@ -129,6 +129,7 @@ impl Jobs {
                 | Place::ReadySlot(..)
                 | Place::Schedule(_)
                 | Place::Group(_)
+                | Place::SegmentChunk(..)
                 | Place::Other,
             ) => {}
         }

@@ -19,6 +19,7 @@ pub use self::groups::{Group, Groups, part};
 pub use self::jobs::{Job, JobPlace, Jobs, TurnOrder, Worker};
 pub use self::value::{Spot, Value, Znode};
 use super::TxnOp;
+use super::segments::Segments;
 
 /// The namespace after a transaction.
 #[derive(Debug, Default)]
@@ -27,6 +28,7 @@ pub struct Truth {
     znodes: BTreeMap<Rc<str>, Znode>,
     jobs: Jobs,
     groups: Groups,
+    segments: Segments,
 }
 
 /// The effect of one transaction on one znode.
@@ -151,7 +153,7 @@ impl Truth {
         self.jobs.worker(worker)
     }
 
-    /// Replays a transaction. Adds impossible operations to `flaws`.
+    /// Replays a transaction, with segments written out as single jobs. Adds impossible operations to `flaws`.
     pub(super) fn apply(
         &mut self,
         zxid: i64,
@@ -164,7 +166,7 @@ impl Truth {
         }
         self.zxid = zxid;
         let mut commit = Commit { zxid, session, ..Commit::default() };
-        for op in ops {
+        for op in &*self.segments.write_out(ops) {
             self.apply_op(op, &mut commit, flaws);
         }
         commit.changes.retain(|change| change.before.is_some() || change.after.is_some());

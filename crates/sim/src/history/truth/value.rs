@@ -100,6 +100,7 @@ impl Value {
                 | Place::ReadySlot(..)
                 | Place::Inbox(_)
                 | Place::Group(_)
+                | Place::SegmentChunk(..)
                 | Place::Other => Self::Opaque,
             },
         })

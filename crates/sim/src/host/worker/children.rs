@@ -107,6 +107,7 @@ impl Hosting for ExecutorPool {
             Tell::Started(begun) => reporter(StatusReporterMsg::Started(begun)),
             Tell::Report(finished) => reporter(StatusReporterMsg::Report(finished)),
             Tell::Beat(event) => reporter(StatusReporterMsg::Beat(event)),
+            Tell::Segment(event) => reporter(StatusReporterMsg::Segment(event)),
             Tell::Closed(jobs) => inbox(InboxWatcherMsg::Closed(jobs)),
             Tell::Recheck(jobs) => inbox(InboxWatcherMsg::Recheck(jobs)),
             Tell::Idle => return address.wing(cx, WorkerWingMsg::Idle(address.term)),

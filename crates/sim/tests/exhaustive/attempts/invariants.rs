@@ -50,6 +50,7 @@ impl View {
                 | Place::Turn(..)
                 | Place::Schedule(_)
                 | Place::Group(_)
+                | Place::SegmentChunk(..)
                 | Place::Other => {}
             }
         }

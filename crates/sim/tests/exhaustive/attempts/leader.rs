@@ -390,6 +390,7 @@ impl Leader {
                 };
                 todo.push_back(Heard::LeaseWatcher(Event::CasesRead(keys.into_iter().map(judge).collect())));
             }
+            Effect::ReadSegment(..) => unreachable!("this model has no segments"),
             Effect::Commit(batch) => self.send(Write::Revoke(batch), todo),
             Effect::Revoked(revoked) => {
                 todo.push_back(Heard::Assigner(assigner::Event::Hangs(revoked.worker)));
@@ -440,6 +441,7 @@ impl Leader {
                 let read = if self.up { Ok(jobs.into_iter().map(orphan).collect()) } else { Err(()) };
                 todo.push_back(Heard::Recovery(Event::Read(worker, read)));
             }
+            Effect::ReadSegment(..) => unreachable!("this model has no segments"),
             Effect::Commit(worker, batch) => self.send(Write::Recover(worker, batch), todo),
             Effect::Remove(worker, ops) => self.send(Write::Remove(worker, ops), todo),
             Effect::FencedOut => self.wing = None,
@@ -454,7 +456,8 @@ fn contents(zk: &ZooKeeper, worker: WorkerId, names: &[&str]) -> InboxContents {
         let (assignment, _) = zk.value::<Assignment>(&path::assignment(worker, &job))?;
         (assignment.isolation != Isolation::Shared).then_some((job, assignment.isolation))
     };
-    InboxContents { jobs: names.len(), isolated: names.iter().filter_map(isolation).collect() }
+    let isolated = names.iter().filter_map(isolation).collect();
+    InboxContents { names: names.iter().map(ToString::to_string).collect(), isolated }
 }
 
 fn queued(zk: &ZooKeeper, at: ReadyEntry) -> Heard {

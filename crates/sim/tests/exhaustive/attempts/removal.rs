@@ -66,8 +66,8 @@ pub(super) fn removal(zk: &ZooKeeper, epoch: i32) -> Option<(Janitor, Batch<Stri
                 let stat = |path: &String| zk.get(path).map(|_| (EXPIRED, zk.names(path).count()));
                 Event::Stats(Ok(paths.iter().map(stat).collect()))
             }
-            other @ (Effect::Groups(_) | Effect::Removed(_) | Effect::FencedOut) => {
-                unreachable!("unexpected effect without groups and requests: {other:?}")
+            other @ (Effect::Segments(_) | Effect::Groups(_) | Effect::Removed(_) | Effect::FencedOut) => {
+                unreachable!("unexpected effect without segments, groups and requests: {other:?}")
             }
         };
     }

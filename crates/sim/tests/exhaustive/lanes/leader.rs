@@ -140,7 +140,7 @@ impl Leader {
             Effect::ReadInbox(worker) => {
                 // No job of this model has a loss.
                 let contents = InboxContents {
-                    jobs: zk.names(&path::inbox(worker)).count(),
+                    names: zk.names(&path::inbox(worker)).map(|(name, _)| name.to_owned()).collect(),
                     ..InboxContents::default()
                 };
                 Some(Event::InboxRead(worker, self.up.then_some(contents)))

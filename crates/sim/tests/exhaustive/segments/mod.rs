@@ -1,88 +1,87 @@
-//! One segment of two members, two workers, and clients: S22 for every transaction of its life.
+//! One segment, two workers, leaders and clients: S22 for every transaction of its life.
 //!
-//! The transactions are those of the product ([`bellwether_core::txn::segment`]). The decisions of leader, worker and client
-//! are the rules of their documentation, written here in their simplest form, because their machines do not use segments yet.
-//! Each request is decided from what its sender knows at that time, and is served at any later time: answered, applied without a
-//! reply, or applied at any time after all later requests. A worker whose session has ended works on and sends requests until
-//! the exploration ends.
+//! No process has a state here. A process reads the namespace and sends a transaction of the product ([`requests`]), which is applied at
+//! any later time, or never. So a write that is late, a worker that acts on what it read long ago, a leader that was replaced, and a
+//! process that reads again after a lost reply are all the same: requests that were sent before others and are applied after them.
+//!
+//! What is checked is the statement of ADR 30 ([`check`]): each transaction of a segment is, for its members, the transaction of
+//! single jobs or nothing.
 
-mod invariants;
+mod check;
 mod model;
-mod stage;
-mod worker;
+mod requests;
 
 use crate::explore::explore;
 use model::{Bounds, Milestone, Segments};
 
 #[test]
-fn a_worker_is_lost_while_members_run_and_wait() {
-    let bounds = Bounds { assigns: 3, splits: 1, losses: 1, replies: 2, ..Bounds::default() };
-    let milestones = &[Milestone::Succeeded, Milestone::Requeued, Milestone::Lost, Milestone::Zombie];
-    explore("segments, lost", 1_000, Segments::new(bounds, milestones));
+fn members_succeed_while_two_leaders_extract_them() {
+    let bounds =
+        Bounds { submits: 2, assigns: 1, successes: 2, recoveries: 1, claims: 1, ..Bounds::default() };
+    let milestones = &[Milestone::Stale, Milestone::Twice, Milestone::Succeeded, Milestone::Zombie];
+    explore("segments, two leaders", 10_000, Segments::new(3, 3, bounds, milestones));
 }
 
 #[test]
-fn a_worker_is_lost_under_two_leaders() {
-    let bounds = Bounds { assigns: 2, losses: 1, claims: 1, late: 1, ..Bounds::default() };
-    let milestones =
-        &[Milestone::Stale, Milestone::Requeued, Milestone::LateApplied, Milestone::LateRejected];
-    explore("segments, two leaders", 10_000, Segments::new(bounds, milestones));
+fn members_succeed_while_their_worker_and_a_leader_extract_them() {
+    let bounds = Bounds {
+        submits: 1,
+        assigns: 1,
+        successes: 2,
+        extractions: 2,
+        recoveries: 1,
+        ends: 2,
+        ..Bounds::default()
+    };
+    let milestones = &[Milestone::Succeeded, Milestone::Zombie, Milestone::Extracted, Milestone::EndedAlone];
+    explore("segments, extracted", 10_000, Segments::new(2, 3, bounds, milestones));
 }
 
 #[test]
-fn a_live_worker_loses_its_slice_and_its_writes_are_late() {
-    let bounds = Bounds { assigns: 2, revocations: 1, give_backs: 1, late: 2, ..Bounds::default() };
-    let milestones =
-        &[Milestone::Zombie, Milestone::LateApplied, Milestone::LateRejected, Milestone::Requeued];
-    explore("segments, taken away", 10_000, Segments::new(bounds, milestones));
+fn a_worker_is_lost_while_members_succeed_and_are_extracted() {
+    let bounds = Bounds {
+        submits: 1,
+        assigns: 1,
+        successes: 1,
+        extractions: 1,
+        recoveries: 2,
+        losses: 1,
+        ends: 1,
+        ..Bounds::default()
+    };
+    let milestones = &[Milestone::Lost, Milestone::Zombie, Milestone::Left];
+    explore("segments, lost", 10_000, Segments::new(2, 3, bounds, milestones));
 }
 
 #[test]
-fn members_are_given_back_by_writes_with_unknown_outcomes() {
-    let bounds = Bounds { assigns: 3, give_backs: 2, late: 1, replies: 1, ..Bounds::default() };
-    let milestones =
-        &[Milestone::GivenBack, Milestone::Requeued, Milestone::LateApplied, Milestone::LateRejected];
-    explore("segments, given back", 2_000, Segments::new(bounds, milestones));
-}
-
-#[test]
-fn members_fail_and_continue_under_their_records_while_a_worker_is_lost() {
-    let bounds = Bounds { assigns: 2, losses: 1, failures: 1, extractions: 1, late: 1, ..Bounds::default() };
-    let milestones = &[Milestone::Failed, Milestone::Continued, Milestone::Lost, Milestone::LateApplied];
-    explore("segments, extracted", 10_000, Segments::new(bounds, milestones));
-}
-
-#[test]
-fn members_are_cancelled_while_their_slice_is_taken_away() {
-    let bounds = Bounds { assigns: 2, losses: 1, cancels: 1, late: 1, ..Bounds::default() };
-    let milestones = &[Milestone::Flagged, Milestone::CancelledWaiting, Milestone::LateApplied];
-    explore("segments, cancelled", 10_000, Segments::new(bounds, milestones));
-}
-
-#[test]
-fn members_are_cancelled_while_they_are_given_back() {
-    let bounds = Bounds { assigns: 1, give_backs: 1, cancels: 2, late: 1, replies: 1, ..Bounds::default() };
-    let milestones = &[Milestone::Flagged, Milestone::CancelledWaiting, Milestone::GivenBack];
-    explore("segments, cancelled and given back", 1_000, Segments::new(bounds, milestones));
-}
-
-#[test]
-fn whole_entries_are_cancelled_and_expire_while_they_are_assigned() {
-    let bounds = Bounds { assigns: 1, splits: 1, ends: 2, cancels: 1, late: 1, ..Bounds::default() };
-    let milestones = &[Milestone::Ended, Milestone::CancelledWaiting, Milestone::LateRejected];
-    explore("segments, ended", 2_000, Segments::new(bounds, milestones));
+fn waiting_members_are_extracted_while_their_segment_is_assigned() {
+    let bounds = Bounds {
+        submits: 1,
+        assigns: 2,
+        successes: 1,
+        waiting: 2,
+        cancels: 1,
+        recoveries: 1,
+        ends: 1,
+        ..Bounds::default()
+    };
+    let milestones = &[Milestone::Waiting, Milestone::Cancelled, Milestone::Succeeded, Milestone::EndedAlone];
+    explore("segments, cancelled", 5_000, Segments::new(2, 3, bounds, milestones));
 }
 
 #[test]
 fn ended_members_are_opened_again_while_their_segment_is_removed() {
-    let bounds =
-        Bounds { assigns: 1, splits: 1, ends: 1, retries: 2, removals: 2, late: 2, ..Bounds::default() };
-    let milestones = &[
-        Milestone::Retried,
-        Milestone::RetriedTwice,
-        Milestone::Removed,
-        Milestone::RemovedBeside,
-        Milestone::Kept,
-    ];
-    explore("segments, opened again", 2_000, Segments::new(bounds, milestones));
+    let bounds = Bounds {
+        submits: 1,
+        assigns: 1,
+        successes: 2,
+        extractions: 1,
+        ends: 1,
+        retries: 2,
+        removals: 2,
+        forgets: 1,
+        ..Bounds::default()
+    };
+    let milestones = &[Milestone::Reopened, Milestone::Removed, Milestone::Kept, Milestone::RemovedBeside];
+    explore("segments, opened again", 3_000, Segments::new(2, 2, bounds, milestones));
 }

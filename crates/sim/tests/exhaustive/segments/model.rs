@@ -1,489 +1,285 @@
 //! The states, the steps between them, and the properties.
 
-use std::collections::BTreeSet;
-
-use bellwether_core::job::{Ending, Next};
-use bellwether_core::outcome::Outcome;
+use bellwether_core::job::{Ending, JobRecord, JobState, Payload, Verdict};
 use bellwether_core::path;
-use bellwether_core::segment::{ChunkEnd, Members, SliceName};
-use bellwether_core::txn::segment::{self, AssignedSlice, WaitingEntry};
-use bellwether_core::txn::{self, Op};
+use bellwether_core::segment::{ChunkEnd, Members};
+use bellwether_core::txn::Op;
 use stateright::{Model, Property};
 
-use super::invariants::broken;
-use super::stage::{self, MEMBERS, SESSION, WALL, WORKERS, worker};
-use super::worker::{Worker, closed, extracted, record};
+use super::check::broken;
+use super::requests::{Request, SESSION, Stage, WORKERS, What};
 use crate::explore::{Milestones, invariants, milestones};
+use crate::fixture::worker;
 use crate::shared_part::Part;
 use crate::zookeeper::ZooKeeper;
 
-/// How often each step may happen.
+/// How often each request may be sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Bounds {
-    /// Slices.
+    pub(super) submits: u8,
     pub(super) assigns: u8,
-    /// Slices of single members, instead of the whole entry.
-    pub(super) splits: u8,
-    /// Replies that are lost after the write was applied.
-    pub(super) replies: u8,
-    /// Writes that are applied at any later time.
-    pub(super) late: u8,
+    pub(super) successes: u8,
+    /// Extractions by the worker.
+    pub(super) extractions: u8,
+    /// Extractions by a leader, of a live or a dead worker.
+    pub(super) recoveries: u8,
+    /// Extractions of a segment that waits.
+    pub(super) waiting: u8,
+    /// Closes of extracted members.
+    pub(super) ends: u8,
+    pub(super) cancels: u8,
+    /// Extractions of succeeded members, each followed by an opening.
+    pub(super) retries: u8,
+    /// Removals of the segment.
+    pub(super) removals: u8,
+    /// Removals of records.
+    pub(super) forgets: u8,
     /// Workers whose session ends.
     pub(super) losses: u8,
-    /// Slices that are taken from a live worker.
-    pub(super) revocations: u8,
-    pub(super) give_backs: u8,
-    pub(super) failures: u8,
-    /// Extractions of a running member.
-    pub(super) extractions: u8,
-    /// Flags in slices, and cancels of waiting members.
-    pub(super) cancels: u8,
-    /// Whole entries that are cancelled or expire.
-    pub(super) ends: u8,
-    pub(super) retries: u8,
-    pub(super) removals: u8,
-    /// Claims by a second leader.
+    /// Claims by another leader.
     pub(super) claims: u8,
 }
 
 pub(super) struct Segments {
+    stage: Stage,
     bounds: Bounds,
+    /// Most requests in flight.
+    most: usize,
     milestones: Milestones<Milestone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    pub(super) zk: Part<ZooKeeper>,
-    workers: [Part<Worker>; WORKERS],
-    /// The epochs of the leaders, and the request of each.
-    leaders: Vec<(i32, Option<Vec<Op>>)>,
-    client: Option<Vec<Op>>,
-    /// Lost writes that may still be applied.
-    late: Part<Vec<Vec<Op>>>,
-    seq: u64,
-    /// The members whose first attempt has begun.
-    pub(super) begun: Members,
+    zk: Part<ZooKeeper>,
+    flight: Vec<Part<Request>>,
     /// The members whose record was removed.
-    pub(super) forgotten: Members,
-    /// The paths of all entries and slices that were created.
-    names: Part<BTreeSet<String>>,
+    forgotten: Members,
     left: Bounds,
     broken: Option<Invariant>,
 }
 
-/// Who sent a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sender {
-    Worker(usize),
-    Leader(usize),
-    Client,
-}
-
-/// What happens to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Answered,
-    ReplyLost,
-    Late,
-}
-
+/// A request is sent, or something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// ZooKeeper serves a request, or it is lost.
-    Serve(Sender, Fate),
-    /// A lost write is applied.
-    Late(usize),
-    Look(usize),
-    Begin(usize),
-    Raise(usize),
-    Succeed(usize, u8),
-    Fail(usize, u8),
-    Report(usize),
-    GiveBack(usize),
-    Extract(usize, u8),
+    /// The oldest but so many requests is applied.
+    Apply(usize),
+    Submit,
+    /// A leader assigns the segment to a worker.
+    Assign(i32, usize),
+    Succeed(usize, Members),
+    Extract(usize, Members),
+    HandBack(usize, Members),
+    Recover(i32, usize),
+    ExtractWaiting,
+    Remove(i32),
+    Close(usize, u8, bool),
+    Reclaim(i32, usize, u8),
+    AssignAlone(i32, usize, u8),
+    Cancel(u8),
+    Reopen(u8),
+    Forget(u8),
     /// The session of a worker ends.
     Lose(usize),
-    /// A leader assigns an entry to a worker: all of its members, or the first.
-    Assign(usize, usize, bool),
-    Recover(usize, usize),
-    Revoke(usize, usize),
-    Expire(usize),
     Claim,
-    Flag(u8),
-    CancelMember(u8),
-    CancelEntry,
-    Retry(u8),
-    Remove,
-    /// The record of a member that was opened again is removed.
-    RemoveRecord(u8),
 }
 
 invariants! { Segments {
+    Refines = "S22: a transaction of a segment is that of single jobs or nothing",
     OnePlace = "S22, S1: a member is in one place",
-    Once = "S22, S9: a first attempt runs once",
-    Closed = "S22, S9: an attempt that ran is closed when its member gets a record",
-    Names = "no name of an entry or a slice occurs twice",
-    Record = "a member has a record if and only if it was extracted and its record was not removed",
-    Flagged = "S22, S12: a member that a client asked to cancel does not wait again",
+    OneEnd = "S22, S2: a member leaves its segment once",
+    Record = "S22: a member has a record if and only if it was extracted and its record was not removed",
     Fence = "S3: a stale leader changes nothing",
 }}
 
 milestones! { Segments {
     Succeeded = "all members succeed",
-    Requeued = "a member that was not begun waits again and is assigned again",
-    Lost = "a member that may have begun gets a record with a lost attempt",
-    Zombie = "a report is rejected because the slice was taken away",
-    LateApplied = "a lost write is applied late",
-    LateRejected = "a lost write is rejected late",
-    GivenBack = "a worker gives members back",
-    Failed = "a failed member gets a record",
-    Continued = "a running member gets a record",
-    Flagged = "a flagged member ends cancelled",
-    CancelledWaiting = "a waiting member is cancelled",
-    Ended = "a whole entry ends",
-    Retried = "an ended member is opened again",
-    RetriedTwice = "a second opening is rejected",
+    Twice = "a second copy of the submission is rejected",
+    Zombie = "results are rejected because the members were extracted",
+    Extracted = "an extraction is rejected because members have succeeded",
+    EndedAlone = "an extracted member ends",
+    Lost = "an extracted member of a dead worker is lost",
+    Left = "members of a dead worker succeed by a late write",
+    Waiting = "an extraction of waiting members is rejected because they were assigned",
+    Cancelled = "an extracted member is cancelled while it waits",
+    Reopened = "an ended member is opened again",
     Removed = "the segment is removed",
-    RemovedBeside = "the segment is removed and the record of a member is kept",
-    Kept = "a removal is rejected because a member was opened again",
+    RemovedBeside = "the segment is removed and a member is open",
+    Kept = "a removal is rejected because a member was extracted",
     Stale = "a stale leader is rejected",
 }}
 
 impl Segments {
-    pub(super) fn new(bounds: Bounds, expected: &'static [Milestone]) -> Self {
-        Self { bounds, milestones: Milestones::expecting(expected) }
+    pub(super) fn new(members: u8, most: usize, bounds: Bounds, expected: &'static [Milestone]) -> Self {
+        let milestones = Milestones::expecting(expected);
+        Self { stage: Stage::new(members), bounds, most, milestones }
     }
 
-    /// Applies a transaction and checks it.
-    fn commit(&self, state: &mut State, ops: &[Op]) -> Outcome<()> {
-        let after = match state.zk.after(SESSION, ops) {
+    /// Applies a request and checks it.
+    fn apply(&self, state: &mut State, request: &Request) {
+        let after = match state.zk.after(SESSION, &request.ops) {
             Ok(after) => after,
-            Err(rejection) => return Outcome::Rejected(rejection),
+            Err(rejection) => return self.note_rejection(request.what, request.ops[rejection.at].path()),
         };
-        let stale = ops.iter().any(|op| {
-            op.path() == path::EPOCH && op.version().is_some_and(|version| Some(version) != epoch(&state.zk))
+        self.note_commit(&state.zk, request, &after);
+        let removed = self.stage.id.members().iter().filter(|number| {
+            let record = path::record(&self.stage.job(*number));
+            request.what == What::Job && state.zk.get(&record).is_some() && after.get(&record).is_none()
         });
-        let mut names = state.names.clone();
-        let moves = ops.iter().filter(|op| matches!(op, Op::Create { .. }) && is_named_once(op.path()));
-        let repeated = moves.filter(|op| !names.insert(op.path().to_owned())).count() > 0;
-        state.names = names;
-        self.look_around(&state.zk, &after, ops);
-        let flagged = (0..WORKERS).flat_map(|n| stage::slices(&state.zk, worker(n)));
-        let flagged = flagged.fold(Members::NONE, |all, held| all.with(held.slice.cancel));
-        let requeued = stage::entries(&after).iter().any(|entry| !entry.members.within(flagged).is_empty());
-        state.zk = Part::new(after);
-        let found = if stale {
-            Some(Invariant::Fence)
-        } else if repeated {
-            Some(Invariant::Names)
-        } else if requeued {
-            Some(Invariant::Flagged)
-        } else {
-            broken(&state.zk, state.begun, state.forgotten, ops)
-        };
+        state.forgotten = state.forgotten.with(removed.collect());
+        let found = broken(&self.stage, &state.zk, request, &after, state.forgotten);
         state.broken = state.broken.or(found);
-        Outcome::Applied(())
+        state.zk = Part::new(after);
     }
 
-    fn look_around(&self, before: &ZooKeeper, after: &ZooKeeper, ops: &[Op]) {
-        let (_, ends) = stage::chunks(after);
-        let all = Members::below(MEMBERS);
-        if ends.get(&ChunkEnd::Succeeded) == Some(&all) {
-            self.note(Milestone::Succeeded);
-        }
-        let assigned =
-            ops.iter().filter(|op| matches!(op, Op::Create { .. }) && op.path().starts_with("/assignments"));
-        if assigned.count() > 0 && stage::entries(before).iter().any(|entry| entry.name.nonce.is_some()) {
-            self.note(Milestone::Requeued);
-        }
-        let records = (0..MEMBERS).filter_map(|number| stage::record(after, number));
-        if records.into_iter().any(|record| record.losses > 0) {
-            self.note(Milestone::Lost);
-        }
-        if !after.znodes.contains_key(&path::segment(stage::id())) {
-            self.note(Milestone::Removed);
-            if stage::is_named(0) && stage::record(after, 0).is_some() {
-                self.note(Milestone::RemovedBeside);
-            }
-        }
-    }
-
-    fn serve(&self, state: &mut State, from: Sender, fate: Fate) {
-        let ops = match from {
-            Sender::Worker(n) => state.workers[n].sent.as_ref().map(|sent| sent.ops.clone()),
-            Sender::Leader(n) => state.leaders[n].1.take(),
-            Sender::Client => state.client.take(),
+    fn note_commit(&self, before: &ZooKeeper, request: &Request, after: &ZooKeeper) {
+        let chunks = self.stage.chunks(after);
+        let record = |number, zk: &ZooKeeper| {
+            zk.value::<JobRecord>(&path::record(&self.stage.job(number))).map(|(record, _)| record)
         };
-        let ops = ops.expect("a request was sent");
-        let outcome = match fate {
-            Fate::Answered => self.commit(state, &ops),
-            Fate::ReplyLost => {
-                state.left.replies -= 1;
-                self.commit(state, &ops);
-                Outcome::Unknown
+        match request.what {
+            What::Submit | What::Assign | What::Extract | What::ExtractWaiting => {}
+            What::Succeed => {
+                if chunks.members(ChunkEnd::Succeeded) == self.stage.id.members() {
+                    self.note(Milestone::Succeeded);
+                }
+                if (0..WORKERS).any(|n| after.get(&path::worker(worker(n))).is_none()) {
+                    self.note(Milestone::Left);
+                }
             }
-            Fate::Late => {
-                state.left.late -= 1;
-                state.late.push(ops.clone());
-                Outcome::Unknown
+            What::Remove => {
+                self.note(Milestone::Removed);
+                let open = |number| record(number, after).is_some_and(|record| !record.is_terminal());
+                if self.stage.id.members().iter().any(open) {
+                    self.note(Milestone::RemovedBeside);
+                }
             }
+            What::Job => {
+                for number in self.stage.id.members().iter() {
+                    let (Some(was), Some(is)) = (record(number, before), record(number, after)) else {
+                        continue;
+                    };
+                    match is.state {
+                        JobState::Terminal { verdict: Verdict::Succeeded(_), .. } => {
+                            self.note(Milestone::EndedAlone);
+                        }
+                        JobState::Terminal { verdict: Verdict::Cancelled, .. } => {
+                            self.note(Milestone::Cancelled)
+                        }
+                        _ if is.losses > 0 => self.note(Milestone::Lost),
+                        _ if is.generation > was.generation => self.note(Milestone::Reopened),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_rejection(&self, what: What, at: &str) {
+        match what {
+            _ if at == path::EPOCH => self.note(Milestone::Stale),
+            What::Submit => self.note(Milestone::Twice),
+            What::Succeed => self.note(Milestone::Zombie),
+            What::Extract => self.note(Milestone::Extracted),
+            What::ExtractWaiting => self.note(Milestone::Waiting),
+            What::Remove => self.note(Milestone::Kept),
+            What::Assign | What::Job => {}
+        }
+    }
+
+    /// The request of an action; `None` if there is no reason for it.
+    fn request(&self, zk: &ZooKeeper, action: Action) -> Option<Request> {
+        let stage = &self.stage;
+        let ending = |ok| {
+            let result = Payload::json(*b"2").expect("small");
+            if ok { Ending::Succeeded(result) } else { Ending::Failed("no".into()) }
         };
-        if let Outcome::Rejected(rejection) = &outcome {
-            self.note_rejection(from, &ops[rejection.at], rejection.at + 1 == ops.len());
-        }
-        if let Sender::Worker(n) = from {
-            state.workers[n].answered(&outcome);
-        }
-    }
-
-    fn note_rejection(&self, from: Sender, op: &Op, is_last: bool) {
-        match (from, op) {
-            (Sender::Worker(_), _) => self.note(Milestone::Zombie),
-            (Sender::Leader(_), Op::Check { .. }) => self.note(Milestone::Stale),
-            (Sender::Client, Op::Delete { .. }) if is_last => self.note(Milestone::Kept),
-            (Sender::Client, Op::Create { .. } | Op::Set { .. }) => self.note(Milestone::RetriedTwice),
-            (Sender::Client | Sender::Leader(_), _) => {}
-        }
-    }
-
-    fn lead(state: &mut State, n: usize, mut ops: Vec<Op>) {
-        ops.insert(0, txn::fence(state.leaders[n].0));
-        state.leaders[n].1 = Some(ops);
-    }
-
-    fn step(&self, before: &State, action: Action) -> State {
-        let mut state = before.clone();
         match action {
-            Action::Serve(from, fate) => self.serve(&mut state, from, fate),
-            Action::Late(at) => {
-                let ops = state.late.remove(at);
-                match self.commit(&mut state, &ops) {
-                    Outcome::Applied(()) => self.note(Milestone::LateApplied),
-                    Outcome::Rejected(_) | Outcome::Unknown => self.note(Milestone::LateRejected),
-                }
-            }
-            Action::Look(n) => {
-                let zk = state.zk.clone();
-                state.workers[n].look(&zk, n);
-            }
-            Action::Begin(n) => {
-                let number = state.workers[n].next().expect("a member to begin");
-                state.workers[n].begin(number);
-                if state.begun.contains(number) {
-                    state.broken.get_or_insert(Invariant::Once);
-                }
-                state.begun = state.begun.with(Members::one(number));
-            }
-            Action::Raise(n) => state.workers[n].raise(),
-            Action::Succeed(n, number) => state.workers[n].finish(number, true),
-            Action::Fail(n, number) => {
-                state.left.failures -= 1;
-                self.note(Milestone::Failed);
-                state.workers[n].finish(number, false);
-            }
-            Action::Report(n) => {
-                if state.workers[n].view.as_ref().is_some_and(|held| !held.slice.cancel.is_empty()) {
-                    self.note(Milestone::Flagged);
-                }
-                state.workers[n].report();
-            }
-            Action::GiveBack(n) => {
-                state.left.give_backs -= 1;
-                self.note(Milestone::GivenBack);
-                state.workers[n].give_back();
-            }
-            Action::Extract(n, number) => {
-                state.left.extractions -= 1;
-                self.note(Milestone::Continued);
-                state.workers[n].extract(number);
-            }
+            Action::Apply(_) => None,
+            Action::Submit => stage.submit(zk),
+            Action::Assign(epoch, n) => stage.assign(zk, epoch, n),
+            Action::Succeed(n, members) => stage.succeed(zk, n, members),
+            Action::Extract(n, members) => stage.extract(zk, n, (None, members)),
+            Action::HandBack(n, members) => stage.hand_back(zk, n, members),
+            Action::Recover(epoch, n) => stage.extract(zk, n, (Some(epoch), stage.id.members())),
+            Action::ExtractWaiting => stage.extract_waiting(zk),
+            Action::Remove(epoch) => stage.remove(zk, epoch),
+            Action::Close(n, number, ok) => stage.close(zk, n, number, ending(ok)),
+            Action::Reclaim(epoch, n, number) => stage.reclaim(zk, epoch, n, number),
+            Action::AssignAlone(epoch, n, number) => stage.assign_alone(zk, (epoch, n), number),
+            Action::Cancel(number) => stage.cancel(zk, number),
+            Action::Reopen(number) => stage.reopen(zk, number),
+            Action::Forget(number) => stage.forget(zk, number),
             Action::Lose(n) => {
-                state.left.losses -= 1;
-                state.workers[n].is_lost = true;
-            }
-            Action::Assign(leader, n, whole) => {
-                let entry = first_entry(&state).expect("an entry");
-                state.left.assigns -= 1;
-                state.left.splits -= u8::from(!whole);
-                let first = Members::one(entry.members.iter().next().expect("not empty"));
-                let given = if whole { entry.members } else { first };
-                state.seq += 1;
-                let name = SliceName { segment: stage::id(), epoch: state.leaders[leader].0, seq: state.seq };
-                let ops = segment::assign(&entry, &[(worker(n), name, stage::slice(given))]);
-                Self::lead(&mut state, leader, ops);
-            }
-            Action::Recover(leader, n) => self.take_away(&mut state, leader, n),
-            Action::Revoke(leader, n) => {
-                state.left.revocations -= 1;
-                self.take_away(&mut state, leader, n);
-            }
-            Action::Expire(leader) => {
-                state.left.ends -= 1;
-                self.note(Milestone::Ended);
-                let ops = segment::end_entry(&first_entry(&state).expect("an entry"), ChunkEnd::Expired);
-                Self::lead(&mut state, leader, ops);
+                let gone = Op::Delete { path: path::worker(worker(n)), version: None };
+                zk.get(gone.path()).is_some().then(|| happens(gone))
             }
             Action::Claim => {
-                state.left.claims -= 1;
-                let version = epoch(&state.zk).expect("an epoch");
-                let claim = Op::Set { path: path::EPOCH.into(), data: vec![], version };
-                self.commit(&mut state, &[claim]);
-                state.leaders.push((version + 1, None));
-            }
-            Action::Flag(number) => {
-                state.left.cancels -= 1;
-                let held = holder(&state, number).expect("a slice");
-                state.client = Some(vec![segment::flag(&held, Members::one(number))]);
-            }
-            Action::CancelMember(number) => {
-                state.left.cancels -= 1;
-                self.note(Milestone::CancelledWaiting);
-                let entry = waiting(&state, number).expect("an entry");
-                let member = extracted(number, record(number).cancel(WALL), Next::Terminal);
-                state.client = Some(segment::cancel_member(&entry, &member));
-            }
-            Action::CancelEntry => {
-                state.left.ends -= 1;
-                self.note(Milestone::Ended);
-                let entry = first_entry(&state).expect("an entry");
-                state.client = Some(segment::end_entry(&entry, ChunkEnd::Cancelled));
-            }
-            Action::Retry(number) => {
-                state.left.retries -= 1;
-                self.note(Milestone::Retried);
-                let member = extracted(number, record(number).reopen(), Next::Queue);
-                state.client = Some(segment::reopen(stage::id(), &member));
-            }
-            Action::Remove => {
-                state.left.removals -= 1;
-                let (names, _) = stage::chunks(&state.zk);
-                state.client = Some(segment::remove(stage::id(), &stage::segment(), &names));
-            }
-            Action::RemoveRecord(number) => {
-                state.left.removals -= 1;
-                let delete = |path| Op::Delete { path, version: None };
-                let job = stage::job(number);
-                // The job has ended in between, which takes its entry with it.
-                let entry = crate::fixture::ready(&state.zk, &job).expect("the job waits");
-                let ops = [path::ready_entry(&entry), path::record(&job)].map(delete);
-                state.forgotten = state.forgotten.with(Members::one(number));
-                assert_eq!(self.commit(&mut state, &ops), Outcome::Applied(()));
+                Some(happens(Op::Set { path: path::EPOCH.into(), data: vec![], version: epoch(zk) }))
             }
         }
-        state
     }
 
-    fn take_away(&self, state: &mut State, leader: usize, n: usize) {
-        let held = stage::slices(&state.zk, worker(n)).into_iter().next().expect("a slice");
-        let member = |number| {
-            let flagged = held.slice.cancel.contains(number);
-            let ending = if flagged { Ending::Cancelled } else { Ending::Lost };
-            closed(number, worker(n), ending)
+    fn step(&self, before: &State, action: Action) -> Option<State> {
+        let mut state = before.clone();
+        if let Action::Apply(at) = action {
+            let request = state.flight.remove(at);
+            self.apply(&mut state, &request);
+            return Some(state);
+        }
+        let left = state.left.of(action);
+        *left -= 1;
+        // When a segment is removed, it is old: its submissions have arrived.
+        let submitted = before.flight.iter().any(|sent| sent.what == What::Submit);
+        let removed = before.left.removals < self.bounds.removals;
+        let is_early = match action {
+            Action::Submit => removed,
+            Action::Remove(_) => submitted,
+            _ => false,
         };
-        let lost = held.slice.may_have_begun().iter().map(member).collect::<Vec<_>>();
-        Self::lead(state, leader, segment::recover(&held, &lost, &stage::to()));
+        let request = self.request(&before.zk, action).filter(|_| !is_early)?;
+        if matches!(action, Action::Lose(_) | Action::Claim) {
+            self.apply(&mut state, &request);
+        } else {
+            state.flight.push(Part::new(request));
+        }
+        Some(state)
     }
 }
 
-fn epoch(zk: &ZooKeeper) -> Option<i32> {
-    zk.get(path::EPOCH).map(|(_, version)| version)
-}
-
-/// Whether the znode's name must occur once: entries of segments, and slices.
-fn is_named_once(path: &str) -> bool {
-    path.starts_with("/ready/")
-        || path.rsplit('/').next().is_some_and(|name| name.parse::<SliceName>().is_ok())
-}
-
-fn first_entry(state: &State) -> Option<WaitingEntry> {
-    stage::entries(&state.zk).into_iter().next()
-}
-
-fn waiting(state: &State, number: u8) -> Option<WaitingEntry> {
-    stage::entries(&state.zk).into_iter().find(|entry| entry.members.contains(number))
-}
-
-fn holder(state: &State, number: u8) -> Option<AssignedSlice> {
-    let slices = (0..WORKERS).flat_map(|n| stage::slices(&state.zk, worker(n)));
-    slices.into_iter().find(|held| held.slice.open().contains(number))
-}
-
-fn enabled(state: &State, action: Action) -> bool {
-    let left = &state.left;
-    let idle = |n: usize| state.workers[n].sent.is_none();
-    let leads = |n: usize| state.leaders.get(n).is_some_and(|(_, sent)| sent.is_none());
-    let calls = state.client.is_none();
-    let has_slice = |n: usize| !stage::slices(&state.zk, worker(n)).is_empty();
-    match action {
-        Action::Serve(from, fate) => {
-            let sent = match from {
-                Sender::Worker(n) => !idle(n),
-                Sender::Leader(n) => state.leaders.get(n).is_some_and(|(_, sent)| sent.is_some()),
-                Sender::Client => !calls,
-            };
-            sent && match fate {
-                Fate::Answered => true,
-                Fate::ReplyLost => left.replies > 0,
-                Fate::Late => left.late > 0,
-            }
-        }
-        Action::Late(at) => at < state.late.len(),
-        // A worker whose session has ended reads nothing more.
-        Action::Look(n) => {
-            let seen = &state.workers[n].view;
-            let there = stage::slices(&state.zk, worker(n)).into_iter().next();
-            idle(n) && !state.workers[n].is_lost && *seen != there
-        }
-        Action::Begin(n) => {
-            let one_slot = state.workers[n].running.is_empty();
-            one_slot && state.workers[n].next().is_some()
-        }
-        Action::Raise(n) => {
-            let more = |held: &AssignedSlice| !held.slice.unbegun().without(held.slice.cancel).is_empty();
-            let busy = !state.workers[n].running.is_empty() || state.workers[n].next().is_some();
-            idle(n) && !busy && state.workers[n].view.as_ref().is_some_and(more)
-        }
-        Action::Succeed(n, number) => state.workers[n].running.contains(number),
-        Action::Fail(n, number) => left.failures > 0 && state.workers[n].running.contains(number),
-        Action::Report(n) => idle(n) && state.workers[n].can_report(),
-        Action::GiveBack(n) => left.give_backs > 0 && idle(n) && !state.workers[n].spare().is_empty(),
-        Action::Extract(n, number) => {
-            let open = |held: &AssignedSlice| held.slice.open().contains(number);
-            let held = state.workers[n].view.as_ref().is_some_and(open);
-            left.extractions > 0 && idle(n) && held && state.workers[n].running.contains(number)
-        }
-        Action::Lose(n) => left.losses > 0 && !state.workers[n].is_lost,
-        Action::Assign(leader, n, whole) => {
-            let entry = first_entry(state);
-            let parts = entry.as_ref().is_some_and(|entry| whole || entry.members.len() > 1);
-            let bounded = left.assigns > 0 && (whole || left.splits > 0);
-            bounded && parts && leads(leader) && !state.workers[n].is_lost && !has_slice(n)
-        }
-        Action::Recover(leader, n) => leads(leader) && state.workers[n].is_lost && has_slice(n),
-        Action::Revoke(leader, n) => {
-            left.revocations > 0 && leads(leader) && !state.workers[n].is_lost && has_slice(n)
-        }
-        Action::Expire(leader) => left.ends > 0 && leads(leader) && first_entry(state).is_some(),
-        Action::Claim => left.claims > 0,
-        Action::Flag(number) => left.cancels > 0 && calls && holder(state, number).is_some(),
-        Action::CancelMember(number) => left.cancels > 0 && calls && waiting(state, number).is_some(),
-        Action::CancelEntry => left.ends > 0 && calls && first_entry(state).is_some(),
-        Action::Retry(number) => {
-            let (_, ends) = stage::chunks(&state.zk);
-            let has = |end| ends.get(&end).is_some_and(|members: &Members| members.contains(number));
-            let over = has(ChunkEnd::Cancelled) || has(ChunkEnd::Expired) || has(ChunkEnd::Succeeded);
-            left.retries > 0 && calls && over && !has(ChunkEnd::Extracted)
-        }
-        Action::Remove => {
-            let (_, ends) = stage::chunks(&state.zk);
-            let over = ends.values().fold(Members::NONE, |all, members| all.with(*members));
-            left.removals > 0 && calls && over == Members::below(MEMBERS)
-        }
-        Action::RemoveRecord(number) => {
-            let reopened = stage::record(&state.zk, number).is_some_and(|record| record.generation > 1);
-            left.removals > 0 && reopened
+impl Bounds {
+    /// How often the action may still happen.
+    fn of(&mut self, action: Action) -> &mut u8 {
+        match action {
+            Action::Apply(_) => unreachable!("it sends nothing"),
+            Action::Submit => &mut self.submits,
+            Action::Assign(..) | Action::AssignAlone(..) => &mut self.assigns,
+            Action::Succeed(..) => &mut self.successes,
+            Action::Extract(..) | Action::HandBack(..) => &mut self.extractions,
+            Action::Recover(..) => &mut self.recoveries,
+            Action::ExtractWaiting => &mut self.waiting,
+            Action::Reopen(_) => &mut self.retries,
+            Action::Remove(_) => &mut self.removals,
+            Action::Close(..) | Action::Reclaim(..) => &mut self.ends,
+            Action::Cancel(_) => &mut self.cancels,
+            Action::Forget(_) => &mut self.forgets,
+            Action::Lose(_) => &mut self.losses,
+            Action::Claim => &mut self.claims,
         }
     }
+}
+
+/// A change that no process sends.
+fn happens(op: Op) -> Request {
+    Request { ops: vec![op.clone()], alone: vec![op], what: What::Submit }
+}
+
+fn epoch(zk: &ZooKeeper) -> i32 {
+    zk.get(path::EPOCH).expect("an epoch").1
+}
+
+/// All sets of some members.
+fn subsets(all: Members) -> impl Iterator<Item = Members> {
+    (1..=all.bits()).filter_map(Members::from_bits)
 }
 
 impl Model for Segments {
@@ -491,71 +287,45 @@ impl Model for Segments {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let zk = stage::zookeeper();
-        let names =
-            stage::entries(&zk).iter().map(|entry| format!("{}/{}", entry.slot, entry.name)).collect();
-        vec![State {
-            workers: std::array::from_fn(|_| Part::new(Worker::default())),
-            leaders: vec![(epoch(&zk).expect("an epoch"), None)],
-            zk: Part::new(zk),
-            client: None,
-            late: Part::new(Vec::new()),
-            seq: 0,
-            begun: Members::NONE,
-            forgotten: Members::NONE,
-            names: Part::new(names),
-            left: self.bounds,
-            broken: None,
-        }]
+        let zk = Part::new(self.stage.zookeeper());
+        vec![State { zk, flight: vec![], forgotten: Members::NONE, left: self.bounds, broken: None }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.broken.is_some() {
             return;
         }
-        let (members, leaders) = (0..MEMBERS, 0..state.leaders.len());
-        let senders = (0..WORKERS)
-            .map(Sender::Worker)
-            .chain(leaders.clone().map(Sender::Leader))
-            .chain([Sender::Client]);
-        let fates = [Fate::Answered, Fate::ReplyLost, Fate::Late];
-        let served = senders.flat_map(|from| fates.map(|fate| Action::Serve(from, fate)));
-        let late = (0..state.late.len()).map(Action::Late);
-        let workers = (0..WORKERS).flat_map(|n| {
-            let own = [
-                Action::Look(n),
-                Action::Begin(n),
-                Action::Raise(n),
-                Action::Report(n),
-                Action::GiveBack(n),
-                Action::Lose(n),
-            ];
-            let runs = members
-                .clone()
-                .flat_map(move |m| [Action::Succeed(n, m), Action::Fail(n, m), Action::Extract(n, m)]);
-            own.into_iter().chain(runs)
+        actions.extend((0..state.flight.len()).map(Action::Apply));
+        actions.extend([Action::Submit, Action::ExtractWaiting, Action::Claim]);
+        let numbers = || self.stage.id.members().iter();
+        actions.extend(numbers().flat_map(|m| [Action::Cancel(m), Action::Reopen(m), Action::Forget(m)]));
+        for n in 0..WORKERS {
+            actions.push(Action::Lose(n));
+            let sets = subsets(self.stage.id.members());
+            actions.extend(sets.flat_map(|set| {
+                [Action::Succeed(n, set), Action::Extract(n, set), Action::HandBack(n, set)]
+            }));
+            actions.extend(numbers().flat_map(|m| [Action::Close(n, m, true), Action::Close(n, m, false)]));
+        }
+        for epoch in 0..=epoch(&state.zk) {
+            actions.push(Action::Remove(epoch));
+            for n in 0..WORKERS {
+                actions.extend([Action::Assign(epoch, n), Action::Recover(epoch, n)]);
+                actions.extend(
+                    numbers().flat_map(|m| [Action::Reclaim(epoch, n, m), Action::AssignAlone(epoch, n, m)]),
+                );
+            }
+        }
+        let (mut left, full) = (state.left, state.flight.len() >= self.most);
+        actions.retain(|action| match action {
+            Action::Apply(_) => true,
+            Action::Lose(_) | Action::Claim => *left.of(*action) > 0,
+            _ => !full && *left.of(*action) > 0,
         });
-        let leads = leaders.flat_map(|l| {
-            let each = (0..WORKERS).flat_map(move |n| {
-                [
-                    Action::Assign(l, n, true),
-                    Action::Assign(l, n, false),
-                    Action::Recover(l, n),
-                    Action::Revoke(l, n),
-                ]
-            });
-            each.chain([Action::Expire(l)])
-        });
-        let calls =
-            members.clone().flat_map(|m| [Action::Flag(m), Action::CancelMember(m), Action::Retry(m)]);
-        let calls = calls.chain(members.clone().map(Action::RemoveRecord));
-        let calls = calls.chain([Action::CancelEntry, Action::Remove, Action::Claim]);
-        let all = served.chain(late).chain(workers).chain(leads).chain(calls);
-        actions.extend(all.filter(|action| enabled(state, *action)));
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        Some(self.step(state, action))
+        self.step(state, action)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

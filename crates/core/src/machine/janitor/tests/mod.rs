@@ -3,5 +3,6 @@
 mod groups;
 mod leftovers;
 mod records;
+mod segments;
 mod stage;
 mod terms;

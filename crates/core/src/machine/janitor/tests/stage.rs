@@ -23,6 +23,8 @@ pub(super) struct Stage {
     pub(super) took: Duration,
     pub(super) retention: Option<Retention>,
     pub(super) records: BTreeMap<JobId, Found>,
+    /// The chunks of the segments.
+    pub(super) segments: BTreeMap<SegmentId, Vec<Chunk>>,
     /// The versions of the buckets.
     pub(super) removals: BTreeMap<Bucket, i32>,
     pub(super) asked: Vec<Effect>,
@@ -40,11 +42,15 @@ pub(super) fn job(n: u32) -> JobId {
     JobId::new(format!("job-{n}")).unwrap()
 }
 
+/// The name of a chunk, and when its last member left by the clock of the worker and by ZooKeeper's clock; `None` if it cannot
+/// be read.
+pub(super) type Chunk = (&'static str, Option<(WallMillis, WallMillis)>);
+
 impl Stage {
     pub(super) fn new() -> Self {
         let janitor = Janitor::new(7);
         let retention = Some(retention());
-        let (records, asked) = (BTreeMap::new(), Vec::new());
+        let (records, segments, asked) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let (now, took) = (Millis(0), TOOK);
         let removals = BTreeMap::new();
         Self {
@@ -53,6 +59,7 @@ impl Stage {
             took,
             retention,
             records,
+            segments,
             removals,
             asked,
             removed: 0,
@@ -127,7 +134,11 @@ impl Stage {
     }
 
     pub(super) fn answer(&mut self, request: Effect) -> Event {
-        let of = |bucket: Bucket| self.records.keys().filter(move |job| Bucket::of(job) == bucket).cloned();
+        let of = |bucket: Bucket| {
+            let segments = self.segments.keys().map(|id| id.job());
+            let all = self.records.keys().cloned().chain(segments);
+            all.filter(move |job| Bucket::of(job) == bucket)
+        };
         match request {
             Effect::Settings => {
                 Event::Settings(Ok((self.retention, Some(self.claimed.unwrap_or(self.wall())))))
@@ -154,8 +165,24 @@ impl Stage {
                 let outcome = self.commit(&batch);
                 Event::Committed(batch, outcome)
             }
-            // There are no leftovers.
-            Effect::Names(parents) => Event::Names(Ok(vec![None; parents.len()])),
+            Effect::Names(parents) => {
+                let names = |parent: &String| {
+                    let (_, chunks) = self.segments.iter().find(|(id, _)| path::segment(**id) == *parent)?;
+                    Some(chunks.iter().map(|(name, _)| (*name).to_owned()).collect())
+                };
+                Event::Names(Ok(parents.iter().map(names).collect()))
+            }
+            Effect::Segments(segments) => {
+                let found = |(id, _): &(SegmentId, Chunks)| match self.segments.get(id) {
+                    Some(chunks) => {
+                        let ends = chunks.iter().map(|(_, ends)| *ends).collect::<Option<Vec<_>>>();
+                        ends.map_or(FoundSegment::Left, FoundSegment::Over)
+                    }
+                    None => FoundSegment::Absent,
+                };
+                let found = segments.iter().map(found).collect();
+                Event::Segments(segments, Ok(found))
+            }
             other => panic!("{other:?} is not a request"),
         }
     }
@@ -172,11 +199,26 @@ impl Stage {
         if *version != self.removals(bucket) {
             return Outcome::Rejected(Rejection { at: 1, reason: Reason::BadVersion });
         }
-        let mut gone = Vec::new();
+        let (mut gone, mut segments, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
         for (at, op) in ops {
             let Op::Delete { path, version: Some(wanted) } = op else { panic!("{op:?}") };
+            if path::below_parent(path) == (path::JOBS, 4) {
+                chunks.push(path.rsplit('/').next().unwrap());
+                continue;
+            }
             let job = JobId::new(path.rsplit('/').next().unwrap()).unwrap();
             assert_eq!(path::record(&job), *path);
+            if let Some(id) = SegmentId::of_job(&job) {
+                let reason = match self.segments.get(&id) {
+                    Some(all) if all.len() == std::mem::take(&mut chunks).len() => {
+                        segments.push(id);
+                        continue;
+                    }
+                    Some(_) => Reason::NotEmpty,
+                    None => Reason::NoNode,
+                };
+                return Outcome::Rejected(Rejection { at, reason });
+            }
             let reason = match self.records.get(&job) {
                 Some(Found::Over { version, .. }) if version == wanted => {
                     gone.push(job);
@@ -188,6 +230,7 @@ impl Stage {
             return Outcome::Rejected(Rejection { at, reason });
         }
         gone.iter().for_each(|job| drop(self.records.remove(job)));
+        segments.iter().for_each(|id| drop(self.segments.remove(id)));
         *self.removals.entry(bucket).or_default() += 1;
         Outcome::Applied(())
     }

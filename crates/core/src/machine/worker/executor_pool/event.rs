@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::{Finished, Start};
 use crate::job::{Assignment, Payload};
 use crate::name::{JobId, Kind};
+use crate::segment::SegmentId;
 use crate::time::{Millis, WallMillis};
 use crate::worker::WorkerSettings;
 
@@ -43,8 +44,10 @@ pub enum Event {
     Zombie(JobId, u32),
     /// The grace period of this attempt's signal is over.
     GraceOver(JobId, u32),
-    /// The reporter has closed these attempts, or found them closed.
+    /// The reporter has closed these attempts, or found them closed. The id of a segment: all of its members have left it.
     Closed(Vec<JobId>),
+    /// Hand back the waiting members of this segment.
+    HandBack(SegmentId),
     /// The connection is lost.
     Hold,
     /// The connection is back.

@@ -44,7 +44,7 @@ impl Requeue {
     /// Returns the transaction. `wall` is stored for display.
     #[must_use]
     pub fn ops(&self, worker: WorkerId, wall: WallMillis) -> Vec<Op> {
-        let Start { job, assignment, assignment_version, record, version, asked: _ } = &self.start;
+        let Start { job, assignment, assignment_version, record, version, asked: _, packed: _ } = &self.start;
         let assigned = (assignment, *assignment_version);
         let read = (record.clone(), *version);
         txn::reclaim(job, worker, assigned, read, Ending::Released, &self.gone, wall).1

@@ -21,6 +21,8 @@
 //! turn in its lane or its place in its group, the attempt is closed without that part. Limits: [`WINDOW`] requests in
 //! flight, one per worker, [`CHUNK`] jobs each.
 //!
+//! **A segment** is read alone, and its open members are extracted into the inbox. At the next list they are jobs.
+//!
 //! **A process that survives its session** registers again and names its former worker ids. Attempts of such an id are
 //! handed back without a loss: the process did not die of a job. A registration that was read once proves that for good,
 //! so no fence is needed. If the recovery comes before the new registration is read, the losses count until the next close
@@ -30,9 +32,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{Assignment, ClosedAttempt, Ending, JobRecord};
+use crate::machine::inbox_segment::{self, Decision, InboxSegment};
 use crate::name::{JobId, Kind, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::path;
+use crate::segment::SegmentId;
 use crate::time::WallMillis;
 use crate::txn::{self, Batch, Locus, Op};
 
@@ -83,6 +87,8 @@ pub enum Event {
     Listed(WorkerId, Result<Option<Vec<JobId>>, ()>),
     /// Jobs of the inbox were read. `Err`: no answer.
     Read(WorkerId, Result<Vec<Orphan>, ()>),
+    /// A segment of the inbox was read. `Err`: no answer.
+    SegmentRead(WorkerId, SegmentId, Result<Box<InboxSegment>, ()>),
     /// The outcome of a batch.
     Committed(WorkerId, Batch<Item>, Outcome<()>),
     /// The outcome of removing the inbox.
@@ -98,6 +104,8 @@ pub enum Effect {
     List(WorkerId),
     /// Read assignment and record of these jobs, at most [`CHUNK`].
     Read(WorkerId, Vec<JobId>),
+    /// Read the assignment of this segment, then the segment and the names of its chunks.
+    ReadSegment(WorkerId, SegmentId),
     /// Commit this batch and return it with its outcome.
     Commit(WorkerId, Batch<Item>),
     /// Commit the removal of the empty inbox.
@@ -132,6 +140,8 @@ pub enum OrphanOutcome {
     Quarantined(String),
     /// The job is already terminal or deleted.
     Stale,
+    /// It is a segment, of which this number of members were extracted into the inbox.
+    Extracted(usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -202,7 +212,10 @@ impl Recovery {
             Event::Listed(worker, Ok(Some(jobs))) => self.listed(worker, jobs),
             Event::Listed(worker, Ok(None)) => self.forget(worker),
             Event::Read(worker, Ok(orphans)) => self.read(worker, orphans, wall, out),
-            Event::Listed(worker, Err(())) | Event::Read(worker, Err(())) => self.interrupt(worker),
+            Event::SegmentRead(worker, id, Ok(found)) => self.segment_read(worker, id, *found, out),
+            Event::Listed(worker, Err(()))
+            | Event::Read(worker, Err(()))
+            | Event::SegmentRead(worker, _, Err(())) => self.interrupt(worker),
             Event::Committed(worker, batch, outcome) => self.committed(worker, batch, outcome, out),
             Event::Removed(worker, outcome) => self.removed(worker, outcome, out),
             Event::Sweep => {
@@ -243,8 +256,13 @@ impl Recovery {
                 }
                 Next::Read => {
                     inbox.phase = Phase::Reading;
-                    let chunk = inbox.left.drain(..inbox.left.len().min(CHUNK)).collect();
-                    out.push(Effect::Read(worker, chunk));
+                    out.push(match inbox.left.front().and_then(SegmentId::of_job) {
+                        Some(id) => {
+                            inbox.left.pop_front();
+                            Effect::ReadSegment(worker, id)
+                        }
+                        None => Effect::Read(worker, inbox.next_jobs()),
+                    });
                 }
                 Next::Remove => {
                     inbox.phase = Phase::Removing;
@@ -293,9 +311,14 @@ impl Recovery {
         self.queue(worker, if all { Next::List } else { Next::Read });
     }
 
+    /// A batch that commits only in this term.
+    fn fenced(&self) -> Batch<Item> {
+        Batch::new(vec![txn::fence(self.epoch)])
+    }
+
     fn read(&mut self, worker: WorkerId, orphans: Vec<Orphan>, wall: WallMillis, out: &mut Vec<Effect>) {
+        let mut batch = self.fenced();
         let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
-        let mut batch = Batch::new(vec![txn::fence(self.epoch)]);
         for orphan in orphans {
             let again = inbox.strikes.contains_key(&orphan.job);
             let gone = inbox.gone.get(&orphan.job).map_or(&[][..], Vec::as_slice);
@@ -313,6 +336,26 @@ impl Recovery {
             inbox.phase = Phase::Committing;
             out.push(Effect::Commit(worker, batch));
         }
+    }
+
+    /// Extracts the members of a segment. They are jobs of the inbox at the next list.
+    fn segment_read(&mut self, worker: WorkerId, id: SegmentId, found: InboxSegment, out: &mut Vec<Effect>) {
+        let mut batch = self.fenced();
+        let Some(inbox) = self.inboxes.get_mut(&worker) else { return };
+        let job = id.job();
+        let (outcome, ops) = match inbox_segment::decide(worker, id, found) {
+            Decision::Gone => return self.next_chunk(worker),
+            Decision::Stale(ops) => (OrphanOutcome::Stale, ops),
+            Decision::Unreadable(why) => {
+                let ops = set_aside(worker, &job, &why, inbox.strikes.contains_key(&job));
+                (OrphanOutcome::Quarantined(why), ops)
+            }
+            Decision::Extract(members, ops) => (OrphanOutcome::Extracted(members), ops),
+        };
+        let pushed = batch.push(Item { job, outcome }, ops);
+        debug_assert!(pushed.is_ok(), "the first group always fits");
+        inbox.phase = Phase::Committing;
+        out.push(Effect::Commit(worker, batch));
     }
 
     fn committed(
@@ -385,10 +428,9 @@ fn decide(
     wall: WallMillis,
 ) -> Option<(Item, Vec<Op>)> {
     let Orphan { job, assignment, record } = orphan;
-    let drop_assignment = || vec![Op::Delete { path: path::assignment(worker, &job), version: None }];
+    let drop_assignment = || drop_assignment(worker, &job);
     let quarantine = |why: String| {
-        // After a rejection the note may already exist.
-        let ops = if again { drop_assignment() } else { txn::quarantine(&job, worker, &why) };
+        let ops = set_aside(worker, &job, &why, again);
         (OrphanOutcome::Quarantined(why), ops)
     };
     let (outcome, ops) = match (assignment, record) {
@@ -408,6 +450,23 @@ fn decide(
         }
     };
     Some((Item { job, outcome }, ops))
+}
+
+fn drop_assignment(worker: WorkerId, job: &JobId) -> Vec<Op> {
+    vec![Op::Delete { path: path::assignment(worker, job), version: None }]
+}
+
+/// Moves a job to the quarantine. After a rejection the note may already exist.
+fn set_aside(worker: WorkerId, job: &JobId, why: &str, again: bool) -> Vec<Op> {
+    if again { drop_assignment(worker, job) } else { txn::quarantine(job, worker, why) }
+}
+
+impl Inbox {
+    /// Takes the next jobs, up to the next segment.
+    fn next_jobs(&mut self) -> Vec<JobId> {
+        let jobs = self.left.iter().take(CHUNK).take_while(|job| SegmentId::of_job(job).is_none()).count();
+        self.left.drain(..jobs).collect()
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::job::{AttemptEndKind, JobState, Payload, Placement, Policy, QueueEntry, Verdict};
+use crate::segment::Chunks;
+use crate::segment::fixture::{id, segment};
 
 fn worker() -> WorkerId {
     WorkerId::new(Uuid::from_u128(1))
@@ -470,4 +472,45 @@ fn a_batch_that_was_not_sent_is_read_again_after_the_resync() {
         assert_eq!(bench.answer(batch, rejected(at, Reason::NotSent)), []);
         assert_eq!(bench.0.inboxes(), 1);
     }
+}
+
+/// After the extraction the members are jobs of the inbox.
+#[test]
+fn the_members_of_a_segment_are_extracted_before_they_are_recovered() {
+    let mut bench = Bench::new();
+    let segment_job = id().job().to_string();
+    assert_eq!(
+        bench.listed(&["a", &segment_job, "b"]),
+        [Effect::Read(worker(), vec![job("a")])],
+        "a segment is read alone"
+    );
+    let batch = bench.read(vec![orphan("a", false, record())]);
+    let after = bench.answer(batch, Outcome::Applied(()));
+    assert_eq!(after[1..], [Effect::ReadSegment(worker(), id())]);
+    let found = InboxSegment {
+        assignment: Stored::Value(Assignment::new(1, 1, WallMillis(0)), 3),
+        segment: Stored::Value(segment(), 0),
+        chunks: Chunks::of_names(["s1"]),
+    };
+    let mut sent = bench.handle(Event::SegmentRead(worker(), id(), Ok(Box::new(found))));
+    let Some(Effect::Commit(_, batch)) = sent.pop() else { panic!("it is extracted") };
+    assert_eq!(batch.ops().next(), Some(&txn::fence(7)));
+    let after = bench.answer(batch, Outcome::Applied(()));
+    let extracted = Item { job: id().job(), outcome: OrphanOutcome::Extracted(3) };
+    assert_eq!(after, [Effect::Closed(extracted), Effect::Read(worker(), vec![job("b")])]);
+}
+
+#[test]
+fn a_segment_that_cannot_be_decoded_is_moved_to_the_quarantine() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.listed(&[id().job().as_str()]), [Effect::ReadSegment(worker(), id())]);
+    let found = InboxSegment {
+        assignment: Stored::Value(Assignment::new(1, 1, WallMillis(0)), 3),
+        segment: Stored::Unreadable("newer".to_owned()),
+        chunks: Chunks::default(),
+    };
+    let sent = bench.handle(Event::SegmentRead(worker(), id(), Ok(Box::new(found))));
+    let [Effect::Commit(_, batch)] = &sent[..] else { panic!("{sent:?}") };
+    let paths = batch.ops().map(Op::path).collect::<Vec<_>>();
+    assert!(paths.contains(&path::quarantine(&id().job()).as_str()), "{paths:?}");
 }

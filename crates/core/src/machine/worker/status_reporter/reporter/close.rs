@@ -66,7 +66,7 @@ pub(super) enum Decision {
 }
 
 impl Close {
-    pub(super) fn new(
+    pub(in crate::machine::worker) fn new(
         worker: WorkerId,
         former: &[WorkerId],
         finished: Finished,

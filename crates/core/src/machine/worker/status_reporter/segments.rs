@@ -1,0 +1,239 @@
+//! Ends the attempts of members of assigned segments.
+//!
+//! ```text
+//!            succeeded            chunk of results applied
+//!  Running ────────────▶ Result ──────────────────────────▶ settled
+//!     │ └─ any other end, a request of the handler, or EXTRACT_AFTER ──extraction applied──▶ a job of the inbox
+//!     └─ handed back before it began ─────────────────────────────────extraction applied──▶ a job that waits
+//! ```
+//!
+//! A member that is extracted continues as a job: its lease is kept by [`beats`](super::beats), and its attempt is closed by the
+//! [`reporter`](super::reporter).
+//!
+//! A segment has one write in flight. Results are written when all open members have one, when the oldest is [`RESULTS_EVERY`] old,
+//! or when they have [`RESULT_BYTES`]; extractions go first.
+//!
+//! | outcome of a write | reaction |
+//! | --- | --- |
+//! | applied | its members have left |
+//! | rejected, or no reply | read the assignment, then the chunks: a chunk shows which members have left; others are written again |
+//! | not sent | send again once the session is back, or after [`RETRY`] |
+//! | refused | read after [`RETRY_REFUSED`] |
+//!
+//! **A write whose reply was lost may be applied after the read** found nothing. Then the next write is rejected, because the
+//! version of the assignment has changed, and the next read finds the chunk. A chunk of results can only be ours. A chunk of extracted
+//! members may be the leader's, which took this worker for dead or silent: the members are jobs then as well, and the reads of
+//! `inbox_watcher` and `reporter` find out which. A member that was to wait is never run again from here: if the leader has put it
+//! into the inbox instead, it is started from there.
+
+mod held;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::Assignment;
+use crate::machine::worker::{Finished, Lookup, Packed};
+use crate::name::{JobId, WorkerId};
+use crate::outcome::{Outcome, Reason, Rejection};
+use crate::segment::{Chunks, EXTRACT_AFTER, MemberId, SegmentId};
+use crate::time::{Millis, WallMillis};
+use crate::txn::Op;
+
+use held::{Held, Write};
+
+use super::reporter::{Close, RETRY_REFUSED, Settled};
+
+/// Longest wait of a result for others.
+pub const RESULTS_EVERY: Duration = Duration::from_millis(10);
+
+/// Results are written when they have this many bytes, and a chunk with several has no more.
+pub const RESULT_BYTES: usize = 64 * 1024;
+
+/// Delay before an unsent or unanswered request, or one whose rejection nothing explains, is tried again if the session reports nothing.
+pub const RETRY: Duration = Duration::from_millis(100);
+
+/// Input of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The members of this segment were handed to the executor.
+    Assigned(Arc<Packed>),
+    /// This member begins.
+    Began(MemberId),
+    /// A member has ended here.
+    Finished(Box<Finished>, WallMillis),
+    /// The handler of this member asks for something that only a job with a record has.
+    Extract(MemberId),
+    /// The outcome of a write.
+    Committed(SegmentId, Outcome<()>),
+    /// The assignment of a segment was read, then the names of its chunks.
+    Read(SegmentId, Lookup<Assignment>, Chunks),
+    /// That read was not answered.
+    ReadFailed(SegmentId),
+    /// The connection is lost: send nothing.
+    Hold,
+    /// The connection is back: read back unknown writes and continue.
+    Resume,
+    /// The time of an [`Effect::WakeAt`] has come.
+    Wake,
+}
+
+/// Output of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Commit these operations.
+    Commit(SegmentId, Vec<Op>),
+    /// Read the assignment of this segment, then the names of its chunks.
+    Read(SegmentId),
+    /// Ask the executor to hand back the members of this segment that have not begun.
+    HandBack(SegmentId),
+    /// The result of this attempt is stored.
+    Settled(Box<Close>, Settled),
+    /// This member waits again. It never began.
+    Returned(JobId),
+    /// This member, which runs, is a job of the inbox now.
+    Extracted(JobId),
+    /// This member, which has ended, is a job of the inbox now: close its attempt.
+    Close(Box<Finished>),
+    /// All members have left this segment.
+    Over(SegmentId),
+    /// ZooKeeper rejects a write; it is tried again.
+    Refused(SegmentId, Reason),
+    /// Send [`Event::Wake`] at this time.
+    WakeAt(Millis),
+}
+
+/// State machine of one incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Segments {
+    worker: WorkerId,
+    held: BTreeMap<SegmentId, Held>,
+    up: bool,
+    armed: Option<Millis>,
+}
+
+impl Segments {
+    /// Creates the machine without segments.
+    #[must_use]
+    pub fn new(worker: WorkerId) -> Self {
+        Self { worker, held: BTreeMap::new(), up: true, armed: None }
+    }
+
+    /// Whether this job is a member that is not known to be extracted.
+    #[must_use]
+    pub fn holds(&self, job: &JobId) -> bool {
+        MemberId::of_job(job).is_some_and(|member| {
+            self.held.get(&member.segment).is_some_and(|held| held.is_open(member.number))
+        })
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Assigned(packed) => {
+                let held = Held::new(self.worker, Arc::clone(&packed), packed.asked + EXTRACT_AFTER);
+                self.held.insert(packed.id, held);
+            }
+            Event::Began(member) => {
+                if let Some(held) = self.held.get_mut(&member.segment) {
+                    held.began(member.number);
+                }
+            }
+            Event::Finished(finished, at) => self.finished(now, finished, at, out),
+            Event::Extract(member) => {
+                if let Some(held) = self.held.get_mut(&member.segment) {
+                    held.extract(member.number);
+                }
+            }
+            Event::Committed(id, outcome) => self.committed(now, id, outcome, out),
+            Event::Read(id, assignment, chunks) => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.read(now, &assignment, &chunks, out);
+                }
+            }
+            Event::ReadFailed(id) => {
+                if let Some(held) = self.held.get_mut(&id) {
+                    held.write = Write::Unknown { retry: now + RETRY };
+                }
+            }
+            Event::Hold => self.up = false,
+            Event::Resume => {
+                self.up = true;
+                self.held.values_mut().for_each(|held| held.retry_at(now));
+            }
+            Event::Wake => self.armed = None,
+        }
+        self.advance(now, out);
+    }
+
+    fn finished(&mut self, now: Millis, finished: Box<Finished>, at: WallMillis, out: &mut Vec<Effect>) {
+        let member = MemberId::of_job(&finished.start.job);
+        let held = member.and_then(|member| Some((member, self.held.get_mut(&member.segment)?)));
+        match held {
+            Some((member, held)) if held.is_open(member.number) => {
+                held.finished(now, member.number, finished, at);
+            }
+            // It was extracted while it ran.
+            Some(_) | None => out.push(Effect::Close(Box::new(unpacked(*finished)))),
+        }
+    }
+
+    fn committed(&mut self, now: Millis, id: SegmentId, outcome: Outcome<()>, out: &mut Vec<Effect>) {
+        let Some(held) = self.held.get_mut(&id) else { return };
+        match outcome {
+            Outcome::Applied(()) => held.applied(out),
+            Outcome::Unknown => held.write = Write::Unknown { retry: now },
+            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
+                held.write = Write::Due { from: now + RETRY };
+            }
+            Outcome::Rejected(Rejection { reason, .. }) => match reason {
+                Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => {
+                    (held.write, held.rejected) = (Write::Unknown { retry: now }, true);
+                }
+                Reason::NoAuth
+                | Reason::NotSent
+                | Reason::OverBudget(_)
+                | Reason::Refused(_)
+                | Reason::Other(_) => {
+                    // The leader may have extracted the members in the meantime.
+                    held.write = Write::Unknown { retry: now + RETRY_REFUSED };
+                    out.push(Effect::Refused(id, reason));
+                }
+            },
+        }
+    }
+
+    /// Sends what is due, and forgets the segments that are over.
+    fn advance(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let mut next = None::<Millis>;
+        let up = self.up;
+        self.held.retain(|id, held| {
+            if held.is_over() {
+                out.push(Effect::Over(*id));
+                return false;
+            }
+            if held.is_late(now) {
+                out.push(Effect::HandBack(*id));
+            }
+            if up {
+                held.send(now, out);
+            }
+            let wake = held.next_wake(now);
+            next = [next, wake].into_iter().flatten().min();
+            true
+        });
+        if let Some(at) = next.filter(|at| self.armed.is_none_or(|armed| *at < armed)) {
+            self.armed = Some(at);
+            out.push(Effect::WakeAt(at));
+        }
+    }
+}
+
+/// The attempt as that of a job: record and assignment are as the extraction has written them.
+fn unpacked(mut finished: Finished) -> Finished {
+    finished.start.packed = None;
+    finished
+}
+
+#[cfg(test)]
+mod tests;

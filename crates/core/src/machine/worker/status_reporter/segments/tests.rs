@@ -1,0 +1,247 @@
+use super::*;
+use crate::job::{Ending, Payload};
+use crate::machine::worker::Start;
+use crate::path;
+use crate::segment::ChunkName;
+use crate::segment::fixture::{id, segment};
+
+const WALL: WallMillis = WallMillis(9);
+
+fn worker() -> WorkerId {
+    WorkerId::new(uuid::Uuid::from_u128(7))
+}
+
+fn member(number: u8) -> MemberId {
+    MemberId { segment: id(), number }
+}
+
+fn job(number: u8) -> JobId {
+    member(number).job()
+}
+
+fn packed() -> Packed {
+    let assignment = Assignment::new(1, 5, WALL);
+    Packed { id: id(), segment: segment(), assignment, version: 0, asked: Millis(0) }
+}
+
+fn result() -> Ending {
+    Ending::Succeeded(Payload::json(*b"1").unwrap())
+}
+
+/// A worker with one assigned segment, whose members all run.
+struct Stage {
+    machine: Segments,
+    starts: Vec<Start>,
+    now: Millis,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut stage = Self::waiting();
+        (0..4).for_each(|number| drop(stage.on(Event::Began(member(number)))));
+        stage
+    }
+
+    fn waiting() -> Self {
+        let starts = packed().starts().collect::<Vec<_>>();
+        let mut stage = Self { machine: Segments::new(worker()), starts, now: Millis(0) };
+        let packed = Arc::clone(stage.starts[0].packed.as_ref().unwrap());
+        stage.on(Event::Assigned(packed));
+        stage
+    }
+
+    fn on(&mut self, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.machine.handle(self.now, event, &mut out);
+        out.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
+        out
+    }
+
+    fn at(&mut self, now: u64) -> Vec<Effect> {
+        self.now = Millis(now);
+        self.on(Event::Wake)
+    }
+
+    fn ends(&mut self, number: u8, ending: Ending) -> Vec<Effect> {
+        let start = self.starts[usize::from(number)].clone();
+        self.on(Event::Finished(Box::new(Finished { start, ending }), WALL))
+    }
+
+    fn applied(&mut self) -> Vec<Effect> {
+        self.on(Event::Committed(id(), Outcome::Applied(())))
+    }
+
+    fn found(&mut self, version: Option<i32>, chunks: &[&str]) -> Vec<Effect> {
+        let assignment =
+            version.map_or(Lookup::Absent, |version| Lookup::Found(Assignment::new(1, 5, WALL), version));
+        self.on(Event::Read(id(), assignment, Chunks::of_names(chunks.iter().copied())))
+    }
+}
+
+/// The chunk that a write creates, and the version at which it leaves the assignment; `None` if it deletes it.
+fn written(effects: &[Effect]) -> (String, bool) {
+    let [Effect::Commit(_, ops)] = effects else { panic!("expected one write: {effects:?}") };
+    assert_eq!(ops[0].path(), path::assignment(worker(), &id().job()));
+    let chunk = ops[1].path().rsplit('/').next().unwrap().to_owned();
+    assert!(chunk.parse::<ChunkName>().is_ok(), "{chunk}");
+    (chunk, matches!(ops[0], Op::Delete { .. }))
+}
+
+fn names(effects: &[Effect]) -> Vec<String> {
+    let name = |effect: &Effect| match effect {
+        Effect::Commit(..) => "commit".to_owned(),
+        Effect::Read(_) => "read".to_owned(),
+        Effect::HandBack(_) => "hand back".to_owned(),
+        Effect::Settled(close, _) => format!("settled {}", close.job().as_str().rsplit('@').next().unwrap()),
+        Effect::Returned(job) => format!("returned {}", job.as_str().rsplit('@').next().unwrap()),
+        Effect::Extracted(job) => format!("extracted {}", job.as_str().rsplit('@').next().unwrap()),
+        Effect::Close(finished) => {
+            assert_eq!(finished.start.packed, None);
+            format!("close {}", finished.start.job.as_str().rsplit('@').next().unwrap())
+        }
+        Effect::Over(_) => "over".to_owned(),
+        Effect::Refused(..) => "refused".to_owned(),
+        Effect::WakeAt(_) => "wake".to_owned(),
+    };
+    effects.iter().map(name).collect()
+}
+
+#[test]
+fn the_results_of_all_members_share_one_write() {
+    let mut stage = Stage::new();
+    for number in 0..3 {
+        assert_eq!(stage.ends(number, result()), [], "others are still open");
+    }
+    assert_eq!(written(&stage.ends(3, result())), ("sf".to_owned(), true));
+    assert_eq!(names(&stage.applied()), ["settled 0", "settled 1", "settled 2", "settled 3", "over"]);
+    assert!(!stage.machine.holds(&job(0)));
+}
+
+#[test]
+fn a_result_does_not_wait_long_for_the_others() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    assert_eq!(stage.at(9), []);
+    assert_eq!(written(&stage.at(10)), ("s2".to_owned(), false));
+    stage.ends(0, result());
+    assert_eq!(names(&stage.applied()), ["settled 1"], "the next one waits for its time");
+    assert_eq!(written(&stage.at(20)), ("s1".to_owned(), false));
+}
+
+#[test]
+fn a_member_that_fails_is_extracted_and_then_closed() {
+    let mut stage = Stage::new();
+    let sent = stage.ends(2, Ending::Failed("no".to_owned()));
+    assert_eq!(written(&sent), ("x4".to_owned(), false));
+    assert_eq!(names(&stage.applied()), ["close 2"]);
+    assert!(!stage.machine.holds(&job(2)) && stage.machine.holds(&job(1)));
+}
+
+#[test]
+fn members_that_have_not_ended_soon_are_extracted_and_those_that_have_not_begun_wait_again() {
+    let mut stage = Stage::waiting();
+    stage.on(Event::Began(member(0)));
+    stage.on(Event::Began(member(1)));
+    assert_eq!(stage.at(249), []);
+    let sent = stage.at(250);
+    assert_eq!(names(&sent), ["hand back", "commit"]);
+    assert_eq!(written(&sent[1..]), ("x3".to_owned(), false));
+    // The executor had started one more, and hands back the other.
+    stage.on(Event::Began(member(2)));
+    stage.ends(3, Ending::Released);
+    let applied = stage.applied();
+    assert_eq!(names(&applied), ["extracted 0", "extracted 1", "commit"]);
+    assert_eq!(written(&applied[2..]), ("xc".to_owned(), true));
+    assert_eq!(names(&stage.applied()), ["extracted 2", "returned 3", "over"]);
+    assert_eq!(names(&stage.ends(0, result())), ["close 0"], "its attempt is closed as that of a job");
+}
+
+#[test]
+fn the_request_of_a_handler_extracts_its_member() {
+    let mut stage = Stage::new();
+    assert_eq!(written(&stage.on(Event::Extract(member(3)))), ("x8".to_owned(), false));
+    assert_eq!(stage.ends(3, result()), [], "its end waits for the extraction");
+    assert_eq!(names(&stage.applied()), ["close 3"]);
+}
+
+#[test]
+fn a_lost_reply_is_resolved_by_the_chunks() {
+    for (version, chunks, expected) in [
+        (Some(1), &["s2"][..], vec!["settled 1"]),
+        // It was not applied. A late copy has the same name and version.
+        (Some(0), &[], vec!["commit"]),
+        // The leader has extracted all.
+        (None, &["xf"], vec!["extracted 0", "close 1", "extracted 2", "extracted 3", "over"]),
+    ] {
+        let mut stage = Stage::new();
+        stage.ends(1, result());
+        stage.at(10);
+        assert_eq!(names(&stage.on(Event::Committed(id(), Outcome::Unknown))), ["read"]);
+        assert_eq!(names(&stage.found(version, chunks)), expected, "{chunks:?}");
+    }
+}
+
+/// The first write may be applied after the read that found nothing.
+#[test]
+fn a_late_first_write_rejects_the_second_one() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    stage.at(10);
+    stage.on(Event::Committed(id(), Outcome::Unknown));
+    stage.found(Some(0), &[]);
+    let rejected = Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion });
+    assert_eq!(names(&stage.on(Event::Committed(id(), rejected))), ["read"]);
+    assert_eq!(names(&stage.found(Some(1), &["s2"])), ["settled 1"]);
+}
+
+#[test]
+fn a_rejection_that_nothing_explains_is_repeated_after_a_pause() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    stage.at(10);
+    let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
+    assert_eq!(names(&stage.on(Event::Committed(id(), rejected))), ["read"]);
+    assert_eq!(stage.found(Some(0), &[]), []);
+    assert_eq!(stage.at(109), []);
+    assert_eq!(written(&stage.at(110)), ("s2".to_owned(), false));
+}
+
+#[test]
+fn a_refused_write_is_followed_by_a_read_because_the_leader_may_have_extracted_the_members() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    stage.at(10);
+    let refused = Outcome::Rejected(Rejection { at: 0, reason: Reason::NoAuth });
+    assert_eq!(names(&stage.on(Event::Committed(id(), refused))), ["refused"]);
+    assert_eq!(names(&stage.at(1_010)), ["hand back", "read"]);
+    let expected = ["extracted 0", "close 1", "extracted 2", "extracted 3", "over"];
+    assert_eq!(names(&stage.found(None, &["xf"])), expected);
+}
+
+#[test]
+fn large_results_are_written_in_several_chunks() {
+    let mut stage = Stage::new();
+    let large = || Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES - 1]).unwrap());
+    stage.on(Event::Hold);
+    (0..4).for_each(|number| drop(stage.ends(number, large())));
+    let first = stage.on(Event::Resume);
+    assert_eq!(written(&first), ("s1".to_owned(), false));
+    let mut chunks = Vec::new();
+    for _ in 0..3 {
+        let applied = stage.applied();
+        chunks.push(written(&applied[1..]));
+    }
+    assert_eq!(chunks.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["s2", "s4", "s8"]);
+    assert_eq!(names(&stage.applied()), ["settled 3", "over"]);
+}
+
+#[test]
+fn nothing_is_sent_while_the_connection_is_lost() {
+    let mut stage = Stage::new();
+    stage.on(Event::Hold);
+    assert_eq!(stage.ends(0, Ending::Failed("no".to_owned())), []);
+    assert_eq!(written(&stage.on(Event::Resume)), ("x1".to_owned(), false));
+    let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+    assert_eq!(stage.on(Event::Committed(id(), not_sent)), []);
+    assert_eq!(written(&stage.at(100)), ("x1".to_owned(), false), "it is tried again");
+}

@@ -1,0 +1,279 @@
+//! Segments in a purge: one whose members have all left is removed as a whole, if all of those that succeeded are selected.
+//! The members with records are purged like any record.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether_core::budget::{MAX_READ_BATCH, MAX_TXN_OPS, MIN_RETENTION};
+use bellwether_core::change::ChangeKind;
+use bellwether_core::machine::janitor::{FoundSegment, segment_paths};
+use bellwether_core::outcome::Reason;
+use bellwether_core::path::{self, Bucket};
+use bellwether_core::retention;
+use bellwether_core::segment::{ChunkEnd, Chunks, Segment, SegmentId};
+use bellwether_core::time::WallMillis;
+use bellwether_core::txn;
+use bellwether_core::wire;
+use bellwether_zk::{Node, ReadResult};
+use futures::future::try_join_all;
+
+use super::{Ended, Purge, Purged, Selection, ServerClock, TRIES};
+use crate::client::Client;
+use crate::client::error::{Error, Subject};
+use crate::client::runtime::Zk;
+use crate::client::session::Written;
+
+/// Segments per page. Each is as large as a hundred records.
+pub(super) const SEGMENTS: usize = 16;
+
+/// The state of a page: the versions of the buckets, and each segment, finished or absent, with its znodes.
+struct Page {
+    removals: BTreeMap<Bucket, i32>,
+    gone: BTreeSet<SegmentId>,
+    finished: Vec<(SegmentId, Chunks, Vec<Option<Node>>)>,
+}
+
+/// A selected segment.
+struct Match {
+    id: SegmentId,
+    chunks: Chunks,
+    jobs: usize,
+}
+
+impl Client {
+    /// Removes the selected segments of a page, or counts them.
+    pub(super) async fn segment_page(
+        &self,
+        purge: &Purge,
+        remove: bool,
+        page: &[SegmentId],
+        clock: ServerClock,
+        done: &mut Purged,
+    ) -> Result<(), Error> {
+        // Only members that have succeeded are in a segment.
+        if purge.ended != Ended::Succeeded {
+            return Ok(());
+        }
+        let mut left = page.to_vec();
+        // The segments of a removal whose reply was lost.
+        let mut sent = BTreeMap::new();
+        let (mut tries, mut is_first) = (0, true);
+        while tries < TRIES {
+            let by = self.by();
+            let read = self.0.session.read(by, |zk| read(zk.clone(), left.clone())).await?;
+            let now = clock.at(self.0.session.now());
+            sent.iter().filter(|(id, _)| read.gone.contains(*id)).for_each(|(_, jobs)| done.note(*jobs));
+            let mut found = Vec::new();
+            for (id, chunks, nodes) in read.finished {
+                let Some(is_young) = matches(purge, &nodes, now) else { continue };
+                let extracted = chunks.members(ChunkEnd::Extracted);
+                let jobs = chunks.members(ChunkEnd::Succeeded).without(extracted).len() as usize;
+                if !is_young {
+                    found.push(Match { id, chunks, jobs });
+                } else if is_first {
+                    done.young += jobs as u64;
+                }
+            }
+            is_first = false;
+            if !remove || found.is_empty() {
+                done.matched += found.iter().map(|found| found.jobs as u64).sum::<u64>();
+                return Ok(());
+            }
+            let change = self.change(ChangeKind::Removed);
+            let buckets = found.iter().map(|found| Bucket::of(&found.id.job())).collect::<BTreeSet<_>>();
+            let counts = buckets.iter().filter_map(|bucket| Some((*bucket, *read.removals.get(bucket)?)));
+            let mut ops = counts
+                .map(|(bucket, removals)| txn::count_removal(bucket, removals, change.as_ref()))
+                .collect::<Vec<_>>();
+            // A segment has at most 201 znodes, so the first one fits.
+            let fits = |found: &&Match| {
+                let more = txn::segment::remove(found.id, &found.chunks);
+                let fits = ops.len() + more.len() <= MAX_TXN_OPS;
+                ops.extend(more.into_iter().filter(|_| fits));
+                fits
+            };
+            let removed =
+                found.iter().take_while(fits).map(|found| (found.id, found.jobs)).collect::<Vec<_>>();
+            left = found.into_iter().map(|found| found.id).collect();
+            sent.clear();
+            let written = match self.0.session.commit(by, ops).await {
+                // A chunk that was not listed: the segment is looked at again.
+                Err(Error::Refused(Reason::NotEmpty)) => Written::Rejected,
+                written => written?,
+            };
+            match written {
+                Written::Applied => {
+                    left.drain(..removed.len());
+                    removed.iter().for_each(|(_, jobs)| done.note(*jobs));
+                    if left.is_empty() {
+                        return Ok(());
+                    }
+                }
+                // Or another process removed records of a bucket.
+                Written::Rejected => tries += 1,
+                Written::Unknown => {
+                    tries += 1;
+                    sent.extend(removed);
+                }
+            }
+        }
+        Err(Error::Contended { subject: Subject::Page, tries: TRIES })
+    }
+}
+
+/// Reads the buckets first, then the chunks, then their data.
+async fn read(zk: Zk, segments: Vec<SegmentId>) -> ReadResult<Page> {
+    zk.sync(path::JOBS.to_owned()).await?;
+    let buckets = segments.iter().map(|id| Bucket::of(&id.job())).collect::<BTreeSet<_>>();
+    let versions = zk.get_many(buckets.iter().map(|bucket| bucket.jobs()).collect());
+    let lists = zk.children_many(segments.iter().copied().map(path::segment).collect());
+    let versions = versions.await?.into_iter().map(|node| node.map_or(0, |node| node.version));
+    let removals = buckets.into_iter().zip(versions).collect();
+    let (mut gone, mut finished) = (BTreeSet::new(), Vec::new());
+    for (id, names) in segments.into_iter().zip(lists.await?) {
+        let Some(names) = names else {
+            gone.insert(id);
+            continue;
+        };
+        let chunks = Chunks::of_names(names.iter().map(String::as_str));
+        // A segment with a foreign child cannot be deleted.
+        if chunks.open(id).is_empty() && chunks.names().len() == names.len() {
+            finished.push((id, chunks));
+        }
+    }
+    let paths = finished.iter().map(|(id, chunks)| segment_paths(*id, chunks)).collect::<Vec<_>>();
+    let all = paths.concat();
+    let nodes = try_join_all(all.chunks(MAX_READ_BATCH).map(|paths| zk.get_many(paths.to_vec()))).await?;
+    let mut nodes = nodes.into_iter().flatten();
+    let finished = finished.into_iter().zip(paths).map(|((id, chunks), paths)| {
+        let nodes = nodes.by_ref().take(paths.len()).collect();
+        (id, chunks, nodes)
+    });
+    Ok(Page { removals, gone, finished: finished.collect() })
+}
+
+/// Returns whether a selected segment ended within the last minute; `None` if it is not selected as a whole.
+fn matches(purge: &Purge, nodes: &[Option<Node>], now: WallMillis) -> Option<bool> {
+    let (segment, chunks) = nodes.split_first()?;
+    let segment = segment.as_ref().map(|node| node.data.as_slice())?;
+    let data = chunks.iter().map(|chunk| chunk.as_ref().map(|chunk| (chunk.data.as_slice(), chunk.modified)));
+    let FoundSegment::Over(ends) = FoundSegment::of(Some(segment), data) else { return None };
+    let kind = wire::decode::<Segment>(segment).ok()?.head.kind;
+    let ended = ends.iter().map(|(at, modified)| retention::ended(*at, *modified, now)).max()?;
+    let modified = ends.iter().map(|(_, modified)| *modified).max()?;
+    let is_young = now.since(modified) < MIN_RETENTION;
+    Selection::Of(purge).lets(Ended::Succeeded, &kind, now.since(ended)).then_some(is_young)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bellwether_core::job::{Ending, Payload};
+    use bellwether_core::segment::Members;
+
+    use super::*;
+    use crate::client::in_memory::{Answer, Request, World, kind, member};
+
+    /// A namespace with a segment of 8 members: 0 to 5 have succeeded; 6 and 7 have records.
+    fn stage() -> (std::sync::Arc<World>, Client, SegmentId) {
+        let world = World::new();
+        let client = world.client();
+        let worker = world.worker(1, &World::registration(&["sum"], 9, &[]));
+        let segment = world.pack(7, 8);
+        world.assign_segment(segment, worker);
+        world.succeed_members(segment, worker, Members::below(3));
+        world.extract_members(segment, worker, Members::below(8).without(Members::below(6)));
+        world.succeed_members(segment, worker, Members::below(6).without(Members::below(3)));
+        world.pass(MIN_RETENTION);
+        world.requests();
+        (world, client, segment)
+    }
+
+    fn purge(world: &World, client: &Client, purge: &Purge) -> (u64, u64, u64) {
+        let would = world.run(client.would_purge(purge, |_| {})).unwrap();
+        let did = world.run(client.purge(purge, |_| {})).unwrap();
+        assert_eq!((would.matched, would.young, would.removed), (did.matched, did.young, 0));
+        (did.matched, did.removed, did.young)
+    }
+
+    fn exists(world: &World, segment: SegmentId) -> bool {
+        world.tree().get(&path::segment(segment)).is_some()
+    }
+
+    #[test]
+    fn a_finished_segment_that_is_selected_as_a_whole_is_removed_and_records_of_its_members_stay() {
+        let (world, client, segment) = stage();
+        let succeeded = || Purge::of(Ended::Succeeded);
+        for other in [
+            Purge::of(Ended::Dead),
+            succeeded().kind(kind("other")),
+            succeeded().older_than(MIN_RETENTION + Duration::from_millis(1)),
+        ] {
+            assert_eq!(purge(&world, &client, &other), (0, 0, 0), "{other:?}");
+        }
+        let selected = succeeded().kind(kind("sum")).older_than(MIN_RETENTION);
+        assert_eq!(purge(&world, &client, &selected), (6, 6, 0));
+        assert!(!exists(&world, segment));
+        assert!(world.tree().get(&path::record(&member(segment, 6))).is_some());
+    }
+
+    #[test]
+    fn a_segment_whose_last_member_ended_within_the_last_minute_is_kept_and_counted_as_young() {
+        let (world, client, segment) = stage();
+        let chunk = path::segment_chunk(segment, "s7".parse().unwrap());
+        let now = world.wall();
+        world.tree().stat(&chunk, |node| node.modified = now);
+        assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (0, 0, 6));
+        assert!(exists(&world, segment));
+    }
+
+    #[test]
+    fn a_segment_with_open_members_or_that_cannot_be_read_is_kept() {
+        let (world, client, segment) = stage();
+        world.pack(8, 4);
+        world.tree().put(&path::segment_chunk(segment, "s7".parse().unwrap()), *b"?");
+        assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (0, 0, 0));
+        assert!(exists(&world, segment));
+    }
+
+    #[test]
+    fn a_lost_reply_is_resolved_by_reading_back() {
+        for answer in [Answer::LoseReply, Answer::LoseRequest] {
+            let (world, client, segment) = stage();
+            world.once(|request| matches!(request, Request::Commit(ops) if ops.len() > 1), [answer]);
+            let purged = world.run(client.purge(&Purge::of(Ended::Succeeded), |_| {})).unwrap();
+            assert_eq!((purged.matched, purged.removed), (6, 6));
+            assert!(!exists(&world, segment));
+        }
+    }
+
+    #[test]
+    fn segments_that_do_not_fit_into_one_transaction_are_removed_in_several() {
+        let world = World::new();
+        let client = world.client();
+        let worker = world.worker(1, &World::registration(&["sum"], 9, &[]));
+        // Segments of one bucket, each with a chunk per member.
+        let bucket = |number: &u128| {
+            let id = SegmentId::new(uuid::Uuid::from_u128(*number), 100, 1_000).unwrap();
+            Bucket::of(&id.job()).index()
+        };
+        for number in (0..).filter(|number| bucket(number) == bucket(&0)).take(6) {
+            let segment = world.pack(number, 100);
+            world.assign_segment(segment, worker);
+            (0..100).for_each(|n| world.succeed_members(segment, worker, Members::one(n)));
+        }
+        world.pass(MIN_RETENTION);
+        let purged = world.run(client.purge(&Purge::of(Ended::Succeeded), |_| {})).unwrap();
+        assert_eq!((purged.matched, purged.removed), (600, 600));
+    }
+
+    #[test]
+    fn the_record_of_a_member_is_purged_like_any_record() {
+        let (world, client, segment) = stage();
+        let worker = bellwether_core::name::WorkerId::new(uuid::Uuid::from_u128(1 << 100 | 1));
+        world.close(&member(segment, 6), worker, Ending::Succeeded(Payload::json(*b"1").unwrap()));
+        world.pass(MIN_RETENTION);
+        assert_eq!(purge(&world, &client, &Purge::of(Ended::Succeeded)), (7, 7, 0));
+        assert!(world.tree().get(&path::record(&member(segment, 6))).is_none());
+    }
+}
