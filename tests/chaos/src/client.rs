@@ -14,6 +14,7 @@ use bellwether::client::{
 };
 use bellwether::{Client, Job, JobId, JobView, Kind, State};
 use bellwether_core::name::Lane;
+use bellwether_core::segment::{MIN_PACKED, MemberId};
 use bellwether_sim::history::{Answer, Call, Digest, EventKind, JobSight, Seen};
 use clap::Args;
 use fastrand::Rng;
@@ -37,6 +38,8 @@ const SESSION: Duration = Duration::from_secs(4);
 const OPEN_CALLS: usize = 48;
 /// Number of lanes, shared by all clients.
 const LANES: u32 = 6;
+/// Most jobs that a client submits together.
+const TOGETHER: usize = 30;
 /// Number of jobs that a client remembers for later calls.
 const KNOWN: usize = 400;
 /// Number of groups that a client remembers. A group is open for seconds, so only the newest ones are of use.
@@ -165,7 +168,8 @@ impl Caller {
     async fn call(self: Arc<Self>, mut rng: Rng) {
         let known = self.known(&mut rng);
         match (rng.u32(0..100), known) {
-            (0..62, _) | (_, None) => {
+            (0..4, _) => self.submit_together(&mut rng).await,
+            (4..62, _) | (_, None) => {
                 let wish = self.wish(&mut rng);
                 self.remember(&mut rng, wish.clone());
                 let id = wish.id.clone();
@@ -174,6 +178,7 @@ impl Caller {
                     self.wait(id).await;
                 }
             }
+            (62..72, Some(wish)) if MemberId::of_job(&wish.id).is_some() => self.read(wish.id).await,
             (62..68, Some(wish)) => {
                 self.submit(wish).await;
             }
@@ -301,6 +306,31 @@ impl Caller {
         let accepted = answer == Answer::Accepted;
         self.told(call, answer);
         accepted
+    }
+
+    /// Submits jobs without ids, which become a segment. Their ids are known when they are accepted, so an unknown outcome is not
+    /// recorded.
+    async fn submit_together(&self, rng: &mut Rng) {
+        let like = Wish { lane: None, delay: None, expires_in: None, ..self.wish(rng) };
+        let payloads = (0..rng.usize(usize::from(MIN_PACKED)..=TOGETHER)).map(|_| self.wish(rng).payload);
+        let payloads = payloads.collect::<Vec<_>>();
+        let jobs = payloads.iter().map(|payload| {
+            let job = Job::json(like.kind, payload.clone()).max_attempts(like.attempts);
+            job.backoff(like.backoff, like.backoff * 4).priority(like.priority)
+        });
+        let answers = self.client.submit_many(jobs.collect::<Vec<_>>(), |_| {}).await;
+        for (payload, answer) in payloads.into_iter().zip(answers) {
+            let Ok(handle) = answer else { continue };
+            let what = Call::Submit {
+                job: handle.id().clone(),
+                kind: Kind::new(like.kind).expect("letters only"),
+                payload: Digest::of(payload.as_bytes()),
+                lane: None,
+            };
+            let call = self.invoke(what, None);
+            self.told(call, Answer::Accepted);
+            self.remember(rng, Wish { id: handle.id().clone(), payload, ..like.clone() });
+        }
     }
 
     /// Creates a group and submits all its members, for the first time or again. Returns `true` if nothing is missing.
