@@ -1,5 +1,6 @@
 //! Submitting jobs as the members of a segment.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bellwether::client::runtime::{Runtime as _, Status};
@@ -9,6 +10,7 @@ use bellwether_core::path;
 use bellwether_core::port::Session;
 use bellwether_core::segment::{Head, Member, MemberId, Segment, SegmentId};
 use bellwether_core::txn;
+use futures::future::{Either, select};
 use uuid::Uuid;
 
 use super::{DEADLINE, Env};
@@ -63,7 +65,15 @@ impl Env {
         let (submitted_at, token) = (self.handle.wall(), self.handle.uuid());
         let members = members.into_iter().map(|(member, _)| member).collect();
         let segment = Segment { head: Head { submitted_at, token, ..head }, members };
-        let answer = self.send_segment(id, &segment).await;
+        let (sent, late) = (
+            pin!(self.send_segment(id, &segment)),
+            pin!(self.sleep(self.promise.unwrap_or(DEADLINE) - RESERVE / 2)),
+        );
+        let answer = match select(sent, late).await {
+            Either::Left((answer, _)) => answer,
+            // A request has no reply.
+            Either::Right(_) => Answer::Unknown { why: "the deadline has passed".to_owned() },
+        };
         for call in calls {
             self.answer(call, answer.clone());
         }
