@@ -19,6 +19,7 @@ use bellwether_core::time::WallMillis;
 use bellwether_core::txn;
 use bellwether_testkit::eventually;
 use bellwether_zk::Zk;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -65,6 +66,14 @@ impl Stage {
         Chunks::of_names(names.iter().map(String::as_str))
     }
 
+    /// The names in each inbox, by worker.
+    async fn inboxes(&self) -> Vec<(String, Vec<String>)> {
+        let workers = self.zk.children(path::ASSIGNMENTS.to_owned()).await.unwrap().unwrap();
+        let paths = workers.iter().map(|worker| format!("{}/{worker}", path::ASSIGNMENTS)).collect();
+        let names = self.zk.children_many(paths).await.unwrap().into_iter().map(Option::unwrap_or_default);
+        workers.into_iter().zip(names).collect()
+    }
+
     async fn states(&self, id: SegmentId) -> Vec<(u8, State)> {
         let mut states = Vec::new();
         for number in self.chunks(id).await.members(ChunkEnd::Extracted).iter() {
@@ -85,6 +94,23 @@ impl Stage {
         })
         .await;
     }
+}
+
+/// A handler whose runs end when the gate opens.
+fn held(gate: &watch::Sender<bool>) -> Handlers {
+    let gate = gate.clone();
+    Handlers::new().job("held", move |_, n: u8| {
+        let mut gate = gate.subscribe();
+        async move {
+            gate.wait_for(|open| *open).await.unwrap();
+            Ok(n)
+        }
+    })
+}
+
+/// Whether a name in an inbox is of this segment or of one of its members.
+fn is_of(name: &str, id: SegmentId) -> bool {
+    name.contains(&id.to_string())
 }
 
 fn is_over(state: State) -> bool {
@@ -126,12 +152,15 @@ async fn a_member_that_fails_becomes_a_job_and_the_others_do_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_jobs_are_extracted_and_spread_over_the_workers() {
-    let handlers = Handlers::new().job("slow", |_, n: u8| async move {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        Ok(n)
-    });
-    let stage = Stage::new(handlers, 2).await;
-    let id = stage.submit("slow", 40).await;
+    let gate = watch::Sender::new(false);
+    let stage = Stage::new(held(&gate), 2).await;
+    let id = stage.submit("held", 40).await;
+    eventually("both workers run extracted jobs", SOON, async || {
+        stage.inboxes().await.iter().filter(|(_, names)| names.iter().any(|name| is_of(name, id))).count()
+            == 2
+    })
+    .await;
+    gate.send_replace(true);
     stage.over(id).await;
     let states = stage.states(id).await;
     assert_eq!(states, (0..40).map(|number| (number, State::Succeeded)).collect::<Vec<_>>());
@@ -145,27 +174,20 @@ async fn long_jobs_are_extracted_and_spread_over_the_workers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_members_of_a_killed_worker_run_on_another_one() {
-    let handlers = Handlers::new().job("slow", |_, n: u8| async move {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        Ok(n)
-    });
-    let stage = Stage::new(handlers, 2).await;
-    let id = stage.submit("slow", 10).await;
+    let gate = watch::Sender::new(false);
+    let stage = Stage::new(held(&gate), 2).await;
+    let id = stage.submit("held", 10).await;
+    // The segment itself is there for 250 ms, its extracted members until they end.
     let holder = async || {
-        let workers = stage.zk.children(path::ASSIGNMENTS.to_owned()).await.unwrap().unwrap();
-        for worker in workers {
-            let names = stage.zk.children(format!("{}/{worker}", path::ASSIGNMENTS)).await.unwrap();
-            if names.unwrap_or_default().iter().any(|name| *name == id.job().to_string()) {
-                return Some(worker);
-            }
-        }
-        None
+        let inboxes = stage.inboxes().await.into_iter();
+        inboxes.filter(|(_, names)| names.iter().any(|name| is_of(name, id))).map(|(worker, _)| worker).next()
     };
     let worker = bellwether_testkit::eventually_some("the segment is assigned", SOON, holder).await;
     let workers = stage.client().workers().await.unwrap();
     let view = workers.into_iter().find(|view| view.id.to_string() == worker).unwrap();
     let node = view.info.unwrap().node.to_string();
     stage.cluster.named(&node).unwrap().kill().await;
+    gate.send_replace(true);
     stage.over(id).await;
     let states = stage.states(id).await;
     assert!(states.iter().all(|(_, state)| *state == State::Succeeded), "{states:?}");

@@ -80,7 +80,7 @@ impl Client {
     /// one of them wins, and the result says which.
     ///
     /// Jobs that were submitted together may share an assignment at first. Then this waits until the job has ended or has an
-    /// assignment of its own: 250 ms, or about 5 s if the worker hangs.
+    /// own assignment: 250 ms, or about 5 s if the worker hangs.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Quarantined`], [`Error::Unreadable`], [`Error::Contended`], or no answer within

@@ -55,7 +55,7 @@ pub(super) struct Counts {
 
 /// Created and removed records over the namespace's lifetime. Compare it with an earlier value.
 ///
-/// A segment counts as one record, and each of its members that gets a record of its own as one more.
+/// A segment counts as one record, and each of its members that gets its own record as one more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Churn {

@@ -3,7 +3,7 @@
 //! Memory is bounded by a page and by the names in a few buckets, however many jobs there are. A state with its own
 //! place (queued, delayed, running) is listed from that place, so open jobs are found without reading the records of
 //! all ended jobs. Jobs move during a listing: each has the state in which its page finds it, and a listing of all
-//! states visits each record once. A job of a [segment](bellwether_core::segment) that gets a record of its own during the listing
+//! states visits each record once. A job of a [segment](bellwether_core::segment) that gets its own record during the listing
 //! may be returned twice or not at all. Nodes, and the first job of a lane, are returned as they were when the listing
 //! first read them.
 

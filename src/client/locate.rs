@@ -31,7 +31,7 @@ pub(super) struct Found {
     pub(super) record: JobRecord,
     pub(super) version: i32,
     pub(super) place: Location,
-    /// Its segment, if it has no record of its own. Then the record is the one that its extraction would write.
+    /// Its segment, if it has no own record. Then `record` is the one that its extraction would write.
     pub(super) packed: Option<Packed>,
 }
 

@@ -1,17 +1,17 @@
 //! Reading jobs by their ids, whether they have a record or are members of a segment.
 //!
-//! | what the children of the segment say | the job is in |
+//! | children of the segment | the job is in |
 //! | --- | --- |
 //! | a chunk `x` names it | its record; removed if that is absent |
 //! | a chunk `s` names it | that chunk, as succeeded |
 //! | no chunk names it | the segment, as open |
 //! | the segment is absent | its record, which may outlive the segment; else removed |
 //!
-//! **Order of reads.** First the children of the segment, then what they point to. A member moves only down this list: open,
+//! **Order of reads.** First the children of the segment, then the record or the chunk. A member moves only down this list: open,
 //! succeeded, its record, removed. An extraction writes the chunk `x` and the record in one transaction. So a record that is
-//! absent after a chunk `x` was seen is removed. The other order would be wrong: a record that is absent at first may be written before
-//! the children are listed. A member that the list shows as open or succeeded was so when it was listed, whatever happens after. If the
-//! segment is gone when its data are read, it was removed since, and the members are looked for again: then their records are
+//! absent after a chunk `x` was seen has been removed. The other order would be wrong: a record that is absent at first may be written before
+//! the children are listed. A member that the list shows as open or succeeded was so at the time of the list. If the
+//! segment is absent when its data are read, it was removed after the list, and its members are searched again: then their records are
 //! definite, because no segment returns. All reads of one look are in one session, in which no read is older than an earlier one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ use super::runtime::Zk;
 /// records.
 const PACKED_AT_ONCE: usize = 50;
 
-/// A segment that stands for the records of its members.
+/// The segment of a member without its own record.
 #[derive(Debug, Clone)]
 pub(super) struct Packed {
     pub(super) id: SegmentId,
@@ -47,17 +47,17 @@ impl Packed {
     }
 }
 
-/// A job as it is stored.
+/// The stored form of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) record: JobRecord,
     /// The version of the record; without one, that which its extraction will create.
     pub(super) version: i32,
-    /// Its segment, if the job has no record of its own.
+    /// Its segment, if the job has no own record.
     pub(super) packed: Option<Packed>,
 }
 
-/// What has to be read for a job.
+/// The znodes that contain a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Home {
     /// Its record, which may be absent.
@@ -85,7 +85,7 @@ impl Home {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gone;
 
-/// What was found at a job's home; `None` if it is absent.
+/// The result of a read at a job's home; `None` if it is absent.
 pub(super) type Fetched = Result<Option<Result<Stored, WireError>>, Gone>;
 
 /// Reads jobs; `None` for each that does not exist.
@@ -120,7 +120,7 @@ pub(super) async fn exist(zk: &Zk, ids: &[JobId]) -> ReadResult<Vec<bool>> {
     Ok(exist)
 }
 
-/// Returns what has to be read for each job. Each segment is listed once.
+/// Returns the znodes that contain each job. Each segment is listed once.
 async fn homes(zk: &Zk, ids: &[JobId]) -> ReadResult<Vec<Home>> {
     let members = ids.iter().map(MemberId::of_job).collect::<Vec<_>>();
     let segments = members.iter().flatten().map(|member| member.segment).collect::<BTreeSet<_>>();

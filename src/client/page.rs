@@ -4,7 +4,7 @@
 //! caller, such as an HTTP request, can continue there with any client of the namespace. Parents are visited in
 //! order, and names in order within them. So a job that stays in its place is returned exactly once over all pages.
 //! In a listing by state, a job that moves between pages may be returned twice or not at all, because the
-//! listing goes by place. So may a job of a segment that gets a record of its own between pages.
+//! listing goes by place. So may a job of a segment that gets its own record between pages.
 //!
 //! A page looks at a bounded number of jobs, so that a filter that matches nothing does not read a million records in
 //! one call. A page may therefore have fewer jobs than requested, or none, and still have a next page. It also ends

@@ -1,6 +1,6 @@
 //! Segments in lists of jobs. A segment waits, is assigned and is stored under one name; here it is replaced by its members.
 //!
-//! Names that begin with `@` and are not of a segment belong to nobody's job.
+//! Other names that begin with `@` are foreign: no job has such an id.
 
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::JobId;
@@ -13,7 +13,7 @@ use futures::future::try_join_all;
 use super::runtime::Zk;
 use super::view::State;
 
-/// Segments that are replaced at once: at most 1,600 members.
+/// Segments that are replaced together: at most 1,600 members.
 pub(super) const EXPANDED_AT_ONCE: usize = 16;
 
 /// Returns the id of a job or a segment; `None` for a foreign name.
@@ -26,8 +26,8 @@ pub(super) fn is_job_or_segment(id: &JobId) -> bool {
     !id.as_str().starts_with('@') || SegmentId::of_job(id).is_some()
 }
 
-/// How many jobs a name stands for. A segment has the number of its members until it leaves its place, although some of them
-/// may have ended: the name shows no more.
+/// The number of jobs under a name. A segment has the number of its members until it leaves its place, although some of them
+/// may have ended: the name does not show that.
 pub(super) fn jobs_of(id: &JobId) -> usize {
     SegmentId::of_job(id).map_or(1, |segment| usize::from(segment.count()))
 }

@@ -179,7 +179,7 @@ pub fn record(job: &JobId) -> String {
     format!("{}/{job}", SubBucket::of(job).path())
 }
 
-/// A segment. It has the place of the record of its own id.
+/// A segment. Its path is that of the record of the id `@{segment}`.
 #[must_use]
 pub fn segment(segment: SegmentId) -> String {
     record(&segment.job())

@@ -166,7 +166,7 @@ pub trait Requests: Send + Sync {
 /// A watch for one change. It resolves at the change, or when the session ends; read again in either case.
 pub type Glance = Reply<()>;
 
-/// What was read, with a watch; `None`, without a watch, when the znode is absent.
+/// The result of a read, with a watch; `None`, without a watch, when the znode is absent.
 pub type Glanced<T> = Option<(T, Glance)>;
 
 /// A recursive watch.

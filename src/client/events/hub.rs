@@ -110,7 +110,7 @@ async fn run(session: Session, to: broadcast::Sender<Sent>, watching: watch::Sen
     tell(&to, Sent::End);
 }
 
-/// What is to be read, in the order in which it was first seen.
+/// The subjects to read, in the order of their first changes.
 #[derive(Debug, Default)]
 struct Pending {
     order: VecDeque<Subject>,
@@ -136,10 +136,10 @@ impl Subject {
         }
     }
 
-    /// What it is read from.
+    /// The paths that are read for it.
     fn paths(&self) -> Vec<String> {
         match self {
-            // A segment has the place of the record of its own id.
+            // The path of a segment is that of the record of its id.
             Self::Job(id) => vec![path::record(id)],
             Self::Chunk(id, chunk) => vec![path::segment(*id), path::segment_chunk(*id, *chunk)],
         }

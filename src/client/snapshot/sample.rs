@@ -147,7 +147,7 @@ pub(super) async fn running(zk: &Zk, workers: &[Registered], turn: usize) -> Rea
     let mut shares = Shares::unsampled(workers.iter().map(|worker| worker.assigned).sum());
     let mut bytes = 0;
     for few in few.chunks(RECORDS) {
-        // A segment has the place of the record of its own id.
+        // The path of a segment is that of the record of its id.
         let nodes = zk.get_many(few.iter().map(|id| path::record(id)).collect()).await?;
         for (id, node) in few.iter().zip(nodes) {
             let Some(node) = node else { continue };

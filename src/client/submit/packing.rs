@@ -85,7 +85,7 @@ fn is_plain(job: &Submission) -> bool {
         && *state == JobState::Open { not_before: None }
 }
 
-/// How many bytes of a segment's limit a job takes: what it adds to the segment, or to an extraction if that is more.
+/// The bytes that a job uses of a segment's limit: those that it adds to the segment, or to an extraction if these are more.
 fn bytes(record: &JobRecord) -> usize {
     let JobRecord { kind, payload, placement: Placement { tags, affinity, lane: _ }, .. } = record;
     let tags = tags.iter().map(|tag| tag.as_str().len()).sum::<usize>();

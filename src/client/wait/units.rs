@@ -219,7 +219,7 @@ impl Client {
     }
 }
 
-/// Whether a wait for this generation goes on at this home: a later generation than the first is in a record.
+/// Whether a wait for this generation continues at this home: generations after the first are in records.
 fn is_open(generation: u32, home: Home) -> bool {
     match home {
         Home::Segment(_) => true,

@@ -9,7 +9,7 @@
 //! | shard | 16 of them, by a hash of the class: a list of classes stays small |
 //! | [class](Class) | jobs that the same workers can take: kind, required tags, whether they have a lane |
 //! | [slot](Slot) | a minute of the rank: the first slot of a class has its most urgent entries |
-//! | entry | one job ([`RecordEntry`]), or a segment under an id of its own ([`SegmentId`](crate::segment::SegmentId)) |
+//! | entry | one job ([`RecordEntry`]), or a segment under the id `@{segment}` ([`SegmentId`](crate::segment::SegmentId)) |
 //!
 //! So a leader finds the most urgent entries of each class by names alone, without reading or holding the others.
 //!

@@ -1,7 +1,7 @@
 //! Segments: up to a hundred jobs in one znode.
 //!
 //! A segment is a short form of records that are in the same state. Its *members* are jobs that were submitted together, with the
-//! same kind, policy, placement and priority. The segment waits and is assigned like one job, under [an id of its own](SegmentId::job):
+//! same kind, policy, placement and priority. The segment waits and is assigned like one job, under [the id `@{segment}`](SegmentId::job):
 //! it has one entry under `/ready` and one assignment. Members that succeed leave their results in a [chunk](ChunkName) below it.
 //!
 //! | state of a member | stored as |
@@ -9,7 +9,7 @@
 //! | waiting | the entry of the segment |
 //! | assigned | the assignment of the segment, and no chunk that names the member |
 //! | succeeded | a chunk `s` that names it |
-//! | anything else | a chunk `x` that names it, and a record of its own |
+//! | anything else | a chunk `x` that names it, and a record with its id |
 //!
 //! **Extraction.** Everything else that can happen to a job (a failure, a cancel, progress, a lost worker, a retry) happens to
 //! records only. Before it does, the members are *extracted*: one transaction writes what a submission and an assignment without a
@@ -37,7 +37,7 @@ use std::time::Duration;
 use crate::name::JobId;
 
 /// How many jobs wait or are assigned under this id: the members of a segment, or one. Members that have left an assigned segment
-/// count until it is gone.
+/// count until it is removed.
 #[must_use]
 pub fn jobs_under(id: &JobId) -> usize {
     SegmentId::of_job(id).map_or(1, |segment| segment.count().into())

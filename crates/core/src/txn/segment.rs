@@ -20,7 +20,7 @@ use crate::path;
 use crate::segment::{ChunkEnd, ChunkName, Chunks, Members, Results, Segment, SegmentId};
 use crate::wire::encode;
 
-/// The assignment of a segment, as it was read.
+/// The assignment of a segment at the version that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AssignedSegment {
     /// The segment.

@@ -63,7 +63,7 @@ enum Stored {
     Segment { id: SegmentId, segment: Box<Segment>, ended: bool },
 }
 
-/// Returns where each job is stored; `None` if a member was extracted meanwhile.
+/// Returns where each job is stored; `None` if a member was extracted between two of the reads.
 async fn stored(zk: &Zk, jobs: &[JobId]) -> Option<Vec<Stored>> {
     let mut stored = Vec::new();
     for (job, node) in jobs.iter().zip(zk.get_many(jobs.iter().map(path::record).collect()).await.unwrap()) {

@@ -1,4 +1,4 @@
-//! Segments as what they stand for: the znodes that their members would have if each had been submitted alone.
+//! The znodes that the members of segments would have if each had been submitted alone.
 //!
 //! A segment is a short form of records (ADR 30). So what the invariants say of jobs holds
 //! for members, once the short form is written out.

@@ -202,7 +202,7 @@ fn followers_hear_of_each_change_of_the_members_of_a_segment() {
 fn members_that_succeed_before_the_hub_reads_their_segment_are_reported_as_succeeded_last() {
     let (world, _client, mut events) = followed();
     let worker = world.worker(1, &World::registration(&["sum"], 1, &[]));
-    // The first change is read at once.
+    // The first change is read immediately.
     world.pack(1, 4);
     assert_eq!(states(&world, &mut events).len(), 4);
     let segment = world.pack(7, 4);

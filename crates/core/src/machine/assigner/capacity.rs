@@ -34,7 +34,7 @@ use crate::worker::WorkerInfo;
 pub(super) struct Capacity {
     registration: Option<(WorkerInfo, i32)>,
     listing: Listing,
-    /// What is in the inbox according to the last list; `None` before the first list.
+    /// The content of the inbox at the last list; `None` before the first list.
     held: Option<Held>,
     /// The isolated jobs among those held.
     isolated: BTreeMap<JobId, Isolation>,

@@ -120,7 +120,7 @@ pub enum Effect {
     Assigned {
         /// Its kind.
         kind: Kind,
-        /// How many jobs it stands for.
+        /// The number of its jobs: more than one for a segment.
         jobs: usize,
         /// When this leader learned of it.
         since: Millis,

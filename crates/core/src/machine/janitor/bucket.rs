@@ -32,7 +32,7 @@ pub(super) struct Size {
 pub(super) struct Facts {
     /// The last count of its names.
     count: usize,
-    /// Its size when it was last listed, less what was removed then.
+    /// Its size at the last list, minus the jobs that were removed after it.
     size: Size,
     last_scan: Option<LastScan>,
     /// Consecutive scans that removed nothing.

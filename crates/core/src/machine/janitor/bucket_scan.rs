@@ -47,7 +47,7 @@ struct Over {
     removal: Removal,
 }
 
-/// What is removed as a whole.
+/// Znodes that are removed together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Removal {
     /// The record of a job, at a version.

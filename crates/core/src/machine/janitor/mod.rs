@@ -34,8 +34,8 @@
 //! ones. The same holds for leftovers.
 //!
 //! **Segments** ([`crate::segment`]) are removed as a whole, once all members have left and the last of those that succeeded
-//! has ended long enough ago. The members with records are removed like any record. A removal does not name a chunk that was created
-//! after the list: then a member was opened again, and the removal is rejected.
+//! has ended long enough ago. The members with records are removed like any record. A chunk that was created after the list rejects the removal,
+//! because a znode with children is not deleted.
 //!
 //! **Leftovers**: quarantine notes without a record, and containers that were never used. Each round checks one
 //! list: see `leftovers`.

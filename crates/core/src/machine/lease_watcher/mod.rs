@@ -32,7 +32,7 @@
 //! An unreadable assignment or record is left alone: its worker quarantines the job when it wakes, or the recovery
 //! does so when the worker dies.
 //!
-//! A segment has a short lease of its own ([`SEGMENT_LEASE`]), because its worker extracts what has not ended soon. When that lease has
+//! A segment has a short lease ([`SEGMENT_LEASE`]), because its worker extracts what has not ended soon. When that lease has
 //! expired, its open members are extracted into the inbox, and their leases start.
 //!
 //! Limits: one entry per job in an inbox, that is, per slot in use; one read or one batch in flight.

@@ -19,7 +19,7 @@
 //! starts from data older than the close of its last attempt. An [old](BELIEVED) answer is discarded, too: while the
 //! worker hung, the id may have been reused by another job.
 //!
-//! **A segment** is handed out as all of its members. A member has no assignment of its own until it is extracted, so it is not read
+//! **A segment** is handed out as all of its members. A member has no own assignment until it is extracted, so it is not read
 //! before a watch has reported one.
 //!
 //! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when no read is in flight.
@@ -135,7 +135,7 @@ struct Handed {
     attempt: AttemptKey,
     /// Whether the job was assigned again in the meantime, and must be read again after the close.
     assigned_again: bool,
-    /// Whether it is a member of a segment, and no assignment of its own was reported.
+    /// Whether it is a member of a segment that is not known to be extracted.
     is_packed: bool,
 }
 

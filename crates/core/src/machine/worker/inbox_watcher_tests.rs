@@ -431,7 +431,7 @@ fn the_data_of_a_segment_decide() {
     assert_eq!(read_segment(assigned(), bad), [note]);
 }
 
-/// A member has no assignment of its own yet, so its absence is no sign of another process.
+/// A member has no own assignment yet, so a list without it does not show that another process has taken it.
 #[test]
 fn a_list_reads_no_member_that_is_not_extracted() {
     let mut machine = with_segment();

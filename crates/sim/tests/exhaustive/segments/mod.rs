@@ -1,10 +1,10 @@
 //! One segment, two workers, leaders and clients: S22 for every transaction of its life.
 //!
 //! No process has a state here. A process reads the namespace and sends a transaction of the product ([`requests`]), which is applied at
-//! any later time, or never. So a write that is late, a worker that acts on what it read long ago, a leader that was replaced, and a
+//! any later time, or never. So a write that is late, a worker that acts on an old read, a leader that was replaced, and a
 //! process that reads again after a lost reply are all the same: requests that were sent before others and are applied after them.
 //!
-//! What is checked is the statement of ADR 30 ([`check`]): each transaction of a segment is, for its members, the transaction of
+//! The check ([`check`]) is the statement of ADR 30: each transaction of a segment is, for its members, the transaction of
 //! single jobs or nothing.
 
 mod check;

@@ -1,4 +1,4 @@
-//! What processes send: a transaction of the product, and what it means for single jobs.
+//! The transactions that processes send, each with the transactions of single jobs that it must equal.
 
 use bellwether_core::job::{Assignment, Attempt, Ending, JobRecord, Payload, Placement, Priority};
 use bellwether_core::name::JobId;

@@ -14,7 +14,7 @@ fn id(n: u128) -> SegmentId {
     SegmentId::new(Uuid::from_u128(n), 4, 1_000).unwrap()
 }
 
-/// A segment whose name tells when it was generated.
+/// A segment whose name contains the time of its generation.
 fn generated(at: WallMillis) -> SegmentId {
     SegmentId::new(Uuid::from_u128(u128::from(at.0) << 80 | 7 << 76 | 2 << 62), 4, 1_000).unwrap()
 }

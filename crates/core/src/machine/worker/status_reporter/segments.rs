@@ -47,7 +47,7 @@ use super::reporter::{Close, RETRY_REFUSED, Settled};
 /// Longest wait of a result for others.
 pub const RESULTS_EVERY: Duration = Duration::from_millis(10);
 
-/// Results are written when they have this many bytes, and a chunk with several has no more.
+/// Results are written when they have this many bytes. It is also the limit of a chunk with several results.
 pub const RESULT_BYTES: usize = 64 * 1024;
 
 /// Delay before an unsent or unanswered request, or one whose rejection nothing explains, is tried again if the session reports nothing.
@@ -203,7 +203,7 @@ impl Segments {
         }
     }
 
-    /// Sends what is due, and forgets the segments that are over.
+    /// Sends the writes and reads that are due, and forgets the segments that are over.
     fn advance(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let mut next = None::<Millis>;
         let up = self.up;

@@ -262,7 +262,7 @@ impl Held {
         };
         let open = at.open.without(left);
         if std::mem::take(&mut self.rejected) && found == Some(at.version) && left.is_empty() {
-            // Nothing explains it. So that it is not repeated at the pace of the replies:
+            // The read does not explain the rejection. A pause bounds the rate of further attempts.
             self.write = Write::Due { from: now + RETRY };
         }
         self.at = found.filter(|_| !open.is_empty()).map(|version| AssignedSegment { version, open, ..at });
