@@ -106,6 +106,7 @@ pub enum Tell {
 /// Items that are sent to a neighbour in one message.
 #[derive(Default)]
 struct Outgoing {
+    began: Vec<MemberId>,
     finished: Vec<Finished>,
     closed: Vec<JobId>,
     recheck: Vec<JobId>,
@@ -198,7 +199,11 @@ impl ExecutorPool {
                 events.extend(self.carry_out(cx, effect, &mut outgoing));
             }
         }
-        let Outgoing { finished, closed, recheck } = outgoing;
+        let Outgoing { began, finished, closed, recheck } = outgoing;
+        // Before the ends: a member that was handed back before it began waits again.
+        if !began.is_empty() {
+            cx.tell(Tell::Segment(segments::Event::Began(began)));
+        }
         if !finished.is_empty() {
             cx.tell(Tell::Report(finished));
         }
@@ -249,9 +254,7 @@ impl ExecutorPool {
             Effect::Launch(start) => {
                 let pulse = self.pulses.remove(&start.job).expect("a started attempt has a pulse");
                 let (job, attempt) = (start.job.clone(), start.assignment.attempt);
-                if let Some(member) = start.packed.as_ref().and_then(|_| MemberId::of_job(&job)) {
-                    cx.tell(Tell::Segment(segments::Event::Began(member)));
-                }
+                outgoing.began.extend(start.packed.as_ref().and_then(|_| MemberId::of_job(&job)));
                 if let Err(how) = self.runs.launch(*start, pulse) {
                     return Some(Event::Ended(vec![Ended { job, attempt, how }]));
                 }

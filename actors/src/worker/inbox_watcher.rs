@@ -66,8 +66,8 @@ pub enum InboxWatcherMsg {
     Listed(ReadResult<Option<Vec<JobId>>>),
     /// The jobs that were read.
     Read(Vec<(JobId, Found)>),
-    /// A segment was read.
-    SegmentRead(JobId, Box<(Lookup<Assignment>, Lookup<Segment>)>),
+    /// The segments that were read.
+    SegmentsRead(Vec<(JobId, Lookup<Assignment>, Lookup<Segment>)>),
     /// The jobs whose read failed.
     Unread(Vec<JobId>, ReadError),
     /// A requeue was rejected; this one replaces it.
@@ -97,7 +97,7 @@ kinds!(InboxWatcherMsg {
     Feed => Feed,
     Listed,
     Read,
-    SegmentRead,
+    SegmentsRead,
     Unread,
     Refused,
     SetAside,
@@ -150,7 +150,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Listed(Ok(Some(jobs))) => self.feed(cx, Event::Listed(jobs)),
             InboxWatcherMsg::Listed(Err(error)) => self.refused(cx, &error),
             InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
-            InboxWatcherMsg::SegmentRead(job, found) => self.feed(cx, Event::SegmentRead(job, found)),
+            InboxWatcherMsg::SegmentsRead(found) => self.feed(cx, Event::SegmentsRead(found)),
             InboxWatcherMsg::Unread(jobs, error) => {
                 tracing::debug!(error = %chain(&error), "cannot read jobs of the inbox");
                 self.feed(cx, Event::ReadFailed(jobs));
@@ -231,17 +231,7 @@ impl InboxWatcher {
         for effect in effects {
             match effect {
                 Effect::Read(jobs) => self.read(cx, jobs),
-                Effect::ReadSegment(job) => {
-                    let paths = vec![path::assignment(self.worker, &job), path::record(&job)];
-                    cx.get_many(paths, move |nodes| match nodes {
-                        Ok(nodes) => {
-                            let [assignment, segment] = nodes.try_into().unwrap_or_default();
-                            let found = (Node::look(&assignment), Node::look(&segment));
-                            InboxWatcherMsg::SegmentRead(job, Box::new(found))
-                        }
-                        Err(error) => InboxWatcherMsg::Unread(vec![job], error),
-                    });
-                }
+                Effect::ReadSegments(jobs) => self.read_segments(cx, jobs),
                 Effect::StartSegment(packed) => starts.extend(packed.starts()),
                 Effect::Start(start) => starts.push(*start),
                 Effect::Vanished(job) => vanished.push(job),
@@ -296,6 +286,18 @@ impl InboxWatcher {
     fn read(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
         cx.get_many(paths(self.worker, jobs.iter()), move |nodes| match nodes {
             Ok(nodes) => InboxWatcherMsg::Read(jobs.into_iter().zip(found(&nodes)).collect()),
+            Err(error) => InboxWatcherMsg::Unread(jobs, error),
+        });
+    }
+
+    fn read_segments(&self, cx: &mut Context<'_, Self>, jobs: Vec<JobId>) {
+        cx.get_many(paths(self.worker, jobs.iter()), move |nodes| match nodes {
+            Ok(nodes) => {
+                let found = |(job, pair): (JobId, &[_])| (job, Node::look(&pair[0]), Node::look(&pair[1]));
+                InboxWatcherMsg::SegmentsRead(
+                    jobs.into_iter().zip(nodes.chunks_exact(2)).map(found).collect(),
+                )
+            }
             Err(error) => InboxWatcherMsg::Unread(jobs, error),
         });
     }

@@ -176,7 +176,7 @@ impl StatusReporter {
     }
 
     fn report(&mut self, cx: &mut Context<'_, Self>, finished: Vec<Finished>) {
-        let mut closes = Vec::new();
+        let (mut packed, mut closes) = (Vec::new(), Vec::new());
         for finished in finished {
             let word = (finished.start.job.clone(), finished.start.assignment.attempt);
             self.said(cx, word.clone());
@@ -187,10 +187,13 @@ impl StatusReporter {
                 self.spans.insert(word, span);
             }
             if finished.start.packed.is_some() {
-                self.segment(cx, segments::Event::Finished(Box::new(finished), cx.wall));
+                packed.push(finished);
             } else {
                 closes.extend(self.beats(cx, beats::Event::Finished(Box::new(finished))));
             }
+        }
+        if !packed.is_empty() {
+            self.segment(cx, segments::Event::Finished(packed, cx.wall));
         }
         self.close(cx, closes);
     }
@@ -202,8 +205,8 @@ impl StatusReporter {
         let mut closed = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Commit(id, ops) => cx.commit(ops, move |_, outcome| {
-                    Some(StatusReporterMsg::Segment(Event::Committed(id, outcome)))
+                Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
+                    StatusReporterMsg::Segment(Event::Committed(batch, outcome))
                 }),
                 Effect::Read(id) => self.read_segment(cx, id),
                 Effect::HandBack(id) => cx.tell(Tell::Executor(ToExecutor::HandBack(id))),

@@ -38,8 +38,10 @@ pub(super) struct Capacity {
     held: Option<Held>,
     /// The isolated jobs among those held.
     isolated: BTreeMap<JobId, Isolation>,
-    /// The plans that no answered list covers, and whether each is a segment.
-    planned: BTreeMap<Plan, bool>,
+    /// The plans that no answered list covers, and the number of members if it is a segment; otherwise 1.
+    planned: BTreeMap<Plan, u8>,
+    /// The slots that the held and the planned ones use.
+    used: usize,
     /// The isolated jobs among those planned.
     planned_isolated: BTreeMap<Plan, (JobId, Isolation)>,
     last_plan: Plan,
@@ -56,17 +58,18 @@ pub(super) struct Capacity {
 pub(super) struct Plan(u64);
 
 /// The content of an inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Held {
     jobs: usize,
-    segments: usize,
+    /// The number of members of each segment.
+    segments: Vec<u8>,
 }
 
 impl Held {
     fn of(names: &[String]) -> Self {
-        let is_segment = |name: &&String| JobId::new(name).is_ok_and(|id| SegmentId::of_job(&id).is_some());
-        let segments = names.iter().filter(is_segment).count();
-        Self { jobs: names.len() - segments, segments }
+        let segment = |name: &String| Some(SegmentId::of_job(&JobId::new(name).ok()?)?.count());
+        let segments = names.iter().filter_map(segment).collect::<Vec<_>>();
+        Self { jobs: names.len() - segments.len(), segments }
     }
 }
 
@@ -109,6 +112,7 @@ impl Capacity {
             held: None,
             isolated: BTreeMap::new(),
             planned: BTreeMap::new(),
+            used: 0,
             planned_isolated: BTreeMap::new(),
             last_plan: Plan::default(),
             covered: Plan::default(),
@@ -129,6 +133,7 @@ impl Capacity {
             };
         }
         self.registration = Some((info, version));
+        self.recount();
     }
 
     pub(super) fn hangs(&mut self, now: Millis) {
@@ -143,6 +148,7 @@ impl Capacity {
     /// Assigns no jobs to the worker until it registers again.
     pub(super) fn close(&mut self) {
         self.registration = None;
+        self.recount();
     }
 
     pub(super) fn version(&self) -> i32 {
@@ -158,12 +164,23 @@ impl Capacity {
         self.registration.as_ref().map_or(0, |(info, _)| info.open_slots())
     }
 
-    /// The used slots. A segment uses half of them, because its members may use all: so one runs while the next one is on its way.
+    /// The used slots.
     pub(super) fn used(&self) -> usize {
-        let Held { jobs, segments } = self.held.unwrap_or_default();
-        let planned = self.planned.values().filter(|is_segment| **is_segment).count();
-        let of_segments = (segments + planned) * self.slots().div_ceil(2);
-        jobs + self.planned.len() - planned + of_segments
+        self.used
+    }
+
+    /// The slots of a job, or of a segment with so many members. A large segment counts as half of the worker: so one runs while the
+    /// next one is on its way.
+    fn width(&self, members: u8) -> usize {
+        usize::from(members).min(self.slots().div_ceil(2)).max(1)
+    }
+
+    /// The number of slots, the content of the inbox or the plans have changed.
+    fn recount(&mut self) {
+        let held = self.held.as_ref();
+        let segments = held.map_or(&[][..], |held| &held.segments);
+        let parts = segments.iter().chain(self.planned.values()).map(|members| self.width(*members));
+        self.used = held.map_or(0, |held| held.jobs) + parts.sum::<usize>();
     }
 
     /// Whether the worker serves such jobs, although it may have no free slot now.
@@ -208,7 +225,9 @@ impl Capacity {
 
     pub(super) fn take(&mut self, job: &JobId, isolation: Isolation) -> Plan {
         self.last_plan.0 += 1;
-        self.planned.insert(self.last_plan, SegmentId::of_job(job).is_some());
+        let members = SegmentId::of_job(job).map_or(1, SegmentId::count);
+        self.planned.insert(self.last_plan, members);
+        self.used += self.width(members);
         if isolation != Isolation::Shared {
             self.planned_isolated.insert(self.last_plan, (job.clone(), isolation));
         }
@@ -216,7 +235,9 @@ impl Capacity {
     }
 
     pub(super) fn give_back(&mut self, plan: Plan) {
-        self.planned.remove(&plan);
+        if let Some(members) = self.planned.remove(&plan) {
+            self.used -= self.width(members);
+        }
         self.planned_isolated.remove(&plan);
     }
 
@@ -224,6 +245,7 @@ impl Capacity {
     /// earlier event, so that a refused inbox that changes often costs nothing.
     pub(super) fn refused(&mut self) {
         (self.refused, self.held, self.listing) = (true, None, Listing::Fresh);
+        self.recount();
     }
 
     /// Whether the last list was refused.
@@ -291,6 +313,7 @@ impl Capacity {
             self.planned = self.planned.split_off(&after);
             let later = self.planned_isolated.split_off(&after);
             self.isolated.extend(std::mem::replace(&mut self.planned_isolated, later).into_values());
+            self.recount();
         }
         self.listing = if stale { Listing::Stale } else { Listing::Fresh };
     }

@@ -284,10 +284,11 @@ impl Assigner {
         self.picker.is_fallback()
     }
 
-    /// Returns the number of slots of the live workers, and how many of them hold a job.
+    /// Returns the number of slots of the live workers, and how many of them are used.
     #[must_use]
     pub fn slots(&self) -> (usize, usize) {
-        let slots = self.workers.values().map(|w| (w.slots(), w.used()));
+        // A segment is also assigned if fewer slots are free than it has members.
+        let slots = self.workers.values().map(|w| (w.slots(), w.used().min(w.slots())));
         slots.fold((0, 0), |(slots, used), (s, u)| (slots + s, used + u))
     }
 

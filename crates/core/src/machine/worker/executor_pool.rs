@@ -74,6 +74,8 @@ pub struct ExecutorPool {
     jobs: BTreeMap<JobId, Phase>,
     waiting: VecDeque<JobId>,
     running: usize,
+    /// The running attempts that were closed by another process.
+    zombies: usize,
     /// The concurrency limits. A kind without a limit may use all slots.
     limits: BTreeMap<Kind, u32>,
     /// The running attempts of the kinds with a limit.
@@ -105,6 +107,7 @@ impl ExecutorPool {
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
             running: 0,
+            zombies: 0,
             limits,
             running_of: BTreeMap::new(),
             abandoned: BTreeMap::new(),
@@ -124,8 +127,7 @@ impl ExecutorPool {
     /// Returns the number of running attempts that were not closed by another process.
     #[must_use]
     pub fn attending(&self) -> usize {
-        let closed = |phase: &&Phase| matches!(phase, Phase::Running(_, StopReason::Zombie));
-        self.running - self.jobs.values().filter(closed).count()
+        self.running - self.zombies
     }
 
     /// Handles one event.
@@ -266,6 +268,7 @@ impl ExecutorPool {
         }
         let Some(Phase::Running(start, reason)) = self.jobs.remove(&ended.job) else { return };
         self.running -= 1;
+        self.zombies -= usize::from(reason == StopReason::Zombie);
         if let Some(running) = self.running_of.get_mut(&start.record.kind) {
             *running -= 1;
         }
@@ -345,6 +348,7 @@ impl ExecutorPool {
                 if *reason == StopReason::None {
                     out.push(Effect::Signal(job, attempt, Stop::Closed));
                 }
+                self.zombies += usize::from(*reason != StopReason::Zombie);
                 *reason = StopReason::Zombie;
             }
             // The reporter detects this and reports it.

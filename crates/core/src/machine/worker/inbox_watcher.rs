@@ -22,17 +22,18 @@
 //! **A segment** is handed out as all of its members. A member has no own assignment until it is extracted, so it is not read
 //! before a watch has reported one.
 //!
-//! Limits: [`READ_JOBS`] jobs per read, [`READ_WINDOW`] reads in flight; sent immediately when no read is in flight.
+//! Limits: [`READ_JOBS`] jobs, or segments of [`MAX_PACKED`] members and [`MAX_TXN_BYTES`], per read; [`READ_WINDOW`] reads in flight;
+//! sent immediately when no read is in flight.
 
 mod requeue;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{BELIEVED, Connectivity, Found, Lookup, Packed, Start};
-use crate::budget::MAX_READ_BATCH;
+use crate::budget::{MAX_READ_BATCH, MAX_TXN_BYTES};
 use crate::job::{Assignment, AttemptKey};
 use crate::name::JobId;
-use crate::segment::{MemberId, Segment, SegmentId};
+use crate::segment::{MAX_PACKED, MemberId, Segment, SegmentId};
 use crate::time::Millis;
 
 pub use requeue::Requeue;
@@ -56,8 +57,8 @@ pub enum Event {
     Deleted(Vec<JobId>),
     /// A read was answered.
     Read(Vec<(JobId, Found)>),
-    /// A segment was read: its assignment and its data.
-    SegmentRead(JobId, Box<(Lookup<Assignment>, Lookup<Segment>)>),
+    /// Segments were read: the assignment and the data of each.
+    SegmentsRead(Vec<(JobId, Lookup<Assignment>, Lookup<Segment>)>),
     /// A read was not answered: the next list causes another read.
     ReadFailed(Vec<JobId>),
     /// The executor no longer holds these jobs: their attempts are closed.
@@ -77,8 +78,8 @@ pub enum Event {
 pub enum Effect {
     /// Read these jobs in one request.
     Read(Vec<JobId>),
-    /// Read the assignment and the data of this segment.
-    ReadSegment(JobId),
+    /// Read the assignments and the data of these segments in one request.
+    ReadSegments(Vec<JobId>),
     /// Hand the members of this segment to the executor.
     StartSegment(Box<Packed>),
     /// Hand this attempt to the executor.
@@ -199,10 +200,11 @@ impl InboxWatcher {
                     self.read(now, job, found, out);
                 }
             }
-            Event::SegmentRead(job, found) => {
+            Event::SegmentsRead(found) => {
                 self.in_flight -= 1;
-                let (assignment, segment) = *found;
-                self.segment_read(job, assignment, segment, out);
+                for (job, assignment, segment) in found {
+                    self.segment_read(job, assignment, segment, out);
+                }
             }
             Event::ReadFailed(jobs) => {
                 self.in_flight -= 1;
@@ -346,37 +348,45 @@ impl InboxWatcher {
         }
     }
 
-    /// Whether the next read is large enough while another is in flight.
-    fn is_worth_a_read(&self) -> bool {
-        self.queue.len() >= READ_JOBS
-            || self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some())
+    /// The jobs of the next read: records or segments from the front of the queue. Also whether it is large enough to be sent while
+    /// another is in flight.
+    fn next_read(&self) -> (Vec<JobId>, bool) {
+        let (mut members, mut bytes) = (0, 0);
+        let fits = |job: &&JobId| {
+            let Some(segment) = SegmentId::of_job(job) else { return false };
+            members += usize::from(segment.count());
+            bytes += segment.bytes_below();
+            members <= usize::from(MAX_PACKED) && bytes <= MAX_TXN_BYTES
+        };
+        let segments = self.queue.iter().take_while(fits).count();
+        // The first segment always fits.
+        let first = usize::from(self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some()));
+        if first == 1 {
+            let jobs = self.queue.iter().take(segments.max(first)).cloned().collect();
+            return (jobs, members >= READ_JOBS);
+        }
+        let records = self.queue.iter().take(READ_JOBS).take_while(|job| SegmentId::of_job(job).is_none());
+        (records.cloned().collect(), self.queue.len() >= READ_JOBS)
     }
 
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        while self.connectivity == Connectivity::Up
-            && !self.queue.is_empty()
-            && (self.in_flight == 0 || (self.in_flight < READ_WINDOW && self.is_worth_a_read()))
-        {
-            if self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some())
-                && let Some(job) = self.queue.pop_front()
-            {
-                if let Some(entry) = self.entries.get_mut(&job) {
-                    (entry.reading, entry.asked) = (Reading::InFlight, now);
-                }
-                self.in_flight += 1;
-                out.push(Effect::ReadSegment(job));
-                continue;
+        while self.connectivity == Connectivity::Up && self.in_flight < READ_WINDOW {
+            let (jobs, is_large) = self.next_read();
+            let Some(first) = jobs.first() else { return };
+            if self.in_flight > 0 && !is_large {
+                return;
             }
-            let few = self.queue.iter().take(READ_JOBS).take_while(|job| SegmentId::of_job(job).is_none());
-            let few = few.count();
-            let jobs: Vec<JobId> = self.queue.drain(..few).collect();
             for job in &jobs {
                 if let Some(entry) = self.entries.get_mut(job) {
                     (entry.reading, entry.asked) = (Reading::InFlight, now);
                 }
             }
+            self.queue.drain(..jobs.len());
             self.in_flight += 1;
-            out.push(Effect::Read(jobs));
+            out.push(match SegmentId::of_job(first) {
+                Some(_) => Effect::ReadSegments(jobs),
+                None => Effect::Read(jobs),
+            });
         }
     }
 }

@@ -7,6 +7,7 @@ use super::*;
 use crate::job::{Assignment, Attempt, Ending, JobRecord, Membership, Placement, Role};
 use crate::name::{GroupId, Lane};
 use crate::outcome::{Outcome, Reason, Rejection};
+use crate::segment::MAX_PACKED_BYTES;
 use crate::segment::fixture::{id, segment};
 use crate::time::WallMillis;
 use crate::txn::Op;
@@ -371,7 +372,7 @@ proptest! {
                             prop_assert_eq!(open[n], 0, "an attempt was handed out while another is open");
                             open[n] = attempt;
                         }
-                        Effect::ReadSegment(_) | Effect::StartSegment(_) => {
+                        Effect::ReadSegments(_) | Effect::StartSegment(_) => {
                             prop_assert!(false, "no segment was assigned");
                         }
                         Effect::Zombie(id, attempt) => {
@@ -399,15 +400,15 @@ proptest! {
 fn read_segment(assignment: Lookup<Assignment>, segment: Lookup<Segment>) -> Vec<Effect> {
     let mut machine = InboxWatcher::new();
     let created = handle(&mut machine, Event::Created(vec![id().job()]));
-    assert_eq!(created, [Effect::ReadSegment(id().job())]);
-    handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment))))
+    assert_eq!(created, [Effect::ReadSegments(vec![id().job()])]);
+    handle(&mut machine, Event::SegmentsRead(vec![(id().job(), assignment, segment)]))
 }
 
 fn with_segment() -> InboxWatcher {
     let mut machine = InboxWatcher::new();
     handle(&mut machine, Event::Created(vec![id().job()]));
     let (assignment, segment) = (Lookup::Found(assignment(1), 4), Lookup::Found(segment(), 0));
-    let started = handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment))));
+    let started = handle(&mut machine, Event::SegmentsRead(vec![(id().job(), assignment, segment)]));
     assert!(matches!(&started[..], [Effect::StartSegment(packed)] if packed.version == 4), "{started:?}");
     machine
 }
@@ -436,10 +437,10 @@ fn the_data_of_a_segment_decide() {
 fn a_list_reads_no_member_that_is_not_extracted() {
     let mut machine = with_segment();
     let listed = handle(&mut machine, Event::Listed(vec![id().job()]));
-    assert_eq!(listed, [Effect::ReadSegment(id().job())]);
+    assert_eq!(listed, [Effect::ReadSegments(vec![id().job()])]);
     let (assignment, segment) = (Lookup::Found(assignment(1), 4), Lookup::Found(segment(), 0));
     assert_eq!(
-        handle(&mut machine, Event::SegmentRead(id().job(), Box::new((assignment, segment)))),
+        handle(&mut machine, Event::SegmentsRead(vec![(id().job(), assignment, segment)])),
         [],
         "handed once"
     );
@@ -470,9 +471,33 @@ fn a_member_that_was_handed_back_and_is_in_the_inbox_is_started_from_there() {
 }
 
 #[test]
-fn a_segment_is_read_alone() {
+fn segments_and_records_are_not_read_together() {
     let mut machine = InboxWatcher::new();
     let created = handle(&mut machine, Event::Created(vec![job(0), id().job(), job(1)]));
-    assert_eq!(created, [Effect::Read(vec![job(0)]), Effect::ReadSegment(id().job())]);
-    assert_eq!(machine.in_flight, 2);
+    assert_eq!(created, [Effect::Read(vec![job(0)])], "the others are few");
+    let read = handle(&mut machine, Event::Read(vec![(job(0), there(1, record()))]));
+    assert_eq!(read.last(), Some(&Effect::ReadSegments(vec![id().job()])));
+}
+
+#[test]
+fn segments_are_read_together_within_the_members_and_bytes_of_one() {
+    let named = |n: usize, count, bytes| {
+        SegmentId::new(uuid::Uuid::from_u128(n as u128), count, bytes).unwrap().job()
+    };
+    // The first one is sent immediately, so the others gather.
+    let reads = |count, bytes| {
+        let mut machine = InboxWatcher::new();
+        handle(&mut machine, Event::Created(vec![named(0, 4, 1)]));
+        let sent = handle(&mut machine, Event::Created((1..=6).map(|n| named(n, count, bytes)).collect()));
+        let size = |effect| match effect {
+            Effect::ReadSegments(jobs) => jobs.len(),
+            other => panic!("{other:?}"),
+        };
+        sent.into_iter().map(size).collect::<Vec<_>>()
+    };
+    assert_eq!(reads(4, 1), [] as [usize; 0], "24 members are not worth a second read");
+    assert_eq!(reads(10, 1), [6]);
+    assert_eq!(reads(40, 1), [2, 2, 2]);
+    assert_eq!(reads(100, MAX_PACKED_BYTES), [1, 1, 1], "at most four reads are in flight");
+    assert_eq!(reads(5, MAX_PACKED_BYTES / 4), [] as [usize; 0], "four of them fit, with 20 members");
 }

@@ -11,12 +11,15 @@
 //! [`reporter`](super::reporter).
 //!
 //! A segment has one write in flight. Results are written when all open members have one, when the oldest is [`RESULTS_EVERY`] old,
-//! or when they have [`RESULT_BYTES`]; extractions go first.
+//! or when they have [`RESULT_BYTES`]; extractions go first. Small segments share a transaction: a segment whose members all have
+//! results waits as long for members of other segments, until [`BATCH`] members leave together. While a transaction is in flight,
+//! fewer wait for its end.
 //!
 //! | outcome of a write | reaction |
 //! | --- | --- |
 //! | applied | its members have left |
 //! | rejected, or no reply | read the assignment, then the chunks: a chunk shows which members have left; others are written again |
+//! | rejected because of another segment | write again |
 //! | not sent | send again once the session is back, or after [`RETRY`] |
 //! | refused | read after [`RETRY_REFUSED`] |
 //!
@@ -38,11 +41,11 @@ use crate::name::{JobId, WorkerId};
 use crate::outcome::{Outcome, Reason, Rejection};
 use crate::segment::{Chunks, EXTRACT_AFTER, MemberId, SegmentId};
 use crate::time::{Millis, WallMillis};
-use crate::txn::Op;
+use crate::txn::{Batch, Locus};
 
 use held::{Held, Write};
 
-use super::reporter::{Close, RETRY_REFUSED, Settled};
+use super::reporter::{BATCH, Close, RETRY_REFUSED, Settled};
 
 /// Longest wait of a result for others.
 pub const RESULTS_EVERY: Duration = Duration::from_millis(10);
@@ -58,14 +61,14 @@ pub const RETRY: Duration = Duration::from_millis(100);
 pub enum Event {
     /// The members of this segment were handed to the executor.
     Assigned(Arc<Packed>),
-    /// This member begins.
-    Began(MemberId),
-    /// A member has ended here.
-    Finished(Box<Finished>, WallMillis),
+    /// These members begin.
+    Began(Vec<MemberId>),
+    /// Members have ended here.
+    Finished(Vec<Finished>, WallMillis),
     /// The handler of this member asks for something that only a job with a record has.
     Extract(MemberId),
-    /// The outcome of a write.
-    Committed(SegmentId, Outcome<()>),
+    /// The outcome of a transaction.
+    Committed(Batch<SegmentId>, Outcome<()>),
     /// The assignment of a segment was read, then the names of its chunks.
     Read(SegmentId, Lookup<Assignment>, Chunks),
     /// That read was not answered.
@@ -81,8 +84,8 @@ pub enum Event {
 /// Output of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Commit these operations.
-    Commit(SegmentId, Vec<Op>),
+    /// Commit the writes of these segments, and return them with the outcome.
+    Commit(Batch<SegmentId>),
     /// Read the assignment of this segment, then the names of its chunks.
     Read(SegmentId),
     /// Ask the executor to hand back the members of this segment that have not begun.
@@ -108,6 +111,7 @@ pub enum Effect {
 pub struct Segments {
     worker: WorkerId,
     held: BTreeMap<SegmentId, Held>,
+    in_flight: usize,
     up: bool,
     armed: Option<Millis>,
 }
@@ -116,7 +120,7 @@ impl Segments {
     /// Creates the machine without segments.
     #[must_use]
     pub fn new(worker: WorkerId) -> Self {
-        Self { worker, held: BTreeMap::new(), up: true, armed: None }
+        Self { worker, held: BTreeMap::new(), in_flight: 0, up: true, armed: None }
     }
 
     /// Whether this job is a member that is not known to be extracted.
@@ -134,18 +138,25 @@ impl Segments {
                 let held = Held::new(self.worker, Arc::clone(&packed), packed.asked + EXTRACT_AFTER);
                 self.held.insert(packed.id, held);
             }
-            Event::Began(member) => {
-                if let Some(held) = self.held.get_mut(&member.segment) {
-                    held.began(member.number);
+            Event::Began(members) => {
+                for member in members {
+                    if let Some(held) = self.held.get_mut(&member.segment) {
+                        held.began(member.number);
+                    }
                 }
             }
-            Event::Finished(finished, at) => self.finished(now, finished, at, out),
+            Event::Finished(finished, at) => {
+                finished.into_iter().for_each(|finished| self.finished(now, Box::new(finished), at, out));
+            }
             Event::Extract(member) => {
                 if let Some(held) = self.held.get_mut(&member.segment) {
                     held.extract(member.number);
                 }
             }
-            Event::Committed(id, outcome) => self.committed(now, id, outcome, out),
+            Event::Committed(batch, outcome) => {
+                self.in_flight -= 1;
+                self.committed(now, batch, outcome, out);
+            }
             Event::Read(id, assignment, chunks) => {
                 if let Some(held) = self.held.get_mut(&id) {
                     held.read(now, &assignment, &chunks, out);
@@ -178,35 +189,64 @@ impl Segments {
         }
     }
 
-    fn committed(&mut self, now: Millis, id: SegmentId, outcome: Outcome<()>, out: &mut Vec<Effect>) {
-        let Some(held) = self.held.get_mut(&id) else { return };
-        match outcome {
-            Outcome::Applied(()) => held.applied(out),
-            Outcome::Unknown => held.write = Write::Unknown { retry: now },
-            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => {
-                held.write = Write::Due { from: now + RETRY };
+    fn committed(
+        &mut self,
+        now: Millis,
+        mut batch: Batch<SegmentId>,
+        outcome: Outcome<()>,
+        out: &mut Vec<Effect>,
+    ) {
+        let left = match outcome {
+            Outcome::Applied(()) => {
+                for id in batch.keys() {
+                    if let Some(held) = self.held.get_mut(id) {
+                        held.applied(out);
+                    }
+                }
+                return;
             }
-            Outcome::Rejected(Rejection { reason, .. }) => match reason {
-                Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => {
-                    (held.write, held.rejected) = (Write::Unknown { retry: now }, true);
-                }
-                Reason::NoAuth
-                | Reason::NotSent
-                | Reason::OverBudget(_)
-                | Reason::Refused(_)
-                | Reason::Other(_) => {
-                    // The leader may have extracted the members in the meantime.
-                    held.write = Write::Unknown { retry: now + RETRY_REFUSED };
-                    out.push(Effect::Refused(id, reason));
-                }
-            },
+            Outcome::Unknown => Write::Unknown { retry: now },
+            Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => Write::Due { from: now + RETRY },
+            Outcome::Rejected(Rejection { at, reason }) => {
+                let culprit = match batch.locate(at) {
+                    Some(Locus::Group { group, .. }) => group,
+                    // A batch of segments has no fence, and a rejection never points past the last operation.
+                    Some(Locus::Fence(_)) | None => 0,
+                };
+                let (id, _) = batch.remove(culprit);
+                self.rejected(now, id, reason, out);
+                Write::Due { from: Millis(0) }
+            }
+        };
+        for id in batch.keys() {
+            if let Some(held) = self.held.get_mut(id) {
+                held.write = left;
+            }
         }
     }
 
-    /// Sends the writes and reads that are due, and forgets the segments that are over.
+    fn rejected(&mut self, now: Millis, id: SegmentId, reason: Reason, out: &mut Vec<Effect>) {
+        let Some(held) = self.held.get_mut(&id) else { return };
+        match reason {
+            Reason::NoNode | Reason::NodeExists | Reason::BadVersion | Reason::NotEmpty => {
+                (held.write, held.rejected) = (Write::Unknown { retry: now }, true);
+            }
+            Reason::NoAuth
+            | Reason::NotSent
+            | Reason::OverBudget(_)
+            | Reason::Refused(_)
+            | Reason::Other(_) => {
+                // The leader may have extracted the members in the meantime.
+                held.write = Write::Unknown { retry: now + RETRY_REFUSED };
+                out.push(Effect::Refused(id, reason));
+            }
+        }
+    }
+
+    /// Sends the reads and writes that are due, and forgets the segments that are over.
     fn advance(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let mut next = None::<Millis>;
-        let up = self.up;
+        let (mut due, mut members) = (Vec::new(), 0);
         self.held.retain(|id, held| {
             if held.is_over() {
                 out.push(Effect::Over(*id));
@@ -215,17 +255,52 @@ impl Segments {
             if held.is_late(now) {
                 out.push(Effect::HandBack(*id));
             }
-            if up {
-                held.send(now, out);
+            if self.up {
+                held.read_back(now, out);
+                let leave = held.due(now);
+                members += leave;
+                due.extend((leave > 0).then_some(*id));
             }
             let wake = held.next_wake(now);
             next = [next, wake].into_iter().flatten().min();
             true
         });
+        if members >= BATCH || (self.in_flight == 0 && self.is_worth_a_write(now, &due)) {
+            self.send(due, out);
+        }
         if let Some(at) = next.filter(|at| self.armed.is_none_or(|armed| *at < armed)) {
             self.armed = Some(at);
             out.push(Effect::WakeAt(at));
         }
+    }
+
+    /// Whether so few members are written: one of them does not wait for others, or there is none to wait for.
+    fn is_worth_a_write(&self, now: Millis, due: &[SegmentId]) -> bool {
+        let waits = |id| self.held.get(id).is_some_and(|held: &Held| held.waits_for_others(now));
+        due.iter().any(|id| !waits(id)) || due.len() == self.held.len()
+    }
+
+    /// Sends the writes of these segments in as few transactions as they fit.
+    fn send(&mut self, due: Vec<SegmentId>, out: &mut Vec<Effect>) {
+        let mut batch = Batch::new(Vec::new());
+        for id in due {
+            let ops = self.held.get_mut(&id).map(Held::write);
+            if let Some(ops) = ops
+                && let Err((id, ops)) = batch.push(id, ops)
+            {
+                let full = std::mem::replace(&mut batch, Batch::new(Vec::new()));
+                self.commit(full, out);
+                batch.push(id, ops).expect("the first group of a batch fits");
+            }
+        }
+        if !batch.is_empty() {
+            self.commit(batch, out);
+        }
+    }
+
+    fn commit(&mut self, batch: Batch<SegmentId>, out: &mut Vec<Effect>) {
+        self.in_flight += 1;
+        out.push(Effect::Commit(batch));
     }
 }
 

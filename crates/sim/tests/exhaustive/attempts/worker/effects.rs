@@ -58,7 +58,7 @@ impl Worker {
         use inbox_watcher::Effect;
         let executor = |event| Heard::ExecutorPool(event);
         match effect {
-            Effect::ReadSegment(_) | Effect::StartSegment(_) => unreachable!("this model has no segments"),
+            Effect::ReadSegments(_) | Effect::StartSegment(_) => unreachable!("this model has no segments"),
             Effect::Read(jobs) => self.send(Sent::Read(jobs), todo),
             Effect::Start(start) => todo.push_back(executor(executor_pool::Event::Start(vec![*start]))),
             Effect::Cancel { job, attempt, assignment, version } => {

@@ -13,7 +13,7 @@ use crate::txn::Op;
 use crate::txn::segment::{AssignedSegment, extract_assigned, succeed};
 
 /// The state of the writes of a segment.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Write {
     /// Nothing is in flight. The next write is not sent before this time.
     Due {
@@ -175,7 +175,7 @@ impl Held {
     }
 
     fn wants_a_write(&self, now: Millis) -> bool {
-        !self.leaving.with(self.returning).is_empty() || self.wants_results(now)
+        !self.to_be_extracted().is_empty() || self.wants_results(now)
     }
 
     fn wants_results(&self, now: Millis) -> bool {
@@ -189,41 +189,63 @@ impl Held {
         self.results.values().map(|result| result.since).min()
     }
 
-    pub(super) fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let Some(at) = &self.at else { return };
-        match self.write {
-            Write::Due { from } if from <= now => {}
-            Write::Unknown { retry } if retry <= now => {
-                self.write = Write::Reading;
-                return out.push(Effect::Read(at.id));
-            }
-            Write::Due { .. } | Write::Unknown { .. } | Write::InFlight(_) | Write::Reading => return,
+    /// Reads which members have left, if that is unknown.
+    pub(super) fn read_back(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if let Write::Unknown { retry } = self.write
+            && retry <= now
+        {
+            self.write = Write::Reading;
+            out.push(Effect::Read(self.packed.id));
         }
-        let (assigned, waiting) = (self.leaving.within(at.open), self.returning.within(at.open));
-        let ops: Vec<Op>;
-        if !assigned.with(waiting).is_empty() {
-            ops = extract_assigned(at, &self.packed.segment, assigned, waiting);
-            self.write = Write::InFlight(Sent::Extraction { assigned, waiting });
+    }
+
+    /// The number of members that leave with a write that is due; 0 if none is.
+    pub(super) fn due(&self, now: Millis) -> usize {
+        let Write::Due { from } = self.write else { return 0 };
+        let leaving = self.to_be_extracted();
+        if from > now {
+            0
+        } else if !leaving.is_empty() {
+            leaving.iter().count()
         } else if self.wants_results(now) {
-            // A chunk has one result at least. Many large ones would exceed the size of a transaction.
-            let mut bytes = 0;
-            let fits = |it: &&Succeeded| {
-                let size = it.result().map_or(0, |result| result.bytes().len());
-                let fits = bytes == 0 || bytes + size <= RESULT_BYTES;
-                bytes += size;
-                fits
-            };
-            let stored = self.results.values().take_while(fits).count();
-            let result = |(number, it): (&u8, &Succeeded)| Some((*number, it.at, it.result()?.clone()));
-            let results = self.results.iter().take(stored).filter_map(result).collect();
-            let assigned_at = at.assignment.assigned_at;
-            let results = Results { worker: at.worker, assigned_at, results };
-            ops = succeed(at, &results);
-            self.write = Write::InFlight(Sent::Results(results.members()));
+            self.results.len()
         } else {
-            return;
+            0
         }
-        out.push(Effect::Commit(at.id, ops));
+    }
+
+    /// Whether nothing but the results of all open members is to be written, and none has waited for [`RESULTS_EVERY`].
+    pub(super) fn waits_for_others(&self, now: Millis) -> bool {
+        let young = self.oldest().is_some_and(|oldest| now < oldest + RESULTS_EVERY);
+        young && self.to_be_extracted().is_empty() && self.bytes < RESULT_BYTES
+    }
+
+    fn to_be_extracted(&self) -> Members {
+        self.leaving.with(self.returning).within(self.open())
+    }
+
+    /// The operations of the write that is due.
+    pub(super) fn write(&mut self) -> Vec<Op> {
+        let Some(at) = &self.at else { return Vec::new() };
+        let (assigned, waiting) = (self.leaving.within(at.open), self.returning.within(at.open));
+        if !assigned.with(waiting).is_empty() {
+            self.write = Write::InFlight(Sent::Extraction { assigned, waiting });
+            return extract_assigned(at, &self.packed.segment, assigned, waiting);
+        }
+        // A chunk has one result at least. Many large ones would exceed the size of a transaction.
+        let mut bytes = 0;
+        let fits = |it: &&Succeeded| {
+            let size = it.result().map_or(0, |result| result.bytes().len());
+            let fits = bytes == 0 || bytes + size <= RESULT_BYTES;
+            bytes += size;
+            fits
+        };
+        let stored = self.results.values().take_while(fits).count();
+        let result = |(number, it): (&u8, &Succeeded)| Some((*number, it.at, it.result()?.clone()));
+        let results = self.results.iter().take(stored).filter_map(result).collect();
+        let results = Results { worker: at.worker, assigned_at: at.assignment.assigned_at, results };
+        self.write = Write::InFlight(Sent::Results(results.members()));
+        succeed(at, &results)
     }
 
     pub(super) fn applied(&mut self, out: &mut Vec<Effect>) {

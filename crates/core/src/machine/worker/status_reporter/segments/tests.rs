@@ -1,14 +1,23 @@
+use std::collections::VecDeque;
+
 use super::*;
 use crate::job::{Ending, Payload};
 use crate::machine::worker::Start;
 use crate::path;
 use crate::segment::ChunkName;
 use crate::segment::fixture::{id, segment};
+use crate::txn::Op;
 
 const WALL: WallMillis = WallMillis(9);
 
 fn worker() -> WorkerId {
     WorkerId::new(uuid::Uuid::from_u128(7))
+}
+
+/// Another segment with the same members, which is later in the order.
+fn other(segment: u8) -> SegmentId {
+    let unique = uuid::Uuid::from_u128(16 + u128::from(segment));
+    SegmentId::new(unique, 4, 1).unwrap()
 }
 
 fn member(number: u8) -> MemberId {
@@ -33,18 +42,39 @@ struct Stage {
     machine: Segments,
     starts: Vec<Start>,
     now: Millis,
+    /// The transactions in flight, oldest first.
+    sent: VecDeque<Batch<SegmentId>>,
 }
 
 impl Stage {
     fn new() -> Self {
         let mut stage = Self::waiting();
-        (0..4).for_each(|number| drop(stage.on(Event::Began(member(number)))));
+        stage.on(Event::Began((0..4).map(member).collect()));
         stage
+    }
+
+    /// Several segments, numbered from 0, whose members all run.
+    fn several(segments: u8) -> Self {
+        let mut stage = Self::new();
+        for segment in 1..segments {
+            let starts = Packed { id: other(segment), ..packed() }.starts().collect::<Vec<_>>();
+            stage.on(Event::Assigned(Arc::clone(starts[0].packed.as_ref().unwrap())));
+            stage.starts.extend(starts);
+        }
+        stage
+    }
+
+    /// All members of these segments succeed.
+    fn all_end(&mut self, segments: std::ops::Range<usize>) -> Vec<Effect> {
+        let starts = &self.starts[4 * segments.start..4 * segments.end];
+        let finished = starts.iter().map(|start| Finished { start: start.clone(), ending: result() });
+        self.on(Event::Finished(finished.collect(), WALL))
     }
 
     fn waiting() -> Self {
         let starts = packed().starts().collect::<Vec<_>>();
-        let mut stage = Self { machine: Segments::new(worker()), starts, now: Millis(0) };
+        let machine = Segments::new(worker());
+        let mut stage = Self { machine, starts, now: Millis(0), sent: VecDeque::new() };
         let packed = Arc::clone(stage.starts[0].packed.as_ref().unwrap());
         stage.on(Event::Assigned(packed));
         stage
@@ -54,6 +84,11 @@ impl Stage {
         let mut out = Vec::new();
         self.machine.handle(self.now, event, &mut out);
         out.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
+        let batch = |effect: &Effect| match effect {
+            Effect::Commit(batch) => Some(batch.clone()),
+            _ => None,
+        };
+        self.sent.extend(out.iter().filter_map(batch));
         out
     }
 
@@ -64,11 +99,17 @@ impl Stage {
 
     fn ends(&mut self, number: u8, ending: Ending) -> Vec<Effect> {
         let start = self.starts[usize::from(number)].clone();
-        self.on(Event::Finished(Box::new(Finished { start, ending }), WALL))
+        self.on(Event::Finished(vec![Finished { start, ending }], WALL))
+    }
+
+    /// The outcome of the oldest transaction in flight.
+    fn committed(&mut self, outcome: Outcome<()>) -> Vec<Effect> {
+        let batch = self.sent.pop_front().expect("a transaction is in flight");
+        self.on(Event::Committed(batch, outcome))
     }
 
     fn applied(&mut self) -> Vec<Effect> {
-        self.on(Event::Committed(id(), Outcome::Applied(())))
+        self.committed(Outcome::Applied(()))
     }
 
     fn found(&mut self, version: Option<i32>, chunks: &[&str]) -> Vec<Effect> {
@@ -80,7 +121,8 @@ impl Stage {
 
 /// The chunk that a write creates, and the version at which it leaves the assignment; `None` if it deletes it.
 fn written(effects: &[Effect]) -> (String, bool) {
-    let [Effect::Commit(_, ops)] = effects else { panic!("expected one write: {effects:?}") };
+    let [Effect::Commit(batch)] = effects else { panic!("expected one write: {effects:?}") };
+    let ops = batch.ops().collect::<Vec<_>>();
     assert_eq!(ops[0].path(), path::assignment(worker(), &id().job()));
     let chunk = ops[1].path().rsplit('/').next().unwrap().to_owned();
     assert!(chunk.parse::<ChunkName>().is_ok(), "{chunk}");
@@ -117,6 +159,68 @@ fn the_results_of_all_members_share_one_write() {
     assert!(!stage.machine.holds(&job(0)));
 }
 
+/// The segments of each transaction.
+fn shared(effects: &[Effect]) -> Vec<Vec<SegmentId>> {
+    let batch = |effect: &Effect| match effect {
+        Effect::Commit(batch) => Some(batch.keys().copied().collect()),
+        _ => None,
+    };
+    effects.iter().filter_map(batch).collect()
+}
+
+#[test]
+fn segments_that_end_at_the_same_time_share_a_transaction() {
+    let mut stage = Stage::several(60);
+    assert_eq!(stage.all_end(0..24), [], "96 members wait for more");
+    let first = std::iter::once(id()).chain((1..25).map(other)).collect::<Vec<_>>();
+    assert_eq!(shared(&stage.all_end(24..25)), [first], "100 members leave");
+    assert_eq!(stage.all_end(25..26), []);
+    assert_eq!(stage.at(10), [], "a transaction is in flight");
+    assert_eq!(shared(&stage.applied()), [[other(25)]]);
+    let last = (26..60).map(other).collect::<Vec<_>>();
+    assert_eq!(shared(&stage.all_end(26..60)), [last], "so many do not wait for the one in flight");
+    stage.applied();
+    assert_eq!(names(&stage.applied()).iter().filter(|name| *name == "over").count(), 34);
+}
+
+#[test]
+fn a_small_segment_does_not_wait_long_for_others() {
+    let mut stage = Stage::several(2);
+    assert_eq!(stage.all_end(0..1), []);
+    assert_eq!(stage.at(9), []);
+    assert_eq!(shared(&stage.at(10)), [[id()]]);
+}
+
+#[test]
+fn a_rejection_concerns_one_segment_and_the_others_are_written_again() {
+    let mut stage = Stage::several(3);
+    stage.on(Event::Hold);
+    stage.all_end(0..3);
+    let sent = shared(&stage.on(Event::Resume));
+    assert_eq!(sent, [vec![id(), other(1), other(2)]]);
+    // Two operations for each.
+    let rejected = Outcome::Rejected(Rejection { at: 3, reason: Reason::NodeExists });
+    stage.now = Millis(10);
+    let then = stage.committed(rejected);
+    assert_eq!((then.first(), shared(&then)), (Some(&Effect::Read(other(1))), vec![vec![id(), other(2)]]));
+    let found = Event::Read(other(1), Lookup::Absent, Chunks::of_names(["sf"]));
+    assert_eq!(
+        names(&stage.on(found)).last().map(String::as_str),
+        Some("over"),
+        "its first copy was applied"
+    );
+}
+
+#[test]
+fn each_segment_of_a_transaction_without_reply_is_read() {
+    let mut stage = Stage::several(2);
+    stage.on(Event::Hold);
+    stage.all_end(0..2);
+    stage.on(Event::Resume);
+    let read = stage.committed(Outcome::Unknown);
+    assert_eq!(read, [Effect::Read(id()), Effect::Read(other(1))]);
+}
+
 #[test]
 fn a_result_does_not_wait_long_for_the_others() {
     let mut stage = Stage::new();
@@ -140,14 +244,13 @@ fn a_member_that_fails_is_extracted_and_then_closed() {
 #[test]
 fn members_that_have_not_ended_soon_are_extracted_and_those_that_have_not_begun_wait_again() {
     let mut stage = Stage::waiting();
-    stage.on(Event::Began(member(0)));
-    stage.on(Event::Began(member(1)));
+    stage.on(Event::Began(vec![member(0), member(1)]));
     assert_eq!(stage.at(249), []);
     let sent = stage.at(250);
     assert_eq!(names(&sent), ["hand back", "commit"]);
     assert_eq!(written(&sent[1..]), ("x3".to_owned(), false));
     // The executor had started one more, and hands back the other.
-    stage.on(Event::Began(member(2)));
+    stage.on(Event::Began(vec![member(2)]));
     stage.ends(3, Ending::Released);
     let applied = stage.applied();
     assert_eq!(names(&applied), ["extracted 0", "extracted 1", "commit"]);
@@ -176,7 +279,7 @@ fn a_lost_reply_is_resolved_by_the_chunks() {
         let mut stage = Stage::new();
         stage.ends(1, result());
         stage.at(10);
-        assert_eq!(names(&stage.on(Event::Committed(id(), Outcome::Unknown))), ["read"]);
+        assert_eq!(names(&stage.committed(Outcome::Unknown)), ["read"]);
         assert_eq!(names(&stage.found(version, chunks)), expected, "{chunks:?}");
     }
 }
@@ -187,10 +290,10 @@ fn a_late_first_write_rejects_the_second_one() {
     let mut stage = Stage::new();
     stage.ends(1, result());
     stage.at(10);
-    stage.on(Event::Committed(id(), Outcome::Unknown));
+    stage.committed(Outcome::Unknown);
     stage.found(Some(0), &[]);
     let rejected = Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion });
-    assert_eq!(names(&stage.on(Event::Committed(id(), rejected))), ["read"]);
+    assert_eq!(names(&stage.committed(rejected)), ["read"]);
     assert_eq!(names(&stage.found(Some(1), &["s2"])), ["settled 1"]);
 }
 
@@ -200,7 +303,7 @@ fn a_rejection_that_nothing_explains_is_repeated_after_a_pause() {
     stage.ends(1, result());
     stage.at(10);
     let rejected = Outcome::Rejected(Rejection { at: 1, reason: Reason::NoNode });
-    assert_eq!(names(&stage.on(Event::Committed(id(), rejected))), ["read"]);
+    assert_eq!(names(&stage.committed(rejected)), ["read"]);
     assert_eq!(stage.found(Some(0), &[]), []);
     assert_eq!(stage.at(109), []);
     assert_eq!(written(&stage.at(110)), ("s2".to_owned(), false));
@@ -212,7 +315,7 @@ fn a_refused_write_is_followed_by_a_read_because_the_leader_may_have_extracted_t
     stage.ends(1, result());
     stage.at(10);
     let refused = Outcome::Rejected(Rejection { at: 0, reason: Reason::NoAuth });
-    assert_eq!(names(&stage.on(Event::Committed(id(), refused))), ["refused"]);
+    assert_eq!(names(&stage.committed(refused)), ["refused"]);
     assert_eq!(names(&stage.at(1_010)), ["hand back", "read"]);
     let expected = ["extracted 0", "close 1", "extracted 2", "extracted 3", "over"];
     assert_eq!(names(&stage.found(None, &["xf"])), expected);
@@ -242,6 +345,6 @@ fn nothing_is_sent_while_the_connection_is_lost() {
     assert_eq!(stage.ends(0, Ending::Failed("no".to_owned())), []);
     assert_eq!(written(&stage.on(Event::Resume)), ("x1".to_owned(), false));
     let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
-    assert_eq!(stage.on(Event::Committed(id(), not_sent)), []);
+    assert_eq!(stage.committed(not_sent), []);
     assert_eq!(written(&stage.at(100)), ("x1".to_owned(), false), "it is tried again");
 }
