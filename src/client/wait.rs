@@ -155,8 +155,16 @@ impl Client {
         } else {
             self.poll(jobs, units, by, |at, answer| note(&mut answers, at, answer)).await;
         }
+        let unanswered = || Err(self.0.session.not_in_time(by).into());
+        if jobs.len() > MAX_WATCHED && self.0.codec.is_none() {
+            // Nothing needs to be awaited.
+            let told = jobs.iter().zip(answers).map(|(&(id, _), answer)| {
+                answer.unwrap_or_else(unanswered).map_err(|error| without_look(id, by, error))
+            });
+            return told.collect();
+        }
         let told = jobs.iter().zip(answers).map(|(&(id, generation), answer)| async move {
-            match answer.unwrap_or_else(|| Err(self.0.session.not_in_time(by).into())) {
+            match answer.unwrap_or_else(unanswered) {
                 Ok(view) => Ok(self.with_result(view).await?),
                 Err(error) if jobs.len() <= MAX_WATCHED => {
                     Err(self.timed_out(id, generation, by, error).await)

@@ -8,13 +8,13 @@
 //! [`identity`]: bellwether_core::job::identity
 
 use bellwether_core::job::Payload;
-use bellwether_core::name::JobId;
+use futures::future::{Either, ready};
 
 use super::super::Client;
 use super::super::error::SubmitError;
 use super::super::job::JobError;
 use super::super::session::Deadline;
-use super::{Accepted, Unsent};
+use super::{Answer, Unsent};
 use crate::codec::{Codec, CodecContext, CodecError, Part, is_encoded, is_for_kind};
 
 /// How often a submission is sent again for other stored bytes. Each time, the record was removed and created again, or the job
@@ -23,13 +23,18 @@ const TRIES: u32 = 5;
 
 impl Client {
     /// Encodes the payload, submits the job, and compares plain payloads if a job with the id exists.
-    pub(super) async fn encoded(&self, mut job: Unsent) -> Result<(JobId, Accepted), SubmitError> {
+    pub(super) fn encoded(&self, job: Unsent) -> impl Future<Output = Result<Answer, SubmitError>> {
         let by = self.by();
-        let Some(codec) = &self.0.codec else {
-            job.record.payload.check_stored().map_err(JobError::Payload)?;
-            let id = job.id.clone();
-            return self.batched(job, by, None).await?.accepted(id);
-        };
+        match &self.0.codec {
+            None => match job.record.payload.check_stored() {
+                Ok(()) => Either::Left(Either::Left(self.batched(job, by, None))),
+                Err(error) => Either::Left(Either::Right(ready(Err(JobError::Payload(error).into())))),
+            },
+            Some(codec) => Either::Right(Box::pin(self.with_codec(codec, job, by))),
+        }
+    }
+
+    async fn with_codec(&self, codec: &Codec, mut job: Unsent, by: Deadline) -> Result<Answer, SubmitError> {
         let turn = self.0.turns.take(job.record.placement.lane.as_ref());
         let context = CodecContext::new(Part::Payload, job.record.kind.clone(), job.id.clone());
         let failed = |source| SubmitError::Encode { id: job.id.clone(), source };
@@ -53,7 +58,7 @@ impl Client {
             }
             answer = self.batched(job.clone(), by, None).await?;
         }
-        answer.accepted(job.id)
+        Ok(answer)
     }
 
     /// Decodes the stored payload of the existing job.

@@ -48,6 +48,7 @@ use bellwether_core::change::ChangeKind;
 use bellwether_core::job::{JobRecord, Membership, Payload};
 use bellwether_core::name::JobId;
 use bellwether_host::trace;
+use futures::future::Either;
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
@@ -215,38 +216,41 @@ impl Client {
         self.send(id, record, intent, Some(entrant), Form::Plain).await
     }
 
-    async fn send<K>(
+    /// Sends a submission. The batcher has it when this returns, unless its payload must be encoded first: the future is small, because
+    /// thousands of them may be in progress.
+    fn send<K>(
         &self,
         id: JobId,
         record: JobRecord,
         intent: Intent,
         entrant: Option<Entrant>,
         form: Form,
-    ) -> Result<JobHandle<K>, SubmitError> {
+    ) -> impl Future<Output = Result<JobHandle<K>, SubmitError>> {
         let final_id = Some(&id).filter(|_| !self.may_pack(intent));
         let span = trace::submit(final_id, &record.kind, record.trace.as_ref());
         let within = || trace::context(&Span::current());
         let trace = trace::context(&span).or(record.trace).or_else(within);
         let has_final_id = final_id.is_some();
-        let job =
-            Unsent { id: id.clone(), record: JobRecord { trace, ..record }, intent, entrant, equal: None };
-        let sent = async {
-            match form {
-                Form::Plain => self.encoded(job).await,
-                Form::Stored => self.batched(job, self.by(), None).await?.accepted(id),
-            }
+        let record = JobRecord { trace, ..record };
+        let job = Unsent { id: id.clone(), record, intent, entrant, equal: None };
+        let sent = match form {
+            Form::Plain => Either::Left(self.encoded(job)),
+            Form::Stored => Either::Right(self.batched(job, self.by(), None)),
         };
-        let reply = sent.instrument(span.clone()).await;
-        if !has_final_id {
-            let id = match &reply {
-                Ok((id, _)) => Some(id),
-                Err(error) => error.job(),
-            };
-            span.record("job", id.map(tracing::field::display));
+        let sent = sent.instrument(span.clone());
+        async move {
+            let reply = sent.await.and_then(|answer| answer.accepted(id));
+            if !has_final_id {
+                let id = match &reply {
+                    Ok((id, _)) => Some(id),
+                    Err(error) => error.job(),
+                };
+                span.record("job", id.map(tracing::field::display));
+            }
+            span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
+            let (id, accepted) = reply?;
+            Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
         }
-        span.record("outcome", if reply.is_ok() { "accepted" } else { "failed" });
-        let (id, accepted) = reply?;
-        Ok(JobHandle { client: self.clone(), id, accepted, typed: PhantomData })
     }
 
     /// Whether the job may get its id when it is sent, as a member of a segment. An encoded payload is bound to an id already.
@@ -254,8 +258,13 @@ impl Client {
         !intent.has_id && self.0.codec.is_none()
     }
 
-    /// Hands a submission to the batcher and waits for the answer. The turn in its lane ends when the batcher has it.
-    async fn batched(&self, job: Unsent, by: Deadline, turn: Option<Turn>) -> Result<Answer, SubmitError> {
+    /// Hands a submission to the batcher; the future waits for the answer. The turn in its lane ends when the batcher has it.
+    fn batched(
+        &self,
+        job: Unsent,
+        by: Deadline,
+        turn: Option<Turn>,
+    ) -> impl Future<Output = Result<Answer, SubmitError>> {
         let Unsent { id, record, intent, entrant, equal } = job;
         let (gate, (reply, answer)) = (Arc::new(SendGate::default()), oneshot::channel());
         let mut submission = Submission::new(id.clone(), record, intent.if_exists, Arc::clone(&gate), reply);
@@ -270,18 +279,20 @@ impl Client {
             tracing::debug!(job = %id, "the batcher has ended");
         }
         drop(turn);
-        let reason = match self.0.session.timeout_at(by.at, answer).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
-            Ok(Err(_)) => Unavailable::Closed,
-            Err(_) => self.0.session.not_in_time(by),
-        };
-        let id = match gate.abandon() {
-            Ok(()) => return Err(SubmitError::NotSent { id, reason }),
-            Err(SentAs::Record) => id,
-            Err(SentAs::Member(member)) => member.job(),
-        };
-        Err(SubmitError::Unknown { id, repeatable: intent.is_repeatable(), within: by.within })
+        async move {
+            let reason = match self.0.session.timeout_at(by.at, answer).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                // The batcher has ended. It answers everything before it ends, unless its runtime was shut down.
+                Ok(Err(_)) => Unavailable::Closed,
+                Err(_) => self.0.session.not_in_time(by),
+            };
+            let id = match gate.abandon() {
+                Ok(()) => return Err(SubmitError::NotSent { id, reason }),
+                Err(SentAs::Record) => id,
+                Err(SentAs::Member(member)) => member.job(),
+            };
+            Err(SubmitError::Unknown { id, repeatable: intent.is_repeatable(), within: by.within })
+        }
     }
 
     /// Submits many jobs. The results are in the order of the jobs. `progress` is called with the number of answered

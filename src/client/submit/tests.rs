@@ -48,3 +48,13 @@ fn a_submission_after_the_end_of_its_runtime_is_not_sent() {
     let error = world.run(client.submit(job("a"))).unwrap_err();
     assert!(matches!(&error, SubmitError::NotSent { reason: Unavailable::Closed, .. }), "{error:?}");
 }
+
+/// Thousands of them are in progress in one `submit_many`, and each is moved when it is made.
+#[test]
+fn a_submission_in_progress_is_small() {
+    fn size<F>(_: impl FnOnce(&'static Client, Job) -> F) -> usize {
+        size_of::<F>()
+    }
+    let size = size(|client, job| client.submit(job));
+    assert!(size <= 2_048, "{size} bytes");
+}

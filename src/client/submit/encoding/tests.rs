@@ -8,6 +8,7 @@ use bellwether_core::job::JobRecord;
 use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
 
+use super::super::Accepted;
 use super::*;
 use crate::client::in_memory::{DEADLINE, World, id};
 use crate::client::job::{Job, JobKind};
