@@ -1,9 +1,10 @@
 //! The reporter's metrics by kind. The handles are cached, because a lookup per job costs more than the count itself.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bellwether_core::job::{AttemptEndKind, ClosedAttempt};
-use bellwether_core::machine::worker::status_reporter::reporter::{Close, Settled};
+use bellwether_core::machine::worker::status_reporter::reporter::Settled;
 use bellwether_core::metric;
 use bellwether_core::name::Kind;
 use metrics::{Counter, Histogram, counter, histogram};
@@ -38,17 +39,17 @@ impl OfKind {
 }
 
 impl Meters {
-    pub(super) fn settled(&mut self, close: &Close, settled: Settled) {
+    /// Counts the end of an attempt of this kind, at this time after its submission.
+    pub(super) fn settled(&mut self, kind: &Kind, since_submission: Duration, settled: Settled) {
         let Settled::Closed(ClosedAttempt { how, dead }) = settled else {
             counter!(metric::STALE_RESULTS_DROPPED).increment(1);
             counter!(metric::FENCED_WRITES).increment(1);
             return;
         };
-        let kind = &close.record().kind;
         let meters = self.0.entry(kind.clone()).or_insert_with(|| OfKind::new(kind));
         meters.attempts(how).increment(1);
         if how == AttemptEndKind::Succeeded {
-            meters.end_to_end_duration.record(close.since_submission());
+            meters.end_to_end_duration.record(since_submission);
         }
         if dead {
             meters.dead.increment(1);

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 
 use bellwether_core::chain::chain;
-use bellwether_core::job::Assignment;
-use bellwether_core::machine::worker::Finished;
+use bellwether_core::job::{Assignment, AttemptEndKind, ClosedAttempt};
 use bellwether_core::machine::worker::executor_pool::Event as ToExecutor;
 use bellwether_core::machine::worker::status_reporter::beats::{self, Beats, StartedAttempt};
 use bellwether_core::machine::worker::status_reporter::reporter::{Close, Effect, Event, Reporter, Settled};
 use bellwether_core::machine::worker::status_reporter::segments::{self, Segments};
+use bellwether_core::machine::worker::{Finished, Start};
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
@@ -210,9 +210,13 @@ impl StatusReporter {
                 }),
                 Effect::Read(id) => self.read_segment(cx, id),
                 Effect::HandBack(id) => cx.tell(Tell::Executor(ToExecutor::HandBack(id))),
-                Effect::Settled(close, settled) => {
-                    self.packed.remove(close.job());
-                    closed.push(self.settled(cx, &close, settled));
+                Effect::Succeeded(finished, at) => {
+                    let Start { job, assignment, record, .. } = finished.start;
+                    self.packed.remove(&job);
+                    let settled =
+                        Settled::Closed(ClosedAttempt { how: AttemptEndKind::Succeeded, dead: false });
+                    self.meters.settled(&record.kind, at.since(record.submitted_at), settled);
+                    closed.push(self.settled(cx, (job, assignment.attempt), settled));
                 }
                 Effect::Returned(job) => {
                     let attempt = self.packed.remove(&job).map_or(1, |(begun, _)| begun.assignment.attempt);
@@ -353,7 +357,11 @@ impl StatusReporter {
                     StatusReporterMsg::Tell(Event::Committed(batch, outcome))
                 }),
                 Effect::Read(closes) => self.read(cx, closes),
-                Effect::Settled(close, settled) => closed.push(self.settled(cx, &close, settled)),
+                Effect::Settled(close, settled) => {
+                    self.meters.settled(&close.record().kind, close.since_submission(), settled);
+                    let word = (close.job().clone(), close.attempt().number);
+                    closed.push(self.settled(cx, word, settled));
+                }
                 Effect::Resolved { applied } => {
                     let outcome = if applied { "applied" } else { "not_applied" };
                     counter!(metric::UNKNOWN_OUTCOMES_RESOLVED, "outcome" => outcome).increment(1);
@@ -371,13 +379,12 @@ impl StatusReporter {
         }
     }
 
-    fn settled(&mut self, cx: &mut Context<'_, Self>, close: &Close, settled: Settled) -> JobId {
+    /// An attempt is closed. Returns its job.
+    fn settled(&mut self, cx: &mut Context<'_, Self>, word: Word, settled: Settled) -> JobId {
         if settled == Settled::Zombie {
             cx.tell(Tell::TakenForHung);
-            let attempt = close.attempt().number;
-            tracing::warn!(job = %close.job(), attempt, "another node closed the attempt: its result is dropped");
+            tracing::warn!(job = %word.0, attempt = word.1, "another node closed the attempt: its result is dropped");
         }
-        let word = (close.job().clone(), close.attempt().number);
         if let Some(pulse) = self.reported.remove(&word) {
             pulse.close(match settled {
                 Settled::Closed(_) => Closed::Written,
@@ -391,8 +398,7 @@ impl StatusReporter {
             };
             span.record("outcome", outcome);
         }
-        self.meters.settled(close, settled);
-        close.job().clone()
+        word.0
     }
 
     fn read(&self, cx: &mut Context<'_, Self>, closes: Vec<Close>) {

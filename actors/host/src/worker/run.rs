@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bellwether_actors::worker::lane_trust::next_check;
 use bellwether_core::machine::worker::executor_pool::{Ended, Run, Stop};
-use bellwether_core::name::JobId;
+use bellwether_core::name::{JobId, Kind};
 use bellwether_zk::Trust;
 use futures::FutureExt;
 use tokio::sync::mpsc::UnboundedSender;
@@ -88,7 +88,10 @@ pub(super) async fn run(
     slot: Arc<SlotPermit>,
     mut guard: Guard,
 ) {
-    let (cancellation, of, span) = (context.cancelled.clone(), context.clone(), context.span.clone());
+    let (cancellation, pulse) = (context.cancelled.clone(), Arc::clone(&context.pulse));
+    let (kind, span) = (context.kind.clone(), context.span.clone());
+    // The context is large, and most kinds have no such handler.
+    let invalid = on_invalid.map(|on_invalid| (on_invalid, Box::new(context.clone())));
     let handled = async {
         let _slot = slot;
         let handled = AssertUnwindSafe(async { handler(context).await }).catch_unwind();
@@ -101,7 +104,7 @@ pub(super) async fn run(
                 biased;
                 how = handled => how,
                 () = clock::sleep_until(clock::now() + limit) => {
-                    of.pulse.set_stop(Stop::TimedOut);
+                    pulse.set_stop(Stop::TimedOut);
                     cancellation.cancel();
                     Run::Failed(format!("timed out after {limit:?}"))
                 }
@@ -114,7 +117,7 @@ pub(super) async fn run(
             // First, so without trust no handler starts and no result counts.
             biased;
             () = lapse(trust) => {
-                of.pulse.set_stop(Stop::Untrusted);
+                pulse.set_stop(Stop::Untrusted);
                 cancellation.cancel();
                 Run::Lapsed
             }
@@ -133,20 +136,23 @@ pub(super) async fn run(
         tokio::select! {
             biased;
             () = untrusted => {}
-            () = invalid(on_invalid, of, why).instrument(span) => {}
+            () = tell_invalid(invalid, (&guard.job, &kind), why).instrument(span) => {}
         }
     }
     guard.ended(how);
 }
 
 /// Calls the invalid-job handler before the job is closed as dead. Its result does not change the job's end.
-async fn invalid(on_invalid: Option<OnInvalid>, context: RunContext, why: &str) {
-    let (job, kind) = (context.job.clone(), context.kind.clone());
-    let Some(on_invalid) = on_invalid else {
+async fn tell_invalid(
+    handler: Option<(OnInvalid, Box<RunContext>)>,
+    (job, kind): (&JobId, &Kind),
+    why: &str,
+) {
+    let Some((on_invalid, context)) = handler else {
         tracing::warn!(%job, %kind, reason = why, "the job is dead: the handler reported invalid input");
         return;
     };
-    let done = AssertUnwindSafe(async { on_invalid(context, why.to_owned()).await }).catch_unwind();
+    let done = AssertUnwindSafe(async { on_invalid(*context, why.to_owned()).await }).catch_unwind();
     if let Err(panic) = done.await {
         let panic = message(panic.as_ref());
         tracing::error!(%job, %kind, panic, "the invalid-job handler panicked");

@@ -30,7 +30,7 @@ pub(super) fn assignment(attempt: u32) -> Assignment {
 /// Creates the start of job `n`. Jobs with an odd number have a lane.
 pub(super) fn start(n: usize) -> Start {
     let lane = (n % 2 == 1).then(|| Lane::new(format!("lane-{n}")).unwrap());
-    let record = JobRecord { placement: Placement { lane, ..Placement::default() }, ..record() };
+    let record = Box::new(JobRecord { placement: Placement { lane, ..Placement::default() }, ..record() });
     Start {
         job: job(n),
         assignment: assignment(1),

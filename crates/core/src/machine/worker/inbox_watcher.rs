@@ -436,7 +436,7 @@ fn decide(job: &JobId, found: Found, asked: Millis) -> Option<Effect> {
         Lookup::Found(record, version) if record.is_terminal() => discard(Some(version)),
         Lookup::Found(record, version) => {
             let agree = assignment.agrees(&record);
-            let job = job.clone();
+            let (job, record) = (job.clone(), Box::new(record));
             let start = Start { job, assignment, assignment_version, record, version, asked, packed: None };
             // The inbox is the only place of this job: whatever the assignment contains, the job must not get lost.
             Some(if agree {

@@ -60,7 +60,7 @@ impl Packed {
                 job: MemberId { segment: *id, number }.job(),
                 assignment: assignment.clone(),
                 assignment_version: 0,
-                record: segment.record(number)?,
+                record: Box::new(segment.record(number)?),
                 version: 0,
                 asked: *asked,
                 packed: Some(Arc::clone(&packed)),
@@ -78,8 +78,8 @@ pub struct Start {
     pub assignment: Assignment,
     /// The assignment's version: shows whether the cancel flag was set since the read.
     pub assignment_version: i32,
-    /// The job's record.
-    pub record: JobRecord,
+    /// The job's record. An attempt is moved often, and the record is large.
+    pub record: Box<JobRecord>,
     /// The record's version: the attempt's fencing token.
     pub version: i32,
     /// When the read of these data was sent, by this worker's monotonic clock.

@@ -9,7 +9,7 @@
 //!
 //! A retry uses the versions of the rejected transaction, so at most one of them commits.
 
-use crate::job::Ending;
+use crate::job::{Ending, JobRecord};
 use crate::machine::worker::{BELIEVED, Start};
 use crate::name::{JobId, WorkerId};
 use crate::outcome::Outcome;
@@ -46,7 +46,7 @@ impl Requeue {
     pub fn ops(&self, worker: WorkerId, wall: WallMillis) -> Vec<Op> {
         let Start { job, assignment, assignment_version, record, version, asked: _, packed: _ } = &self.start;
         let assigned = (assignment, *assignment_version);
-        let read = (record.clone(), *version);
+        let read = (JobRecord::clone(record), *version);
         txn::reclaim(job, worker, assigned, read, Ending::Released, &self.gone, wall).1
     }
 

@@ -29,7 +29,7 @@ impl Tree {
         let mut zookeeper = ZooKeeper::new();
         zookeeper.make_parents(&path::delayed_minute(0));
         for n in 0..n {
-            zookeeper.put(&path::record(&job(n)), encode(&start(n).record), 5);
+            zookeeper.put(&path::record(&job(n)), encode(&*start(n).record), 5);
             turn(n).iter().for_each(|turn| zookeeper.put(turn, Vec::new(), 0));
             zookeeper.put(&path::assignment(worker(), &job(n)), encode(&assignment(1)), 0);
         }
@@ -453,7 +453,7 @@ fn a_rejected_close_does_not_block_the_rest_of_its_batch() {
 #[test]
 fn an_existing_entry_blocks_the_close_and_is_reported() {
     let mut world = World::new(1);
-    let released = JobRecord { attempts: 1, ..start(0).record };
+    let released = JobRecord { attempts: 1, ..*start(0).record };
     let entry = path::ready_entry(&ReadyEntry::of_record(&job(0), &released));
     world.tree.0.make_parents(&entry);
     world.tree.0.put(&entry, Vec::new(), 0);

@@ -45,7 +45,7 @@ use crate::txn::{Batch, Locus};
 
 use held::{Held, Write};
 
-use super::reporter::{BATCH, Close, RETRY_REFUSED, Settled};
+use super::reporter::{BATCH, RETRY_REFUSED};
 
 /// Longest wait of a result for others.
 pub const RESULTS_EVERY: Duration = Duration::from_millis(10);
@@ -90,8 +90,8 @@ pub enum Effect {
     Read(SegmentId),
     /// Ask the executor to hand back the members of this segment that have not begun.
     HandBack(SegmentId),
-    /// The result of this attempt is stored.
-    Settled(Box<Close>, Settled),
+    /// This attempt succeeded at this time, and its result is stored.
+    Succeeded(Box<Finished>, WallMillis),
     /// This member waits again. It never began.
     Returned(JobId),
     /// This member, which runs, is a job of the inbox now.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Close, Effect, RESULT_BYTES, RESULTS_EVERY, RETRY, Settled, unpacked};
-use crate::job::{Assignment, ClosedAttempt, Ending, Payload};
+use super::{Effect, RESULT_BYTES, RESULTS_EVERY, RETRY, unpacked};
+use crate::job::{Assignment, Ending, Payload};
 use crate::machine::worker::{Finished, Lookup, Packed};
 use crate::name::{JobId, WorkerId};
 use crate::segment::{ChunkEnd, Chunks, MemberId, Members, Results};
@@ -37,7 +37,6 @@ pub(super) enum Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
-    worker: WorkerId,
     packed: Arc<Packed>,
     /// `None` when all members have left.
     at: Option<AssignedSegment>,
@@ -77,7 +76,6 @@ impl Held {
         let Packed { id, ref assignment, version, .. } = *packed;
         let at = AssignedSegment { id, worker, assignment: assignment.clone(), version, open: id.members() };
         Self {
-            worker,
             at: Some(at),
             write: Write::Due { from: Millis(0) },
             rejected: false,
@@ -297,10 +295,7 @@ impl Held {
         let job = |number| MemberId { segment: id, number }.job();
         for number in succeeded.iter() {
             if let Some(Succeeded { at, finished, .. }) = self.take_result(number) {
-                // A success has no backoff, so it needs no random bits.
-                let close = Close::new(self.worker, &[], *finished, at, 0);
-                let settled = Settled::Closed(ClosedAttempt::of(close.record()));
-                out.push(Effect::Settled(Box::new(close), settled));
+                out.push(Effect::Succeeded(finished, at));
             }
         }
         for number in extracted.iter() {

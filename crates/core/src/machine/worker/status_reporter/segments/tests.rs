@@ -134,7 +134,10 @@ fn names(effects: &[Effect]) -> Vec<String> {
         Effect::Commit(..) => "commit".to_owned(),
         Effect::Read(_) => "read".to_owned(),
         Effect::HandBack(_) => "hand back".to_owned(),
-        Effect::Settled(close, _) => format!("settled {}", close.job().as_str().rsplit('@').next().unwrap()),
+        Effect::Succeeded(finished, at) => {
+            assert!(*at == WALL && matches!(finished.ending, Ending::Succeeded(_)));
+            format!("succeeded {}", finished.start.job.as_str().rsplit('@').next().unwrap())
+        }
         Effect::Returned(job) => format!("returned {}", job.as_str().rsplit('@').next().unwrap()),
         Effect::Extracted(job) => format!("extracted {}", job.as_str().rsplit('@').next().unwrap()),
         Effect::Close(finished) => {
@@ -155,7 +158,7 @@ fn the_results_of_all_members_share_one_write() {
         assert_eq!(stage.ends(number, result()), [], "others are still open");
     }
     assert_eq!(written(&stage.ends(3, result())), ("sf".to_owned(), true));
-    assert_eq!(names(&stage.applied()), ["settled 0", "settled 1", "settled 2", "settled 3", "over"]);
+    assert_eq!(names(&stage.applied()), ["succeeded 0", "succeeded 1", "succeeded 2", "succeeded 3", "over"]);
     assert!(!stage.machine.holds(&job(0)));
 }
 
@@ -228,7 +231,7 @@ fn a_result_does_not_wait_long_for_the_others() {
     assert_eq!(stage.at(9), []);
     assert_eq!(written(&stage.at(10)), ("s2".to_owned(), false));
     stage.ends(0, result());
-    assert_eq!(names(&stage.applied()), ["settled 1"], "the next one waits for its time");
+    assert_eq!(names(&stage.applied()), ["succeeded 1"], "the next one waits for its time");
     assert_eq!(written(&stage.at(20)), ("s1".to_owned(), false));
 }
 
@@ -270,7 +273,7 @@ fn the_request_of_a_handler_extracts_its_member() {
 #[test]
 fn a_lost_reply_is_resolved_by_the_chunks() {
     for (version, chunks, expected) in [
-        (Some(1), &["s2"][..], vec!["settled 1"]),
+        (Some(1), &["s2"][..], vec!["succeeded 1"]),
         // It was not applied. A late copy has the same name and version.
         (Some(0), &[], vec!["commit"]),
         // The leader has extracted all.
@@ -294,7 +297,7 @@ fn a_late_first_write_rejects_the_second_one() {
     stage.found(Some(0), &[]);
     let rejected = Outcome::Rejected(Rejection { at: 0, reason: Reason::BadVersion });
     assert_eq!(names(&stage.committed(rejected)), ["read"]);
-    assert_eq!(names(&stage.found(Some(1), &["s2"])), ["settled 1"]);
+    assert_eq!(names(&stage.found(Some(1), &["s2"])), ["succeeded 1"]);
 }
 
 #[test]
@@ -335,7 +338,7 @@ fn large_results_are_written_in_several_chunks() {
         chunks.push(written(&applied[1..]));
     }
     assert_eq!(chunks.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["s2", "s4", "s8"]);
-    assert_eq!(names(&stage.applied()), ["settled 3", "over"]);
+    assert_eq!(names(&stage.applied()), ["succeeded 3", "over"]);
 }
 
 #[test]
