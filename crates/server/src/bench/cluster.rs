@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::error::chain;
-use bellwether::handler::{Handlers, with_state};
+use bellwether::handler::{HandlerError, Handlers, with_state};
 use bellwether::{Client, ConnectString, Job, Node};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -135,13 +135,19 @@ pub(super) async fn worker(
     node.start().await.map_err(|error| chain(&error))
 }
 
+/// The payload of a job that fails.
+pub(super) const FAIL: &str = "fail";
+
 /// Handlers that return the payload, after `begun`.
 pub(super) fn handlers(kinds: &[&str], begun: impl Fn() + Send + Sync + 'static) -> Handlers {
     let begun = with_state(Arc::new(begun));
     let echo = |kind| {
         begun.raw(kind, |begun, context| async move {
             begun();
-            Ok(context.payload().clone())
+            match context.payload().bytes() {
+                br#""fail""# => Err(HandlerError::new("as it was told")),
+                _ => Ok(context.payload().clone()),
+            }
         })
     };
     kinds.iter().fold(Handlers::new(), |handlers, kind| handlers.add(echo(kind)))

@@ -11,11 +11,12 @@ pub(super) struct Idle {
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) three_writes_p50_ms: f64,
+    pub(super) read_p50_ms: f64,
     /// Requests of all processes per job.
     pub(super) requests_per_job: f64,
 }
 
-/// Submits one job at a time and waits for its result. For comparison, runs three bare writes in sequence.
+/// Submits one job at a time and waits for its result. For comparison, sends bare writes and reads in sequence.
 pub(super) async fn measure(
     config: &BenchConfig,
     cluster: &Cluster,
@@ -34,14 +35,16 @@ pub(super) async fn measure(
         progress(Step::Idle(n + 1));
     }
     let sent = cluster.sent(counts).await?.plus(sent, -1.0);
-    let writes = floor::serial_writes(&cluster.namespace, 3 * config.idle_jobs).await?;
-    let mut three = writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
+    let mut serial = floor::serial(&cluster.namespace, 3 * config.idle_jobs).await?;
+    let mut three = serial.writes.chunks_exact(3).map(|three| three.iter().sum()).collect::<Vec<Duration>>();
     took.sort();
     three.sort();
+    serial.reads.sort();
     Ok(Idle {
         p50_ms: millis(percentile(&took, 50)),
         p99_ms: millis(percentile(&took, 99)),
         three_writes_p50_ms: millis(percentile(&three, 50)),
+        read_p50_ms: millis(percentile(&serial.reads, 50)),
         requests_per_job: sent.requests / count(config.idle_jobs),
     })
 }

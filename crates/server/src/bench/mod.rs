@@ -87,6 +87,8 @@ pub struct BenchReport {
     pub idle_requests_per_job: f64,
     /// Median time of three bare writes in sequence.
     pub three_writes_p50_ms: f64,
+    /// Median time of one bare read.
+    pub read_p50_ms: f64,
     /// `idle_p50_ms` divided by `three_writes_p50_ms`.
     pub idle_ratio: f64,
     /// Memory of waiting jobs in a node that is leader and worker; `None` if it was not measured.
@@ -189,6 +191,7 @@ pub async fn run(config: &BenchConfig, mut progress: impl FnMut(Step)) -> Result
         idle_p99_ms: idle.p99_ms,
         idle_requests_per_job: idle.requests_per_job,
         three_writes_p50_ms: idle.three_writes_p50_ms,
+        read_p50_ms: idle.read_p50_ms,
         idle_ratio: idle.p50_ms / idle.three_writes_p50_ms,
         pending_memory,
     })

@@ -82,6 +82,9 @@ pub(crate) enum What {
     /// 1,000,000 jobs that start in a month and other jobs that run at the same time, before and after a change of
     /// leader.
     Later,
+    /// 50,000 jobs of each of several loads: plain, 5 % fail, with ids, with lanes, 20 kinds and 10 priorities, large payloads, one at a
+    /// time.
+    Mixed,
     /// Submissions over HTTP compared with the native client, remote workers compared with workers in the process, and
     /// 10,000 connected event streams.
     Http,
@@ -96,6 +99,7 @@ impl What {
             Self::Group => Some(Scenario::Group),
             Self::Schedules => Some(Scenario::Schedules),
             Self::Later => Some(Scenario::Later),
+            Self::Mixed => Some(Scenario::Mixed),
         }
     }
 }

@@ -127,7 +127,7 @@ struct Entry {
     reading: Reading,
     /// When the read in flight was sent.
     asked: Millis,
-    /// A watch reported its creation.
+    /// A watch reported its creation, which was not this worker's own.
     came: bool,
 }
 
@@ -238,7 +238,8 @@ impl InboxWatcher {
             Some(Entry { handed: None, .. }) | None => {
                 self.want(job.clone());
                 if let Some(entry) = self.entries.get_mut(&job) {
-                    entry.came = true;
+                    // This worker may have extracted and closed the member before it hears of the extraction.
+                    entry.came = MemberId::of_job(&job).is_none();
                 }
             }
         }

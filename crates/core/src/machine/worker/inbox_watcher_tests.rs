@@ -470,6 +470,18 @@ fn a_member_that_was_handed_back_and_is_in_the_inbox_is_started_from_there() {
     assert!(matches!(&read[..], [Effect::Start(start)] if start.job == member(1)), "{read:?}");
 }
 
+/// The events of a watch and the replies to writes reach the worker through different tasks.
+#[test]
+fn a_member_that_was_closed_before_the_event_of_its_extraction_is_not_taken_for_revoked() {
+    let mut machine = with_segment();
+    assert_eq!(handle(&mut machine, Event::Closed(vec![member(1)])), []);
+    let created = handle(&mut machine, Event::Created(vec![member(1)]));
+    assert_eq!(created, [Effect::Read(vec![member(1)])], "it may be a later attempt");
+    let closed = Found { assignment: Lookup::Absent, record: Lookup::Found(record(), 5) };
+    assert_eq!(handle(&mut machine, Event::Read(vec![(member(1), closed)])), []);
+    assert!(!machine.entries.contains_key(&member(1)));
+}
+
 #[test]
 fn segments_and_records_are_not_read_together() {
     let mut machine = InboxWatcher::new();

@@ -86,17 +86,26 @@ enum Failed {
     Read(#[from] zookeeper_client::Error),
 }
 
-/// How long each of `count` single creates took, one after another.
-pub(super) async fn serial_writes(namespace: &ConnectString, count: usize) -> Result<Vec<Duration>, String> {
+/// The duration of single requests, one after another.
+pub(super) struct Serial {
+    pub(super) writes: Vec<Duration>,
+    pub(super) reads: Vec<Duration>,
+}
+
+/// Creates `count` znodes and reads each.
+pub(super) async fn serial(namespace: &ConnectString, count: usize) -> Result<Serial, String> {
     let client = connect(namespace).await?;
-    let mut took = Vec::with_capacity(count);
+    let (mut writes, mut reads) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for n in 0..count {
         let path = format!("/serial-{n}");
         let started = Instant::now();
         client.create(&path, &SERIAL, &PERSISTENT).await.map_err(|error| chain(&error))?;
-        took.push(started.elapsed());
+        writes.push(started.elapsed());
+        let started = Instant::now();
+        client.get_data(&path).await.map_err(|error| chain(&error))?;
+        reads.push(started.elapsed());
     }
-    Ok(took)
+    Ok(Serial { writes, reads })
 }
 
 /// Creates the buckets below a parent.

@@ -7,6 +7,7 @@ mod backlog;
 mod group;
 mod lanes;
 mod later;
+mod mixed;
 mod rig;
 mod schedules;
 
@@ -31,6 +32,8 @@ pub enum Scenario {
     Schedules,
     /// Jobs that start in a month and other jobs that run at the same time, before and after a change of leader.
     Later,
+    /// Loads of different jobs, one after the other, with results that are read.
+    Mixed,
 }
 
 /// The configuration of a run.
@@ -56,6 +59,7 @@ impl Scenario {
             Self::Backlog | Self::Group => 100_000,
             Self::Lanes | Self::Schedules => 10_000,
             Self::Later => 1_000_000,
+            Self::Mixed => 50_000,
         }
     }
 }
@@ -117,6 +121,7 @@ pub async fn run(
         Scenario::Group => group::measure(config, run, &counts, &mut progress).await,
         Scenario::Schedules => schedules::measure(config, run, &counts, &mut progress).await,
         Scenario::Later => later::measure(config, run, &counts, &mut progress).await,
+        Scenario::Mixed => mixed::measure(config, run, &counts, &mut progress).await,
     }
     .map_err(failed("measuring the scenario"))?;
     Ok(ScenarioReport { scenario: config.scenario, size: config.size, parts, ratio })

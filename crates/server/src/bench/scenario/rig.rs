@@ -79,9 +79,14 @@ impl<'a> Rig<'a> {
 
     /// Starts the workers.
     pub(super) async fn work(&mut self, config: &ScenarioConfig) -> Result<(), String> {
+        self.work_on(config, &[KIND, &format!("{KIND}.join")]).await
+    }
+
+    /// Starts the workers with these kinds.
+    pub(super) async fn work_on(&mut self, config: &ScenarioConfig, kinds: &[&str]) -> Result<(), String> {
         for n in 0..config.workers {
             let runs = Arc::clone(&self.runs);
-            let handlers = handlers(&[KIND, &format!("{KIND}.join")], move || runs.begin());
+            let handlers = handlers(kinds, move || runs.begin());
             self.workers.push(worker(&self.namespace, &format!("worker-{n}"), config.slots, handlers).await?);
         }
         Ok(())

@@ -47,6 +47,7 @@ pub(super) fn rows(report: &BenchReport) -> Vec<[String; 3]> {
             "reads and writes of all processes, also heartbeats and beats",
         ),
         row("three writes p50", format!("{:.2} ms", report.three_writes_p50_ms), "bare writes, in sequence"),
+        row("read p50", format!("{:.2} ms", report.read_p50_ms), "a bare read; a single job needs two"),
         row("idle ratio", format!("{:.2}", report.idle_ratio), "idle p50 / three writes p50"),
     ];
     if let Some(memory) = report.pending_memory {
