@@ -208,7 +208,7 @@ impl StatusReporter {
                 Effect::Commit(batch) => cx.commit_batch(batch, |batch, outcome| {
                     StatusReporterMsg::Segment(Event::Committed(batch, outcome))
                 }),
-                Effect::Read(id) => self.read_segment(cx, id),
+                Effect::Read(ids) => self.read_segments(cx, ids),
                 Effect::HandBack(id) => cx.tell(Tell::Executor(ToExecutor::HandBack(id))),
                 Effect::Succeeded(finished, at) => {
                     let Start { job, assignment, record, .. } = finished.start;
@@ -235,8 +235,9 @@ impl StatusReporter {
                     self.beat(cx, beats::Event::Finished(finished));
                 }
                 Effect::Over(id) => closed.push(id.job()),
-                Effect::Refused(id, reason) => {
-                    tracing::error!(segment = %id, %reason, "ZooKeeper refused to write results or to extract members, retrying");
+                Effect::Refused(ids, reason) => {
+                    let segments = ids.len();
+                    tracing::error!(segments, first = ?ids.first(), %reason, "ZooKeeper refused to write results or to extract members, retrying");
                 }
                 Effect::WakeAt(at) => {
                     cx.after(Key::Segment(at), at.since(cx.now), StatusReporterMsg::Segment(Event::Wake));
@@ -257,20 +258,29 @@ impl StatusReporter {
         }
     }
 
-    fn read_segment(&self, cx: &mut Context<'_, Self>, id: SegmentId) {
+    fn read_segments(&self, cx: &mut Context<'_, Self>, ids: Vec<SegmentId>) {
         use segments::Event;
         let worker = self.worker;
         cx.task(move |zk| async move {
             let read = async {
-                let assignment = zk.get(path::assignment(worker, &id.job())).await?;
-                let names = zk.children(path::segment(id)).await?.unwrap_or_default();
-                Ok::<_, ReadError>((assignment, Chunks::of_names(names.iter().map(String::as_str))))
+                let assignments = ids.iter().map(|id| path::assignment(worker, &id.job())).collect();
+                let assignments = zk.get_many(assignments).await?;
+                let names = zk.children_many(ids.iter().copied().map(path::segment).collect()).await?;
+                Ok::<_, ReadError>((assignments, names))
             };
             StatusReporterMsg::Segment(match read.await {
-                Ok((assignment, chunks)) => Event::Read(id, Node::look(&assignment), chunks),
+                Ok((assignments, names)) => {
+                    let chunks = |names: Option<Vec<String>>| {
+                        Chunks::of_names(names.iter().flatten().map(String::as_str))
+                    };
+                    let found = ids.into_iter().zip(assignments).zip(names);
+                    let found =
+                        found.map(|((id, assignment), names)| (id, Node::look(&assignment), chunks(names)));
+                    Event::Read(found.collect())
+                }
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "cannot read a segment back yet");
-                    Event::ReadFailed(id)
+                    tracing::debug!(error = %chain(&error), "cannot read segments back yet");
+                    Event::ReadFailed(ids)
                 }
             })
         });

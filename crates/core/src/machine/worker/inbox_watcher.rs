@@ -28,6 +28,7 @@
 mod requeue;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use super::{BELIEVED, Connectivity, Found, Lookup, Packed, Start};
 use crate::budget::{MAX_READ_BATCH, MAX_TXN_BYTES};
@@ -43,6 +44,9 @@ pub const READ_JOBS: usize = MAX_READ_BATCH / 2;
 
 /// Reads in flight: one on the network, one in the server, two queued.
 pub const READ_WINDOW: usize = 4;
+
+/// How late the event of a watch may come.
+const LATE_EVENTS: Duration = Duration::from_secs(10);
 
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -127,7 +131,7 @@ struct Entry {
     reading: Reading,
     /// When the read in flight was sent.
     asked: Millis,
-    /// A watch reported its creation, which was not this worker's own.
+    /// A watch reported its creation, by another process.
     came: bool,
 }
 
@@ -157,6 +161,25 @@ pub struct InboxWatcher {
     queue: VecDeque<JobId>,
     in_flight: usize,
     connectivity: Connectivity,
+    begun: Begun,
+}
+
+/// The segments that were handed out in the last [`LATE_EVENTS`]. Watch events and replies to writes come through different tasks: this
+/// worker may have extracted and closed a member before the event of the extraction comes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Begun(VecDeque<(Millis, SegmentId)>);
+
+impl Begun {
+    fn add(&mut self, now: Millis, segment: SegmentId) {
+        let late = self.0.iter().take_while(|(at, _)| now.since(*at) >= LATE_EVENTS).count();
+        self.0.drain(..late);
+        self.0.push_back((now, segment));
+    }
+
+    fn is_of(&self, now: Millis, job: &JobId) -> bool {
+        let is_it = |of: SegmentId| self.0.iter().any(|(at, id)| *id == of && now.since(*at) < LATE_EVENTS);
+        MemberId::of_job(job).is_some_and(|member| is_it(member.segment))
+    }
 }
 
 impl Default for InboxWatcher {
@@ -174,6 +197,7 @@ impl InboxWatcher {
             queue: VecDeque::new(),
             in_flight: 0,
             connectivity: Connectivity::Up,
+            begun: Begun::default(),
         }
     }
 
@@ -187,7 +211,7 @@ impl InboxWatcher {
     pub fn handle(&mut self, now: Millis, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Listed(jobs) => self.listed(jobs),
-            Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(job)),
+            Event::Created(jobs) => jobs.into_iter().for_each(|job| self.created(now, job)),
             Event::Changed(jobs) => jobs.into_iter().for_each(|job| self.want(job)),
             Event::Deleted(jobs) => {
                 // A job that is not handed out was never read, or its read will find it absent.
@@ -203,7 +227,7 @@ impl InboxWatcher {
             Event::SegmentsRead(found) => {
                 self.in_flight -= 1;
                 for (job, assignment, segment) in found {
-                    self.segment_read(job, assignment, segment, out);
+                    self.segment_read(now, job, assignment, segment, out);
                 }
             }
             Event::ReadFailed(jobs) => {
@@ -228,7 +252,7 @@ impl InboxWatcher {
         jobs.into_iter().chain(known).for_each(|job| self.want(job));
     }
 
-    fn created(&mut self, job: JobId) {
+    fn created(&mut self, now: Millis, job: JobId) {
         match self.entries.get_mut(&job) {
             // For a member, its extraction: the attempt continues. But if it was handed back instead, this may be a later
             // assignment, which has the same attempt.
@@ -238,8 +262,7 @@ impl InboxWatcher {
             Some(Entry { handed: None, .. }) | None => {
                 self.want(job.clone());
                 if let Some(entry) = self.entries.get_mut(&job) {
-                    // This worker may have extracted and closed the member before it hears of the extraction.
-                    entry.came = MemberId::of_job(&job).is_none();
+                    entry.came = !self.begun.is_of(now, &job);
                 }
             }
         }
@@ -309,6 +332,7 @@ impl InboxWatcher {
 
     fn segment_read(
         &mut self,
+        now: Millis,
         job: JobId,
         assignment: Lookup<Assignment>,
         segment: Lookup<Segment>,
@@ -333,6 +357,7 @@ impl InboxWatcher {
         };
         let attempt = packed.assignment.key();
         entry.handed = Some(Handed::new(attempt));
+        self.begun.add(now, packed.id);
         for number in packed.id.members().iter() {
             let member = self.entries.entry(MemberId { segment: packed.id, number }.job()).or_default();
             member.handed = Some(Handed { is_packed: true, ..Handed::new(attempt) });
@@ -349,9 +374,15 @@ impl InboxWatcher {
         }
     }
 
-    /// The jobs of the next read: records or segments from the front of the queue. Also whether it is large enough to be sent while
-    /// another is in flight.
-    fn next_read(&self) -> (Vec<JobId>, bool) {
+    /// The number of jobs in the next read: records or segments from the front of the queue. Also whether it is sent although another
+    /// is in flight: it is large, or many jobs wait behind it.
+    fn next_read(&self) -> (usize, bool) {
+        let is_segment = |job: &JobId| SegmentId::of_job(job).is_some();
+        let many = self.queue.len() >= READ_JOBS;
+        if !self.queue.front().is_some_and(is_segment) {
+            let records = self.queue.iter().take(READ_JOBS).take_while(|job| !is_segment(job));
+            return (records.count(), many);
+        }
         let (mut members, mut bytes) = (0, 0);
         let fits = |job: &&JobId| {
             let Some(segment) = SegmentId::of_job(job) else { return false };
@@ -359,35 +390,27 @@ impl InboxWatcher {
             bytes += segment.bytes_below();
             members <= usize::from(MAX_PACKED) && bytes <= MAX_TXN_BYTES
         };
-        let segments = self.queue.iter().take_while(fits).count();
         // The first segment always fits.
-        let first = usize::from(self.queue.front().is_some_and(|job| SegmentId::of_job(job).is_some()));
-        if first == 1 {
-            let jobs = self.queue.iter().take(segments.max(first)).cloned().collect();
-            return (jobs, members >= READ_JOBS);
-        }
-        let records = self.queue.iter().take(READ_JOBS).take_while(|job| SegmentId::of_job(job).is_none());
-        (records.cloned().collect(), self.queue.len() >= READ_JOBS)
+        let segments = self.queue.iter().take_while(fits).count().max(1);
+        let is_full = self.queue.get(segments).is_some_and(is_segment);
+        (segments, many || is_full || members >= READ_JOBS)
     }
 
     fn send(&mut self, now: Millis, out: &mut Vec<Effect>) {
         while self.connectivity == Connectivity::Up && self.in_flight < READ_WINDOW {
             let (jobs, is_large) = self.next_read();
-            let Some(first) = jobs.first() else { return };
-            if self.in_flight > 0 && !is_large {
+            if jobs == 0 || (self.in_flight > 0 && !is_large) {
                 return;
             }
+            let jobs = self.queue.drain(..jobs).collect::<Vec<_>>();
+            let are_segments = jobs.first().is_some_and(|job| SegmentId::of_job(job).is_some());
             for job in &jobs {
                 if let Some(entry) = self.entries.get_mut(job) {
                     (entry.reading, entry.asked) = (Reading::InFlight, now);
                 }
             }
-            self.queue.drain(..jobs.len());
             self.in_flight += 1;
-            out.push(match SegmentId::of_job(first) {
-                Some(_) => Effect::ReadSegments(jobs),
-                None => Effect::Read(jobs),
-            });
+            out.push(if are_segments { Effect::ReadSegments(jobs) } else { Effect::Read(jobs) });
         }
     }
 }

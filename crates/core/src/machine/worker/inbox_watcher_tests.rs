@@ -480,6 +480,18 @@ fn a_member_that_was_closed_before_the_event_of_its_extraction_is_not_taken_for_
     let closed = Found { assignment: Lookup::Absent, record: Lookup::Found(record(), 5) };
     assert_eq!(handle(&mut machine, Event::Read(vec![(member(1), closed)])), []);
     assert!(!machine.entries.contains_key(&member(1)));
+    // Much later it can only be an assignment of the leader.
+    let later = Millis(10_000);
+    let mut on = |event| {
+        let mut out = Vec::new();
+        machine.handle(later, event, &mut out);
+        out
+    };
+    on(Event::Created(vec![member(2)]));
+    on(Event::Closed(vec![member(1)]));
+    on(Event::Created(vec![member(1)]));
+    let revoked = Found { assignment: Lookup::Absent, record: Lookup::Found(record(), 5) };
+    assert_eq!(on(Event::Read(vec![(member(1), revoked)])), [Effect::Missed(member(1))]);
 }
 
 #[test]
@@ -511,5 +523,5 @@ fn segments_are_read_together_within_the_members_and_bytes_of_one() {
     assert_eq!(reads(10, 1), [6]);
     assert_eq!(reads(40, 1), [2, 2, 2]);
     assert_eq!(reads(100, MAX_PACKED_BYTES), [1, 1, 1], "at most four reads are in flight");
-    assert_eq!(reads(5, MAX_PACKED_BYTES / 4), [] as [usize; 0], "four of them fit, with 20 members");
+    assert_eq!(reads(5, MAX_PACKED_BYTES / 4), [4], "four of them fit, and two wait for more");
 }

@@ -92,7 +92,7 @@ pub(super) struct Serial {
     pub(super) reads: Vec<Duration>,
 }
 
-/// Creates `count` znodes and reads each.
+/// Creates `count` znodes, and then reads each.
 pub(super) async fn serial(namespace: &ConnectString, count: usize) -> Result<Serial, String> {
     let client = connect(namespace).await?;
     let (mut writes, mut reads) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -101,6 +101,9 @@ pub(super) async fn serial(namespace: &ConnectString, count: usize) -> Result<Se
         let started = Instant::now();
         client.create(&path, &SERIAL, &PERSISTENT).await.map_err(|error| chain(&error))?;
         writes.push(started.elapsed());
+    }
+    for n in 0..count {
+        let path = format!("/serial-{n}");
         let started = Instant::now();
         client.get_data(&path).await.map_err(|error| chain(&error))?;
         reads.push(started.elapsed());

@@ -13,15 +13,16 @@
 //! A segment has one write in flight. Results are written when all open members have one, when the oldest is [`RESULTS_EVERY`] old,
 //! or when they have [`RESULT_BYTES`]; extractions go first. Small segments share a transaction: a segment whose members all have
 //! results waits as long for members of other segments, until [`BATCH`] members leave together. While a transaction is in flight,
-//! fewer wait for its end.
+//! fewer wait for its end. At most [`WINDOW`] are in flight, and one more.
 //!
 //! | outcome of a write | reaction |
 //! | --- | --- |
 //! | applied | its members have left |
 //! | rejected, or no reply | read the assignment, then the chunks: a chunk shows which members have left; others are written again |
 //! | rejected because of another segment | write again |
+//! | refused as a whole | read after [`RETRY_REFUSED`] |
 //! | not sent | send again once the session is back, or after [`RETRY`] |
-//! | refused | read after [`RETRY_REFUSED`] |
+//! | refused because of this segment | read after [`RETRY_REFUSED`] |
 //!
 //! **A write whose reply was lost may be applied after the read** found nothing. Then the next write is rejected, because the
 //! version of the assignment has changed, and the next read finds the chunk. A chunk of results can only be ours. A chunk of extracted
@@ -35,6 +36,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::budget::MAX_READ_BATCH;
 use crate::job::Assignment;
 use crate::machine::worker::{Finished, Lookup, Packed};
 use crate::name::{JobId, WorkerId};
@@ -45,7 +47,7 @@ use crate::txn::{Batch, Locus};
 
 use held::{Held, Write};
 
-use super::reporter::{BATCH, RETRY_REFUSED};
+use super::reporter::{BATCH, RETRY_REFUSED, WINDOW};
 
 /// Longest wait of a result for others.
 pub const RESULTS_EVERY: Duration = Duration::from_millis(10);
@@ -55,6 +57,9 @@ pub const RESULT_BYTES: usize = 64 * 1024;
 
 /// Delay before an unsent or unanswered request, or one whose rejection nothing explains, is tried again if the session reports nothing.
 pub const RETRY: Duration = Duration::from_millis(100);
+
+/// Segments per read of unknown outcomes.
+const READ_SEGMENTS: usize = MAX_READ_BATCH / 2;
 
 /// Input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,10 +74,10 @@ pub enum Event {
     Extract(MemberId),
     /// The outcome of a transaction.
     Committed(Batch<SegmentId>, Outcome<()>),
-    /// The assignment of a segment was read, then the names of its chunks.
-    Read(SegmentId, Lookup<Assignment>, Chunks),
+    /// The assignments of segments were read, then the names of their chunks.
+    Read(Vec<(SegmentId, Lookup<Assignment>, Chunks)>),
     /// That read was not answered.
-    ReadFailed(SegmentId),
+    ReadFailed(Vec<SegmentId>),
     /// The connection is lost: send nothing.
     Hold,
     /// The connection is back: read back unknown writes and continue.
@@ -86,8 +91,8 @@ pub enum Event {
 pub enum Effect {
     /// Commit the writes of these segments, and return them with the outcome.
     Commit(Batch<SegmentId>),
-    /// Read the assignment of this segment, then the names of its chunks.
-    Read(SegmentId),
+    /// Read the assignments of these segments, then the names of their chunks.
+    Read(Vec<SegmentId>),
     /// Ask the executor to hand back the members of this segment that have not begun.
     HandBack(SegmentId),
     /// This attempt succeeded at this time, and its result is stored.
@@ -100,8 +105,8 @@ pub enum Effect {
     Close(Box<Finished>),
     /// All members have left this segment.
     Over(SegmentId),
-    /// ZooKeeper rejects a write; it is tried again.
-    Refused(SegmentId, Reason),
+    /// ZooKeeper refuses the writes of these segments; they are tried again.
+    Refused(Vec<SegmentId>, Reason),
     /// Send [`Event::Wake`] at this time.
     WakeAt(Millis),
 }
@@ -157,16 +162,14 @@ impl Segments {
                 self.in_flight -= 1;
                 self.committed(now, batch, outcome, out);
             }
-            Event::Read(id, assignment, chunks) => {
-                if let Some(held) = self.held.get_mut(&id) {
-                    held.read(now, &assignment, &chunks, out);
+            Event::Read(found) => {
+                for (id, assignment, chunks) in found {
+                    if let Some(held) = self.held.get_mut(&id) {
+                        held.read(now, &assignment, &chunks, out);
+                    }
                 }
             }
-            Event::ReadFailed(id) => {
-                if let Some(held) = self.held.get_mut(&id) {
-                    held.write = Write::Unknown { retry: now + RETRY };
-                }
-            }
+            Event::ReadFailed(ids) => self.set(&ids, Write::Unknown { retry: now + RETRY }),
             Event::Hold => self.up = false,
             Event::Resume => {
                 self.up = true;
@@ -196,7 +199,7 @@ impl Segments {
         outcome: Outcome<()>,
         out: &mut Vec<Effect>,
     ) {
-        let left = match outcome {
+        let others = match outcome {
             Outcome::Applied(()) => {
                 for id in batch.keys() {
                     if let Some(held) = self.held.get_mut(id) {
@@ -207,6 +210,10 @@ impl Segments {
             }
             Outcome::Unknown => Write::Unknown { retry: now },
             Outcome::Rejected(Rejection { reason: Reason::NotSent, .. }) => Write::Due { from: now + RETRY },
+            Outcome::Rejected(rejection) if rejection.is_whole() => {
+                out.push(Effect::Refused(batch.keys().copied().collect(), rejection.reason));
+                Write::Unknown { retry: now + RETRY_REFUSED }
+            }
             Outcome::Rejected(Rejection { at, reason }) => {
                 let culprit = match batch.locate(at) {
                     Some(Locus::Group { group, .. }) => group,
@@ -218,9 +225,13 @@ impl Segments {
                 Write::Due { from: Millis(0) }
             }
         };
-        for id in batch.keys() {
+        self.set(&batch.keys().copied().collect::<Vec<_>>(), others);
+    }
+
+    fn set(&mut self, ids: &[SegmentId], write: Write) {
+        for id in ids {
             if let Some(held) = self.held.get_mut(id) {
-                held.write = left;
+                held.write = write;
             }
         }
     }
@@ -238,7 +249,7 @@ impl Segments {
             | Reason::Other(_) => {
                 // The leader may have extracted the members in the meantime.
                 held.write = Write::Unknown { retry: now + RETRY_REFUSED };
-                out.push(Effect::Refused(id, reason));
+                out.push(Effect::Refused(vec![id], reason));
             }
         }
     }
@@ -246,7 +257,7 @@ impl Segments {
     /// Sends the reads and writes that are due, and forgets the segments that are over.
     fn advance(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let mut next = None::<Millis>;
-        let (mut due, mut members) = (Vec::new(), 0);
+        let (mut unknown, mut due, mut members) = (Vec::new(), Vec::new(), 0);
         self.held.retain(|id, held| {
             if held.is_over() {
                 out.push(Effect::Over(*id));
@@ -256,7 +267,7 @@ impl Segments {
                 out.push(Effect::HandBack(*id));
             }
             if self.up {
-                held.read_back(now, out);
+                unknown.extend(held.read_back(now).then_some(*id));
                 let leave = held.due(now);
                 members += leave;
                 due.extend((leave > 0).then_some(*id));
@@ -265,6 +276,7 @@ impl Segments {
             next = [next, wake].into_iter().flatten().min();
             true
         });
+        out.extend(unknown.chunks(READ_SEGMENTS).map(|ids| Effect::Read(ids.to_vec())));
         if members >= BATCH || (self.in_flight == 0 && self.is_worth_a_write(now, &due)) {
             self.send(due, out);
         }
@@ -280,10 +292,13 @@ impl Segments {
         due.iter().any(|id| !waits(id)) || due.len() == self.held.len()
     }
 
-    /// Sends the writes of these segments in as few transactions as they fit.
+    /// Sends the writes of these segments in as few transactions as they fit, while the window has room.
     fn send(&mut self, due: Vec<SegmentId>, out: &mut Vec<Effect>) {
         let mut batch = Batch::new(Vec::new());
         for id in due {
+            if self.in_flight >= WINDOW {
+                break;
+            }
             let ops = self.held.get_mut(&id).map(Held::write);
             if let Some(ops) = ops
                 && let Err((id, ops)) = batch.push(id, ops)

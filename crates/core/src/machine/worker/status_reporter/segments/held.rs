@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Effect, RESULT_BYTES, RESULTS_EVERY, RETRY, unpacked};
+use super::{BATCH, Effect, RESULT_BYTES, RESULTS_EVERY, RETRY, unpacked};
 use crate::job::{Assignment, Ending, Payload};
 use crate::machine::worker::{Finished, Lookup, Packed};
 use crate::name::{JobId, WorkerId};
@@ -187,17 +187,17 @@ impl Held {
         self.results.values().map(|result| result.since).min()
     }
 
-    /// Reads which members have left, if that is unknown.
-    pub(super) fn read_back(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if let Write::Unknown { retry } = self.write
-            && retry <= now
-        {
+    /// Whether it is unknown which members have left, and time to read that.
+    pub(super) fn read_back(&mut self, now: Millis) -> bool {
+        let is_due = matches!(self.write, Write::Unknown { retry } if retry <= now);
+        if is_due {
             self.write = Write::Reading;
-            out.push(Effect::Read(self.packed.id));
         }
+        is_due
     }
 
-    /// The number of members that leave with a write that is due; 0 if none is.
+    /// The number of members that leave with a write that is due, or [`BATCH`] if their results need a transaction of their own; 0 if no
+    /// write is due.
     pub(super) fn due(&self, now: Millis) -> usize {
         let Write::Due { from } = self.write else { return 0 };
         let leaving = self.to_be_extracted();
@@ -205,6 +205,8 @@ impl Held {
             0
         } else if !leaving.is_empty() {
             leaving.iter().count()
+        } else if self.bytes >= RESULT_BYTES {
+            BATCH
         } else if self.wants_results(now) {
             self.results.len()
         } else {

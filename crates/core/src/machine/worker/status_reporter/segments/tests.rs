@@ -115,7 +115,7 @@ impl Stage {
     fn found(&mut self, version: Option<i32>, chunks: &[&str]) -> Vec<Effect> {
         let assignment =
             version.map_or(Lookup::Absent, |version| Lookup::Found(Assignment::new(1, 5, WALL), version));
-        self.on(Event::Read(id(), assignment, Chunks::of_names(chunks.iter().copied())))
+        self.on(Event::Read(vec![(id(), assignment, Chunks::of_names(chunks.iter().copied()))]))
     }
 }
 
@@ -205,8 +205,11 @@ fn a_rejection_concerns_one_segment_and_the_others_are_written_again() {
     let rejected = Outcome::Rejected(Rejection { at: 3, reason: Reason::NodeExists });
     stage.now = Millis(10);
     let then = stage.committed(rejected);
-    assert_eq!((then.first(), shared(&then)), (Some(&Effect::Read(other(1))), vec![vec![id(), other(2)]]));
-    let found = Event::Read(other(1), Lookup::Absent, Chunks::of_names(["sf"]));
+    assert_eq!(
+        (then.first(), shared(&then)),
+        (Some(&Effect::Read(vec![other(1)])), vec![vec![id(), other(2)]])
+    );
+    let found = Event::Read(vec![(other(1), Lookup::Absent, Chunks::of_names(["sf"]))]);
     assert_eq!(
         names(&stage.on(found)).last().map(String::as_str),
         Some("over"),
@@ -221,7 +224,36 @@ fn each_segment_of_a_transaction_without_reply_is_read() {
     stage.all_end(0..2);
     stage.on(Event::Resume);
     let read = stage.committed(Outcome::Unknown);
-    assert_eq!(read, [Effect::Read(id()), Effect::Read(other(1))]);
+    assert_eq!(read, [Effect::Read(vec![id(), other(1)])], "in one request");
+}
+
+#[test]
+fn a_transaction_that_is_refused_as_a_whole_is_tried_again_later_and_reported_once() {
+    let mut stage = Stage::several(2);
+    stage.on(Event::Hold);
+    stage.all_end(0..2);
+    stage.on(Event::Resume);
+    let refused = Rejection { at: 0, reason: Reason::Refused("throttled".into()) };
+    let reason = refused.reason.clone();
+    let told = stage.committed(Outcome::Rejected(refused));
+    assert_eq!(told, [Effect::Refused(vec![id(), other(1)], reason)]);
+    assert_eq!(shared(&stage.at(249)), [] as [Vec<_>; 0]);
+    assert!(stage.at(1_000).contains(&Effect::Read(vec![id(), other(1)])));
+}
+
+#[test]
+fn large_results_of_many_segments_are_written_in_a_few_transactions_at_a_time() {
+    let mut stage = Stage::several(60);
+    let large = || Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES]).unwrap());
+    stage.on(Event::Hold);
+    let ends = stage.starts.iter().step_by(4).map(|start| Finished { start: start.clone(), ending: large() });
+    let ends = ends.collect();
+    stage.on(Event::Finished(ends, WALL));
+    let sent = shared(&stage.on(Event::Resume));
+    assert_eq!(sent.len(), WINDOW + 1);
+    assert!(sent.iter().all(|segments| segments.len() <= 3), "{sent:?}");
+    assert_eq!(shared(&stage.applied()), [] as [Vec<_>; 0], "the window is full");
+    assert!(!shared(&stage.applied()).is_empty());
 }
 
 #[test]
