@@ -375,7 +375,7 @@ impl InboxWatcher {
     }
 
     /// The number of jobs in the next read: records or segments from the front of the queue. Also whether it is sent although another
-    /// is in flight: it is large, or many jobs wait behind it.
+    /// is in flight: if it is large, or if the queue is long.
     fn next_read(&self) -> (usize, bool) {
         let is_segment = |job: &JobId| SegmentId::of_job(job).is_some();
         let many = self.queue.len() >= READ_JOBS;

@@ -15,16 +15,17 @@ const WARM: usize = 2_000;
 /// Jobs that are submitted one at a time.
 const SINGLE: usize = 500;
 
+/// Kinds of the load with many kinds.
 const KINDS: usize = 20;
 
 /// Jobs of each lane.
 const PER_LANE: usize = 5;
 
-/// Bytes of a large payload, and the part of the jobs that this load has.
+/// Bytes of a large payload, and by how much the number of these jobs is divided.
 const LARGE: usize = 16 * 1024;
 const FEWER: usize = 5;
 
-/// What is submitted.
+/// One kind of load.
 #[derive(Debug, Clone, Copy)]
 enum Load {
     Plain,
@@ -109,7 +110,7 @@ pub(super) async fn measure(
         if matches!(load, Load::Single) {
             for n in 0..jobs {
                 all(&rig, load, n..n + 1, &mut |_| {}).await?;
-                note(n);
+                note(n + 1);
             }
         } else {
             all(&rig, load, 0..jobs, &mut note).await?;

@@ -286,7 +286,7 @@ impl Segments {
         }
     }
 
-    /// Whether so few members are written: one of them does not wait for others, or there is none to wait for.
+    /// Whether these segments are written although few members leave: one of them must not wait, or no other segment can join.
     fn is_worth_a_write(&self, now: Millis, due: &[SegmentId]) -> bool {
         let waits = |id| self.held.get(id).is_some_and(|held: &Held| held.waits_for_others(now));
         due.iter().any(|id| !waits(id)) || due.len() == self.held.len()
