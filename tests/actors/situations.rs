@@ -103,6 +103,8 @@ async fn sweeps(stage: &Stage) {
     stage.over().await;
     // The jobs may end before the janitor has counted all buckets and reads a record.
     stage.met("janitor", "Read").await;
+    stage.met("assigner", "Relist").await;
+    stage.met("assigner", "Inbox").await;
 }
 
 /// A job that expires because no worker can run it.

@@ -80,6 +80,7 @@ kinds!(assigner::Event {
     SettingsChanged,
     Settings,
     Tick,
+    Relist,
     Resume,
 });
 kinds!(worker::executor_pool::Event {

@@ -14,7 +14,7 @@ use bellwether_core::budget::{MAX_INBOX, MAX_READ_BATCH};
 use bellwether_core::change::Noted;
 use bellwether_core::job::{Assignment, Isolation, Turn, TurnIndex};
 use bellwether_core::machine::assigner::{
-    self, Effect, Event, InboxContents, Job, Order, Settings, Spot, StrategySetting,
+    self, Effect, Event, InboxContents, Job, Order, RELIST_AFTER, Settings, Spot, StrategySetting,
 };
 use bellwether_core::metric;
 use bellwether_core::name::{JobId, Kind, Lane, WorkerId};
@@ -53,6 +53,8 @@ pub enum Key {
     Sweep,
     /// The time at which the next job expires.
     Expiry,
+    /// The time at which inboxes with changes are listed.
+    Relist,
 }
 
 /// Assigns jobs to workers, in one term.
@@ -61,6 +63,8 @@ pub struct Assigner {
     epoch: i32,
     unreadable: Unreadable,
     depth: QueueDepth,
+    /// The timer for lists is set.
+    relists: bool,
 }
 
 /// Messages to the assigner.
@@ -73,6 +77,8 @@ pub enum AssignerMsg {
     Sweep,
     /// The next job may have expired.
     Tick,
+    /// Inboxes with changes are to be listed.
+    Relist,
     /// The outcome of a batch.
     Committed(Batch<Job>, Outcome<()>),
     /// An inbox with its assignments; `None` when there is no inbox.
@@ -100,6 +106,7 @@ kinds!(AssignerMsg {
     Resume,
     Sweep,
     Tick,
+    Relist,
     Committed,
     InboxRead,
     Inbox,
@@ -132,7 +139,13 @@ impl Concern for Assigner {
         let machine = assigner::Assigner::new(epoch, own, cx.rng.u64(..));
         cx.sweep(Key::Sweep, SWEEP, AssignerMsg::Sweep);
         watch(cx);
-        Self { machine, epoch, unreadable: Unreadable::default(), depth: QueueDepth::default() }
+        Self {
+            machine,
+            epoch,
+            unreadable: Unreadable::default(),
+            depth: QueueDepth::default(),
+            relists: false,
+        }
     }
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: AssignerMsg) {
@@ -177,6 +190,10 @@ impl Concern for Assigner {
             AssignerMsg::Settings(Feed::Watching | Feed::Changes(_)) => Event::SettingsChanged,
             AssignerMsg::SettingsRead(settings) => Event::Settings(settings),
             AssignerMsg::Tick => Event::Tick,
+            AssignerMsg::Relist => {
+                self.relists = false;
+                Event::Relist
+            }
             AssignerMsg::Committed(batch, outcome) => Event::Committed(batch, outcome),
             AssignerMsg::InboxRead(worker, Ok(Some(contents))) => Event::InboxRead(worker, Some(contents)),
             AssignerMsg::InboxRead(worker, Err(ReadError::Disconnected)) => Event::InboxRead(worker, None),
@@ -275,6 +292,10 @@ impl Assigner {
                 }
                 None => cx.disarm(Key::Expiry),
             }
+        }
+        if self.machine.awaits_relist() && !self.relists {
+            self.relists = true;
+            cx.after(Key::Relist, RELIST_AFTER, AssignerMsg::Relist);
         }
         self.depth.record(&self.machine);
         set_gauges(Gauges {

@@ -271,6 +271,11 @@ impl Capacity {
         };
     }
 
+    /// Whether the inbox may have changed since it was listed, and is not being listed.
+    pub(super) fn is_stale(&self) -> bool {
+        self.listing == Listing::Stale
+    }
+
     /// Whether to list the inbox now, or to read it if it was not listed yet. Unless `eager`, a worker with many free
     /// slots needs no list: planned jobs are counted until then.
     pub(super) fn wants_list(&mut self, eager: bool) -> Option<List> {

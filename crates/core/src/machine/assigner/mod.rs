@@ -45,6 +45,7 @@ mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::budget::DEFAULT_LEASE;
 use crate::job::Assignment;
@@ -74,6 +75,10 @@ pub const BATCH: usize = 100;
 
 /// Batches in flight: one on the network, one in the server, two queued.
 pub const WINDOW: usize = 4;
+
+/// How long the change of an inbox may stay unseen while its worker has many free slots. A list for each job that ends would
+/// compete with the next job for the processor.
+pub const RELIST_AFTER: Duration = Duration::from_secs(1);
 
 /// State machine of one term.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -116,6 +121,7 @@ impl Assigner {
 
     /// Handles one event. `wall` is stored for display, and decides the order of jobs and which are overdue.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
+        let all = event == Event::Relist;
         match event {
             Event::Queued(jobs) => {
                 for waiting in jobs {
@@ -181,7 +187,7 @@ impl Assigner {
                 self.settings.read(paused);
                 out.extend(strategy.and_then(|set| self.picker.follow(set)).map(Effect::Fallback));
             }
-            Event::Tick => {}
+            Event::Tick | Event::Relist => {}
             Event::Resume => {
                 self.acting = true;
                 self.gate.sweep();
@@ -202,7 +208,7 @@ impl Assigner {
         }
         self.expire(wall, out);
         self.plan(now, wall, out);
-        self.list(out);
+        self.list(all, out);
         if self.acting {
             self.gate.ask(out);
         }
@@ -282,6 +288,12 @@ impl Assigner {
     #[must_use]
     pub fn uses_fallback(&self) -> bool {
         self.picker.is_fallback()
+    }
+
+    /// Whether an inbox has changed that is not listed before [`Event::Relist`].
+    #[must_use]
+    pub fn awaits_relist(&self) -> bool {
+        self.acting && self.workers.values().any(Capacity::is_stale)
     }
 
     /// Returns the number of slots of the live workers, and how many of them are used.
@@ -495,16 +507,15 @@ impl Assigner {
         }
     }
 
-    fn list(&mut self, out: &mut Vec<Effect>) {
+    fn list(&mut self, all: bool, out: &mut Vec<Effect>) {
         if !self.acting {
             return;
         }
         if self.settings.wants_read() {
             out.push(Effect::ReadSettings);
         }
-        // While jobs are being assigned, only a worker that fills up needs a list; when idle, a list costs little. An
-        // isolated job waits for a worker that empties.
-        let eager = (self.in_flight == 0 && self.pending.len() == 0) || self.pending.isolated() > 0;
+        // Only a worker that fills up needs a list at once. An isolated job waits for a worker that empties.
+        let eager = all || self.pending.isolated() > 0;
         for (id, capacity) in &mut self.workers {
             out.extend(capacity.wants_list(eager).map(|list| match list {
                 List::Read => Effect::ReadInbox(*id),
