@@ -294,7 +294,8 @@ impl Connections {
         !self.touched.is_empty()
     }
 
-    /// Seals the results of this batch and starts the next one.
+    /// Seals the results of this batch and starts the next one. Connections that only get notifications are first, as in
+    /// ZooKeeper: they wait for the change, and its author is the last to need the answer.
     pub(super) fn seal(&mut self) -> Vec<SealedReplies> {
         self.sealed_notices = std::mem::take(&mut self.notices);
         let mut sealed = Vec::with_capacity(self.touched.len());
@@ -302,6 +303,7 @@ impl Connections {
             // A connection that was cut or removed within the batch is still in the list.
             sealed.extend(self.all.get_mut(&id).map(|connection| connection.seal(id)));
         }
+        sealed.sort_by_key(|replies| replies.requests.0 > 0);
         sealed
     }
 
@@ -402,6 +404,16 @@ mod tests {
         assert!(!pending(a).is_empty());
         assert_eq!(pending(a), pending(b));
         assert_eq!(released(&mut connections), 2);
+    }
+
+    #[test]
+    fn watchers_of_a_change_are_sealed_before_its_author() {
+        let (author, watcher) = (ConnectionId(1), ConnectionId(2));
+        let mut connections = connections(&[author, watcher]);
+        connections.touch(author).unwrap().done.requests = 1;
+        connections.encode(notify(&[watcher]));
+        let sealed = connections.seal();
+        assert_eq!(sealed.iter().map(|replies| replies.connection).collect::<Vec<_>>(), [watcher, author]);
     }
 
     #[test]
