@@ -116,7 +116,7 @@ fn the_loss_of_a_partition_does_not_slow_the_others() {
 #[test]
 fn memory_and_takeover_shrink_with_the_number_of_partitions() {
     let [one, four, sixteen] = [1, 4, 16].map(|count| by_priority("even", count, 1));
-    assert!(one.server_bytes > 140_000_000_000 && sixteen.server_bytes < 10_000_000_000);
+    assert!(one.server_bytes > 160_000_000_000 && sixteen.server_bytes < 11_000_000_000);
     assert!(one.leader_bytes > 4_900_000_000 && four.leader_bytes < 1_300_000_000);
     assert!(sixteen.leader_bytes < 350_000_000);
     assert!(one.takeover_ms > 15_000 && sixteen.takeover_ms < 4_000);
