@@ -93,7 +93,7 @@ pub struct PlacementWorker<'a> {
     pub tags: &'a [Tag],
     /// The worker's slots.
     pub slots: usize,
-    /// How many of these slots hold a job; fewer than `slots`.
+    /// How many of these slots hold a job; fewer than `slots`. Jobs that have just ended may be counted.
     pub used: usize,
 }
 

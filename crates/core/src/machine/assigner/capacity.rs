@@ -1,6 +1,6 @@
 //! Free slots of a worker.
 //!
-//! The names in the inbox are authoritative. The inbox is listed when it may have changed, and jobs assigned
+//! The names in the inbox are authoritative. The inbox is listed after it may have changed, and jobs assigned
 //! after the list was requested are added. Requests of one session are served in order, so a list contains all batches
 //! sent before it and none sent after it. This errs on the safe side: a job counts from when it is planned until a list
 //! requested later no longer contains it.

@@ -70,7 +70,8 @@ pub enum Event {
     Settings(Option<Settings>),
     /// Time has passed.
     Tick,
-    /// [`RELIST_AFTER`](super::RELIST_AFTER) has passed: list every inbox that has changed.
+    /// [`RELIST_AFTER`](super::RELIST_AFTER) has passed: list every inbox that has changed, unless an
+    /// assignment is on its way.
     Relist,
     /// The term is active again, or a sweep is due: resolve unknown outcomes and continue.
     Resume,

@@ -76,8 +76,8 @@ pub const BATCH: usize = 100;
 /// Batches in flight: one on the network, one in the server, two queued.
 pub const WINDOW: usize = 4;
 
-/// How long the change of an inbox may stay unseen while its worker has many free slots. A list for each job that ends would
-/// compete with the next job for the processor.
+/// How long the change of an inbox may stay unseen while its worker has many free slots and no assignment is on its way. A list
+/// for each job that ends would compete with the next job for the processor.
 pub const RELIST_AFTER: Duration = Duration::from_secs(1);
 
 /// State machine of one term.
@@ -121,7 +121,7 @@ impl Assigner {
 
     /// Handles one event. `wall` is stored for display, and decides the order of jobs and which are overdue.
     pub fn handle(&mut self, now: Millis, wall: WallMillis, event: Event, out: &mut Vec<Effect>) {
-        let all = event == Event::Relist;
+        let due = event == Event::Relist;
         match event {
             Event::Queued(jobs) => {
                 for waiting in jobs {
@@ -208,7 +208,7 @@ impl Assigner {
         }
         self.expire(wall, out);
         self.plan(now, wall, out);
-        self.list(all, out);
+        self.list(due, out);
         if self.acting {
             self.gate.ask(out);
         }
@@ -507,15 +507,16 @@ impl Assigner {
         }
     }
 
-    fn list(&mut self, all: bool, out: &mut Vec<Effect>) {
+    fn list(&mut self, due: bool, out: &mut Vec<Effect>) {
         if !self.acting {
             return;
         }
         if self.settings.wants_read() {
             out.push(Effect::ReadSettings);
         }
-        // Only a worker that fills up needs a list at once. An isolated job waits for a worker that empties.
-        let eager = all || self.pending.isolated() > 0;
+        // Only a worker that fills up needs a list at once; the others do not delay an assignment. An isolated job waits for a
+        // worker that empties.
+        let eager = (due && self.in_flight == 0) || self.pending.isolated() > 0;
         for (id, capacity) in &mut self.workers {
             out.extend(capacity.wants_list(eager).map(|list| match list {
                 List::Read => Effect::ReadInbox(*id),

@@ -288,10 +288,12 @@ fn finished_jobs_are_seen_within_a_second_even_when_no_job_waits() {
     let mut bench = Bench::new(BuiltInStrategy::LeastLoaded);
     bench.worker(1, info(9));
     let sent = batch(&bench.queue([1]));
-    bench.handle(Event::Committed(sent, Outcome::Applied(())));
     assert_eq!(bench.0.slots(), (9, 1));
     assert!(!bench.0.awaits_relist());
     assert_eq!(bench.handle(Event::InboxChanged(worker(1))), []);
+    assert!(bench.0.awaits_relist());
+    assert_eq!(bench.handle(Event::Relist), [], "an assignment is on its way");
+    bench.handle(Event::Committed(sent, Outcome::Applied(())));
     assert!(bench.0.awaits_relist());
     assert_eq!(bench.handle(Event::Relist), [Effect::ListInbox(worker(1))]);
     assert!(!bench.0.awaits_relist());
@@ -575,6 +577,7 @@ enum Step {
     Answer(u8),
     /// The next list of an inbox is refused.
     Refuse,
+    Relist,
     Break,
     /// Another leader takes over.
     Elect,
@@ -586,6 +589,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
         any::<u8>().prop_map(Step::Finish),
         (0u8..10).prop_map(Step::Answer),
         Just(Step::Refuse),
+        Just(Step::Relist),
         Just(Step::Break),
         Just(Step::Elect),
     ];
@@ -736,6 +740,10 @@ proptest! {
                     model.carry_out(effects, SLOTS as usize)?;
                 }
                 Step::Refuse => model.refuse(),
+                Step::Relist => {
+                    let effects = bench.handle(Event::Relist);
+                    model.carry_out(effects, SLOTS as usize)?;
+                }
                 Step::Finish(n) => {
                     let held = model.inboxes.iter().flat_map(|(id, jobs)| jobs.iter().map(|job| (*id, job.clone())));
                     let held = held.collect::<Vec<_>>();

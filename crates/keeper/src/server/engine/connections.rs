@@ -294,8 +294,8 @@ impl Connections {
         !self.touched.is_empty()
     }
 
-    /// Seals the results of this batch and starts the next one. Connections that only get notifications are first, as in
-    /// ZooKeeper: they wait for the change, and its author is the last to need the answer.
+    /// Seals the results of this batch and starts the next one. The authors of requests are last, as in ZooKeeper: whoever is
+    /// notified of a change may be waiting for it.
     pub(super) fn seal(&mut self) -> Vec<SealedReplies> {
         self.sealed_notices = std::mem::take(&mut self.notices);
         let mut sealed = Vec::with_capacity(self.touched.len());

@@ -116,7 +116,15 @@ impl Leader {
         self.look(zk);
     }
 
+    /// Handles an event. The timer for lists fires immediately.
     fn hear(&mut self, zk: &ZooKeeper, first: Event) {
+        self.handle(zk, first);
+        if self.machine.awaits_relist() {
+            self.handle(zk, Event::Relist);
+        }
+    }
+
+    fn handle(&mut self, zk: &ZooKeeper, first: Event) {
         let mut todo = VecDeque::from([first]);
         while let Some(event) = todo.pop_front() {
             let mut effects = Vec::new();
