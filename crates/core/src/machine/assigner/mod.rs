@@ -514,8 +514,8 @@ impl Assigner {
         if self.settings.wants_read() {
             out.push(Effect::ReadSettings);
         }
-        // Only a worker that fills up needs a list at once; the others do not delay an assignment. An isolated job waits for a
-        // worker that empties.
+        // List immediately if a worker is at least half full, or if an isolated job waits for an empty worker. The lists of other
+        // workers must not delay an assignment.
         let eager = (due && self.in_flight == 0) || self.pending.isolated() > 0;
         for (id, capacity) in &mut self.workers {
             out.extend(capacity.wants_list(eager).map(|list| match list {

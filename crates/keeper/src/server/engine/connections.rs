@@ -294,8 +294,8 @@ impl Connections {
         !self.touched.is_empty()
     }
 
-    /// Seals the results of this batch and starts the next one. The authors of requests are last, as in ZooKeeper: whoever is
-    /// notified of a change may be waiting for it.
+    /// Seals the results of this batch and starts the next one. Connections without requests come first, because a client may
+    /// wait for the notification. ZooKeeper has the same order.
     pub(super) fn seal(&mut self) -> Vec<SealedReplies> {
         self.sealed_notices = std::mem::take(&mut self.notices);
         let mut sealed = Vec::with_capacity(self.touched.len());
