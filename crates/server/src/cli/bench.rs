@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 
 mod table;
 
-use table::{http_rows, part, rows, sustained_rows};
+use table::{http_rows, part, rows, sustained_rows, takeover};
 
 use super::Global;
 use super::exit::{Failure, Kind};
@@ -71,7 +71,7 @@ pub(crate) enum What {
     Load,
     /// Steady load for minutes, with results that are read and records that are removed, compared with a short run.
     Sustained,
-    /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000.
+    /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000, and the time that a next leader needs to start a job.
     Backlog,
     /// 10,000 lanes.
     Lanes,
@@ -171,10 +171,9 @@ async fn measure(global: &Global, output: Output, config: &ScenarioConfig) -> Re
             let header =
                 ["PART", "JOBS/S", "JOBS", "OPERATIONS PER JOB", "REQUESTS PER JOB", "LEADER MEMORY"];
             output.rows(header, report.parts.iter().map(part).collect())?;
-            match report.ratio {
-                Some(ratio) => output.text(&format!("ratio: {ratio:.2}")),
-                None => Ok(()),
-            }
+            let takeovers = report.parts.iter().filter_map(takeover);
+            let ratio = report.ratio.map(|ratio| format!("ratio: {ratio:.2}"));
+            ratio.into_iter().chain(takeovers).try_for_each(|line| output.text(&line))
         }
     }
 }

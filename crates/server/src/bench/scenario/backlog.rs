@@ -2,7 +2,8 @@
 //!
 //! Jobs are submitted as fast as they run, so that the number of waiting jobs is constant. Parts with few and with many
 //! waiting jobs alternate, and their means are compared: differences between equal parts come from other load on the
-//! machine or from the records of earlier parts.
+//! machine or from the records of earlier parts. At the end of each part the leader is killed, to measure how long the next one
+//! takes to assign the first job.
 
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use uuid::Uuid;
@@ -86,9 +87,10 @@ async fn part(
         progress(Progress { what: format!("{waiting} waiting"), of: WARM + MEASURED, done: runs });
     }
     let clock = clock.ok_or("it was over before it began")?;
-    let measured = rig.stop(format!("{waiting} waiting"), &clock).await?;
+    let mut measured = rig.stop(format!("{waiting} waiting"), &clock).await?;
     while under_way.try_next().await?.is_some() {}
     drop(under_way);
+    measured.takeover = Some(rig.take_over().await?);
     rig.take_down().await;
     Ok(measured)
 }

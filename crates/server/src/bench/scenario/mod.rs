@@ -22,7 +22,8 @@ use super::{BenchError, Progress, failed, load};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scenario {
-    /// Waiting jobs of all priorities, with submissions at the rate of completion: few, many, and few again.
+    /// Waiting jobs of all priorities, with submissions at the rate of completion: few, many, and few again. In each part a kill
+    /// of the leader follows.
     Backlog,
     /// Lanes with five jobs each.
     Lanes,
@@ -97,6 +98,17 @@ pub struct Part {
     pub leader_bytes_before: u64,
     /// Resident bytes of the leader when it knew all waiting jobs; for a group, when its join ran; for delayed jobs,
     /// when the other jobs had run.
+    pub leader_bytes: u64,
+    /// For a backlog: how the next leader took over after a kill, while the jobs waited.
+    pub takeover: Option<Takeover>,
+}
+
+/// The start of a leader whose predecessor was killed.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Takeover {
+    /// Time from its claim to the start of the first job.
+    pub first_run_ms: f64,
+    /// Its resident bytes after that.
     pub leader_bytes: u64,
 }
 

@@ -3,20 +3,24 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bellwether::error::chain;
 use bellwether::{Client, ConnectString, Job, Node};
-use futures::future::join_all;
+use futures::future::{join_all, try_join};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::super::cluster::{KIND, handlers, named, worker};
-use super::super::count;
 use super::super::load::Counts;
 use super::super::process::{NodeProcess, Sent};
-use super::{PATIENCE, Part, Progress, ScenarioConfig};
+use super::super::{count, millis};
+use super::{PATIENCE, Part, Progress, ScenarioConfig, Takeover};
+
+/// Workers without a leader have run what was assigned to them if no run starts in this time.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// Jobs per call of the client, which batches them.
 const CHUNK: usize = 1_000;
@@ -75,6 +79,33 @@ impl<'a> Rig<'a> {
         self.leader = NodeProcess::lead(&self.namespace, "candidate", &self.client).await?;
         self.before = self.leader.bytes()?;
         Ok(())
+    }
+
+    /// Kills the leader, starts another one when the workers are idle, and measures how long that one takes from its claim to
+    /// the first run.
+    pub(super) async fn take_over(&mut self) -> Result<Takeover, String> {
+        self.leader.kill().await?;
+        let before = self.idle().await;
+        let run = async { self.ran(before + 1).await.map(|()| SystemTime::now()) };
+        let next = NodeProcess::lead(&self.namespace, "candidate", &self.client);
+        let (next, run) = try_join(next, run).await?;
+        self.leader = next;
+        let claimed =
+            self.client.leader().await.map_err(|error| chain(&error))?.ok_or("the leader is gone")?;
+        let first_run = run.duration_since(claimed.since).map_err(|error| chain(&error))?;
+        Ok(Takeover { first_run_ms: millis(first_run), leader_bytes: self.leader.bytes()? })
+    }
+
+    /// Waits until no run starts for a while, and returns the number of runs.
+    async fn idle(&self) -> usize {
+        let mut runs = self.runs();
+        loop {
+            sleep(QUIET).await;
+            if runs == self.runs() {
+                return runs;
+            }
+            runs = self.runs();
+        }
     }
 
     /// Starts the workers.
@@ -163,6 +194,7 @@ impl<'a> Rig<'a> {
             operations_per_job: (sent.operations - clock.sent.operations) / count(jobs),
             leader_bytes_before: self.before,
             leader_bytes: clock.leader_bytes,
+            takeover: None,
         })
     }
 

@@ -155,3 +155,12 @@ pub(super) fn part(part: &Part) -> [String; 6] {
         format!("{bytes} MiB, {before} before"),
     ]
 }
+
+/// How the leader after the part's leader took over.
+pub(super) fn takeover(part: &Part) -> Option<String> {
+    let takeover = part.takeover?;
+    let (name, ms, mib) = (&part.name, takeover.first_run_ms, takeover.leader_bytes >> 20);
+    Some(format!(
+        "takeover, {name}: {ms:.0} ms from the claim to the first run; the new leader has {mib} MiB"
+    ))
+}
