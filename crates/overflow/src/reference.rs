@@ -8,7 +8,7 @@
 //! | 16 | the UUID in its name |
 
 use bellwether::CodecError;
-use ring::digest::{SHA256, digest};
+use sha2::Digest as _;
 use uuid::Uuid;
 
 use crate::MAX_OBJECT_BYTES;
@@ -48,7 +48,7 @@ impl Reference {
 }
 
 fn sha256(bytes: &[u8]) -> Sha256 {
-    digest(&SHA256, bytes).as_ref().try_into().expect("SHA-256 has 32 bytes")
+    sha2::Sha256::digest(bytes).into()
 }
 
 impl<'a> Stored<'a> {

@@ -1,14 +1,14 @@
 //! TLS to ZooKeeper, with rustls.
 //!
 //! The client library configures rustls with the default cryptography provider of the process, and panics if two
-//! providers are built in and none was installed. So this module installs ring, unless the process has installed a
+//! providers are built in and none was installed. So this module installs aws-lc-rs, unless the process has installed a
 //! provider.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -74,9 +74,9 @@ impl Tls {
         };
         let mut options =
             TlsOptions::new().with_pem_ca(&pem).map_err(|_| not_pem(AUTHORITIES, authorities))?;
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring supports all protocol versions")
+            .expect("aws-lc-rs supports all protocol versions")
             .with_root_certificates(roots);
         let config = match identity {
             None => builder.with_no_client_auth(),
@@ -113,7 +113,7 @@ impl Tls {
     pub(crate) async fn connect(&self, connector: Connector, to: &str) -> Result<Client, Error> {
         if CryptoProvider::get_default().is_none() {
             // Fails only if another provider was installed in the meantime, which is fine.
-            drop(ring::default_provider().install_default());
+            drop(aws_lc_rs::default_provider().install_default());
         }
         connector.with_tls(self.options.clone()).secure_connect(to).await
     }
@@ -205,7 +205,7 @@ mod tests {
         fn acceptor(&self) -> TlsAcceptor {
             let chain = vec![CertificateDer::from_pem_file(self.path("some.pem")).unwrap()];
             let key = PrivateKeyDer::from_pem_file(self.path("some.key")).unwrap();
-            let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
             let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
             TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key).unwrap()))
         }

@@ -8,7 +8,7 @@ use bellwether_keeper::server::{Keeper, Limits, StartError, Tls};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -26,7 +26,7 @@ fn server() -> Tls {
 async fn connect(keeper: &Keeper, with_certificate: bool) -> std::io::Result<Wire<TlsStream<TcpStream>>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(file("ca.pem")).expect("an authority")).expect("an authority");
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("protocols")
         .with_root_certificates(roots);

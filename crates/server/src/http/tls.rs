@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
@@ -136,7 +136,7 @@ impl Tls {
 impl Files {
     fn read(&self) -> Result<Current, TlsError> {
         let Self { certificate, key, clients } = self;
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Refused)?;
@@ -155,7 +155,7 @@ impl Files {
         };
         let certificate = chain("a certificate", certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(told("a private key", key))?;
-        let certified = CertifiedKey::from_der(certificate.clone(), key, &ring::default_provider())
+        let certified = CertifiedKey::from_der(certificate.clone(), key, &aws_lc_rs::default_provider())
             .map_err(TlsError::Refused)?;
         let mut config = config.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

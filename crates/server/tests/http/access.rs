@@ -177,7 +177,7 @@ async fn a_port_with_tls_does_not_answer_plain_http() {
 async fn over_tls(address: SocketAddr, trusted: &rcgen::Certificate, ask: Ask) -> Option<Answer> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(trusted.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

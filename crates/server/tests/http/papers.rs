@@ -100,7 +100,7 @@ impl Papers {
     pub(crate) fn config(&self, client: Option<&Paper>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.own.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(roots);

@@ -16,9 +16,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bellwether::{NameError, NodeId};
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::certificate::SubjectName;

@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest::{Context, SHA256};
 use bellwether::handler::raw;
 use bellwether::node::{HeldAttempt, TakeOver, TakenAttempt, WorkerOwner, WorkerState};
 use bellwether::{Handlers, Node, NodeBuilder, WorkerId};
-use ring::digest::{Context, SHA256};
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
