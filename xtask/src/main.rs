@@ -52,10 +52,14 @@ enum Task {
         #[arg(allow_hyphen_values = true)]
         binaries: Vec<String>,
     },
-    /// Run all checks for a change: format, lints, documentation, release build, tests on both servers, kazoo's
-    /// tests on the keeper, the differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, the
-    /// Kubernetes manifests, licences and SBOMs, and the Debian package. Needs Python and pip.
-    Ci,
+    /// Run all checks for a change: format, lints, documentation, tests on both servers, kazoo's tests on the keeper, the
+    /// differential test on ZooKeeper 3.9.3, requests generated from the OpenAPI document, the Kubernetes manifests,
+    /// licences and SBOMs, and the Debian package. Needs Python and pip.
+    Ci {
+        /// The profile of the command that the tests of processes start. Use `release` before a release.
+        #[arg(long, default_value = "dev")]
+        profile: String,
+    },
     /// Check the format, the lints and the documentation; warnings are errors.
     Check,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
@@ -63,8 +67,8 @@ enum Task {
     /// Write the pictures of the README to docs/images: the output of `bellwether demo`, whose report is also put into the
     /// README, and the console of a cluster that works for some minutes.
     Screenshot,
-    /// Make the release build, print its size and start-up times, and build and check the Debian package, for which dpkg-dev is
-    /// needed.
+    /// Build the command and its Debian package, and check the package, for which dpkg-dev is needed. Print the size and the
+    /// start-up times of a release build.
     Package {
         /// The profile of the build, e.g. `dev`. Only a release build is measured.
         #[arg(long, default_value = "release")]
@@ -165,7 +169,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::browser()?;
             suite::run(server, &cargo, &binaries, None, Vec::new())
         }
-        Task::Ci => ci(),
+        Task::Ci { profile } => ci(&profile),
         Task::Check => cargo::check(),
         Task::Book => book::run(),
         Task::Screenshot => {
@@ -208,19 +212,18 @@ fn run(task: Task) -> Result<(), Failure> {
 }
 
 /// The tests on the keeper come last, so that the output ends with their summary.
-fn ci() -> Result<(), Failure> {
+fn ci(profile: &str) -> Result<(), Failure> {
     install::zookeeper()?;
     install::prometheus()?;
     install::browser()?;
     install::python()?;
     cargo::check()?;
-    // These wait for downloads.
-    let checks = ["book", "kubernetes", "supply-chain"].map(|name| queue::task(&[name]));
-    let checks = checks.into_iter().collect::<Result<_, _>>()?;
-    queue::run(checks, 3, false, &cargo::built(suite::LOGS)?)?;
-    // Not at the same time as the lints: each keeps two cores busy, and together they took longer than one after the other.
-    let shipped = package::release()?;
-    deb::build(&shipped)?;
+    // Three of them wait for downloads. Not at the same time as the lints: they and the build keep two cores busy, and together they
+    // took longer than one after the other.
+    let checks = [&["book"][..], &["kubernetes"], &["supply-chain"], &["package", "--profile", profile]];
+    let checks = checks.into_iter().map(queue::task).collect::<Result<_, _>>()?;
+    queue::run(checks, 4, false, &cargo::built(suite::LOGS)?)?;
+    let shipped = package::keep(profile)?;
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);

@@ -1,4 +1,4 @@
-//! The release build, its size and start-up times.
+//! The command as it is shipped, and the size and start-up times of its release build.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -18,24 +18,30 @@ const STARTS: usize = 21;
 /// The time limit until a node is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds the shipped command, and prints its size and start-up times.
-pub(crate) fn release() -> Result<PathBuf, Failure> {
-    let binary = build("release")?;
-    let measured = measure(&binary);
-    let told = measured.map_err(|source| Failure::Launch { line: binary.display().to_string(), source })?;
-    eprintln!("xtask: {told}");
-    Ok(binary)
-}
-
-/// Also builds the Debian package, of a build with this profile.
+/// Builds the command with the features of a shipped one, and its Debian package. Prints the size and the start-up times of a
+/// release build.
 pub(crate) fn package(profile: &str) -> Result<(), Failure> {
-    let binary = if profile == "release" { release()? } else { build(profile)? };
+    let words = ["build", "--locked", "--package", "bellwether-server", "--bin", "bellwether", "--profile"];
+    cargo::run(cargo().args(words).arg(profile))?;
+    let binary = built(profile)?;
+    if profile == "release" {
+        let measured = measure(&binary);
+        let told =
+            measured.map_err(|source| Failure::Launch { line: binary.display().to_string(), source })?;
+        eprintln!("xtask: {told}");
+    }
     deb::build(&binary).map(drop)
 }
 
-fn build(profile: &str) -> Result<PathBuf, Failure> {
-    let words = ["build", "--locked", "--package", "bellwether-server", "--bin", "bellwether", "--profile"];
-    cargo::run(cargo().args(words).arg(profile))?;
+/// Copies the command that was built with this profile, before a build with other features replaces it.
+pub(crate) fn keep(profile: &str) -> Result<PathBuf, Failure> {
+    let (binary, kept) = (built(profile)?, cargo::built("../tmp/shipped-bellwether")?);
+    let copied = fs::create_dir_all(kept.with_file_name("")).and_then(|()| fs::copy(&binary, &kept));
+    copied.map_err(|source| Failure::Launch { line: format!("copying {}", binary.display()), source })?;
+    Ok(kept)
+}
+
+fn built(profile: &str) -> Result<PathBuf, Failure> {
     // The folder of the profile `dev` has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     cargo::built(format!("../{folder}/bellwether"))

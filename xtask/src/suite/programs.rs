@@ -18,7 +18,7 @@ const RUN_ONCE: [&str; 7] = ["actors", "codec", "console", "otel", "short", "sus
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
 const LONG: [&str; 10] =
-    ["actors", "simulator", "access", "http", "faults", "client", "cli", "console", "exhaustive", "short"];
+    ["exhaustive", "actors", "access", "simulator", "http", "faults", "client", "cli", "console", "short"];
 
 /// Modules of programs whose tests measure times that people notice: they run when all other tests have ended.
 const ALONE: [(&str, &str); 1] = [("console", "first_view")];
