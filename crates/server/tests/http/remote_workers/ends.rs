@@ -127,12 +127,12 @@ async fn progress_is_shown_and_the_next_attempt_gets_the_checkpoint() {
 async fn a_heartbeat_renews_a_short_lease() {
     let stage = Stage::new("remote-lease").await;
     let _leader = stage.leader().await;
-    let remote = Remote::registered(&stage, json!({ "kinds": [{ "kind": KIND, "lease_seconds": 2 }] })).await;
+    let remote = Remote::registered(&stage, json!({ "kinds": [{ "kind": KIND, "lease_seconds": 5 }] })).await;
     stage.submit("a", json!({})).await;
     let attempt = remote.attempt(&[]).await;
-    assert_eq!(attempt["lease_ms"], 2_000);
+    assert_eq!(attempt["lease_ms"], 5_000);
     let mut beats = tokio::time::interval(Duration::from_millis(250));
-    for _ in 0..20 {
+    for _ in 0..28 {
         beats.tick().await;
         let told = remote.heartbeat(&attempt, json!({})).await;
         assert_eq!(told["stop"], json!([]));
