@@ -1,4 +1,4 @@
-//! The command as it is shipped, and the size and start-up times of its release build.
+//! Builds the command with the features of a shipped one, packages it, and measures a release build.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};

@@ -71,7 +71,7 @@ pub(crate) enum What {
     Load,
     /// Steady load for minutes, with results that are read and records that are removed, compared with a short run.
     Sustained,
-    /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000, and the time that a next leader needs to start a job.
+    /// A backlog of 100,000 waiting jobs of all priorities, compared with 1,000, and the time in which the next leader starts a job.
     Backlog,
     /// 10,000 lanes.
     Lanes,

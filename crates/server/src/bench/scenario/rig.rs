@@ -19,7 +19,7 @@ use super::super::process::{NodeProcess, Sent};
 use super::super::{count, millis};
 use super::{PATIENCE, Part, Progress, ScenarioConfig, Takeover};
 
-/// Workers without a leader have run what was assigned to them if no run starts in this time.
+/// If no run starts for this long after the kill of the leader, the workers have started every job that it assigned.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Jobs per call of the client, which batches them.
