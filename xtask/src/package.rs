@@ -13,6 +13,10 @@ use crate::cargo::{self, cargo};
 use crate::deb;
 use crate::failure::Failure;
 
+const COMMAND: [&str; 2] = ["--package", "bellwether-server"];
+/// Gives third-party crates the features that they have in the build of the tests.
+const DEV_FEATURES: [&str; 2] = ["--package", "bellwether-dev-features"];
+
 /// How often the command is started: the median is reported.
 const STARTS: usize = 21;
 /// The time limit until a node is ready.
@@ -21,8 +25,13 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Builds the command with the features of a shipped one, and its Debian package. Prints the size and the start-up times of a
 /// release build.
 pub(crate) fn package(profile: &str) -> Result<(), Failure> {
-    let words = ["build", "--locked", "--package", "bellwether-server", "--bin", "bellwether", "--profile"];
-    cargo::run(cargo().args(words).arg(profile))?;
+    let mut build = cargo();
+    build.args(["build", "--locked", "--bin", "bellwether", "--profile", profile]).args(COMMAND);
+    if profile == "dev" {
+        // The tests, which are built next, use the same crates.
+        build.args(DEV_FEATURES);
+    }
+    cargo::run(&mut build)?;
     let binary = built(profile)?;
     if profile == "release" {
         let measured = measure(&binary);
@@ -105,5 +114,36 @@ impl Drop for Killed {
         // Both fail only if the process has ended.
         drop(self.0.kill());
         drop(self.0.wait());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cargo::TESTING;
+
+    /// The third-party crates of a build, each with its features.
+    fn crates(words: &[&str]) -> BTreeSet<String> {
+        let mut tree = cargo();
+        tree.args(["tree", "--offline", "--prefix", "none", "--format", "{p} [{f}]"]).args(words);
+        let output = tree.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        // A crate of the workspace has its path behind its version.
+        let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.filter(|line| !line.is_empty() && !line.contains(" (/")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_tests_use_the_third_party_crates_of_the_command() {
+        let tests = crates(&["--workspace", TESTING, "--edges", "normal,build,dev"]);
+        let command = crates(&[&COMMAND[..], &DEV_FEATURES, &["--edges", "normal,build"]].concat());
+        let again = command.difference(&tests).collect::<Vec<_>>();
+        assert!(
+            again.is_empty(),
+            "CI compiles them twice: add what enables their features to xtask/features: {again:#?}"
+        );
     }
 }
