@@ -58,7 +58,7 @@ pub(crate) fn run(command: &Path) -> Result<(), Failure> {
     let environments: Vec<_> = others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
     let wheel = published::build(&tools)?;
     published::install_alone(&tools, &wheel)?;
-    published::install_for_tests(&others, &environments, &wheel)?;
+    published::install_for_tests(&tools, &others, &environments, &wheel)?;
 
     let command = fs::canonicalize(command)
         .map_err(|source| Failure::Launch { line: command.display().to_string(), source })?;
