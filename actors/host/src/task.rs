@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use ractor::{ActorRef, Message};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -16,8 +18,13 @@ pub(crate) struct Owned(AbortHandle);
 
 impl Owned {
     pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(tokio::spawn(task).abort_handle())
+        Self(spawn(task.boxed()))
     }
+}
+
+/// Starts a task. All tasks have one type: tokio's code is compiled for each type of task, and the actors have hundreds of them.
+fn spawn(task: BoxFuture<'static, ()>) -> AbortHandle {
+    tokio::spawn(task).abort_handle()
 }
 
 impl Drop for Owned {
@@ -70,9 +77,10 @@ pub(crate) fn report<T, M: Message>(
     message: impl FnOnce(T) -> Option<M> + Send + 'static,
 ) {
     let actor = actor.clone();
-    tokio::spawn(async move {
+    let task = async move {
         if let Some(message) = message(future.await) {
             tell(&actor, message);
         }
-    });
+    };
+    spawn(task.boxed());
 }
