@@ -93,9 +93,7 @@ impl Concern for JobWatcher {
                 feed(Event::Read { ticket, entries });
             }
             JobWatcherMsg::Read(ticket, Err(entries)) => feed(Event::ReadFailed { ticket, entries }),
-            // The next sweep reads them again.
-            JobWatcherMsg::Sized(Err(_)) => {}
-            JobWatcherMsg::Sized(Ok(sizes)) => feed(Event::Sized(sizes)),
+            JobWatcherMsg::Sized(sizes) => feed(Event::Sized(sizes.ok())),
         }
         self.machine.flush(&mut effects);
         effects.into_iter().for_each(|effect| carry_out(cx, effect));

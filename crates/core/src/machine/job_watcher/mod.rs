@@ -31,7 +31,7 @@
 //! **Limits.** [`LIMIT`] entries, at least [`LEAST`] of each class. Isolated jobs do not count, so that those that wait for a
 //! worker of their own do not hide the others; they are as few as the attempts that were lost. Classes with lanes are known as a
 //! whole, because the job whose turn it is may have any rank. [`READ_WINDOW`] reads of [`MAX_READ_BATCH`] entries and
-//! [`LIST_WINDOW`] lists are in flight.
+//! [`LIST_WINDOW`] lists are in flight. One slot at a time is listed only to count its jobs.
 
 mod class;
 mod requests;
@@ -115,8 +115,8 @@ pub enum Event {
         /// Its entries.
         entries: Vec<ReadyEntry>,
     },
-    /// The numbers of jobs of slots were read.
-    Sized(Vec<(ClassName, Slot, usize)>),
+    /// The numbers of jobs of slots were read; `None` if the request was not answered.
+    Sized(Option<Vec<(ClassName, Slot, usize)>>),
 }
 
 /// Output of the machine.
@@ -138,7 +138,8 @@ pub enum Effect {
     },
     /// Read how many entries these slots have: each is a job. For a metric: no answer is needed.
     Size(Vec<(ClassName, Slot)>),
-    /// List this slot, and [count](crate::segment::jobs_under) the jobs of its entries. For a metric: no answer is needed.
+    /// List this slot, and [count](crate::segment::jobs_under) the jobs of its entries. For a metric. The next slot is counted after
+    /// the answer: the lists of all slots together may have many megabytes.
     Count(ClassName, Slot),
     /// These jobs wait for a worker.
     Queued(Vec<Waiting>),
@@ -227,7 +228,8 @@ impl JobWatcher {
                 }
             }
             Event::Sized(sizes) => {
-                for (name, slot, size) in sizes {
+                self.requests.sized(sizes.as_deref());
+                for (name, slot, size) in sizes.into_iter().flatten() {
                     if let Some(class) = self.classes.get_mut(&name) {
                         class.sized(slot, size);
                         self.recount.insert(name);
@@ -400,7 +402,7 @@ impl JobWatcher {
         let Some(class) = self.classes.get(name) else { return };
         let uncounted = class.uncounted_slots();
         if class.has_segments {
-            return out.extend(uncounted.into_iter().map(|slot| Effect::Count(name.clone(), slot)));
+            return self.requests.count(name, uncounted);
         }
         for slots in uncounted.chunks(MAX_READ_BATCH) {
             out.push(Effect::Size(slots.iter().map(|slot| (name.clone(), *slot)).collect()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::class::Class;
 use super::{Effect, Parent};
 use crate::budget::MAX_READ_BATCH;
-use crate::ready::{ClassName, ReadyEntry};
+use crate::ready::{ClassName, ReadyEntry, Slot};
 
 /// Reads in flight: two keep the server busy while one is handled here; more would only wait there.
 pub const READ_WINDOW: usize = 4;
@@ -24,6 +24,9 @@ pub(super) struct Requests {
     lists: BTreeMap<u64, Vec<Parent>>,
     to_read: VecDeque<ReadyEntry>,
     reads: BTreeSet<u64>,
+    to_count: VecDeque<(ClassName, Slot)>,
+    /// The slot that is being counted.
+    counting: Option<(ClassName, Slot)>,
     /// A request was not answered: an immediate retry would spin.
     halted: bool,
     last_ticket: u64,
@@ -42,6 +45,25 @@ impl Requests {
     /// Wants a read of this entry.
     pub(super) fn read(&mut self, at: ReadyEntry) {
         self.to_read.push_back(at);
+    }
+
+    /// Wants the numbers of jobs of these slots of a class, instead of those that it wanted before.
+    pub(super) fn count(&mut self, class: &ClassName, slots: Vec<Slot>) {
+        self.to_count.retain(|(other, _)| other != class);
+        self.to_count.extend(slots.into_iter().map(|slot| (class.clone(), slot)));
+    }
+
+    /// Numbers of jobs were read. If the request was not answered, the rest is counted after the next sweep.
+    pub(super) fn sized(&mut self, sizes: Option<&[(ClassName, Slot, usize)]>) {
+        match (sizes, &self.counting) {
+            (None, _) => (self.counting, self.to_count) = (None, VecDeque::new()),
+            (Some(sizes), Some((class, slot))) => {
+                if sizes.iter().any(|(of, at, _)| (of, at) == (class, slot)) {
+                    self.counting = None;
+                }
+            }
+            (Some(_), None) => {}
+        }
     }
 
     /// Forgets all requests: answers to those in flight are ignored.
@@ -68,7 +90,7 @@ impl Requests {
         expected
     }
 
-    /// Sends requests. Lists are sent immediately. Reads are, too, if no other is in flight; otherwise only full ones.
+    /// Sends requests. One slot is counted at a time. Lists are sent immediately. Reads are, too, if no other is in flight; otherwise only full ones.
     pub(super) fn ask(&mut self, classes: &mut BTreeMap<ClassName, Class>, out: &mut Vec<Effect>) {
         while !self.halted && self.lists.len() < LIST_WINDOW && !self.to_list.is_empty() {
             self.last_ticket += 1;
@@ -77,6 +99,12 @@ impl Requests {
                 self.lists.insert(self.last_ticket, parents.clone());
                 out.push(Effect::List { ticket: self.last_ticket, parents });
             }
+        }
+        if self.counting.is_none()
+            && let Some((class, slot)) = self.to_count.pop_front()
+        {
+            self.counting = Some((class.clone(), slot));
+            out.push(Effect::Count(class, slot));
         }
         while !self.halted
             && !self.to_read.is_empty()
