@@ -8,15 +8,23 @@
 //! The check does not read the lists of records, of which there may be a million. A user of the login creates every
 //! record closed; [`repair`] also finds those that others created before.
 //!
+//! It does not read the lists of 5,120 buckets and sub-buckets either, as long as their stats show that each has the list with which
+//! a node created it: neither its list nor that of its parents has ever been changed (`aversion` is 0), the list of the topmost parent
+//! is right, so nobody else could create anything below it, and it is older than `/layout`, the last znode of a new namespace. One
+//! bucket of each sort is read nevertheless, because the roles may have changed since. The stats take 11 requests.
+//!
 //! With logins by role, each list must give the roles their permissions, and everyone else at most read access.
 //!
 //! What if a reply is lost: the check is repeated with the next session. A repair that lost a reply is started again; to set
 //! an access list twice changes nothing.
 
-use bellwether_core::budget::MAX_IN_FLIGHT;
+use std::collections::HashSet;
+
+use bellwether_core::budget::{MAX_IN_FLIGHT, MAX_STAT_BATCH};
 use bellwether_core::path::{self, Bucket, SubBucket};
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use zookeeper_client::{Acl, Acls, Error, Permission};
+use zookeeper_client::{Acl, Acls, Error, MultiReadResult, Permission, Stat};
 
 use crate::access::Access;
 use crate::error::{ReadError, read_error};
@@ -76,15 +84,12 @@ fn difference(list: &[Acl], access: &Access, own: Own) -> Option<Difference> {
 /// # Errors
 /// When the connection was lost.
 pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
-    let buckets = [Bucket::jobs, Bucket::lanes, Bucket::groups, Bucket::members];
-    let buckets = buckets.into_iter().flat_map(|path| Bucket::all().map(path));
     let settings =
         [path::EPOCH, path::LEADING, path::LAYOUT, path::FAILOVER, path::RETENTION, path::PLACEMENT];
-    let buckets = buckets.chain(SubBucket::all().map(SubBucket::path));
     let fixed = ["/"].into_iter().chain(path::PARENTS).chain(settings).map(str::to_owned);
-    let paths = fixed.chain(buckets).collect::<Vec<_>>();
-    let found = stream::iter(paths).map(|path| look(zk, path, Own::AlsoFormer)).buffered(MAX_IN_FLIGHT);
-    let found = found.try_filter_map(async |found| Ok(found)).try_collect::<Vec<_>>().await?;
+    let mut found = differences(zk, fixed.collect()).await?;
+    let buckets = doubtful_buckets(zk, &found).await?;
+    found.extend(differences(zk, buckets).await?);
     let mut readable = None;
     let mut changeable = Vec::new();
     for (path, difference) in found {
@@ -99,6 +104,61 @@ pub async fn closed(zk: &Zk) -> Result<Closed, ReadError> {
         (true, Some(readable)) => Closed::ReadableByOthers(readable),
         (true, None) => Closed::Entirely,
     })
+}
+
+/// Reads the lists of these znodes, and returns how they differ.
+async fn differences(zk: &Zk, paths: Vec<String>) -> Result<Vec<(String, Difference)>, ReadError> {
+    let looks = stream::iter(paths).map(|path| look(zk, path, Own::AlsoFormer)).buffered(MAX_IN_FLIGHT);
+    looks.try_filter_map(async |found| Ok(found)).try_collect().await
+}
+
+/// The buckets and sub-buckets whose lists must be read: those that may not have the list of their creation, and one of each sort.
+/// `wrong` has the parents whose lists differ.
+async fn doubtful_buckets(zk: &Zk, wrong: &[(String, Difference)]) -> Result<Vec<String>, ReadError> {
+    let kinds = [Bucket::jobs, Bucket::lanes, Bucket::groups, Bucket::members];
+    let tops = [path::JOBS, path::LANES, path::GROUPS, path::MEMBERS].map(str::to_owned);
+    let buckets = kinds.into_iter().flat_map(|path| Bucket::all().map(path));
+    let buckets = buckets.chain(SubBucket::all().map(SubBucket::path)).collect::<Vec<_>>();
+    let layout = stats(zk, &[path::LAYOUT.to_owned()]).await?.pop().flatten();
+    let mut original = HashSet::new();
+    // Parents come first.
+    let paths = [&tops[..], &buckets].concat();
+    for (path, stat) in paths.iter().zip(stats(zk, &paths).await?) {
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let is_below_original = match parent {
+            "" => wrong.iter().all(|(wrong, _)| wrong != path),
+            parent => original.contains(parent),
+        };
+        let is_unchanged = |stat: Stat| {
+            stat.aversion == 0 && layout.as_ref().is_some_and(|layout| stat.czxid < layout.czxid)
+        };
+        if is_below_original && stat.is_some_and(is_unchanged) {
+            original.insert(path.as_str());
+        }
+    }
+    let first = kinds.into_iter().flat_map(|path| Bucket::all().map(path).next());
+    let first = first.chain(SubBucket::all().map(SubBucket::path).next()).collect::<HashSet<_>>();
+    let is_doubtful = |path: &&String| first.contains(*path) || !original.contains(path.as_str());
+    Ok(buckets.iter().filter(is_doubtful).cloned().collect())
+}
+
+/// The stats of znodes, in order; `None` for those that are absent or that the user may not read.
+async fn stats(zk: &Zk, paths: &[String]) -> Result<Vec<Option<Stat>>, ReadError> {
+    let batches = paths.chunks(MAX_STAT_BATCH).map(|few| {
+        let few = few.to_vec();
+        zk.read(few.len(), |client| async move {
+            let mut reader = client.new_multi_reader();
+            for path in &few {
+                reader.add_get_data(path)?;
+            }
+            let stat = |result| match result {
+                MultiReadResult::Data { stat, .. } => Some(stat),
+                _ => None,
+            };
+            Ok(reader.commit().await?.into_iter().map(stat).collect::<Vec<_>>())
+        })
+    });
+    Ok(try_join_all(batches).await?.concat())
 }
 
 /// Returns how the list of a znode differs. A znode that an operator deleted has none.

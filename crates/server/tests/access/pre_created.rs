@@ -91,6 +91,22 @@ async fn each_permanent_znode_that_others_may_change_is_refused_and_reading_is_n
     assert!(matches!(closed(&zk).await.unwrap(), Closed::ReadableByOthers(at) if at.path == "/closed/ready"));
 }
 
+/// For example by an operator with `zkCli.sh`, whose znodes are open to everyone.
+#[tokio::test]
+async fn a_bucket_that_was_deleted_and_created_again_with_an_open_list_is_refused() {
+    let server = ZooKeeperServer::builder().program(Program::Keeper).memory().start();
+    let to = server.connect_string() + "/again";
+    open(&to).await.unwrap();
+    let insider = bare(&to, Some((USER, PASSWORD))).await;
+    let bucket = Bucket::all().last().unwrap();
+    let sub_bucket = bucket.sub_buckets().last().unwrap().path();
+    for path in [&bucket.lanes(), &sub_bucket] {
+        insider.delete(path, None).await.unwrap();
+        create(&insider, path, &[Acl::new(Permission::ALL, AuthId::anyone())]).await;
+        refused_then_repaired(&to, &format!("/again{path}")).await;
+    }
+}
+
 #[tokio::test]
 async fn a_namespace_without_a_login_is_used_as_before() {
     let server = ZooKeeperServer::builder().program(Program::Keeper).memory().start();
