@@ -13,6 +13,7 @@ use crate::cargo::{self, cargo};
 use crate::deb;
 use crate::failure::Failure;
 
+/// Selects the command.
 const COMMAND: [&str; 2] = ["--package", "bellwether-server"];
 /// Gives third-party crates the features that they have in the build of the tests.
 const DEV_FEATURES: [&str; 2] = ["--package", "bellwether-dev-features"];

@@ -8,10 +8,16 @@
 //! The check does not read the lists of records, of which there may be a million. A user of the login creates every
 //! record closed; [`repair`] also finds those that others created before.
 //!
-//! It does not read the lists of 5,120 buckets and sub-buckets either, as long as their stats show that each has the list with which
-//! a node created it: neither its list nor that of its parents has ever been changed (`aversion` is 0), the list of the topmost parent
-//! is right, so nobody else could create anything below it, and it is older than `/layout`, the last znode of a new namespace. One
-//! bucket of each sort is read nevertheless, because the roles may have changed since. The stats take 11 requests.
+//! The check reads the list of a bucket or sub-bucket only if that list may differ from the one of its creation. Their stats, which
+//! 12 requests read, show that it cannot differ if all of this holds:
+//!
+//! * The list of the topmost parent is right.
+//! * No list on the path from that parent to the bucket was ever changed (`aversion` is 0). So only users whom the parent's list
+//!   permits, those of the login, can have created the bucket.
+//! * The bucket is older than `/layout`, the last znode that a node creates in a new namespace.
+//!
+//! One bucket of each sort is always read, because the roles may have changed since. The check does not notice a bucket that a user of
+//! the login created manually with another list before the first node. `bellwether access check` reads every list.
 //!
 //! With logins by role, each list must give the roles their permissions, and everyone else at most read access.
 //!

@@ -90,7 +90,8 @@ impl Requests {
         expected
     }
 
-    /// Sends requests. One slot is counted at a time. Lists are sent immediately. Reads are, too, if no other is in flight; otherwise only full ones.
+    /// Sends requests. One slot is counted at a time. Lists are sent immediately. Reads are, too, if no other is in flight;
+    /// otherwise only full ones.
     pub(super) fn ask(&mut self, classes: &mut BTreeMap<ClassName, Class>, out: &mut Vec<Effect>) {
         while !self.halted && self.lists.len() < LIST_WINDOW && !self.to_list.is_empty() {
             self.last_ticket += 1;

@@ -596,7 +596,7 @@ proptest! {
     }
 }
 
-/// A segment of 100 jobs, in a slot of its own.
+/// Segment `n` has 100 jobs, and no other segment is in its slot.
 fn segment(n: u32) -> Waiting {
     let id = SegmentId::new(uuid::Uuid::from_u128(n.into()), 100, 9_000).unwrap();
     let job = waiting("sum", u64::from(n), n);
