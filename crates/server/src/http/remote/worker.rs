@@ -171,7 +171,8 @@ impl RemoteWorker {
     pub(in crate::http) async fn registered(&self) -> Life {
         let mut life = self.life.subscribe();
         // The sender lives as long as `self`.
-        life.wait_for(|life| *life != Life::Starting).await.map_or(Life::Ended, |life| life.clone())
+        let registered = life.wait_for(|life| *life != Life::Starting);
+        self.in_call(registered).await.map_or(Life::Ended, |life| life.clone())
     }
 
     /// Waits until the attempts that the process runs are attached to their handlers, or are known not to be.
@@ -179,14 +180,29 @@ impl RemoteWorker {
     /// # Cancellation
     /// Cancel safe.
     pub(in crate::http) async fn adopted(&self) {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before the look, so that no change is missed.
-            changed.as_mut().enable();
-            if self.state().adoption == Adoption::Over {
-                return;
+        let adopted = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                // Registered before the look, so that no change is missed.
+                changed.as_mut().enable();
+                if self.state().adoption == Adoption::Over {
+                    return;
+                }
+                changed.await;
             }
-            changed.await;
+        };
+        self.in_call(adopted).await;
+    }
+
+    /// Awaits `answer` for a process that waits for it in a call, and therefore is not silent.
+    async fn in_call<T>(&self, answer: impl Future<Output = T>) -> T {
+        let mut answer = std::pin::pin!(answer);
+        loop {
+            let answered = tokio::time::timeout(self.settings.timeout / 2, answer.as_mut()).await;
+            self.called();
+            if let Ok(answer) = answered {
+                return answer;
+            }
         }
     }
 
@@ -502,6 +518,22 @@ fn process(key: Uuid, caller: &str) -> WorkerOwner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_waits_for_its_registration_is_not_silent() {
+        let timeout = Duration::from_millis(100);
+        let name = bellwether::NodeId::new("test").unwrap();
+        let settings = Settings { name, kinds: Vec::new(), slots: 1, tags: Vec::new(), timeout };
+        let worker = RemoteWorker::new(Uuid::from_u128(1), "ci".into(), settings, None);
+        tokio::select! {
+            biased;
+            life = worker.registered() => panic!("nothing registers the worker: {life:?}"),
+            () = worker.silence() => panic!("the process waits for an answer"),
+            () = tokio::time::sleep(3 * timeout) => {}
+        }
+        // The process is gone: its call ended without an answer.
+        tokio::time::timeout(Duration::from_secs(10), worker.silence()).await.expect("the process is silent");
+    }
 
     #[test]
     fn a_worker_belongs_to_the_key_and_to_the_caller_that_registered_it() {
