@@ -9,14 +9,12 @@ use std::time::{Duration, Instant};
 
 use bellwether_testkit::unused_address;
 
-use crate::cargo::{self, cargo};
+use crate::cargo::{self, DEV_FEATURES, cargo};
 use crate::deb;
 use crate::failure::Failure;
 
 /// Selects the command.
 const COMMAND: [&str; 2] = ["--package", "bellwether-server"];
-/// Gives third-party crates the features that they have in the build of the tests.
-const DEV_FEATURES: [&str; 2] = ["--package", "bellwether-dev-features"];
 
 /// How often the command is started: the median is reported.
 const STARTS: usize = 21;
@@ -30,7 +28,7 @@ pub(crate) fn package(profile: &str) -> Result<(), Failure> {
     build.args(["build", "--locked", "--bin", "bellwether", "--profile", profile]).args(COMMAND);
     if profile == "dev" {
         // The tests, which are built next, use the same crates.
-        build.args(DEV_FEATURES);
+        build.args(["--package", DEV_FEATURES]);
     }
     cargo::run(&mut build)?;
     let binary = built(profile)?;
@@ -140,7 +138,8 @@ mod tests {
     #[test]
     fn the_tests_use_the_third_party_crates_of_the_command() {
         let tests = crates(&["--workspace", TESTING, "--edges", "normal,build,dev"]);
-        let command = crates(&[&COMMAND[..], &DEV_FEATURES, &["--edges", "normal,build"]].concat());
+        let command =
+            crates(&[&COMMAND[..], &["--package", DEV_FEATURES, "--edges", "normal,build"]].concat());
         let again = command.difference(&tests).collect::<Vec<_>>();
         assert!(
             again.is_empty(),
