@@ -13,8 +13,10 @@ const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
 /// The directories of the integration tests that connect to a server of the ZooKeeper protocol.
 const ON_A_SERVER: [&str; 5] =
     ["tests", "actors/host/tests", "crates/server/tests", "crates/zk/tests", "crates/testkit/tests"];
-/// Those in these directories that run once only: they choose a server themselves, or use only the HTTP API, as the console does.
-const RUN_ONCE: [&str; 7] = ["actors", "codec", "console", "otel", "short", "suspended_clock", "testing"];
+/// Those in these directories that run once only: they choose a server themselves, or use only the HTTP API, as the console does, or only
+/// the client, as the command line does.
+const RUN_ONCE: [&str; 8] =
+    ["actors", "cli", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
 const LONG: [&str; 10] =
@@ -107,6 +109,7 @@ mod tests {
             ];
             let not = [
                 "tests/testing.rs",
+                "crates/server/tests/cli/main.rs",
                 "crates/server/tests/console/main.rs",
                 "tests/chaos/tests/short.rs",
                 "crates/sim/tests/simulator.rs",
