@@ -152,9 +152,11 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::job::{JobState, Verdict};
-    use crate::name::WorkerId;
+    use crate::name::{Tag, WorkerId};
     use crate::segment::fixture::{id, segment};
 
     #[test]
@@ -165,6 +167,18 @@ mod tests {
         }
         assert_eq!(segment.waits_at(id()).plain(), Some(segment.entry()), "its path says everything");
         assert_eq!(segment.record(4), None);
+    }
+
+    #[test]
+    fn a_member_has_the_policy_and_the_placement_of_its_segment() {
+        let mut segment = segment();
+        segment.head.policy =
+            Policy { max_attempts: 1, lease: Some(Duration::from_secs(7)), ..Policy::default() };
+        segment.head.placement = Placement { tags: vec![Tag::new("gpu").unwrap()], ..Placement::default() };
+        let Segment { head, members: _ } = segment.clone();
+        let (record, entry) = (segment.record(0).unwrap(), segment.entry());
+        assert_eq!((&record.policy, &record.placement), (&head.policy, &head.placement));
+        assert_eq!((entry.lease, entry.placement), (head.policy.lease, head.placement));
     }
 
     #[test]

@@ -137,6 +137,12 @@ mod tests {
     }
 
     #[test]
+    fn the_debug_text_lists_the_members() {
+        let members = Members::from_bits(0b101).unwrap();
+        assert_eq!(format!("{members:?}"), "{0, 2}");
+    }
+
+    #[test]
     fn a_text_names_one_set_and_a_set_has_one_text() {
         for members in [Members::NONE, Members::one(0), Members::one(99), Members::below(100)] {
             assert_eq!(members.to_string().parse(), Ok(members));
