@@ -10,8 +10,8 @@ use crate::failure::Failure;
 /// have, and TLS. Tests and lints use the same set, because each set of features needs a full build.
 pub(crate) const TESTING: &str = "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
 
-/// A package without code: beside others in one command, it gives third-party crates the features that they have in the build of all tests,
-/// so that they are compiled once.
+/// This package has no code. A command that selects it beside others builds third-party crates with the features that all tests need, so
+/// cargo compiles them once.
 pub(crate) const DEV_FEATURES: &str = "bellwether-dev-features";
 
 /// Checks the format, the lints and the documentation; warnings are errors.

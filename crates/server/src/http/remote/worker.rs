@@ -531,7 +531,7 @@ mod tests {
             () = worker.silence() => panic!("the process waits for an answer"),
             () = tokio::time::sleep(3 * timeout) => {}
         }
-        // The process is gone: its call ended without an answer.
+        // The call ended without an answer, so the process may be dead.
         tokio::time::timeout(Duration::from_secs(10), worker.silence()).await.expect("the process is silent");
     }
 
