@@ -39,7 +39,7 @@ pub mod worker;
 pub use context::{Answer, Ask, Commit, Context, Feed, Out, Task, Trust};
 #[cfg(feature = "testing")]
 pub use kind::{Kind, Kinds};
-pub use mail::{Mail, Stamp, Stamps};
+pub use mail::{Mail, Source, Sources, Stamp};
 pub use paused::Paused;
 pub use unreadable::Unreadable;
 
@@ -64,7 +64,7 @@ pub trait Concern: Sized + Send + 'static {
     /// The arguments of [`Concern::start`].
     type Args: Send + 'static;
     /// Identifies its timers and watches. A timer or watch replaces the one with the same key.
-    type Key: Clone + Ord + Send + 'static;
+    type Key: Clone + PartialEq + Send + 'static;
     /// Messages to its neighbours, and effects that only a host can carry out.
     type Tell: Send + 'static;
 

@@ -6,15 +6,12 @@
 
 use std::time::Duration;
 
-use bellwether_actors::{Answer, Concern, Mail, Stamp};
 use bellwether_core::chain::chain;
 use bellwether_zk::{ReadError, ReadResult, Zk};
 use futures::FutureExt;
-use ractor::{ActorRef, Message};
 use tokio::time::sleep;
 
-use crate::host::{Letter, Ref};
-use crate::task::{Owned, tell};
+use crate::task::{Owned, Then};
 
 pub(crate) use bellwether_actors::Feed;
 
@@ -23,13 +20,8 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Watches `path` and everything below it. The feed ends without a message when the connection is lost. After a
 /// reconnect the actor starts a new feed and then drops this one.
-pub(crate) fn watch<M: Message>(
-    zk: &Zk,
-    path: String,
-    to: &ActorRef<M>,
-    message: impl Fn(Feed) -> M + Send + 'static,
-) -> Owned {
-    let (zk, to) = (zk.clone(), to.clone());
+pub(crate) fn watch(zk: &Zk, path: String, heard: Box<dyn Fn(Feed) + Send>) -> Owned {
+    let zk = zk.clone();
     let mut asked = zk.watch_path(path.clone()).boxed();
     Owned::spawn(async move {
         let mut watch = loop {
@@ -47,39 +39,25 @@ pub(crate) fn watch<M: Message>(
             }
         };
         drop(zk);
-        tell(&to, message(Feed::Watching));
+        heard(Feed::Watching);
         while let Some(changes) = watch.changes().await {
-            tell(&to, message(Feed::Changes(changes)));
+            heard(Feed::Changes(changes));
         }
     })
 }
 
-/// Watches the existence and data of a znode once. Its messages are stamped, so the messages of a replaced watch are
-/// dropped.
-pub(crate) fn glance<C: Concern>(
-    zk: &Zk,
-    path: String,
-    to: &Ref<C>,
-    stamp: Stamp<C::Key>,
-    exists: Answer<ReadResult<bool>, C::Msg>,
-    changed: C::Msg,
-) -> Owned
-where
-    Letter<C>: Message,
-{
+/// Watches the existence and data of a znode once.
+pub(crate) fn glance(zk: &Zk, path: String, exists: Then<ReadResult<bool>>, changed: Then<()>) -> Owned {
     let there = zk.exists_and_glance(path);
-    let to = to.clone();
     Owned::spawn(async move {
         let (exists_now, glance) = match there.await {
             Ok((exists, glance)) => (Ok(exists), Some(glance)),
             Err(error) => (Err(error), None),
         };
-        if let Some(msg) = exists(exists_now) {
-            tell(&to, Letter::Mail(Mail::stamped(stamp.clone(), msg)));
-        }
+        exists(exists_now);
         if let Some(glance) = glance {
             glance.changed().await;
-            tell(&to, Letter::Mail(Mail::stamped(stamp, changed)));
+            changed(());
         }
     })
 }

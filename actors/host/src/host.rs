@@ -1,24 +1,25 @@
 //! Runs any concern as a ractor actor.
 
-use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellwether_actors::session::{Made, SessionEvent as ToConcern};
 use bellwether_actors::{
-    Answer, Ask, Commit, Concern, Context, Feed, Mail, Out, Paused, Stamp, Stamps, Trust, last_will,
+    Answer, Ask, Commit, Concern, Context, Mail, Out, Paused, Source, Sources, Stamp, Trust, last_will,
 };
+use bellwether_core::outcome::Outcome;
 use bellwether_core::port::Transaction;
 use bellwether_core::txn::Op;
 use bellwether_zk::Zk;
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, Message, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::runtime::Handle;
 
 use crate::clock;
 use crate::feed;
 use crate::session::SessionEvent;
-use crate::task::{Owned, after, report, sweep, tell};
+use crate::task::{Owned, Then, after, period, report, tell};
 
 /// Connects a concern to its neighbours.
 pub(crate) trait Hosting: Concern {
@@ -150,9 +151,8 @@ struct Hands<C: Hosting> {
     may_send: MaySend,
     rng: fastrand::Rng,
     out: Vec<Out<C>>,
-    stamps: Stamps<C::Key>,
-    timers: BTreeMap<C::Key, Owned>,
-    watches: BTreeMap<C::Key, Owned>,
+    /// The current timers and watches, each with its task.
+    sources: Sources<C::Key, Owned>,
     will: Option<Vec<Op>>,
 }
 
@@ -178,9 +178,7 @@ impl<C: Hosting> Actor for Hosted<C> {
             may_send,
             rng: fastrand::Rng::new(),
             out: Vec::new(),
-            stamps: Stamps::default(),
-            timers: BTreeMap::new(),
-            watches: BTreeMap::new(),
+            sources: Sources::default(),
             will: None,
         };
         let concern = C::start(&mut hands.context(), args);
@@ -196,7 +194,7 @@ impl<C: Hosting> Actor for Hosted<C> {
     ) -> Result<(), ActorProcessingErr> {
         let State { concern, hands } = state;
         let msg = match letter {
-            Letter::Mail(mail) if hands.accepts(&mail) => mail.msg,
+            Letter::Mail(mail) if hands.sources.accepts(mail.stamp.as_ref()) => mail.msg,
             // From a timer or a watch that was replaced.
             Letter::Mail(_) => return Ok(()),
             Letter::Session(zk, msg) => {
@@ -250,64 +248,41 @@ impl<C: Hosting> Hands<C> {
         (context, &self.links)
     }
 
-    fn accepts(&mut self, mail: &Mail<C::Msg, C::Key>) -> bool {
-        let accepts = self.stamps.accepts(mail.stamp.clone());
-        if let (true, Some(Stamp::Timer(key, _))) = (accepts, &mail.stamp) {
-            self.timers.remove(key);
-        }
-        accepts
-    }
-
     async fn carry_out(&mut self, me: &Ref<C>) -> Result<(), ActorProcessingErr> {
         let mut outputs = std::mem::take(&mut self.out);
         for out in outputs.drain(..) {
             match out {
-                Out::Ask(ask) if !(self.may_send)() => {
-                    if let Some(msg) = ask.refuse() {
-                        send(me, msg);
-                    }
-                }
-                Out::Task(task) if !(self.may_send)() => {
-                    report(me, task(Arc::new(Paused)), |msg| letter(msg?));
-                }
+                Out::Ask(ask) if !(self.may_send)() => answer(me, ask.refuse()),
+                Out::Task(task) if !(self.may_send)() => report(task(Arc::new(Paused)), answered(me)),
                 Out::Ask(ask) => match &self.zk {
                     Some(zk) => request(zk, me, ask),
                     None => debug_assert!(false, "{} asks without a session", C::NAME),
                 },
                 Out::Task(task) => match &self.zk {
-                    Some(zk) => report(me, task(Arc::new(zk.clone())), |msg| letter(msg?)),
+                    Some(zk) => report(task(Arc::new(zk.clone())), answered(me)),
                     None => debug_assert!(false, "{} asks without a session", C::NAME),
                 },
                 Out::Watch(key, path, heard) => {
                     let Some(zk) = &self.zk else { continue };
-                    let stamp = self.stamps.watch(key.clone());
-                    let heard = move |feed: Feed| Letter::Mail(Mail::stamped(stamp.clone(), heard(feed)));
-                    // Request the new watch before the insertion drops the old one.
-                    self.watches.insert(key, feed::watch(zk, path, me, heard));
+                    let stamp = self.sources.stamp(Source::Watch(key));
+                    let (from, to) = (stamp.clone(), me.clone());
+                    let heard = move |feed| stamped(&to, &from, Some(heard(feed)));
+                    // The new watch is requested before the old one is dropped.
+                    self.sources.set(stamp, feed::watch(zk, path, Box::new(heard)));
                 }
                 Out::Glance(key, path, exists, changed) => {
                     let Some(zk) = &self.zk else { continue };
-                    let stamp = self.stamps.watch(key.clone());
-                    self.watches.insert(key, feed::glance(zk, path, me, stamp, exists, changed));
+                    let stamp = self.sources.stamp(Source::Watch(key));
+                    let (from, to) = (stamp.clone(), me.clone());
+                    let exists = move |there| stamped(&to, &from, exists(there));
+                    let (from, to) = (stamp.clone(), me.clone());
+                    let changed = move |()| stamped(&to, &from, Some(changed));
+                    self.sources.set(stamp, feed::glance(zk, path, Box::new(exists), Box::new(changed)));
                 }
-                Out::Unwatch(key) => {
-                    self.stamps.unwatch(&key);
-                    self.watches.remove(&key);
-                }
-                Out::After(key, wait, msg) => {
-                    let stamp = self.stamps.timer(key.clone());
-                    let message = move || Letter::Mail(Mail::stamped(stamp, msg));
-                    self.timers.insert(key, after(me, wait, message));
-                }
-                Out::Sweep(key, every, msg) => {
-                    let stamp = self.stamps.timer(key.clone());
-                    let message = move || Letter::Mail(Mail::stamped(stamp, msg));
-                    self.timers.insert(key, sweep(me, every, message));
-                }
-                Out::Disarm(key) => {
-                    self.stamps.disarm(&key);
-                    self.timers.remove(&key);
-                }
+                Out::Unwatch(key) => self.sources.remove(&Source::Watch(key)),
+                Out::After(key, wait, msg) => self.timer(me, key, wait, msg),
+                Out::Sweep(key, every, msg) => self.timer(me, key, period(every), msg),
+                Out::Disarm(key) => self.sources.remove(&Source::Timer(key)),
                 Out::Will(ops) => self.will = ops,
                 Out::Tell(tell) => C::tell(&mut self.links, self.zk.as_ref(), me, tell).await?,
             }
@@ -316,36 +291,79 @@ impl<C: Hosting> Hands<C> {
         self.out = outputs;
         Ok(())
     }
+
+    fn timer(&mut self, me: &Ref<C>, key: C::Key, wait: Duration, msg: C::Msg) {
+        let stamp = self.sources.stamp(Source::Timer(key));
+        let (from, to) = (stamp.clone(), me.clone());
+        let fire = move |()| stamped(&to, &from, Some(msg));
+        self.sources.set(stamp, after(wait, Box::new(fire)));
+    }
 }
 
-fn letter<C: Concern>(msg: C::Msg) -> Option<Letter<C>> {
-    Some(Letter::Mail(msg.into()))
+/// Sends a message of a timer or a watch.
+fn stamped<C: Hosting>(to: &Ref<C>, stamp: &Stamp<C::Key>, msg: Option<C::Msg>) {
+    if let Some(msg) = msg {
+        tell(to, Letter::Mail(Mail::stamped(stamp.clone(), msg)));
+    }
+}
+
+/// Sends the message that an answer became, if the concern needs it.
+fn answer<C: Hosting>(to: &Ref<C>, msg: Option<C::Msg>) {
+    if let Some(msg) = msg {
+        send(to, msg);
+    }
+}
+
+fn answered<C: Hosting>(to: &Ref<C>) -> Then<Option<C::Msg>> {
+    let to = to.clone();
+    Box::new(move |msg| answer(&to, msg))
 }
 
 /// Sends a request now. Its answer arrives as a message.
-fn request<C: Hosting>(zk: &Zk, me: &Ref<C>, ask: Ask<C::Msg>)
-where
-    Letter<C>: Message,
-{
-    fn then<A, C: Concern>(answer: Answer<A, C::Msg>) -> impl FnOnce(A) -> Option<Letter<C>> {
-        |answered| letter(answer(answered)?)
+fn request<C: Hosting>(zk: &Zk, me: &Ref<C>, ask: Ask<C::Msg>) {
+    fn then<A: 'static, C: Hosting>(to: Ref<C>, then: Answer<A, C::Msg>) -> Then<A> {
+        Box::new(move |read| answer(&to, then(read)))
     }
+    let to = me.clone();
     match ask {
         Ask::Commit(commit) => {
-            report(me, zk.commit_of(Sent(commit)), |(sent, outcome)| letter(sent.0.answered(outcome)?))
+            let sent = Sent(Box::new(Addressed { commit, to }));
+            report(zk.commit_of(sent), Box::new(|(Sent(sent), outcome)| sent.answered(outcome)));
         }
-        Ask::Get(path, answer) => report(me, zk.get(path), then(answer)),
-        Ask::Children(path, answer) => report(me, zk.children(path), then(answer)),
-        Ask::GetMany(paths, answer) => report(me, zk.get_many(paths), then(answer)),
-        Ask::ChildrenMany(paths, answer) => report(me, zk.children_many(paths), then(answer)),
+        Ask::Get(path, answer) => report(zk.get(path), then(to, answer)),
+        Ask::Children(path, answer) => report(zk.children(path), then(to, answer)),
+        Ask::GetMany(paths, answer) => report(zk.get_many(paths), then(to, answer)),
+        Ask::ChildrenMany(paths, answer) => report(zk.children_many(paths), then(to, answer)),
     }
 }
 
-/// A transaction that was sent.
-struct Sent<M>(Box<dyn Commit<M>>);
+/// A transaction that was sent, without the type of the concern that waits for its outcome.
+struct Sent(Box<dyn Waiting>);
 
-impl<M> Transaction for Sent<M> {
+trait Waiting: Transaction + Send {
+    fn answered(self: Box<Self>, outcome: Outcome<()>);
+}
+
+impl Transaction for Sent {
     fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
         self.0.ops()
+    }
+}
+
+struct Addressed<C: Hosting> {
+    commit: Box<dyn Commit<C::Msg>>,
+    to: Ref<C>,
+}
+
+impl<C: Hosting> Transaction for Addressed<C> {
+    fn ops(&self) -> Box<dyn Iterator<Item = &Op> + '_> {
+        self.commit.ops()
+    }
+}
+
+impl<C: Hosting> Waiting for Addressed<C> {
+    fn answered(self: Box<Self>, outcome: Outcome<()>) {
+        let Self { commit, to } = *self;
+        answer(&to, commit.answered(outcome));
     }
 }

@@ -252,9 +252,11 @@ impl Hosting for Supervisor {
             (Tell::Heartbeat(generation), Some(zk)) => links.beat = Some(beat(zk, generation, me)),
             (Tell::ReadClock(generation), Some(zk)) => {
                 let reading = read_clock(zk).map(Result::ok);
-                report(me, reading, move |reading| {
-                    Some(Letter::Mail(SessionMsg::Clock(generation, reading.flatten()).into()))
-                });
+                let me = me.clone();
+                let read = move |reading: Option<_>| {
+                    host::send(&me, SessionMsg::Clock(generation, reading.flatten()));
+                };
+                report(reading, Box::new(read));
             }
             (Tell::Clock(clock), Some(zk)) => {
                 zk.set_clock(clock);

@@ -10,7 +10,10 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 #[cfg(feature = "testing")]
-use crate::testing::period;
+pub(crate) use crate::testing::period;
+
+/// What a task does with its result: it sends a message to an actor. Boxed, so that tasks are not compiled for each type of actor.
+pub(crate) type Then<T> = Box<dyn FnOnce(T) + Send>;
 
 /// Aborts its task when dropped, so an actor's state owns its pumps and timers.
 #[derive(Debug)]
@@ -33,31 +36,17 @@ impl Drop for Owned {
     }
 }
 
-/// Sends a message after a wait, unless the timer is dropped first.
-pub(crate) fn after<M: Message>(
-    actor: &ActorRef<M>,
-    wait: Duration,
-    message: impl FnOnce() -> M + Send + 'static,
-) -> Owned {
-    let actor = actor.clone();
+/// Calls `then` after a wait, unless the timer is dropped first.
+pub(crate) fn after(wait: Duration, then: Then<()>) -> Owned {
     Owned::spawn(async move {
         sleep(wait).await;
-        tell(&actor, message());
+        then(());
     })
 }
 
-/// Like [`after`], for a periodic listing. The handler of the message sets the timer again, so a slow actor gets one
-/// message, not many.
-pub(crate) fn sweep<M: Message>(
-    actor: &ActorRef<M>,
-    every: Duration,
-    message: impl FnOnce() -> M + Send + 'static,
-) -> Owned {
-    after(actor, period(every), message)
-}
-
+/// The period of a periodic listing.
 #[cfg(not(feature = "testing"))]
-const fn period(every: Duration) -> Duration {
+pub(crate) const fn period(every: Duration) -> Duration {
     every
 }
 
@@ -68,19 +57,9 @@ pub(crate) fn tell<M: Message>(actor: &ActorRef<M>, message: M) {
     }
 }
 
-/// Awaits `future` in a task and sends the message that `message` creates from its output, if any, to the actor. The
-/// task is not cancelled with the actor: a sent request is always awaited, and [`tell`] drops an answer to an actor
-/// that has ended.
-pub(crate) fn report<T, M: Message>(
-    actor: &ActorRef<M>,
-    future: impl Future<Output = T> + Send + 'static,
-    message: impl FnOnce(T) -> Option<M> + Send + 'static,
-) {
-    let actor = actor.clone();
-    let task = async move {
-        if let Some(message) = message(future.await) {
-            tell(&actor, message);
-        }
-    };
+/// Awaits `future` in a task and passes its output on. The task is not cancelled with the actor that waits for it: a sent
+/// request is always awaited, and [`tell`] drops an answer to an actor that has ended.
+pub(crate) fn report<T: 'static>(future: impl Future<Output = T> + Send + 'static, then: Then<T>) {
+    let task = async move { then(future.await) };
     spawn(task.boxed());
 }

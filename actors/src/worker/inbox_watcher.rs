@@ -362,17 +362,19 @@ mod tests {
     /// dropped, and the listing that follows the new watch shows the job.
     #[test]
     fn a_job_that_only_the_replaced_watch_reported_is_read_after_the_new_watch_is_set() {
-        use crate::{Ask, Out, Stamps};
+        use crate::{Ask, Out, Source, Sources};
         let worker = WorkerId::new(Uuid::nil());
         let (mut stage, started) = Stage::<InboxWatcher>::start(worker);
-        let mut stamps = Stamps::default();
+        let mut sources = Sources::default();
         let mut set = |out: &[Out<InboxWatcher>]| {
             assert_eq!(watched(out), [path::inbox(worker)]);
-            stamps.watch(Key::Inbox)
+            let stamp = sources.stamp(Source::Watch(Key::Inbox));
+            sources.set(stamp.clone(), ());
+            stamp
         };
         let (first, second) = (set(&started), set(&stage.handle(InboxWatcherMsg::Resume)));
-        assert!(!stamps.accepts(Some(first)), "a change that the first watch reported is not handled");
-        assert!(stamps.accepts(Some(second)));
+        assert!(!sources.accepts(Some(&first)), "a change that the first watch reported is not handled");
+        assert!(sources.accepts(Some(&second)));
         let listed = stage.handle(InboxWatcherMsg::Feed(Feed::Watching));
         assert!(matches!(&listed[..], [Out::Ask(Ask::Children(inbox, _))] if *inbox == path::inbox(worker)));
         let job = JobId::new("between").unwrap();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_actors::{
-    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Paused, Stamps, Trust, last_will,
+    Answer, Ask, Concern, Context as Hands, Feed, Mail, Out as Want, Paused, Source, Sources, Stamp, Trust,
+    last_will,
 };
 use bellwether_core::path;
 use bellwether_core::port::{Change, ChangeKind};
@@ -56,7 +57,7 @@ pub(crate) struct Hosted<C: Hosting> {
     pub(crate) links: C::Links,
     address: C::Address,
     zk: Option<Zk>,
-    stamps: Stamps<C::Key>,
+    sources: Sources<C::Key, ()>,
     will: Option<Vec<Op>>,
 }
 
@@ -78,13 +79,13 @@ impl<C: Hosting> Hosted<C> {
     ) -> Self {
         let mut wants = Vec::new();
         let concern = C::start(&mut hands(cx, zk, &mut wants), args);
-        let mut hosted = Self { concern, links, address, zk, stamps: Stamps::default(), will: None };
+        let mut hosted = Self { concern, links, address, zk, sources: Sources::default(), will: None };
         hosted.carry_out(cx, wants);
         hosted
     }
 
     pub(crate) fn handle(&mut self, cx: &mut Context<'_>, mail: Mail<C::Msg, C::Key>) {
-        if self.stamps.accepts(mail.stamp) {
+        if self.sources.accepts(mail.stamp.as_ref()) {
             let mut wants = Vec::new();
             self.concern.handle(&mut hands(cx, self.zk, &mut wants), mail.msg);
             self.carry_out(cx, wants);
@@ -140,7 +141,7 @@ impl<C: Hosting> Hosted<C> {
                     requests::begin(cx, zk, task, move |msg| answer::<C>(address, msg))
                 }
                 (Want::Watch(key, path, heard), Some(zk)) => {
-                    let stamp = self.stamps.watch(key.clone());
+                    let stamp = self.stamp(Source::Watch(key));
                     let mail = move |feed| C::mail(address, Mail::stamped(stamp.clone(), heard(feed)));
                     let watching = mail.clone();
                     let set = move |set: bool| if set { watching(Feed::Watching) } else { Msg::Nothing };
@@ -151,25 +152,33 @@ impl<C: Hosting> Hosted<C> {
                     cx.watch(zk, &path, set, changed);
                 }
                 (Want::Glance(key, path, exists, changed), Some(zk)) => {
-                    let stamp = self.stamps.watch(key);
+                    let stamp = self.stamp(Source::Watch(key));
                     let mail = move |msg| C::mail(address, Mail::stamped(stamp.clone(), msg));
                     let told = mail.clone();
                     let there = move |answer| exists(protocol::found(answer)).map_or(Msg::Nothing, told);
                     let changed = move || mail(changed);
                     cx.out.push(Out::Glance { zk, path, there: Box::new(there), changed: Box::new(changed) });
                 }
-                (Want::Unwatch(key), _) => self.stamps.unwatch(&key),
+                (Want::Unwatch(key), _) => self.sources.remove(&Source::Watch(key)),
                 (Want::Ask(_) | Want::Task(_) | Want::Watch(..) | Want::Glance(..), None) => {
                     unreachable!("{} makes a request without a session", C::NAME)
                 }
                 (Want::After(key, wait, msg) | Want::Sweep(key, wait, msg), _) => {
-                    cx.after(wait, C::mail(address, Mail::stamped(self.stamps.timer(key), msg)));
+                    let stamp = self.stamp(Source::Timer(key));
+                    cx.after(wait, C::mail(address, Mail::stamped(stamp, msg)));
                 }
-                (Want::Disarm(key), _) => self.stamps.disarm(&key),
+                (Want::Disarm(key), _) => self.sources.remove(&Source::Timer(key)),
                 (Want::Will(ops), _) => self.will = ops,
                 (Want::Tell(tell), zk) => C::tell(&mut self.links, address, zk, cx, tell),
             }
         }
+    }
+
+    /// The stamp of a new timer or watch, which replaces the one with its key.
+    fn stamp(&mut self, source: Source<C::Key>) -> Stamp<C::Key> {
+        let stamp = self.sources.stamp(source);
+        self.sources.set(stamp.clone(), ());
+        stamp
     }
 }
 
