@@ -6,8 +6,8 @@ use futures::FutureExt as _;
 
 use crate::builtin::Exec;
 pub use crate::cli::fuzz::{command_line, configuration};
-pub use crate::http::access::fuzz::credentials;
-pub use crate::http::fuzz::http;
+#[cfg(fuzzing)]
+pub use bellwether_gateway::fuzz::{credentials, http};
 
 /// A payload for a built-in kind, chosen by the first byte: the handler accepts it, or the attempt fails with a reason.
 pub fn builtin(bytes: &[u8]) {

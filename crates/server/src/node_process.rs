@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bellwether::Node;
 use bellwether::node::{Drained, RunError, run_until_signal};
 
-use crate::http::{Gateway, GatewayError, MetricsServer};
+use bellwether_gateway::{Gateway, GatewayError, MetricsServer};
 
 /// Why the process ends with an error.
 #[derive(Debug, thiserror::Error)]

@@ -55,6 +55,7 @@ impl Mutation {
             ("crates/zk/", "bellwether-zk"),
             ("crates/keeper/", "bellwether-keeper"),
             ("crates/overflow/", "bellwether-overflow"),
+            ("crates/gateway/", "bellwether-gateway"),
             ("crates/server/", "bellwether-server"),
             ("crates/sim/", "bellwether-sim"),
             ("actors/host/", "bellwether-host"),

@@ -71,15 +71,15 @@ impl Layer {
         let simulated =
             matches!(mutation.package(), "bellwether-core" | "bellwether-actors" | "bellwether-sim")
                 || mutation.file.starts_with("src/client/");
-        let gateway = mutation.package() == "bellwether-server";
+        let gateway = matches!(mutation.package(), "bellwether-gateway" | "bellwether-server");
         let overflow = mutation.package() == "bellwether-overflow";
         match self {
             Self::Unit => true,
             Self::Model => mutation.package() == "bellwether-core",
             Self::Simulator => simulated,
             Self::Actors => {
-                let elsewhere = ["bellwether", "bellwether-server", "bellwether-overflow", "bellwether-sim"];
-                !elsewhere.contains(&mutation.package())
+                let elsewhere = ["bellwether", "bellwether-overflow", "bellwether-sim"];
+                !gateway && !elsewhere.contains(&mutation.package())
             }
             Self::Client => {
                 let packages = ["bellwether", "bellwether-zk", "bellwether-core", "bellwether-actors"];

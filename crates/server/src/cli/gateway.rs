@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::http::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
-use crate::http::tls::{ClientCertificates, Tls};
-use crate::http::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
+use bellwether_gateway::access::{Issued, Jwt, JwtSettings, ROLE_CLAIM, Role, Tokens};
+use bellwether_gateway::tls::{ClientCertificates, Tls};
+use bellwether_gateway::{AuditFile, Auditing, DEFAULT_ADDRESS, Gateway, GatewayBuilder, Limits, Protection};
 use clap::{Args, Subcommand};
 use serde_json::json;
 

@@ -11,9 +11,9 @@ use clap::{Args, ValueEnum};
 use super::exit::{Failure, chain};
 use super::{Global, config, gateway, input, process};
 use crate::builtin::{self, Exec, ExecUser, Program};
-use crate::http::{Gateway, MetricsServer, MetricsServerError};
-use crate::metrics;
 use crate::node_process::{NodeProcess, ServeError};
+use bellwether_gateway::metrics;
+use bellwether_gateway::{Gateway, MetricsServer, MetricsServerError};
 
 /// A role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

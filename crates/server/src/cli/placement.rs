@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use crate::document::{PlacementDocument, sentence};
+use bellwether_gateway::document::{PlacementDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Placement {

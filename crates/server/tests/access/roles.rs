@@ -8,7 +8,7 @@ use bellwether::access_lists::{Role, Roles, inspect};
 use bellwether::client::{Cancelled, JobHandle, Schedule};
 use bellwether::{Access, Client, Group, HandlerError, Handlers, Job, Kind, Node, ScheduleId, Scheme, State};
 use bellwether_core::path::{self, Bucket};
-use bellwether_server::http::Gateway;
+use bellwether_gateway::Gateway;
 use bellwether_testkit::{Program, ZooKeeperServer, eventually, eventually_some};
 use serde_json::json;
 use zookeeper_client::{Acl, Acls, AuthId, Client as ZooKeeper, CreateMode, Error, Permission};

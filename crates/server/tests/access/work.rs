@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use bellwether::election::Election;
 use bellwether::{Client, Job, ScheduleId, State};
-use bellwether_server::http::Gateway;
+use bellwether_gateway::Gateway;
 use bellwether_testkit::{binary_or, eventually};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

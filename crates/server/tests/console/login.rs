@@ -1,6 +1,6 @@
 //! Tokens and roles.
 
-use bellwether_server::http::access::Role;
+use bellwether_gateway::access::Role;
 
 use crate::ask::Ask;
 use crate::browser::browse;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bellwether::{Access, Client, HandlerError, Handlers, Job, Node, Scheme};
-use bellwether_server::http::Gateway;
+use bellwether_gateway::Gateway;
 use bellwether_testkit::namespace;
 
 use crate::browser::browse;

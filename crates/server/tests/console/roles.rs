@@ -1,6 +1,6 @@
 //! Each button is enabled for the roles that may use it, and for no other.
 
-use bellwether_server::http::access::Role;
+use bellwether_gateway::access::Role;
 
 use crate::ask::Ask;
 use crate::browser::{Page, browse};

@@ -1,9 +1,9 @@
 //! Roles, TLS, and requests of other sites' pages.
 
 use bellwether::Client;
-use bellwether_server::http::access::Role;
-use bellwether_server::http::tls::Tls;
-use bellwether_server::http::{Gateway, GatewayError};
+use bellwether_gateway::access::Role;
+use bellwether_gateway::tls::Tls;
+use bellwether_gateway::{Gateway, GatewayError};
 use bellwether_testkit::{eventually, namespace};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -22,7 +22,7 @@ const KEY: &str = "00000000-0000-4000-8000-000000000000";
 async fn each_operation_requires_its_documented_role() {
     let secrets = Secrets::new();
     let stage = Stage::with("http-roles", |builder| builder.tokens(secrets.tokens.clone())).await;
-    let document = bellwether_server::http::openapi();
+    let document = bellwether_gateway::openapi();
     let mut seen = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use bellwether_server::http::Limits;
-use bellwether_server::http::access::Role;
+use bellwether_gateway::Limits;
+use bellwether_gateway::access::Role;
 use bellwether_testkit::eventually;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -70,7 +70,7 @@ async fn only_operations_that_may_change_something_leave_an_audit_line() {
     listen();
     let secrets = Secrets::new();
     let stage = Stage::with("http-audit", |builder| builder.tokens(secrets.tokens.clone())).await;
-    let document = bellwether_server::http::openapi();
+    let document = bellwether_gateway::openapi();
     let mut changing = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether_server::http::access::{Issued, Role, Tokens};
-use bellwether_server::http::tls::ClientCertificates::{self, Optional, Required};
+use bellwether_gateway::access::{Issued, Role, Tokens};
+use bellwether_gateway::tls::ClientCertificates::{self, Optional, Required};
 use bellwether_testkit::{Process, binary_or, eventually, eventually_some};
 use rcgen::{ExtendedKeyUsagePurpose, SanType};
 use rustls::HandshakeKind;

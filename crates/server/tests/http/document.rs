@@ -11,7 +11,7 @@ async fn the_document_is_served_with_a_page_that_loads_nothing_from_other_hosts(
     let stage = Stage::new("http-docs").await;
     let document = stage.get("/openapi.json").await.is(200).json();
     assert_eq!(document["openapi"], "3.1.0");
-    assert_eq!(document, bellwether_server::http::openapi());
+    assert_eq!(document, bellwether_gateway::openapi());
     let page = stage.get("/docs/").await.is(200).text();
     assert!(page.contains("swagger-ui-bundle.js"), "{page}");
     for part in ["swagger-ui-bundle.js", "swagger-ui.css", "swagger-initializer.js"] {
@@ -33,7 +33,7 @@ async fn a_job_has_the_documented_fields() {
     stage.post("/v1/jobs", r#"{"id": "a", "kind": "sum"}"#).await.is(201);
     let job = stage.get("/v1/jobs/a").await.is(200).json();
     let written = job.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
-    let document = bellwether_server::http::openapi();
+    let document = bellwether_gateway::openapi();
     let schema = &document["components"]["schemas"]["Job"];
     let described = schema["properties"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(written, described);
@@ -44,7 +44,7 @@ async fn a_job_has_the_documented_fields() {
 
 #[test]
 fn each_operation_has_a_name_a_summary_a_role_and_error_answers() {
-    let document = bellwether_server::http::openapi();
+    let document = bellwether_gateway::openapi();
     let mut names = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {

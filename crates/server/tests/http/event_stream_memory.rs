@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use allocation_counter::measure;
-use bellwether_server::http::Limits;
+use bellwether_gateway::Limits;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether::{Client, Job};
-use bellwether_server::http::Limits;
+use bellwether_gateway::Limits;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bellwether::Client;
-use bellwether_server::http::{Gateway, Limits};
+use bellwether_gateway::{Gateway, Limits};
 use bellwether_testkit::{Cut, Proxy, RawClient, eventually, namespace, shared};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;

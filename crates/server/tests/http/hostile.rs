@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bellwether_server::http::Limits;
+use bellwether_gateway::Limits;
 use futures::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};

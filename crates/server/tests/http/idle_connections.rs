@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use bellwether_server::http::Limits;
+use bellwether_gateway::Limits;
 use bellwether_testkit::{binary_or, eventually, namespace, unused_address};
 use futures::future::join_all;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};

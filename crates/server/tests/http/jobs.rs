@@ -77,7 +77,7 @@ async fn a_job_is_shown_with_the_options_that_it_was_submitted_with_and_the_defa
     assert_eq!(stage.get("/v1/jobs/all").await.is(200).json()["options"], options);
     stage.post("/v1/jobs", r#"{"id": "none", "kind": "nobody"}"#).await.is(201);
     let shown = stage.get("/v1/jobs/none").await.is(200).json()["options"].take();
-    let document = bellwether_server::http::openapi();
+    let document = bellwether_gateway::openapi();
     let described = document["components"]["schemas"]["JobOptions"]["properties"].as_object().unwrap();
     let defaults =
         described.iter().filter_map(|(name, schema)| Some((name.clone(), schema.get("default")?.clone())));

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bellwether_server::http::access::{Issued, Role, Tokens};
+use bellwether_gateway::access::{Issued, Role, Tokens};
 use bellwether_testkit::{binary_or, eventually};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use bellwether_server::http::access::{Issued, Role};
+use bellwether_gateway::access::{Issued, Role};
 use bellwether_testkit::{Process, binary_or, eventually, eventually_some};
 use futures::future::join_all;
 use tokio::io::AsyncReadExt;

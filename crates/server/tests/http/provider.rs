@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bellwether_server::http::access::{Jwt, JwtSettings, ROLE_CLAIM};
+use bellwether_gateway::access::{Jwt, JwtSettings, ROLE_CLAIM};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
 use rcgen::{KeyPair, PublicKeyData as _};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bellwether_server::http::access::{Issued, Role, Tokens};
+use bellwether_gateway::access::{Issued, Role, Tokens};
 use bellwether_testkit::eventually;
 use serde_json::json;
 use tempfile::TempDir;

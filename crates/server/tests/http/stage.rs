@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bellwether::{Client, Node};
-use bellwether_server::http::access::{Issued, Role, Tokens};
-use bellwether_server::http::{Gateway, GatewayBuilder};
+use bellwether_gateway::access::{Issued, Role, Tokens};
+use bellwether_gateway::{Gateway, GatewayBuilder};
 use bellwether_testkit::namespace;
 
 use crate::ask::{Answer, Ask};

@@ -7,7 +7,7 @@
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::node;
-use crate::http::DEFAULT_ADDRESS;
+use bellwether_gateway::DEFAULT_ADDRESS;
 
 /// The option that names the file. It is not a key of the file.
 pub(super) const FILE: &str = "config";

@@ -13,7 +13,7 @@ use ratatui::widgets::Widget;
 use super::table::{Cell, Table, left, right};
 use super::view::{Count, Jobs, Kind, PerSecond, Sort, State, View, Worker};
 use crate::cli::output::{printable, rough, short};
-use crate::rates::Rates;
+use bellwether_gateway::rates::Rates;
 
 /// Limit of a cell's text in characters; longer texts are cut. A name may have 128 characters.
 const WIDEST: usize = 40;

@@ -8,8 +8,8 @@ use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Worke
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::document::WrongClockDocument;
-use crate::rates::Rates;
+use bellwether_gateway::document::WrongClockDocument;
+use bellwether_gateway::rates::Rates;
 
 /// Sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -1,7 +1,7 @@
 //! Roles, keys and limits.
 
-use bellwether_server::http::Limits;
-use bellwether_server::http::access::{Issued, Role, Tokens};
+use bellwether_gateway::Limits;
+use bellwether_gateway::access::{Issued, Role, Tokens};
 use serde_json::json;
 
 use super::worker::{Remote, reference, succeeded};

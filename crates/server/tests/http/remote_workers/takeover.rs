@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use bellwether::{Client, State};
-use bellwether_server::http::Gateway;
+use bellwether_gateway::Gateway;
 use bellwether_testkit::{Process, binary_or, eventually, unused_address};
 use serde_json::{Value, json};
 

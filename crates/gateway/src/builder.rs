@@ -1,0 +1,239 @@
+//! The builder of a gateway. The configuration is checked before the gateway listens.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::access::{Jwt, Tokens};
+use super::audit_file::AuditFile;
+use super::exposure::Protection;
+use super::limits::{Limits, LimitsError};
+use super::server::{self, Gateway};
+use super::tls::Tls;
+use crate::metrics::Metrics;
+use bellwether::client::Client;
+
+/// Default address of a gateway: reachable from this machine only.
+pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
+
+/// The audit lines besides those of changes, and a file of all lines.
+#[derive(Debug, Clone, Default)]
+pub struct Auditing {
+    /// The file of all lines.
+    pub file: Option<AuditFile>,
+    /// Whether reads of payloads and refused reads leave a line.
+    pub reads: bool,
+    /// Whether requests that may change something are refused while the file cannot be written.
+    pub required: bool,
+}
+
+/// Builds a [`Gateway`].
+#[derive(Clone)]
+#[must_use]
+pub struct GatewayBuilder {
+    pub(super) address: SocketAddr,
+    pub(super) any_port: bool,
+    pub(super) protection: Protection,
+    pub(super) limits: Limits,
+    pub(super) metrics: Option<Metrics>,
+    pub(super) open_namespace: bool,
+    pub(super) auditing: Auditing,
+    pub(super) trusted_proxies: Vec<IpAddr>,
+}
+
+impl std::fmt::Debug for GatewayBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, protection: Protection { tokens, jwt, tls, insecure }, limits, any_port, .. } =
+            self;
+        f.debug_struct("GatewayBuilder")
+            .field("address", address)
+            .field("any_port", any_port)
+            .field("tokens", tokens)
+            .field("jwt", jwt)
+            .field("tls", tls)
+            .field("insecure", insecure)
+            .field("limits", limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a gateway cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Other machines could reach the gateway without TLS or tokens. Nothing listens.
+    #[error(
+        "the gateway does not listen on {address}, which other machines can reach, without {lacks}: \
+         configure them, listen on 127.0.0.1, or use --insecure if something else protects it"
+    )]
+    Exposed {
+        /// The requested address.
+        address: SocketAddr,
+        /// The missing protection: TLS, tokens, or both.
+        lacks: &'static str,
+    },
+    /// The address is in use, or is not an address of this machine.
+    #[error("the gateway cannot listen on {address}: choose another address, or port 0 for any free one")]
+    Listen {
+        /// The requested address.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A limit is out of its bounds.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// The tasks of the gateway failed repeatedly.
+    #[error("the tasks of the gateway failed repeatedly")]
+    Died,
+}
+
+impl GatewayBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            address: DEFAULT_ADDRESS,
+            any_port: false,
+            protection: Protection::default(),
+            limits: Limits::default(),
+            metrics: None,
+            open_namespace: false,
+            auditing: Auditing::default(),
+            trusted_proxies: Vec::new(),
+        }
+    }
+
+    /// Sets the address; the default is [`DEFAULT_ADDRESS`]. Port 0 selects a free port, see [`Gateway::address`].
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Listens on any free port if the address is in use, see [`Gateway::address`].
+    pub fn any_port(mut self, any_port: bool) -> Self {
+        self.any_port = any_port;
+        self
+    }
+
+    /// Sets the tokens and their roles. Without tokens every caller may do everything.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.protection.tokens = Some(tokens);
+        self
+    }
+
+    /// Also accepts the tokens of an OpenID Connect provider, or only these.
+    pub fn jwt(mut self, jwt: Jwt) -> Self {
+        self.protection.jwt = Some(jwt);
+        self
+    }
+
+    /// Serves HTTPS instead of HTTP.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.protection.tls = Some(tls);
+        self
+    }
+
+    /// Allows an address that other machines can reach without TLS or tokens. Use it only behind a proxy or in a
+    /// protected network.
+    pub fn insecure(mut self, insecure: bool) -> Self {
+        self.protection.insecure = insecure;
+        self
+    }
+
+    /// Does not report that the namespace is open: it is one of a server in memory, for development.
+    pub fn open_namespace(mut self, intended: bool) -> Self {
+        self.open_namespace = intended;
+        self
+    }
+
+    /// Sets the further audit lines and their file.
+    pub fn auditing(mut self, auditing: Auditing) -> Self {
+        self.auditing = auditing;
+        self
+    }
+
+    /// Sets the addresses of proxies whose header `X-Forwarded-For` names the caller.
+    pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = IpAddr>) -> Self {
+        self.trusted_proxies = proxies.into_iter().map(|proxy| proxy.to_canonical()).collect();
+        self
+    }
+
+    /// Sets tokens, TLS, and whether they may be missing.
+    pub fn protection(mut self, protection: Protection) -> Self {
+        self.protection = protection;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Serves these metrics at `/metrics`; [`crate::metrics::record`] returns the handle. Without it the path does not
+    /// exist.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Checks the configuration. Does not listen.
+    ///
+    /// # Errors
+    /// [`GatewayError::Exposed`], [`GatewayError::Limits`].
+    pub fn check(&self) -> Result<(), GatewayError> {
+        self.limits.check()?;
+        match self.protection.lacks(self.address) {
+            Some(lacks) => Err(GatewayError::Exposed { address: self.address, lacks }),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts to listen and serves until [`Gateway::stop`]. The gateway owns the client and closes it when it stops.
+    ///
+    /// # Errors
+    /// [`GatewayError`]. An unreachable ZooKeeper is not an error: requests are answered with 503 until it serves.
+    pub async fn start(self, client: Client) -> Result<Gateway, GatewayError> {
+        self.check()?;
+        self.started(client).await
+    }
+
+    /// Boxed, so that the future is compiled in this crate and not again in each program.
+    fn started(self, client: Client) -> BoxFuture<'static, Result<Gateway, GatewayError>> {
+        server::start(self, client).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Issued, Role};
+
+    fn tokens() -> Tokens {
+        let issued = Issued::new("ci", Role::Read).unwrap();
+        Tokens::parse(&issued.line, std::path::Path::new("tokens")).unwrap()
+    }
+
+    #[test]
+    fn a_gateway_without_protection_is_not_reachable_from_other_machines() {
+        for open in ["0.0.0.0:80", "[::]:80", "10.0.0.7:80", "[::ffff:10.0.0.7]:80"] {
+            let open = GatewayBuilder::new().listen(open.parse().unwrap());
+            let said = open.check().unwrap_err().to_string();
+            assert!(said.contains("without TLS and tokens: configure them"), "{said}");
+            let said = open.clone().tokens(tokens()).check().unwrap_err().to_string();
+            assert!(said.contains("without TLS: "), "{said}");
+            open.insecure(true).check().unwrap();
+        }
+        for local in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+            GatewayBuilder::new().listen(local.parse().unwrap()).check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_limit_that_allows_no_request_is_rejected_by_name() {
+        let limits = Limits { waits: 0, ..Limits::default() };
+        let said = GatewayBuilder::new().limits(limits).check().unwrap_err().to_string();
+        assert_eq!(said, "the gateway's limit `waits` must be 1 or more");
+    }
+}

@@ -1,0 +1,130 @@
+//! A group.
+
+use bellwether::client::{GroupSummary, GroupView, rfc3339};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ChangedDocument, name};
+
+/// A group.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Group)]
+pub struct GroupDocument {
+    /// The group's id.
+    id: String,
+    /// Kind of the members.
+    kind: String,
+    /// `open`, `joining`, `finishing` or `done`.
+    stage: String,
+    /// Stage, and what the group waits for, in one line.
+    status: String,
+    /// Number of members, once it is set.
+    #[schema(required)]
+    total: Option<u32>,
+    /// Open members.
+    open: u32,
+    /// Members that succeeded.
+    succeeded: u32,
+    /// Members that were cancelled.
+    cancelled: u32,
+    /// Members that are dead.
+    dead: u32,
+    /// Members that have not been submitted yet.
+    #[schema(required)]
+    missing: Option<u32>,
+    /// Whether the first member that ends without success ends the group.
+    fail_fast: bool,
+    /// Why the group did not wait for all members.
+    #[schema(required)]
+    stopped: Option<String>,
+    /// Who abandoned the group; null if no client did.
+    #[schema(required)]
+    changed: Option<ChangedDocument>,
+    /// The parent job, if the members are its sub-jobs.
+    #[schema(required)]
+    parent: Option<String>,
+    /// The first group of the parent, if this is a further one.
+    #[schema(required)]
+    first: Option<String>,
+    /// The further groups of the parent, if this is its first one.
+    further: Vec<String>,
+    /// Id of the join, once it exists.
+    #[schema(required)]
+    join: Option<String>,
+    /// Id of the parent's finished job, once it exists.
+    #[schema(required)]
+    finish: Option<String>,
+    /// When the group was created.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When the group was done.
+    #[schema(required, format = DateTime)]
+    done_at: Option<String>,
+}
+
+impl From<&GroupView> for GroupDocument {
+    fn from(group: &GroupView) -> Self {
+        Self {
+            id: group.id.to_string(),
+            kind: group.kind.to_string(),
+            stage: group.stage.as_str().to_owned(),
+            status: group.status(),
+            total: group.total,
+            open: group.open,
+            succeeded: group.succeeded,
+            cancelled: group.cancelled,
+            dead: group.dead,
+            missing: group.missing(),
+            fail_fast: group.fail_fast,
+            stopped: group.stopped.clone(),
+            changed: group.changed.as_ref().map(Into::into),
+            parent: name(group.parent.as_ref()),
+            first: name(group.first.as_ref()),
+            further: group.further.iter().map(|further| further.id.to_string()).collect(),
+            join: name(group.join.as_ref()),
+            finish: name(group.finish.as_ref()),
+            created_at: rfc3339(group.created_at),
+            done_at: group.done_at.map(rfc3339),
+        }
+    }
+}
+
+/// A group without the counts of its members. Fields of its record are null if it cannot be read.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = GroupSummary)]
+pub struct GroupSummaryDocument {
+    /// The group's id.
+    id: String,
+    /// Kind of the members.
+    #[schema(required)]
+    kind: Option<String>,
+    /// `open`, `joining`, `finishing`, `done`, or `unreadable`.
+    stage: String,
+    /// Number of members, once it is set.
+    #[schema(required)]
+    total: Option<u32>,
+    /// The parent job, if the members are its sub-jobs.
+    #[schema(required)]
+    parent: Option<String>,
+    /// When the group was created.
+    #[schema(required, format = DateTime)]
+    created_at: Option<String>,
+    /// When the group was done.
+    #[schema(required, format = DateTime)]
+    done_at: Option<String>,
+}
+
+impl From<&GroupSummary> for GroupSummaryDocument {
+    fn from(summary: &GroupSummary) -> Self {
+        let group = summary.record.as_ref();
+        Self {
+            id: summary.id.to_string(),
+            kind: group.map(|group| group.kind.to_string()),
+            stage: group.map_or("unreadable", |group| group.stage.as_str()).to_owned(),
+            total: group.and_then(|group| group.total),
+            parent: name(group.and_then(|group| group.parent.as_ref())),
+            created_at: group.map(|group| rfc3339(group.created_at)),
+            done_at: group.and_then(|group| group.done_at).map(rfc3339),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! JSON documents: one type for each, which the command line prints, HTTP answers with, and OpenAPI describes.
+//!
+//! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
+
+mod attempt;
+mod candidates;
+mod changed;
+mod clock;
+mod cluster;
+mod duration;
+mod embedded;
+mod event;
+mod explanation;
+mod group;
+mod if_exists;
+mod job;
+mod job_options;
+mod lane;
+mod member;
+mod new_schedule;
+mod payload;
+mod placement;
+mod retention;
+mod schedule;
+mod schedule_change;
+
+pub use candidates::CandidatesDocument;
+pub use changed::{ChangedDocument, sentence};
+pub use clock::WrongClockDocument;
+pub use cluster::{KindDocument, LeaderDocument, WorkerDocument, WorkerSettingsDocument};
+pub use duration::{DurationSchema, InstantText, duration, instant};
+pub use event::EventDocument;
+pub use explanation::ExplanationDocument;
+pub use group::{GroupDocument, GroupSummaryDocument};
+pub use if_exists::IfExistsName;
+pub use job::JobDocument;
+pub(crate) use job::StateName;
+pub use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema, example as job_options_example};
+pub use lane::LaneDocument;
+pub use member::MemberDocument;
+pub use new_schedule::NewSchedule;
+pub use payload::PayloadDocument;
+pub use placement::PlacementDocument;
+pub use retention::RetentionDocument;
+pub use schedule::ScheduleDocument;
+pub use schedule_change::{ChangedSchedule, Rule};
+
+/// The names of a list.
+fn names<T: ToString>(names: &[T]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+/// The name of an optional thing.
+fn name<T: ToString>(name: Option<&T>) -> Option<String> {
+    name.map(ToString::to_string)
+}

@@ -1,0 +1,134 @@
+//! One attempt of a remote worker: the handler that waits for its finish.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bellwether::handler::{Closed, HandlerResult, Stop};
+use bellwether::{HandlerError, JobContext};
+use tokio::sync::oneshot;
+
+use super::table::{Id, Reason};
+use super::worker::RemoteWorker;
+
+/// The delay of an attempt whose id is still in use for the repeat of an earlier finish, or that was taken over for a process
+/// that no longer runs it.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// An attempt that a remote worker runs.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) context: JobContext,
+    finish: Mutex<Option<oneshot::Sender<HandlerResult>>>,
+    /// Whether the handler returned the outcome of the finish.
+    taken: AtomicBool,
+}
+
+/// How a finish ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// The attempt is closed with this finish. A concurrent cancel may have changed a failure to cancelled.
+    Closed,
+    /// The attempt was closed without it.
+    Fenced,
+    /// The worker's session ended first.
+    Unknown,
+}
+
+impl Attempt {
+    /// Hands the outcome to the handler. The first outcome counts.
+    pub(crate) fn hand_over(&self, outcome: HandlerResult) {
+        let finish = self.finish.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A handler that has ended does not take the outcome: `Attempt::finished` reports it.
+        if let Some(finish) = finish
+            && finish.send(outcome).is_err()
+        {
+            tracing::debug!(job = %self.context.job(), "a remote worker finished an attempt that has ended");
+        }
+    }
+
+    /// Waits until the attempt is closed.
+    pub(crate) async fn finished(&self) -> Finished {
+        match self.context.closed().await {
+            Closed::Written if self.taken.load(Ordering::Acquire) => Finished::Closed,
+            Closed::Unknown if self.taken.load(Ordering::Acquire) => Finished::Unknown,
+            Closed::Written | Closed::Fenced | Closed::Unknown => Finished::Fenced,
+        }
+    }
+}
+
+/// Ends the attempt in the table when the handler returns or is dropped.
+struct Ends<'a> {
+    worker: &'a RemoteWorker,
+    id: &'a Id,
+    context: &'a JobContext,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.worker.ended(self.id, reason(self.context));
+    }
+}
+
+/// Runs an attempt: offers it to the remote worker, or attaches to it if the worker has it already, and waits for its finish.
+pub(super) async fn run(worker: Arc<RemoteWorker>, context: JobContext) -> HandlerResult {
+    let id = Id { job: context.job().clone(), attempt: context.attempt(), token: context.fencing_token() };
+    let (finish, mut finished) = oneshot::channel();
+    let attempt =
+        Attempt { context: context.clone(), finish: Mutex::new(Some(finish)), taken: AtomicBool::new(false) };
+    let attempt = Arc::new(attempt);
+    if !worker.begin(&id, &attempt) {
+        return Err(HandlerError::retry_later(AGAIN_AFTER));
+    }
+    let _ends = Ends { worker: &worker, id: &id, context: &context };
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut finished => outcome,
+        () = context.cancelled() => {
+            worker.stop_attempt(&id, reason(&context));
+            finished.await
+        }
+    };
+    // The sender lives as long as the attempt.
+    let outcome =
+        outcome.unwrap_or_else(|_| Err(HandlerError::new("the attempt was dropped by its gateway")));
+    // No await follows, so the run ends with this outcome.
+    attempt.taken.store(true, Ordering::Release);
+    outcome
+}
+
+fn reason(context: &JobContext) -> Reason {
+    match context.stop_reason() {
+        Some(Stop::Cancelled) => Reason::Cancelled,
+        Some(Stop::HandedBack) => Reason::HandedBack,
+        // Timed out before the handler could see it, or the worker's session has ended; or the lease expired, the session
+        // lost its trust, or another process closed the attempt.
+        None | Some(_) => Reason::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellwether::{JobId, Kind, Payload};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_finish_counts_only_if_the_handler_returned_it() {
+        let payload = Payload::json(*b"1").unwrap();
+        let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("mail").unwrap(), payload);
+        let (finish, finished) = oneshot::channel();
+        let attempt = Attempt { context, finish: Mutex::new(Some(finish)), taken: AtomicBool::new(false) };
+        // The handler was dropped before it took the outcome, so the attempt ended in another way.
+        drop(finished);
+        attempt.hand_over(Err(HandlerError::new("no")));
+        attempt.hand_over(Err(HandlerError::new("repeated")));
+        assert_eq!(attempt.finished().await, Finished::Fenced);
+        attempt.taken.store(true, Ordering::Release);
+        assert_eq!(
+            attempt.finished().await,
+            Finished::Unknown,
+            "an attempt without a worker is never closed"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! `POST /v1/batch`: many jobs in one request.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::submit::NewJob;
+use super::submitted::Submitted;
+use crate::extract::{Bounded, Json, Traced};
+use crate::layers::{AuditNote, Caller};
+use crate::limits::{MAX_BATCH, MAX_BATCH_BODY};
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+use bellwether::client::JobHandle;
+
+/// Jobs to submit.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Batch {
+    /// 1 to 1,000 jobs. Jobs of one lane keep their order.
+    #[schema(min_items = 1, max_items = 1000)]
+    jobs: Vec<NewJob>,
+}
+
+impl Bounded for Batch {
+    const MAX_BYTES: usize = MAX_BATCH_BODY;
+}
+
+/// The outcome for each job.
+#[derive(Serialize, ToSchema)]
+pub(super) struct BatchAnswer {
+    /// Number of accepted jobs, including jobs that already existed.
+    pub(super) accepted: usize,
+    /// Number of jobs that were refused or whose outcome is unknown.
+    pub(super) refused: usize,
+    /// Outcomes in the order of the jobs.
+    pub(super) jobs: Vec<One>,
+}
+
+/// The outcome for one job.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum One {
+    /// The job was accepted.
+    Accepted(Submitted),
+    /// The job was refused, or its outcome is unknown.
+    Refused {
+        /// The reason.
+        problem: Problem,
+    },
+}
+
+/// Submit many jobs.
+///
+/// All jobs are checked first: one invalid job rejects the batch. Then each job is accepted or refused on its own,
+/// and the answer lists the outcomes. Use ids, so that the whole batch can be submitted again if there is no answer.
+#[utoipa::path(
+    post, path = "/v1/batch", tag = "jobs", security(("token" = ["submit"])),
+    request_body = Batch,
+    responses(
+        (status = 200, description = "The outcome for each job", body = BatchAnswer),
+        (status = "4XX", description = "No job was submitted", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No job was submitted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn submit_batch(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    request: axum::extract::Request,
+) -> Result<Response, Problem> {
+    // Taken before the body is read, because the body may be large.
+    let _permit = app.batches.enter(&caller)?;
+    let Traced(trace) = Traced::of(request.headers());
+    let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
+    if !(1..=MAX_BATCH).contains(&batch.jobs.len()) {
+        let given = batch.jobs.len();
+        return Err(Fault::Invalid.because(format!("a batch has 1 to {MAX_BATCH} jobs, not {given}")));
+    }
+    let jobs = batch.jobs.into_iter().enumerate();
+    let jobs =
+        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
+    let reserved = app.open_jobs.reserve(&app.client, &caller, jobs.len()).await?;
+    let answers = app.client.on_behalf_of(&caller.author()).submit_many(jobs, |_| {}).await;
+    reserved.submitted(answers.iter().flatten().map(JobHandle::id));
+    let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
+    let refused = answers.len() - accepted;
+    let told = AuditNote(format!("{accepted} jobs accepted, {refused} not"));
+    let jobs = answers.into_iter().map(|answer| match answer {
+        Ok(job) => One::Accepted(Submitted::of(&job)),
+        Err(error) => One::Refused { problem: error.into() },
+    });
+    let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();
+    answer.extensions_mut().insert(told);
+    Ok(answer)
+}

@@ -1,0 +1,316 @@
+//! `/v1/groups`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use bellwether::client::GroupError;
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::batch::{BatchAnswer, One};
+use super::submit::NewJob;
+use super::submitted::Submitted;
+use super::wait::{HowLong, within};
+use crate::document::{GroupDocument, GroupSummaryDocument};
+use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
+use crate::layers::{AuditNote, Caller};
+use crate::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
+use crate::problem::{Fault, Problem};
+use crate::server::Phase;
+use crate::state::App;
+use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, JobHandle, MAX_PAGE};
+
+/// A group to create.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewGroup {
+    /// Kind of the members.
+    #[schema(example = "record-set", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    kind: String,
+    /// Name of the group.
+    #[schema(example = "2026-11-21", pattern = "^[A-Za-z0-9._-]{1,128}$")]
+    name: String,
+    /// Number of members. It may be set later by creating the group again, and cannot be changed.
+    total: Option<u32>,
+    /// Whether the first member that ends without success ends the group.
+    #[serde(default)]
+    fail_fast: bool,
+    /// Whether the join runs once the members have ended. Default: true.
+    join: Option<bool>,
+}
+
+impl Bounded for NewGroup {
+    const MAX_BYTES: usize = MAX_BODY;
+}
+
+/// Members to submit.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewMembers {
+    /// Number of the first member; the others have the following numbers.
+    #[serde(default)]
+    first: u32,
+    /// 1 to 1,000 jobs of the group's kind, without ids.
+    #[schema(min_items = 1, max_items = 1000)]
+    jobs: Vec<NewJob>,
+}
+
+impl Bounded for NewMembers {
+    const MAX_BYTES: usize = MAX_BATCH_BODY;
+}
+
+/// Create a group, or set its total.
+///
+/// Creating the same group again changes nothing. The total is set once, with the group or later.
+#[utoipa::path(
+    post, path = "/v1/groups", tag = "groups", security(("token" = ["submit"])),
+    request_body = NewGroup,
+    responses(
+        (status = 200, description = "The group exists; the header `Location` has its path", body = GroupDocument),
+        (status = 409, description = "The group exists with other properties or another total", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn make_group(
+    State(app): State<App>,
+    Traced(trace): Traced,
+    Json(new): Json<NewGroup>,
+) -> Result<Response, Problem> {
+    let mut group = Group::new(&new.kind, &new.name).trace_context(trace);
+    if let Some(total) = new.total {
+        group = group.total(total);
+    }
+    if new.fail_fast {
+        group = group.fail_fast();
+    }
+    if new.join == Some(false) {
+        group = group.without_join();
+    }
+    let group = app.client.group(group).await?;
+    let view = group.view().await?;
+    let location = [(LOCATION, format!("/v1/groups/{}", view.id))];
+    let told = AuditNote(format!("group {}", view.id));
+    let mut answer = (location, Answer(GroupDocument::from(&view))).into_response();
+    answer.extensions_mut().insert(told);
+    Ok(answer)
+}
+
+/// Filter for groups, and page size.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichGroups {
+    /// Only groups in this stage.
+    #[param(inline)]
+    stage: Option<StageName>,
+    /// Maximum number of groups; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the previous page, unchanged, with the same filter.
+    after: Option<String>,
+}
+
+/// Stage of a group.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StageName {
+    /// Members are submitted and run.
+    Open,
+    /// The join waits for a worker, or runs.
+    Joining,
+    /// The parent's finished handler waits for a worker, or runs.
+    Finishing,
+    /// The group has ended.
+    Done,
+}
+
+impl From<StageName> for GroupStage {
+    fn from(name: StageName) -> Self {
+        match name {
+            StageName::Open => Self::Open,
+            StageName::Joining => Self::Joining,
+            StageName::Finishing => Self::Finishing,
+            StageName::Done => Self::Done,
+        }
+    }
+}
+
+/// A page of groups, and the start of the next page.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GroupPage)]
+pub(super) struct GroupsPage {
+    /// The groups, in no particular order.
+    groups: Vec<GroupSummaryDocument>,
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// List groups.
+///
+/// The list has no counts of members: request one group to get them. A page reads at most 5,000 groups, so with a stage
+/// that few groups are in it may be short or empty and still have a next page: continue until `next` is null.
+#[utoipa::path(
+    get, path = "/v1/groups", tag = "groups", security(("token" = ["read"])),
+    params(WhichGroups),
+    responses(
+        (status = 200, description = "A page of groups", body = GroupsPage),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_groups(
+    State(app): State<App>,
+    QueryParameters(which): QueryParameters<WhichGroups>,
+) -> Result<Answer<GroupsPage>, Problem> {
+    let limit = which.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
+    }
+    let after = which.after.map(|after| after.parse::<GroupCursor>()).transpose()?;
+    let page = app.client.list_groups(which.stage.map(Into::into), after.as_ref(), limit).await?;
+    Ok(Answer(GroupsPage {
+        groups: page.groups.iter().map(Into::into).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+/// Show a group with the counts of its members.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}", tag = "groups", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The group's id")),
+    responses(
+        (status = 200, description = "The group as it is now", body = GroupDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show_group(
+    State(app): State<App>,
+    GroupName(id): GroupName,
+) -> Result<Answer<GroupDocument>, Problem> {
+    let view = app.client.get_group(&id).await?;
+    let view = view.ok_or(GroupError::Absent { group: id })?;
+    Ok(Answer((&view).into()))
+}
+
+/// Wait until a group is done.
+///
+/// Answers 200 as soon as the members, the join and the parent's finished handler have ended, and 202 with the current
+/// group after the timeout: repeat the request.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}/wait", tag = "groups", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The group's id"), HowLong),
+    responses(
+        (status = 200, description = "The group is done", body = GroupDocument),
+        (status = 202, description = "The group is not done yet", body = GroupDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn wait_for_group(
+    State(app): State<App>,
+    GroupName(id): GroupName,
+    QueryParameters(how_long): QueryParameters<HowLong>,
+) -> Result<Response, Problem> {
+    let within: Duration = within(&how_long)?;
+    let mut phase = app.phase.clone();
+    let waited = tokio::select! {
+        waited = app.client.wait_group(&id, within) => waited,
+        _ = phase.wait_for(|phase| *phase > Phase::Serving) => {
+            return Err(Fault::Unavailable.because("the gateway is stopping: wait again on another gateway, or later"));
+        }
+    };
+    match waited {
+        Ok(view) => Ok(Answer(GroupDocument::from(&view)).into_response()),
+        Err(GroupWaitError::TimedOut { last: Some(view), .. }) => {
+            Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&*view))).into_response())
+        }
+        Err(GroupWaitError::TimedOut { last: None, .. }) => {
+            let view = app.client.get_group(&id).await?.ok_or(GroupError::Absent { group: id })?;
+            Ok((StatusCode::ACCEPTED, Answer(GroupDocument::from(&view))).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Abandon a group whose client is gone.
+///
+/// It accepts no more members, and is done without a join when its members have ended. The members run on. Repeating the
+/// request is safe.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/abandon", tag = "groups", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The group's id")),
+    responses(
+        (status = 200, description = "The group is abandoned", body = GroupDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn abandon_group(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    GroupName(id): GroupName,
+) -> Result<Response, Problem> {
+    let view = app.client.on_behalf_of(&caller.author()).abandon_group(&id).await?;
+    let mut answer = Answer(GroupDocument::from(&view)).into_response();
+    answer.extensions_mut().insert(AuditNote(format!("group {id} abandoned")));
+    Ok(answer)
+}
+
+/// Submit members of a group.
+///
+/// All jobs are checked first: one invalid job rejects the request. The same number, kind and payload is the same
+/// member, so repeating the request is safe.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["submit"])),
+    params(("id" = String, Path, description = "The group's id")),
+    request_body = NewMembers,
+    responses(
+        (status = 200, description = "The outcome for each job", body = BatchAnswer),
+        (status = "4XX", description = "No job was submitted", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "No job was submitted, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn submit_members(
+    State(app): State<App>,
+    GroupName(id): GroupName,
+    Extension(caller): Extension<Caller>,
+    request: axum::extract::Request,
+) -> Result<Response, Problem> {
+    let _permit = app.batches.enter(&caller)?;
+    let Traced(trace) = Traced::of(request.headers());
+    let Json(new) =
+        <Json<NewMembers> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
+    let given = new.jobs.len();
+    let last = u32::try_from(given).ok().and_then(|given| new.first.checked_add(given));
+    if !(1..=MAX_BATCH).contains(&given) || last.is_none() {
+        return Err(Fault::Invalid
+            .because(format!("give 1 to {MAX_BATCH} jobs, not {given}, with numbers of 32 bits")));
+    }
+    let jobs = new.jobs.into_iter().enumerate();
+    let jobs =
+        jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?.into_iter().map(|job| job.trace_context(trace));
+    let group = app.client.existing_group(&id).await?;
+    let reserved = app.open_jobs.reserve(&app.client, &caller, given).await?;
+    let answers = group.submit_stream((new.first..).zip(jobs)).collect::<Vec<_>>().await;
+    reserved.submitted(answers.iter().flatten().map(JobHandle::id));
+    let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
+    let refused = answers.len() - accepted;
+    let jobs = answers.into_iter().map(|answer| match answer {
+        Ok(job) => One::Accepted(Submitted::of(&job)),
+        Err(error) => One::Refused { problem: error.into() },
+    });
+    let mut answer = Answer(BatchAnswer { accepted, refused, jobs: jobs.collect() }).into_response();
+    answer
+        .extensions_mut()
+        .insert(AuditNote(format!("group {id}: {accepted} members accepted, {refused} not")));
+    Ok(answer)
+}

@@ -1,0 +1,101 @@
+//! `GET /v1/groups/{id}/members`.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use bellwether::client::MAX_PAGE;
+use bellwether::{JobView, Untyped};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::document::MemberDocument;
+use crate::extract::{GroupName, QueryParameters};
+use crate::layers::{AuditNote, Caller};
+use crate::limits::PAGE_BYTES;
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+
+/// Records that one read asks for: at most 3 MiB with payloads and results of 64 KiB.
+const READ_AT_ONCE: usize = 25;
+
+/// Page of members.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichMembers {
+    /// Number of the first member of the page; default 0.
+    #[serde(default)]
+    from: u32,
+    /// Maximum number of members; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Whether the jobs have their payloads and results; default false: then both are null. A single job always has them.
+    #[serde(default)]
+    payloads: bool,
+}
+
+/// A page of members, and the start of the next page.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MembersPage {
+    /// The members, in the order of their numbers. Members that were never submitted are left out.
+    members: Vec<MemberDocument>,
+    /// Value of `from` for the next page; null after the last page.
+    #[schema(required)]
+    next: Option<u32>,
+}
+
+/// List the members of a group.
+///
+/// A page has about 1 MiB, so it may be short and still have a next page: continue until `next` is null.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}/members", tag = "groups", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The group's id"), WhichMembers),
+    responses(
+        (status = 200, description = "A page of members", body = MembersPage),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_members(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    GroupName(id): GroupName,
+    QueryParameters(which): QueryParameters<WhichMembers>,
+) -> Result<Response, Problem> {
+    let limit = which.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
+    }
+    let mut reader = app.client.group_members::<Untyped>(&id).starting_at(which.from);
+    let (mut numbers, mut ids, mut next) = (Vec::new(), Vec::new(), None);
+    while let Some(member) = reader.next().await? {
+        if ids.len() == limit {
+            next = Some(member.number);
+            break;
+        }
+        numbers.push(member.number);
+        ids.push(member.id);
+    }
+    let _turn = app.pages.next(&caller).await;
+    let (mut members, mut bytes) = (Vec::new(), 0);
+    'page: for (numbers, ids) in numbers.chunks(READ_AT_ONCE).zip(ids.chunks(READ_AT_ONCE)) {
+        let jobs = app.client.get_many(ids).await?;
+        for ((number, id), mut job) in numbers.iter().zip(ids).zip(jobs) {
+            if let Some(job) = job.as_mut().filter(|_| !which.payloads) {
+                (job.payload, job.result) = (None, None);
+            }
+            bytes += job.as_ref().map_or(0, JobView::bytes);
+            if bytes > PAGE_BYTES && !members.is_empty() {
+                next = Some(*number);
+                break 'page;
+            }
+            members.push(MemberDocument::new(*number, id, job.as_ref()));
+        }
+    }
+    let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", members.len())));
+    let mut answer = Answer(MembersPage { members, next }).into_response();
+    if let Some(told) = told {
+        answer.extensions_mut().insert(told);
+    }
+    Ok(answer)
+}

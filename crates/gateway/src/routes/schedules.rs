@@ -1,0 +1,201 @@
+//! `/v1/schedules`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use bellwether::ScheduleId;
+
+use super::submit::{NewJob, accepted};
+use super::submitted::Submitted;
+use crate::document::{ChangedSchedule, NewSchedule, ScheduleDocument};
+use crate::extract::{Bounded, Json, ScheduleName};
+use crate::layers::{AuditNote, Caller};
+use crate::limits::MAX_BODY;
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+use bellwether::client::{Added, ScheduleView};
+
+/// A schedule whose job has the form of a submission. The alias gives the schema its plain name.
+type ScheduleRequest = NewSchedule<NewJob>;
+
+impl Bounded for ScheduleRequest {
+    const MAX_BYTES: usize = MAX_BODY;
+}
+
+impl Bounded for ChangedSchedule {
+    const MAX_BYTES: usize = MAX_BODY;
+}
+
+fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
+    let mut answer = (status, Answer(ScheduleDocument::from(schedule))).into_response();
+    answer.extensions_mut().insert(AuditNote(what));
+    answer
+}
+
+/// List the schedules.
+#[utoipa::path(
+    get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
+    responses(
+        (status = 200, description = "All schedules, by name, without their payloads", body = Vec<ScheduleDocument>),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleDocument>>, Problem> {
+    let schedules = app.client.schedules().list().await?;
+    Ok(Answer(ScheduleDocument::list(&schedules)))
+}
+
+/// Add a schedule.
+///
+/// Adding the same name and spec again changes nothing; another spec is a conflict unless `replace` is set.
+#[utoipa::path(
+    post, path = "/v1/schedules", tag = "schedules", security(("token" = ["operate"])),
+    request_body = ScheduleRequest,
+    responses(
+        (status = 201, description = "The schedule was added", body = ScheduleDocument),
+        (status = 200, description = "The schedule already existed, or was replaced", body = ScheduleDocument),
+        (status = 409, description = "A schedule with another spec has this name", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn add_schedule(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Json(new): Json<ScheduleRequest>,
+) -> Result<Response, Problem> {
+    let job = |new: NewJob| new.job(&caller).map_err(|problem| problem.within("job"));
+    let schedule = new.schedule(job, |reason| Fault::Invalid.because(reason))?;
+    schedule.check()?;
+    let id = ScheduleId::new(schedule.name())?;
+    let schedules = app.client.on_behalf_of(&caller.author()).schedules();
+    let added = schedules.add(&schedule).await?;
+    let status = if added == Added::Created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(told(format!("schedule {id} {}", added.as_str()), status, &schedules.get(&id).await?))
+}
+
+/// Show a schedule.
+#[utoipa::path(
+    get, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    responses(
+        (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show_schedule(
+    State(app): State<App>,
+    ScheduleName(id): ScheduleName,
+) -> Result<Answer<ScheduleDocument>, Problem> {
+    Ok(Answer((&app.client.schedules().get(&id).await?).into()))
+}
+
+/// Change when a schedule ticks, and how it handles missed and overlapping ticks.
+///
+/// Its jobs do not change: to change them, add the schedule again with `replace`. The first tick by the new rule is the
+/// first one after now. Repeating the request is safe.
+#[utoipa::path(
+    patch, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    request_body = ChangedSchedule,
+    responses(
+        (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn change_schedule(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ScheduleName(id): ScheduleName,
+    Json(change): Json<ChangedSchedule>,
+) -> Result<Response, Problem> {
+    let change = change.change().map_err(|reason| Fault::Invalid.because(reason))?;
+    let view = app.client.on_behalf_of(&caller.author()).schedules().change(&id, &change).await?;
+    Ok(told(format!("schedule {id} changed"), StatusCode::OK, &view))
+}
+
+/// Remove a schedule.
+///
+/// Its jobs are kept.
+#[utoipa::path(
+    delete, path = "/v1/schedules/{id}", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    responses(
+        (status = 204, description = "The schedule does not exist"),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn remove_schedule(
+    State(app): State<App>,
+    ScheduleName(id): ScheduleName,
+) -> Result<Response, Problem> {
+    let there = app.client.schedules().remove(&id).await?;
+    let mut answer = StatusCode::NO_CONTENT.into_response();
+    let done = if there { "removed" } else { "did not exist" };
+    answer.extensions_mut().insert(AuditNote(format!("schedule {id} {done}")));
+    Ok(answer)
+}
+
+/// Pause a schedule.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/pause", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    responses(
+        (status = 200, description = "The schedule is paused", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause_schedule(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ScheduleName(id): ScheduleName,
+) -> Result<Response, Problem> {
+    let view = app.client.on_behalf_of(&caller.author()).schedules().pause(&id).await?;
+    Ok(told(format!("schedule {id} paused"), StatusCode::OK, &view))
+}
+
+/// Resume a schedule, with the first tick after now.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/resume", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    responses(
+        (status = 200, description = "The schedule is ticking", body = ScheduleDocument),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume_schedule(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ScheduleName(id): ScheduleName,
+) -> Result<Response, Problem> {
+    let view = app.client.on_behalf_of(&caller.author()).schedules().resume(&id).await?;
+    Ok(told(format!("schedule {id} resumed"), StatusCode::OK, &view))
+}
+
+/// Submit the job of a schedule now, in addition to its ticks.
+///
+/// Repeating the request submits another job, unless the schedule has a job id: then it opens that job again once it has
+/// ended.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/trigger", tag = "schedules", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The schedule's name")),
+    responses(
+        (status = 200, description = "The job with the schedule's job id is open", body = Submitted),
+        (status = 201, description = "The job; the header `Location` has its path", body = Submitted),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn trigger_schedule(
+    State(app): State<App>,
+    ScheduleName(id): ScheduleName,
+) -> Result<Response, Problem> {
+    Ok(accepted(&app.client.schedules().trigger(&id).await?))
+}

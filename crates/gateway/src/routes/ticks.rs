@@ -1,0 +1,158 @@
+//! `/v1/ticks`, the next ticks of a rule, and the ticks of a schedule.
+
+use std::time::SystemTime;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use bellwether::client::ScheduleRecordView;
+use bellwether::schedule::{instant, tick_id};
+use bellwether::{DurationText, JobId, ScheduleId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::document::{DurationSchema, InstantText, Rule, StateName};
+use crate::extract::{QueryParameters, ScheduleName};
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+
+/// Ticks of one answer. Each costs a search in the calendar, and each last tick a read of its job.
+const MAX_TICKS: usize = 100;
+
+/// Ticks of an answer without a parameter.
+const DEFAULT_TICKS: usize = 5;
+
+/// A rule, with one of `cron`, `every` and `at`.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichRule {
+    /// Cron expression, as for a new schedule.
+    cron: Option<String>,
+    /// IANA zone of `cron`; default UTC.
+    zone: Option<String>,
+    /// Interval, 1s to 366d.
+    #[param(value_type = Option<DurationSchema>)]
+    every: Option<DurationText>,
+    /// Start of the interval; default: the Unix epoch.
+    anchor: Option<InstantText>,
+    /// One tick at this instant.
+    at: Option<InstantText>,
+    /// Only ticks after this instant; default: now.
+    after: Option<InstantText>,
+    /// Maximum number of ticks; default 5.
+    #[param(minimum = 1, maximum = 100)]
+    count: Option<usize>,
+}
+
+/// The number of ticks.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HowMany {
+    /// Maximum number of next and of last ticks; default 5.
+    #[param(minimum = 1, maximum = 100)]
+    count: Option<usize>,
+}
+
+/// The next ticks of a rule.
+#[derive(Serialize, ToSchema)]
+pub(super) struct NextTicks {
+    /// The ticks, the earliest first. Empty if there are none.
+    next: Vec<String>,
+}
+
+/// The ticks of a schedule.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ScheduleTicks {
+    /// The next ticks, the earliest first; empty while the schedule is paused.
+    next: Vec<String>,
+    /// The last ticks by the present rule since the schedule was added, the latest first.
+    last: Vec<LastTick>,
+}
+
+/// A tick that is decided.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LastTick {
+    /// When it was due.
+    at: String,
+    /// Its job; null if it got none, or if the record of its job was removed. If all ticks start the same job, only the last
+    /// tick that did so has it.
+    #[schema(required)]
+    job: Option<String>,
+    /// State of the job.
+    #[schema(required)]
+    state: Option<StateName>,
+}
+
+fn checked(count: Option<usize>) -> Result<usize, Problem> {
+    let count = count.unwrap_or(DEFAULT_TICKS);
+    let refuse = || Fault::Invalid.because(format!("count must be 1 to {MAX_TICKS}, not {count}"));
+    if (1..=MAX_TICKS).contains(&count) { Ok(count) } else { Err(refuse()) }
+}
+
+/// Show the next ticks of a rule, before a schedule is added or changed.
+#[utoipa::path(
+    get, path = "/v1/ticks", tag = "schedules", security(("token" = ["read"])),
+    params(WhichRule),
+    responses(
+        (status = 200, description = "The next ticks", body = NextTicks),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn preview_ticks(
+    QueryParameters(which): QueryParameters<WhichRule>,
+) -> Result<Answer<NextTicks>, Problem> {
+    let count = checked(which.count)?;
+    let WhichRule { cron, zone, every, anchor, at, after, count: _ } = which;
+    let refuse = |reason: String| Fault::Invalid.because(reason);
+    let when = Rule { cron, zone, every, anchor, at }.when().map_err(refuse)?;
+    let when = when.ok_or_else(|| refuse("give one of cron, every and at".to_owned()))?;
+    let after = after.map_or_else(SystemTime::now, |InstantText(after)| after);
+    let ticks = when.ticks_after(after, count).map_err(|error| refuse(error.to_string()))?;
+    Ok(Answer(NextTicks { next: ticks.into_iter().map(instant).collect() }))
+}
+
+/// Show the next and the last ticks of a schedule, with the jobs of the last ones.
+#[utoipa::path(
+    get, path = "/v1/schedules/{id}/ticks", tag = "schedules", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The schedule's name"), HowMany),
+    responses(
+        (status = 200, description = "The ticks", body = ScheduleTicks),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_ticks(
+    State(app): State<App>,
+    ScheduleName(id): ScheduleName,
+    QueryParameters(how_many): QueryParameters<HowMany>,
+) -> Result<Answer<ScheduleTicks>, Problem> {
+    let count = checked(how_many.count)?;
+    let unreadable =
+        |error: String| Fault::Conflict.because(format!("schedule {id} cannot be read: {error}"));
+    let record = app.client.schedules().get(&id).await?.record;
+    let record = record.map_err(|error| unreadable(error.to_string()))?;
+    let next = if record.paused { Ok(Vec::new()) } else { record.when.ticks_after(record.cursor, count) };
+    let next = next.map_err(|error| unreadable(error.to_string()))?;
+    let last = record.when.ticks_through(record.cursor, count);
+    let last = last.map_err(|error| unreadable(error.to_string()))?;
+    let last = last.into_iter().filter(|at| *at > record.created_at);
+    let last = last.map(|at| (at, job_of(&id, &record, at))).collect::<Vec<_>>();
+    let ids = last.iter().filter_map(|(_, job)| job.clone()).collect::<Vec<_>>();
+    let mut jobs = app.client.get_many(&ids).await?.into_iter();
+    let last = last.into_iter().map(|(at, job)| {
+        let job = job.and_then(|_| jobs.next().flatten());
+        let state = job.as_ref().map(|job| job.state.into());
+        LastTick { at: instant(at), job: job.map(|job| job.id.to_string()), state }
+    });
+    Ok(Answer(ScheduleTicks { next: next.into_iter().map(instant).collect(), last: last.collect() }))
+}
+
+/// The id of the job that a tick has if it got one.
+fn job_of(id: &ScheduleId, record: &ScheduleRecordView, at: SystemTime) -> Option<JobId> {
+    match &record.job_id {
+        None => Some(tick_id(id, at)),
+        Some(job) => (record.last_tick == Some(at)).then(|| job.clone()),
+    }
+}

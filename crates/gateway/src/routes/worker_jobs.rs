@@ -1,0 +1,64 @@
+//! `GET /v1/workers/{id}/jobs`.
+
+use axum::extract::State;
+use axum::{Extension, Json as Answer};
+use bellwether::JobId;
+use bellwether::client::MAX_PAGE;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::workers::left;
+use crate::document::JobDocument;
+use crate::extract::{QueryParameters, WorkerName};
+use crate::layers::Caller;
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+
+/// Page size.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichJobs {
+    /// Maximum number of jobs; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the previous page, unchanged.
+    after: Option<String>,
+}
+
+/// A page of the jobs on a worker, and the start of the next page.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkerJobsPage {
+    /// The jobs, in the order of their ids. Payload and result are null.
+    jobs: Vec<JobDocument>,
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// List the jobs that are assigned to a worker.
+#[utoipa::path(
+    get, path = "/v1/workers/{id}/jobs", tag = "cluster", security(("token" = ["read"])),
+    params(("id" = String, Path, description = "The worker's id"), WhichJobs),
+    responses(
+        (status = 200, description = "A page of jobs", body = WorkerJobsPage),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_worker_jobs(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    WorkerName(id): WorkerName,
+    QueryParameters(which): QueryParameters<WhichJobs>,
+) -> Result<Answer<WorkerJobsPage>, Problem> {
+    let limit = which.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
+    }
+    let after = which.after.map(JobId::new).transpose()?;
+    let _turn = app.pages.next(&caller).await;
+    let page = app.client.list_worker_jobs(id, after.as_ref(), limit).await?.ok_or_else(|| left(id))?;
+    let next = page.next.map(|next| next.to_string());
+    Ok(Answer(WorkerJobsPage { jobs: page.jobs.iter().map(Into::into).collect(), next }))
+}

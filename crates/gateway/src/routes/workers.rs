@@ -1,0 +1,148 @@
+//! `/v1/workers`: listing, changing and draining workers.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use bellwether::client::{DrainedWorker, WorkerSettings};
+use bellwether::{Kind, Tag, WorkerId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::document::{WorkerDocument, WorkerSettingsDocument};
+use crate::extract::{Bounded, Json, WorkerName};
+use crate::layers::{AuditNote, Caller};
+use crate::limits::MAX_BODY;
+use crate::problem::{Fault, Problem};
+use crate::state::App;
+
+/// List the live workers.
+#[utoipa::path(
+    get, path = "/v1/workers", tag = "cluster", security(("token" = ["read"])),
+    responses(
+        (status = 200, description = "The live workers, oldest first", body = Vec<WorkerDocument>),
+        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<WorkerDocument>>, Problem> {
+    Ok(Answer(app.client.workers().await?.iter().map(Into::into).collect()))
+}
+
+/// The outcome of a change.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkerChanged {
+    /// The worker's id.
+    id: String,
+    /// `draining`, or `already_draining`.
+    outcome: &'static str,
+}
+
+/// Drain a worker.
+///
+/// The worker takes no new jobs, finishes running jobs within its node's drain grace, hands back the rest, and leaves.
+/// Its node keeps running without a worker until it is restarted. If the worker's session is lost first, the worker
+/// returns under another id: wait until it has left. Repeating the request is safe.
+#[utoipa::path(
+    post, path = "/v1/workers/{id}/drain", tag = "cluster", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The worker's id")),
+    responses(
+        (status = 200, description = "The worker is draining", body = WorkerChanged),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn drain_worker(
+    State(app): State<App>,
+    WorkerName(id): WorkerName,
+) -> Result<Response, Problem> {
+    let outcome = match app.client.drain_worker(id).await? {
+        DrainedWorker::Marked => "draining",
+        DrainedWorker::Already => "already_draining",
+        DrainedWorker::NotFound => {
+            return Err(left(id));
+        }
+    };
+    let mut answer = Answer(WorkerChanged { id: id.to_string(), outcome }).into_response();
+    answer.extensions_mut().insert(AuditNote(format!("worker {id} {outcome}")));
+    Ok(answer)
+}
+
+/// A change of a worker. Values that are not given do not change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkerChange {
+    /// Number of jobs that run at the same time, 0 to 4096; 0 takes no jobs.
+    slots: Option<u32>,
+    /// Tags instead of the present ones.
+    tags: Option<Vec<String>>,
+    /// Kinds of which the worker starts no jobs.
+    #[serde(default)]
+    pause_kinds: Vec<String>,
+    /// Kinds of which the worker starts jobs again.
+    #[serde(default)]
+    resume_kinds: Vec<String>,
+    /// Whether to return to the configuration of the node first.
+    #[serde(default)]
+    reset: bool,
+}
+
+impl Bounded for WorkerChange {
+    const MAX_BYTES: usize = MAX_BODY;
+}
+
+/// A changed worker.
+#[derive(Serialize, ToSchema)]
+pub(super) struct WorkerSet {
+    /// The worker's id.
+    id: String,
+    /// Its settings as they are now.
+    settings: WorkerSettingsDocument,
+}
+
+/// Change slots and tags of a worker, and pause or resume kinds on it.
+///
+/// Assignments follow immediately; running jobs continue. Jobs of a paused kind that the worker has not started are handed
+/// back. The changes end with the worker's process. Repeating the request is safe.
+#[utoipa::path(
+    patch, path = "/v1/workers/{id}", tag = "cluster", security(("token" = ["operate"])),
+    params(("id" = String, Path, description = "The worker's id")),
+    request_body = WorkerChange,
+    responses(
+        (status = 200, description = "The settings of the worker as they are now", body = WorkerSet),
+        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn set_worker(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    WorkerName(id): WorkerName,
+    Json(change): Json<WorkerChange>,
+) -> Result<Response, Problem> {
+    let WorkerChange { slots, tags, pause_kinds, resume_kinds, reset } = change;
+    let kinds = |names: Vec<String>| names.into_iter().map(Kind::new).collect::<Result<Vec<_>, _>>();
+    let (pause, resume) = (kinds(pause_kinds)?, kinds(resume_kinds)?);
+    let tags = tags.map(|tags| tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()).transpose()?;
+    let changed = |present: WorkerSettings| {
+        let mut settings = if reset { WorkerSettings::default() } else { present };
+        settings.slots = slots.or(settings.slots);
+        settings.tags = tags.clone().or(settings.tags);
+        settings.paused.retain(|kind| !resume.contains(kind));
+        settings.paused.extend(pause.iter().cloned());
+        settings
+    };
+    let settings = app
+        .client
+        .on_behalf_of(&caller.author())
+        .update_worker(id, changed)
+        .await?
+        .ok_or_else(|| left(id))?;
+    let set = WorkerSet { id: id.to_string(), settings: (&settings).into() };
+    let mut answer = Answer(set).into_response();
+    answer.extensions_mut().insert(AuditNote(format!("worker {id} set to {:?}", settings.value)));
+    Ok(answer)
+}
+
+pub(super) fn left(id: WorkerId) -> Problem {
+    Fault::NotFound.because(format!("there is no worker {id}: it has left"))
+}
