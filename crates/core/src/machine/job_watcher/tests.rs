@@ -45,6 +45,8 @@ struct Bench {
     beyond: BTreeMap<Kind, usize>,
     reads: usize,
     lists: usize,
+    /// Lists of slots whose jobs are only counted.
+    counts: usize,
 }
 
 impl Bench {
@@ -59,6 +61,7 @@ impl Bench {
             beyond: BTreeMap::new(),
             reads: 0,
             lists: 0,
+            counts: 0,
         }
     }
 
@@ -133,6 +136,7 @@ impl Bench {
                     self.answers.push_back(Event::Sized(Some(slots.into_iter().map(size).collect())));
                 }
                 Effect::Count(class, slot) => {
+                    self.counts += 1;
                     let jobs = self.list_entries(&class, slot).iter().map(|name| jobs_under(&name.job)).sum();
                     self.answers.push_back(Event::Sized(Some(vec![(class, slot, jobs)])));
                 }
@@ -226,6 +230,7 @@ fn an_entry_with_data_is_read_before_it_is_reported() {
     jobs.iter().for_each(|job| bench.create(job.clone()));
     while bench.hear() {}
     assert_eq!((bench.told.len(), bench.reads), (0, 1), "the others wait for the first read");
+    assert!(!bench.machine.is_empty());
     bench.answer(false);
     assert_eq!((bench.told.len(), bench.reads), (1, 2));
     bench.settle();
@@ -379,6 +384,7 @@ fn an_unreadable_entry_is_forgotten_and_does_not_block_others() {
     while bench.hear() {}
     let Some(Event::Read { ticket, .. }) = bench.answers.pop_front() else { panic!("it is read") };
     bench.handle(Event::Read { ticket, entries: vec![(bad.at, None)] });
+    assert!(bench.machine.is_empty());
     bench.create(good.clone());
     bench.settle();
     assert_eq!(bench.told(), [&good.at]);
@@ -525,6 +531,251 @@ fn classes_of_one_kind_are_counted_together() {
     assert_eq!(bench.beyond.values().sum::<usize>(), 0);
 }
 
+/// A watched class with four known jobs and six others, all in the slot of minute 7.
+fn partly_known() -> Bench {
+    let mut bench = Bench::watching(4);
+    (0..10).for_each(|n| bench.create(plain(7, n)));
+    bench.settle();
+    assert_eq!((bench.told.len(), beyond(&bench)), (4, 6));
+    bench
+}
+
+/// The number of jobs that are only counted.
+fn beyond(bench: &Bench) -> usize {
+    bench.beyond.values().sum()
+}
+
+#[test]
+fn no_slot_of_a_class_is_listed_or_counted_before_the_class_is_listed() {
+    let mut bench = Bench::new(4);
+    bench.create(plain(7, 1));
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    assert!(bench.answer(false), "the shards are listed");
+    let lists = bench.lists;
+    bench.create(plain(7, 2));
+    while bench.hear() {}
+    assert_eq!((bench.lists, beyond(&bench)), (lists, 0));
+    bench.settle();
+    assert_eq!(bench.told, bench.entries);
+}
+
+#[test]
+fn no_number_is_reported_while_the_next_slot_is_listed() {
+    let mut bench = partly_known();
+    for at in bench.entries.keys().take(2).cloned().collect::<Vec<_>>() {
+        bench.delete(&at);
+    }
+    bench.create(plain(7, 20));
+    while bench.hear() {}
+    assert_eq!((bench.answers.len(), beyond(&bench)), (1, 6));
+    bench.settle();
+    assert_eq!((bench.told.len(), beyond(&bench)), (4, 5));
+}
+
+#[test]
+fn the_first_job_that_is_not_known_is_counted_until_it_is_deleted() {
+    let mut bench = partly_known();
+    let first = bench.entries.keys().nth(4).cloned().unwrap();
+    bench.delete(&first);
+    bench.settle();
+    assert_eq!(beyond(&bench), 5);
+}
+
+#[test]
+fn a_sweep_corrects_a_slot_that_is_known_in_part() {
+    let mut bench = partly_known();
+    let first = bench.entries.keys().next().cloned().unwrap();
+    bench.delete(&first);
+    bench.events.clear();
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert!(!bench.told.contains_key(&first));
+}
+
+#[test]
+fn a_sweep_finds_a_slot_before_the_known_jobs() {
+    let mut bench = partly_known();
+    let urgent = plain(6, 50);
+    bench.create(urgent.clone());
+    bench.events.clear();
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert!(bench.told.contains_key(&urgent.at));
+    assert_eq!((bench.told.len(), beyond(&bench)), (4, 7));
+}
+
+#[test]
+fn a_sweep_does_not_list_a_slot_after_the_known_jobs() {
+    let mut bench = partly_known();
+    bench.create(plain(9, 50));
+    bench.events.clear();
+    bench.lists = 0;
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert_eq!(
+        bench.lists,
+        usize::from(crate::ready::SHARDS) + 1 + 1,
+        "shards, the class and its known slot"
+    );
+    assert_eq!(beyond(&bench), 7);
+}
+
+#[test]
+fn a_number_that_was_read_does_not_count_for_a_slot_with_known_jobs() {
+    let size = |bench: &mut Bench| {
+        let at = plain(7, 1).at;
+        bench.handle(Event::Sized(Some(vec![(at.class, at.slot, 99)])));
+    };
+    let mut bench = partly_known();
+    size(&mut bench);
+    assert_eq!(beyond(&bench), 6, "it is known in part");
+    let mut bench = Bench::new(4);
+    (0..4).for_each(|n| bench.create(plain(7, n)));
+    (4..9).for_each(|n| bench.create(plain(9, n)));
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    assert_eq!((bench.told.len(), beyond(&bench)), (4, 5));
+    size(&mut bench);
+    assert_eq!(beyond(&bench), 5, "it is known as a whole");
+}
+
+#[test]
+fn the_jobs_of_a_deleted_slot_are_withdrawn_and_not_counted_any_more() {
+    let after_deletion = |minute| {
+        let mut bench = partly_known();
+        (10..15).for_each(|n| bench.create(plain(9, n)));
+        bench.settle();
+        assert_eq!(beyond(&bench), 11);
+        let Waiting { at, .. } = plain(minute, 1);
+        bench.entries.retain(|entry, _| entry.slot != at.slot);
+        bench.slots.remove(&(at.class.clone(), at.slot));
+        bench.events.push_back(Event::SlotDeleted(at.class, at.slot));
+        bench.settle();
+        assert_eq!(bench.told(), bench.entries.keys().take(4).collect::<Vec<_>>());
+        beyond(&bench)
+    };
+    assert_eq!(after_deletion(9), 6);
+    assert_eq!(after_deletion(7), 1, "the next slot is listed");
+}
+
+#[test]
+fn a_class_that_was_created_again_since_it_was_listed_as_absent_is_kept() {
+    let mut bench = Bench::watching(LIMIT);
+    bench.create(plain(7, 1));
+    bench.settle();
+    bench.handle(Event::Sweep);
+    for answer in std::mem::take(&mut bench.answers) {
+        let Event::Listed { ticket, lists: Some(lists) } = answer else { continue };
+        let absent = |list| match list {
+            Listed::Slots(class, _) => Listed::Slots(class, None),
+            other => other,
+        };
+        bench.handle(Event::Listed { ticket, lists: Some(lists.into_iter().map(absent).collect()) });
+    }
+    assert_eq!(bench.told, bench.entries);
+}
+
+#[test]
+fn a_list_reports_no_more_entries_than_the_share() {
+    let mut bench = Bench::new(4);
+    (0..10).for_each(|n| bench.create(plain(7, n)));
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    let of_slot = |answer: Option<&Event>| matches!(answer, Some(Event::Listed { lists: Some(lists), .. }) if matches!(lists[0], Listed::Entries(..)));
+    while !of_slot(bench.answers.front()) {
+        assert!(bench.answer(false));
+    }
+    let mut out = Vec::new();
+    bench.machine.handle(bench.answers.pop_front().unwrap(), &mut out);
+    assert!(matches!(&out[..], [Effect::Queued(jobs)] if jobs.len() == 4), "{out:?}");
+}
+
+#[test]
+fn after_a_list_each_deleted_job_that_is_not_known_is_counted_off() {
+    let mut bench = Bench::new(4);
+    (0..10).for_each(|n| bench.create(plain(7, n)));
+    bench.events.clear();
+    bench.handle(Event::Watched);
+    bench.settle();
+    for (at, left) in bench.entries.keys().skip(4).cloned().collect::<Vec<_>>().iter().zip((0..6).rev()) {
+        bench.delete(at);
+        bench.settle();
+        assert_eq!((bench.told.len(), beyond(&bench)), (4, left));
+    }
+}
+
+#[test]
+fn an_entry_that_was_created_since_its_slot_was_listed_as_absent_stays_known() {
+    let mut bench = Bench::watching(LIMIT);
+    let (old, new) = (plain(7, 1), plain(7, 2));
+    bench.create(old.clone());
+    bench.settle();
+    bench.handle(Event::Sweep);
+    bench.delete(&old.at);
+    bench.create(new.clone());
+    while bench.hear() {}
+    for answer in std::mem::take(&mut bench.answers) {
+        let Event::Listed { ticket, lists: Some(lists) } = answer else { continue };
+        let absent = |list| match list {
+            Listed::Entries(class, slot, _) => Listed::Entries(class, slot, None),
+            other => other,
+        };
+        bench.handle(Event::Listed { ticket, lists: Some(lists.into_iter().map(absent).collect()) });
+    }
+    assert_eq!((bench.told(), bench.machine.len()), (vec![&new.at], 1));
+    bench.delete(&new.at);
+    bench.settle();
+    assert!(bench.told.is_empty());
+}
+
+#[test]
+fn the_list_of_a_slot_that_was_deleted_since_does_not_count() {
+    let mut bench = Bench::watching(LIMIT);
+    let (old, new) = (plain(7, 1), plain(7, 2));
+    bench.create(old.clone());
+    bench.settle();
+    bench.handle(Event::Sweep);
+    bench.delete(&old.at);
+    bench.remove_containers();
+    bench.create(new.clone());
+    while bench.hear() {}
+    bench.handle(Event::Sweep);
+    while bench.answer(false) {
+        assert_eq!(bench.told(), [&new.at]);
+    }
+}
+
+#[test]
+fn lists_that_are_not_answered_wait_for_the_next_sweep_or_the_next_watch() {
+    for event in [Event::Sweep, Event::Watched] {
+        let mut bench = Bench::new(LIMIT);
+        bench.create(plain(7, 1));
+        bench.events.clear();
+        bench.handle(Event::Watched);
+        bench.answer(true);
+        assert!(bench.answers.is_empty(), "an immediate retry would spin");
+        bench.handle(event);
+        bench.settle();
+        assert_eq!(bench.told, bench.entries);
+    }
+}
+
+#[test]
+fn a_list_has_znodes_of_one_sort_and_only_a_few_are_in_flight() {
+    let mut bench = Bench::watching(LIMIT);
+    (0..60).for_each(|n| bench.create(plain(u64::from(n), n)));
+    bench.settle();
+    bench.handle(Event::Sweep);
+    let sizes = bench.answers.iter().map(|answer| match answer {
+        Event::Listed { lists: Some(lists), .. } => lists.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(sizes.collect::<Vec<_>>(), [usize::from(crate::ready::SHARDS), 1, 10, 10]);
+    assert_eq!(bench.answers.len(), LIST_WINDOW);
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Create { kind: usize, minute: u64, n: u32 },
@@ -651,4 +902,41 @@ fn a_segment_beyond_the_frontier_counts_as_its_members() {
     bench.delete(&segment(9).at);
     bench.settle();
     assert_eq!(bench.beyond.get(&sum), Some(&600));
+}
+
+#[test]
+fn a_segment_that_a_watch_has_reported_counts_as_its_members_after_a_sweep() {
+    let mut bench = Bench::watching(4);
+    (1..=9).for_each(|n| bench.create(segment(n)));
+    bench.settle();
+    let before = beyond(&bench);
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert_eq!((before, beyond(&bench)), (500, 500));
+    assert!(bench.counts > 0);
+}
+
+#[test]
+fn the_slots_of_a_class_without_segments_are_not_listed_to_count_their_jobs() {
+    let mut bench = Bench::watching(10);
+    (0..50).for_each(|n| bench.create(plain(u64::from(n) / 7, n)));
+    bench.settle();
+    for event in [Event::Sweep, Event::Watched, Event::Sweep] {
+        bench.handle(event);
+        bench.settle();
+        assert_eq!((bench.told.len() + beyond(&bench), bench.counts), (50, 0));
+    }
+}
+
+#[test]
+fn a_sweep_replaces_the_slots_that_wait_to_be_counted() {
+    let mut bench = Bench::watching(4);
+    (1..=30).for_each(|n| bench.create(segment(n)));
+    bench.settle();
+    let (before, slots) = (beyond(&bench), 30 - bench.machine.len());
+    bench.handle(Event::Sweep);
+    bench.handle(Event::Sweep);
+    bench.settle();
+    assert_eq!(beyond(&bench), before);
+    assert!((slots - 1..=slots + 1).contains(&bench.counts), "{} of {slots}", bench.counts);
 }
