@@ -104,9 +104,15 @@ mod tests {
     #[test]
     fn a_segment_that_cannot_be_decoded_is_not_extracted() {
         let bad = || "newer".to_owned();
+        let mut short = segment();
+        short.members.pop();
         for (found, why) in [
             (InboxSegment { assignment: Stored::Unreadable(bad()), ..found(&[]) }, "assignment: newer"),
             (InboxSegment { segment: Stored::Unreadable(bad()), ..found(&[]) }, "segment: newer"),
+            (
+                InboxSegment { segment: Stored::Value(short, 0), ..found(&[]) },
+                "segment: another number of members than its name says",
+            ),
         ] {
             assert_eq!(decide(worker(), id(), found), Decision::Unreadable(why.to_owned()));
         }

@@ -207,4 +207,14 @@ mod tests {
         assert_eq!(chunks.open(id()), Members::one(3));
         assert_eq!(chunks.names().len(), 3);
     }
+
+    #[test]
+    fn a_member_has_its_own_trace() {
+        let trace = TraceContext::new([1; 16], [2; 8], 1).ok();
+        let mut segment = segment();
+        segment.members[1].trace = trace;
+        let of = |number| segment.record(number).unwrap().trace;
+        assert!(trace.is_some());
+        assert_eq!((of(0), of(1)), (None, trace));
+    }
 }

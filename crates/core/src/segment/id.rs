@@ -189,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_has_room_for_sizes_of_32_bits() {
+        let named = |bytes| SegmentId::new(Uuid::nil(), 4, bytes).is_some();
+        assert_eq!([1 << 31, (1 << 32) - 1, 1 << 32].map(named), [true, true, false]);
+    }
+
+    #[test]
+    fn the_debug_text_is_the_name() {
+        let segment = SegmentId::new(Uuid::from_u128(1), 4, 1).unwrap();
+        let member = MemberId { segment, number: 3 };
+        assert_eq!(format!("{segment:?} {member:?}"), format!("{segment} {member}"));
+    }
+
+    #[test]
     fn a_name_tells_when_it_was_generated() {
         let unique = Uuid::from_u128(1_700_000_000_123 << 80 | 7 << 76 | 2 << 62);
         let generated = |unique| SegmentId::new(unique, 4, 1).unwrap().generated_at();
@@ -206,6 +219,8 @@ mod tests {
             format!("z{}", &good[1..]),
             good.replace("040", "650"),
             good.replace("040", "+40"),
+            good.replace("040", "0g0"),
+            good.replace("040", "g40"),
             String::new(),
             "é".repeat(29),
         ];

@@ -160,5 +160,7 @@ mod tests {
         assert_eq!(low.without(odd).iter().collect::<Vec<_>>(), [0, 2]);
         assert!(low.includes(low.within(odd)) && !low.includes(odd) && low.contains(3) && !low.contains(4));
         assert!(!Members::below(100).contains(130));
+        let all = Members::below(200);
+        assert!(all.contains(127) && !all.contains(128));
     }
 }

@@ -145,4 +145,12 @@ mod tests {
         assert_eq!(lists, [READ, 1]);
         assert_eq!((reads.iter().sum::<usize>(), reads[0]), (READ + 1, SEGMENTS));
     }
+
+    #[test]
+    fn the_paths_of_a_segment_are_its_own_and_those_of_its_chunks() {
+        let chunks = Chunks::of_names(["s3", "xc"]);
+        let of_chunks = chunks.names().iter().map(|name| path::segment_chunk(id(0), *name));
+        let all = std::iter::once(path::segment(id(0))).chain(of_chunks).collect::<Vec<_>>();
+        assert_eq!((paths(id(0), &chunks), all.len()), (all, 3));
+    }
 }

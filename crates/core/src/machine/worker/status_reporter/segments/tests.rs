@@ -44,6 +44,8 @@ struct Stage {
     now: Millis,
     /// The transactions in flight, oldest first.
     sent: VecDeque<Batch<SegmentId>>,
+    /// The requested times.
+    wakes: Vec<Millis>,
 }
 
 impl Stage {
@@ -74,7 +76,7 @@ impl Stage {
     fn waiting() -> Self {
         let starts = packed().starts().collect::<Vec<_>>();
         let machine = Segments::new(worker());
-        let mut stage = Self { machine, starts, now: Millis(0), sent: VecDeque::new() };
+        let mut stage = Self { machine, starts, now: Millis(0), sent: VecDeque::new(), wakes: vec![] };
         let packed = Arc::clone(stage.starts[0].packed.as_ref().unwrap());
         stage.on(Event::Assigned(packed));
         stage
@@ -83,6 +85,11 @@ impl Stage {
     fn on(&mut self, event: Event) -> Vec<Effect> {
         let mut out = Vec::new();
         self.machine.handle(self.now, event, &mut out);
+        let wake = |effect: &Effect| match effect {
+            Effect::WakeAt(at) => Some(*at),
+            _ => None,
+        };
+        self.wakes.extend(out.iter().filter_map(wake));
         out.retain(|effect| !matches!(effect, Effect::WakeAt(_)));
         let batch = |effect: &Effect| match effect {
             Effect::Commit(batch) => Some(batch.clone()),
@@ -100,6 +107,11 @@ impl Stage {
     fn ends(&mut self, number: u8, ending: Ending) -> Vec<Effect> {
         let start = self.starts[usize::from(number)].clone();
         self.on(Event::Finished(vec![Finished { start, ending }], WALL))
+    }
+
+    /// The times that were requested since the last call.
+    fn wakes(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.wakes).into_iter().map(|at| at.0).collect()
     }
 
     /// The outcome of the oldest transaction in flight.
@@ -382,4 +394,112 @@ fn nothing_is_sent_while_the_connection_is_lost() {
     let not_sent = Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
     assert_eq!(stage.committed(not_sent), []);
     assert_eq!(written(&stage.at(100)), ("x1".to_owned(), false), "it is tried again");
+}
+
+#[test]
+fn the_time_of_the_extraction_is_requested_once() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.wakes(), [250]);
+    stage.at(250);
+    assert!(stage.wakes().is_empty());
+}
+
+#[test]
+fn the_oldest_result_decides_when_the_machine_wakes() {
+    let mut stage = Stage::new();
+    stage.wakes();
+    stage.ends(1, result());
+    assert_eq!(stage.wakes(), [10], "before the extraction");
+    stage.now = Millis(5);
+    stage.ends(2, result());
+    assert!(stage.wakes().is_empty(), "the time is requested already");
+}
+
+#[test]
+fn a_small_segment_that_waits_for_others_wakes_the_machine() {
+    let mut stage = Stage::several(2);
+    stage.wakes();
+    stage.all_end(0..1);
+    assert_eq!(stage.wakes(), [10]);
+}
+
+#[test]
+fn while_the_connection_is_lost_no_time_is_requested_that_has_come() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    stage.on(Event::Hold);
+    stage.wakes();
+    assert_eq!(stage.at(10), []);
+    assert_eq!(stage.wakes(), [250]);
+}
+
+#[test]
+fn a_write_that_was_not_sent_is_due_after_a_pause_or_when_the_session_is_back() {
+    let not_sent = || Outcome::Rejected(Rejection { at: 0, reason: Reason::NotSent });
+    let mut stage = Stage::new();
+    stage.ends(0, Ending::Failed("no".to_owned()));
+    stage.wakes();
+    assert_eq!(stage.committed(not_sent()), []);
+    assert_eq!(stage.wakes(), [100]);
+    stage.now = Millis(50);
+    assert_eq!(written(&stage.on(Event::Resume)), ("x1".to_owned(), false));
+}
+
+#[test]
+fn an_unanswered_read_is_sent_again_when_the_session_is_back() {
+    let mut stage = Stage::new();
+    stage.ends(0, Ending::Failed("no".to_owned()));
+    assert_eq!(names(&stage.committed(Outcome::Unknown)), ["read"]);
+    stage.wakes();
+    assert_eq!(stage.on(Event::ReadFailed(vec![id()])), []);
+    assert_eq!(stage.wakes(), [100]);
+    stage.now = Millis(50);
+    assert_eq!(stage.on(Event::Resume), [Effect::Read(vec![id()])]);
+}
+
+#[test]
+fn a_member_that_began_is_closed_when_it_is_handed_back() {
+    let mut stage = Stage::new();
+    assert_eq!(written(&stage.ends(0, Ending::Released)), ("x1".to_owned(), false));
+    assert_eq!(names(&stage.applied()), ["close 0"]);
+}
+
+#[test]
+fn a_member_that_was_extracted_while_it_ran_is_closed_as_a_job() {
+    let mut stage = Stage::new();
+    stage.on(Event::Extract(member(3)));
+    assert_eq!(names(&stage.applied()), ["extracted 3"]);
+    assert_eq!(names(&stage.ends(3, result())), ["close 3"]);
+}
+
+#[test]
+fn after_a_read_only_the_members_that_it_found_are_held_at_the_version_that_it_found() {
+    let mut stage = Stage::new();
+    stage.ends(1, result());
+    stage.at(10);
+    stage.committed(Outcome::Unknown);
+    stage.found(Some(1), &["s2"]);
+    assert!(!stage.machine.holds(&job(1)) && stage.machine.holds(&job(0)));
+    let sent = stage.ends(0, Ending::Failed("no".to_owned()));
+    let [Effect::Commit(batch)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(batch.ops().next().and_then(Op::version), Some(1));
+}
+
+#[test]
+fn a_chunk_of_several_results_has_limited_bytes() {
+    let mut stage = Stage::new();
+    stage.on(Event::Hold);
+    stage.ends(0, result());
+    stage.ends(1, Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES]).unwrap()));
+    assert_eq!(written(&stage.on(Event::Resume)), ("s1".to_owned(), false));
+}
+
+#[test]
+fn the_bytes_of_written_results_do_not_count_any_more() {
+    let mut stage = Stage::new();
+    let large = || Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES - 1]).unwrap());
+    stage.ends(0, large());
+    assert_eq!(written(&stage.at(10)), ("s1".to_owned(), false));
+    assert_eq!(names(&stage.applied()), ["succeeded 0"]);
+    assert_eq!(stage.ends(1, large()), [], "the result waits for others");
 }
