@@ -551,11 +551,13 @@ mod tests {
         let last = SubBucket::all().last().unwrap();
         assert_eq!((last.path(), last.name(), last.index()), ("/jobs/ff/f".into(), "fff".into(), 4_095));
         assert_eq!(SubBucket::from_name("0a7").map(SubBucket::path).as_deref(), Some("/jobs/0a/7"));
+        assert_eq!(SubBucket::from_name("fff"), Some(last));
         for foreign in ["", "a7", "1000", "0A7", "+a7"] {
             assert_eq!(SubBucket::from_name(foreign), None, "{foreign}");
         }
         assert_eq!(Shard::all().last().map(ready_shard).as_deref(), Some("/ready/f"));
         assert_eq!(pause(&Kind::new("sum").unwrap()), "/pauses/sum");
+        assert_eq!(clock_report(0x1_0000_0a7b), "/clocks/0000000100000a7b");
         assert_eq!(parse_delayed_job("1.2-a"), JobId::new("a").ok());
         assert_eq!(parse_delayed_job("1-a"), None);
     }

@@ -151,11 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_job_has_the_priority_and_the_trace_of_its_job() {
+    fn a_dead_letter_job_has_the_priority_the_trace_and_the_part_of_its_job() {
         let trace = crate::trace::TraceContext::new([1; 16], [2; 8], 1).ok();
-        let dead = JobRecord { priority: crate::job::Priority::HIGHEST, trace, ..record("bill") };
+        let dead = JobRecord { priority: crate::job::Priority::HIGHEST, trace, part: 3, ..record("bill") };
         let (_, letter) = dead_letter(&job("a"), &dead).unwrap();
         assert!(trace.is_some());
-        assert_eq!((letter.priority, letter.trace), (dead.priority, trace));
+        assert_eq!((letter.priority, letter.trace, letter.part), (dead.priority, trace, 3));
+    }
+
+    #[test]
+    fn only_the_jobs_of_the_cluster_have_its_payloads() {
+        for own in ["sum.join:@g@1.00000001", "sum.finished:@g@1.00000001", "bill.dead:@a@1.0000beef"] {
+            assert!(has_own_payload(&job(own)), "{own}");
+        }
+        for other in ["a", "bill.dead", "bill.dead:a", "bill:@a"] {
+            assert!(!has_own_payload(&job(other)), "{other}");
+        }
     }
 }

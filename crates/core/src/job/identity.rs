@@ -138,6 +138,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::change::{Author, ChangeKind};
     use crate::job::{Attempt, Ending, Payload, Verdict};
     use crate::name::{Kind, WorkerId};
     use crate::time::WallMillis;
@@ -226,5 +227,13 @@ mod tests {
         assert_eq!(kept(&ours), kept(&there));
         let first = as_first(ours);
         assert_eq!((first.generation, kept(&first)), (1, (None, None, None, Vec::new())));
+    }
+
+    #[test]
+    fn only_a_reopened_job_has_the_note_of_the_change() {
+        let by = Change { what: ChangeKind::Reopened, by: Author::new("ada").unwrap(), at: WallMillis(3) };
+        let ours = reopened(record(1, "1"), over(record(2, "1")), Some(by.clone()));
+        assert_eq!(ours.changed, Some(by));
+        assert_eq!(as_first(ours).changed, None);
     }
 }

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::change::Noted;
+use crate::change::{Author, ChangeKind, Noted};
 use crate::group::{End, Mark};
 use crate::job::{
     Attempt, AttemptEndKind, Ending, JobState, Membership, Payload, Placement, Policy, Role, Verdict,
@@ -241,4 +241,14 @@ fn only_the_absent_part_of_an_end_is_left_out() {
     );
     assert_eq!(without(&path::record(&job)), [""; 0], "the record is not a part that can be left out");
     assert_eq!(without("/jobs/00/other"), [""; 0]);
+}
+
+#[test]
+fn the_author_of_a_resumption_is_noted_in_the_parent() {
+    let kind = Kind::new("sum").unwrap();
+    let by = Change { what: ChangeKind::Resumed, by: Author::new("ada").unwrap(), at: NOW };
+    for (change, data) in [(Some(&by), encode(&by)), (None, Vec::new())] {
+        let note = Op::Set { path: path::PAUSES.to_owned(), data, version: ANY_VERSION };
+        assert_eq!(unpause(&kind, change), [Op::delete(path::pause(&kind)), note]);
+    }
 }

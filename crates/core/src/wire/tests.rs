@@ -747,6 +747,10 @@ fn lists_and_numbers_are_accepted_up_to_their_bounds() {
             JobRecord { membership: Some(Membership { role, ..job().membership.unwrap() }), ..job() };
         assert_eq!(stored(&member) == Ok(member), accepted, "members");
     }
+    let Err(WireError::Body(why)) = stored(&WorkerInfo { kinds: kinds(MAX_KINDS + 1), ..worker() }) else {
+        panic!("they are too many")
+    };
+    assert!(why.contains("at most 256 items"), "{why}");
     let twice = vec![Tag::new("eu").unwrap(); 2];
     assert!(!worker_with(|info| info.tags = twice), "a set has no item twice");
 }

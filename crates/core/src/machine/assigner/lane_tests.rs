@@ -348,3 +348,34 @@ fn ten_thousand_lanes_are_listed_ten_at_a_time() {
     assert_eq!(lists, LANES / MAX_LANE_LISTS);
     assert_eq!(bench.0.gate.len(), 0, "the gate has released all jobs");
 }
+
+#[test]
+fn a_single_turn_of_a_job_that_does_not_wait_is_not_read() {
+    let mut bench = Bench::new();
+    bench.queue([1]);
+    bench.queue([2]);
+    bench.handle(Event::Unqueued(Waiting::new(&job(1), record(Some(lane(1))).entry(0)).at));
+    assert_eq!(bench.listed(1, [1]), []);
+}
+
+#[test]
+fn a_job_whose_entry_is_gone_leaves_the_gate() {
+    let mut bench = Bench::new();
+    bench.queue([1]);
+    bench.handle(Event::Unqueued(Waiting::new(&job(1), record(Some(lane(1))).entry(0)).at));
+    assert_eq!(bench.0.waiting(), 0);
+}
+
+#[test]
+fn a_job_that_was_retried_while_it_was_assigned_waits_at_its_new_turn() {
+    let mut bench = Bench::new();
+    bench.queue([1]);
+    let Some(Effect::Commit(batch)) = bench.listed(1, [1]).pop() else { panic!("the batch is sent") };
+    let again = Waiting::new(&job(1), record(Some(lane(1))).reopen().entry(0));
+    bench.handle(Event::Queued(vec![again]));
+    let of_worker = Rejection { at: 1, reason: Reason::BadVersion };
+    bench.handle(Event::Committed(batch, Outcome::Rejected(of_worker)));
+    let lists = Some(vec![vec![(2, job(1))]]);
+    bench.handle(Event::LanesListed { ticket: 2, lanes: vec![lane(1)], lists });
+    assert_eq!((bench.0.gate.len(), bench.0.waiting()), (0, 1), "the gate has released it");
+}

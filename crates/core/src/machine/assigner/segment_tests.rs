@@ -120,3 +120,12 @@ fn the_members_of_a_segment_that_cannot_be_assigned_wait_again() {
     handle(&mut machine, Event::Unqueued(waiting(&segment(1)).at));
     assert_eq!(machine.waiting(), 0);
 }
+
+#[test]
+fn jobs_that_the_assigner_does_not_know_count_as_waiting() {
+    let mut machine = leader(4, Vec::new());
+    let other = Kind::new("other").unwrap();
+    handle(&mut machine, Event::Beyond(vec![(kind(), 5), (other, 0)]));
+    assert_eq!((machine.waiting(), machine.waiting_of(&kind())), (5, 5));
+    assert_eq!(machine.waiting_kinds().collect::<Vec<_>>(), [&kind()]);
+}

@@ -221,7 +221,7 @@ mod tests {
         grown.counted(125 + 26);
         assert!(may_be_due(&grown));
         assert!(!may_be_due(&facts(2_100, 2_000, None)), "100 names are not worth a list of 2,000");
-        assert!(may_be_due(&facts(2_251, 2_000, None)));
+        assert!(!may_be_due(&facts(2_250, 2_000, None)) && may_be_due(&facts(2_251, 2_000, None)));
     }
 
     #[test]

@@ -500,4 +500,71 @@ mod tests {
         assert_eq!(read(&retention, &[old.clone(), young]), std::slice::from_ref(&old));
         assert!(read(&retention, &[old]).is_empty(), "a bucket within its share waits for the retention");
     }
+
+    fn segment(n: u128) -> SegmentId {
+        SegmentId::new(uuid::Uuid::from_u128(n), 4, 1_000).unwrap()
+    }
+
+    /// The operations of each removal of a scan, and its last step. The segments have these chunks; `None` for a segment that cannot be
+    /// read.
+    fn removals(jobs: usize, segments: &[Option<&[&str]>]) -> (Vec<usize>, Next) {
+        let retention = retention(256 * 1_000);
+        let named = (0..).zip(segments).map(|(n, _)| segment(n).job().to_string());
+        let names = (0..jobs).map(|n| job(n).to_string()).chain(named).collect::<Vec<_>>();
+        let mut scan = BucketScan::new(bucket(), 0, &names, &retention, NOW);
+        let (mut sizes, mut listed, long_ago) = (Vec::new(), 0, WallMillis(NOW.0 - 2 * MINUTE));
+        loop {
+            match scan.next(&retention, NOW) {
+                Next::Read(jobs) => {
+                    for job in jobs {
+                        scan.read(job, over(Verdict::Cancelled, 2 * MINUTE), &retention, NOW);
+                    }
+                }
+                Next::Names(parents) => {
+                    let lists = segments.iter().skip(listed).take(parents.len());
+                    listed += parents.len();
+                    let names = |chunks: &[&str]| chunks.iter().map(ToString::to_string).collect();
+                    scan.names(lists.map(|chunks| Some(names(chunks.unwrap_or(&["sf"])))).collect());
+                }
+                Next::Segments(finished) => {
+                    for (id, chunks) in finished {
+                        let n = (0..).position(|n| segment(n) == id).unwrap();
+                        let found = match segments[n] {
+                            Some(_) => FoundSegment::Over(vec![(long_ago, long_ago)]),
+                            None => FoundSegment::Left,
+                        };
+                        scan.read_segment((id, chunks), &found, &retention, NOW);
+                    }
+                }
+                Next::Remove(removals) => {
+                    sizes.push(removals.iter().map(|removal| removal.ops().len()).sum())
+                }
+                done @ Next::Done { .. } => return (sizes, done),
+                Next::Stat(paths) => panic!("no job has sub-jobs: {paths:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_removal_has_a_limited_number_of_operations() {
+        assert_eq!(removals(RECORDS + 1, &[]).0, [RECORDS, 1]);
+        // A segment and its four chunks.
+        let segments = vec![Some(&["s1", "s2", "s4", "s8"][..]); RECORDS / 5 + 1];
+        assert_eq!(removals(0, &segments).0, [RECORDS, 5]);
+    }
+
+    #[test]
+    fn the_open_members_of_segments_and_all_members_of_unreadable_ones_stay() {
+        let (sizes, done) = removals(0, &[Some(&["s3"]), None, Some(&["sf"])]);
+        assert_eq!(sizes, [2]);
+        assert!(matches!(done, Next::Done { open: 6, .. }), "{done:?}");
+    }
+
+    #[test]
+    fn each_removal_expects_the_version_that_the_last_one_left() {
+        let mut scan = BucketScan::new(bucket(), 4, &[], &retention(256), NOW);
+        assert_eq!(scan.fence(), txn::count_removal(bucket(), 4, None));
+        scan.applied();
+        assert_eq!(scan.fence(), txn::count_removal(bucket(), 5, None));
+    }
 }

@@ -85,3 +85,15 @@ impl Buckets {
         left.filter(is_due).min_by_key(|bucket| self.position(*bucket))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bucket_at_which_a_term_begins_is_the_first_of_its_order() {
+        let buckets = Buckets::new(4, 0, 1);
+        let first = buckets.from(0).min_by_key(|bucket| buckets.position(*bucket)).unwrap();
+        assert_eq!((first.index(), buckets.position(first)), (2 * STRIDE, 0));
+    }
+}

@@ -359,6 +359,17 @@ fn one_call_handles_a_bounded_number_of_schedules_with_missed_ticks() {
     }
 }
 
+#[test]
+fn one_call_handles_all_schedules_whose_ticks_are_within_their_grace() {
+    let graceful = || {
+        let Found::Record(stamp, mut record) = every_ten(Overlap::Allow) else { unreachable!() };
+        record.spec.grace = Duration::from_secs(5);
+        Found::Record(stamp, record)
+    };
+    let mut stage = knowing_all(2 * LATE, graceful);
+    assert_eq!(batch(&stage.tick(15)).len(), 2 * LATE);
+}
+
 fn named(schedules: usize) -> Vec<ScheduleId> {
     (0..schedules).map(|n| id(&format!("s{n:05}"))).collect()
 }

@@ -531,6 +531,8 @@ fn an_attempt_that_was_closed_by_another_process_is_not_attended() {
     assert_eq!((machine.running(), machine.attending()), (1, 1));
     assert_eq!(handle(&mut machine, Event::Zombie(job(0), 1)), [Effect::Signal(job(0), 1, Stop::Closed)]);
     assert_eq!((machine.running(), machine.attending()), (1, 0));
+    handle(&mut machine, ended(0, Run::Succeeded(result())));
+    assert_eq!((machine.running(), machine.attending()), (0, 0));
 }
 
 #[test]

@@ -495,6 +495,19 @@ fn a_member_that_was_closed_before_the_event_of_its_extraction_is_not_taken_for_
 }
 
 #[test]
+fn the_segments_that_were_handed_out_lately_are_remembered() {
+    let mut machine = with_segment();
+    let mut next = |now, unique| {
+        let job = SegmentId::new(uuid::Uuid::from_u128(unique), 4, 100).unwrap().job();
+        handle_at(now, &mut machine, Event::Created(vec![job.clone()]));
+        let (assignment, segment) = (Lookup::Found(assignment(1), 4), Lookup::Found(segment(), 0));
+        handle_at(now, &mut machine, Event::SegmentsRead(vec![(job, assignment, segment)]));
+        machine.begun.0.len()
+    };
+    assert_eq!([(9_999, 2), (10_000, 3)].map(|(now, unique)| next(Millis(now), unique)), [2, 2]);
+}
+
+#[test]
 fn segments_and_records_are_not_read_together() {
     let mut machine = InboxWatcher::new();
     let created = handle(&mut machine, Event::Created(vec![job(0), id().job(), job(1)]));

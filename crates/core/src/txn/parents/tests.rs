@@ -285,3 +285,20 @@ fn only_the_containers_seen_last_are_remembered() {
     assert!(!seen.has(&minutes[0]));
     assert!(minutes[SEEN..].iter().all(|minute| seen.has(minute)));
 }
+
+#[test]
+fn a_rejection_of_the_whole_multi_names_its_first_operation() {
+    let mut driver = Driver::default();
+    let whole = rejected(0, Reason::NotSent);
+    assert_eq!(driver.commit_by(&[super::super::fence(0), turn(1)], |_, _| whole.clone()), whole);
+}
+
+#[test]
+fn a_container_without_a_place_is_not_looked_for() {
+    let mut driver = Driver::default();
+    assert_eq!(driver.commit(&[entry(1, 7)]), DONE);
+    driver.server.lock().remove(&lane_bucket());
+    driver.cost();
+    assert_eq!(driver.commit(&[entry(2, 7), turn(1)]), rejected(1, Reason::NoNode));
+    assert_eq!(driver.cost(), (vec![3], 0), "only the bucket of the lane is missing, and it is no container");
+}

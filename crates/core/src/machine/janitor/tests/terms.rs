@@ -116,3 +116,10 @@ fn a_machine_scans_only_its_own_buckets() {
         assert!(left.into_iter().all(|of| of != part), "part {part}");
     }
 }
+
+#[test]
+fn each_term_begins_with_other_leftovers() {
+    let first = |epoch| Janitor::parts(epoch).map(|janitor| janitor.leftovers).collect::<Vec<_>>();
+    assert_eq!(first(256), [0, 1, 2, 3]);
+    assert_eq!(first(259), [291, 292, 293, 294]);
+}
