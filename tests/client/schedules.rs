@@ -207,7 +207,7 @@ async fn a_change_with_a_lost_reply_or_request_is_made_once() {
 async fn a_change_without_an_answer_in_time_is_unknown_and_one_that_was_not_sent_is_not() {
     let to = namespace("schedule-unknown");
     let (proxy, fake) = (Proxy::to(&to), FakeCluster::new(&to).await);
-    let within = Duration::from_secs(2);
+    let within = Duration::from_secs(4);
     let client = Client::builder(proxy.connect_string()).deadline(within).connect().await.unwrap();
     let (schedules, name) = (client.schedules(), named("a"));
     schedules.add(&hourly("a")).await.unwrap();

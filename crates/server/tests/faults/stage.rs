@@ -128,6 +128,10 @@ pub(crate) mod step {
         multi(request, &["/election/", "/epoch", "BW\u{1}\u{5}"])
     }
 
+    pub(crate) fn beat(request: &Request<'_>) -> bool {
+        multi(request, &["/election/", "/epoch", "/leading"]) && !claim(request)
+    }
+
     pub(crate) fn assign(request: &Request<'_>) -> bool {
         multi(request, &["/epoch", "/workers/", "/ready/", "/assignments/"])
     }

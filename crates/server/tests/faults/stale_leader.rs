@@ -44,6 +44,10 @@ async fn an_assignment_that_arrives_after_another_leader_has_claimed_is_fenced()
         }
         false
     });
+    // Only the assignment informs the stale leader: the answer to a beat would end its term, and with it the wait for the assignment's.
+    let stalled = Arc::clone(&sent);
+    let _beat =
+        proxy.hold_reply(move |request: &Request<'_>| stalled.load(Ordering::SeqCst) && step::beat(request));
     let ids = stage.submit([stage.runs.job("job")]).await;
     eventually("the assignment is in flight", SOON, async || sent.load(Ordering::SeqCst)).await;
     // The stale leader also receives no event about the deletion of its candidate.
