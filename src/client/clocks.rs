@@ -124,6 +124,14 @@ mod tests {
         assert_eq!(taken(), []);
     }
 
+    #[test]
+    fn the_name_of_a_report_has_sixteen_hexadecimal_digits() {
+        assert!(is_session("0000000000abcdef"));
+        for name in ["abcdef", "0000000000abcdeg", "0000000000ABCDEF", "00000000000abcdef"] {
+            assert!(!is_session(name), "{name}");
+        }
+    }
+
     /// Takes a snapshot. Returns its reports, and how many znodes below `/clocks` it read.
     fn read(world: &Arc<World>) -> (Vec<WrongClock>, usize) {
         let client = world.client();

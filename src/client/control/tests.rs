@@ -268,8 +268,13 @@ fn a_member_of_a_waiting_segment_is_extracted_and_cancelled() {
     for lost in [Answer::Serve, Answer::LoseReply, Answer::LoseRequest] {
         let (world, client, _, segment) = packed();
         let job = member(segment, 2);
+        let is_served = matches!(lost, Answer::Serve);
         world.once(Request::is_write, [lost]);
+        let began = world.now();
         assert_eq!(world.run(client.cancel(&job)), Ok(Cancelled::Cancelled));
+        if is_served {
+            assert_eq!(world.now(), began, "an extracted member is cancelled without a pause");
+        }
         assert!(world.record(&job).is_terminal());
         let views = world.run(client.get_many(&members(segment))).unwrap();
         let states = views.into_iter().map(|view| view.unwrap().state).collect::<Vec<_>>();

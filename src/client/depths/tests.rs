@@ -58,3 +58,13 @@ fn stored_jobs_are_estimated_from_the_names_of_segments() {
         "a member is counted in its segment"
     );
 }
+
+#[test]
+fn a_member_whose_segment_is_not_stored_is_one_job() {
+    let world = World::new();
+    let client = world.client();
+    let segment = SegmentId::new(Uuid::from_u128(1), 4, 100).unwrap();
+    world.tree().put(&path::record(&MemberId { segment, number: 0 }.job()), *b"");
+    let counts = world.run(client.snapshot(SnapshotOptions::default())).unwrap();
+    assert_eq!((counts.depths.stored, counts.churn.jobs_per_record), (1, 1.0));
+}

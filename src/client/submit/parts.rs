@@ -85,6 +85,24 @@ mod tests {
     }
 
     #[test]
+    fn a_full_slot_is_remembered_until_too_many_others_follow() {
+        let parts = Parts::default();
+        let choose = |minute: u64| {
+            let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
+            parts.choose(&QueueEntry { submitted_at: WallMillis(minute * 60_000), ..entry })
+        };
+        for _ in 0..FIRST {
+            assert_eq!(choose(0), 0);
+        }
+        for minute in 1..REMEMBERED as u64 {
+            choose(minute);
+        }
+        assert_eq!(choose(0), 1, "as many as are remembered");
+        choose(REMEMBERED as u64);
+        assert_eq!(choose(0), 0, "one more");
+    }
+
+    #[test]
     fn the_memory_of_slots_is_bounded() {
         let parts = Parts::default();
         for n in 0..3 * REMEMBERED as u64 {

@@ -4,7 +4,7 @@ use bellwether_core::metric::JOBS_SUBMITTED;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
-use crate::client::in_memory::World;
+use crate::client::in_memory::{World, id};
 
 fn job(name: &str) -> Job {
     Job::new("sum", &1).id(name)
@@ -21,6 +21,18 @@ fn a_handle_tells_whether_the_job_existed() {
     let other = Job::new("sum", &2).id("a").if_exists(IfExists::Ignore);
     let other = world.run(client.submit(other)).unwrap();
     assert_eq!((other.accepted(), other.is_duplicate()), (Accepted::Other, true));
+}
+
+#[test]
+fn a_job_that_is_submitted_again_has_a_note_of_who_reopened_it() {
+    let world = World::new();
+    let client = world.client();
+    world.run(client.submit(job("a"))).unwrap();
+    world.run(client.cancel(&id("a"))).unwrap();
+    let again = world.run(client.submit(job("a").if_exists(IfExists::Again))).unwrap();
+    assert_eq!(again.generation(), 2);
+    let changed = world.record(&id("a")).changed.unwrap();
+    assert_eq!((changed.what, changed.by.to_string()), (ChangeKind::Reopened, "tester".to_owned()));
 }
 
 #[test]

@@ -202,3 +202,22 @@ fn a_member_of_a_group_whose_places_an_operator_has_deleted_is_refused() {
     assert!(matches!(error, SubmitError::Group(GroupError::Absent { .. })), "{error:?}");
     assert_eq!(other.unwrap().accepted(), Accepted::New);
 }
+
+#[test]
+fn a_member_without_a_trace_belongs_to_that_of_its_group() {
+    let trace = |id: &str| format!("00-{id:0>32}-00000000000000ab-01").parse::<TraceContext>().unwrap();
+    let (world, _, handle) = stage(Group::new("sum", "g").trace_context(trace("1")));
+    let submitted = |number, job: Job| {
+        let submitted = world.run(handle.submit(number, job)).unwrap();
+        world.record(submitted.id()).trace
+    };
+    assert_eq!(submitted(0, job()), Some(trace("1")));
+    assert_eq!(submitted(1, job().trace_context(trace("2"))), Some(trace("2")));
+}
+
+#[test]
+fn the_debug_texts_of_a_group_and_its_members_name_the_group() {
+    let (_, client, handle) = open();
+    assert_eq!(format!("{handle:?}"), format!("GroupHandle({:?})", g()));
+    assert_eq!(format!("{:?}", client.group_members::<Untyped>(&g())), format!("Members({:?})", g()));
+}

@@ -55,6 +55,13 @@ fn members_are_counted_over_all_chunks_and_an_ended_one_is_not_open() {
 }
 
 #[test]
+fn the_size_of_a_group_includes_its_missing_members() {
+    let counts = GroupView { open: 1, succeeded: 2, cancelled: 4, dead: 8, ..view(record()) };
+    assert_eq!(GroupView { total: None, ..counts.clone() }.size(), 15);
+    assert_eq!(GroupView { total: Some(31), ..counts }.size(), 31);
+}
+
+#[test]
 fn the_status_of_an_open_group_tells_what_it_waits_for() {
     let unsealed = view(GroupRecord { total: None, ..record() });
     assert_eq!(unsealed.status(), "open: its total is not set yet");
