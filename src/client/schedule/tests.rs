@@ -308,3 +308,22 @@ fn an_error_of_the_client_without_a_write_is_its_own() {
     let other = || ScheduleError::NotFound(named("a"));
     assert_eq!(unsure(other(), &named("a"), by, true), other());
 }
+
+#[test]
+fn a_change_has_each_value_that_was_set_and_keeps_the_others() {
+    let spec = Stage::new().record().spec;
+    let once = crate::schedule::When::Once(SystemTime::UNIX_EPOCH + HOUR);
+    let change = ScheduleChange::default();
+    assert_eq!(change.clone().when(once.clone()), ScheduleChange { when: Some(once), ..change.clone() });
+    let misfire = Some(Misfire::Skip);
+    assert_eq!(change.clone().misfire(misfire), ScheduleChange { misfire, ..change.clone() });
+    let overlap = Some(Overlap::Queue);
+    assert_eq!(change.clone().overlap(overlap), ScheduleChange { overlap, ..change.clone() });
+    assert_eq!(change.of(&spec), spec);
+}
+
+#[test]
+fn an_added_schedule_has_a_note_of_who_added_it() {
+    let changed = Stage::new().record().changed.unwrap();
+    assert_eq!((changed.what, changed.by.to_string()), (ChangeKind::Added, "tester".to_owned()));
+}

@@ -36,6 +36,12 @@ fn a_job_that_is_submitted_again_has_a_note_of_who_reopened_it() {
 }
 
 #[test]
+fn the_debug_text_of_a_client_has_its_deadline() {
+    let text = format!("{:?}", World::new().client());
+    assert!(text.starts_with("Client { deadline: "), "{text}");
+}
+
+#[test]
 fn only_jobs_that_were_created_are_counted() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let count = || {

@@ -147,3 +147,18 @@ fn an_outcome_of_an_attempt_is_its_name() {
         assert_eq!(past.run_time(), Some(Duration::from_millis(1)));
     }
 }
+
+#[test]
+fn each_reason_to_wait_has_a_name() {
+    let reasons = [
+        (WaitReason::UnknownKind, "unknown_kind"),
+        (WaitReason::PausedOnWorkers, "paused_on_workers"),
+        (WaitReason::Tags, "tags"),
+        (WaitReason::NotBefore, "not_before"),
+        (WaitReason::WorkerLost, "worker_lost"),
+        (WaitReason::NoTurn, "no_turn"),
+    ];
+    for (reason, name) in reasons {
+        assert_eq!(reason.as_str(), name);
+    }
+}
