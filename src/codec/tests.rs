@@ -99,9 +99,15 @@ async fn plain_bytes_are_accepted_only_by_a_codec_that_says_so_or_from_the_leade
 async fn a_chain_decodes_in_the_reverse_order() {
     let context = CodecContext::new(Part::Result, kind("sum"), id("a"));
     let chain = Mark(1).then(Mark(2)).then(Mark(3));
-    let encoded = chain.encode(vec![0], &context).await.unwrap();
-    assert_eq!(encoded, [0, 1, 2, 3]);
-    assert_eq!(chain.decode(encoded, &context).await, Ok(vec![0]));
+    let encoded = chain.encode(vec![7], &context).await.unwrap();
+    assert_eq!(encoded, [7, 1, 2, 3]);
+    assert_eq!(chain.decode(encoded, &context).await, Ok(vec![7]));
+}
+
+#[test]
+fn a_part_has_a_name_and_the_debug_text_of_a_codec_names_its_trait() {
+    assert_eq!([Part::Payload, Part::Result].map(|part| part.to_string()), ["payload", "result"]);
+    assert_eq!(format!("{:?}", Codec::new(Mark(1))), "PayloadCodec");
 }
 
 #[tokio::test]
