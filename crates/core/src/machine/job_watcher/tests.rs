@@ -683,7 +683,10 @@ fn a_list_reports_no_more_entries_than_the_share() {
     (0..10).for_each(|n| bench.create(plain(7, n)));
     bench.events.clear();
     bench.handle(Event::Watched);
-    let of_slot = |answer: Option<&Event>| matches!(answer, Some(Event::Listed { lists: Some(lists), .. }) if matches!(lists[0], Listed::Entries(..)));
+    let of_slot = |answer: Option<&Event>| {
+        let Some(Event::Listed { lists: Some(lists), .. }) = answer else { return false };
+        matches!(lists[0], Listed::Entries(..))
+    };
     while !of_slot(bench.answers.front()) {
         assert!(bench.answer(false));
     }
