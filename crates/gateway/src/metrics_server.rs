@@ -40,7 +40,7 @@ pub enum MetricsServerError {
     Exposed {
         /// The address.
         address: SocketAddr,
-        /// What is missing.
+        /// The missing protection: TLS, tokens, or both.
         lacks: &'static str,
     },
     /// The address cannot be used.
