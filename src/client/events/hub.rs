@@ -200,26 +200,35 @@ impl Pending {
     fn take(&mut self) -> Vec<Item> {
         let (mut few, mut paths, mut jobs) = (Vec::new(), 0, 0);
         while let Some(next) = self.order.pop_front() {
+            // A segment that left a place says nothing about its members.
+            if self.is_left_segment(&next) {
+                self.forget(&next);
+                continue;
+            }
             paths += next.paths().len();
             jobs += next.jobs();
             if paths > MAX_READ_BATCH || (jobs > EVENTS_AT_ONCE && !few.is_empty()) {
                 self.order.push_front(next);
                 break;
             }
-            self.jobs -= next.jobs();
-            let seen = match &next {
-                Subject::Job(job) => self.seen.remove(job).unwrap_or(Seen::Left),
-                Subject::Chunk(..) => Seen::Left,
-            };
-            // A segment that left a place says nothing about its members.
-            let is_segment = matches!(&next, Subject::Job(job) if SegmentId::of_job(job).is_some());
-            if is_segment && seen == Seen::Left {
-                paths -= next.paths().len();
-                continue;
-            }
+            let seen = self.forget(&next);
             few.push((next, seen));
         }
         few
+    }
+
+    fn is_left_segment(&self, subject: &Subject) -> bool {
+        let Subject::Job(job) = subject else { return false };
+        self.seen.get(job) == Some(&Seen::Left) && SegmentId::of_job(job).is_some()
+    }
+
+    /// The subject is not pending any more. Returns where it was last seen.
+    fn forget(&mut self, subject: &Subject) -> Seen {
+        self.jobs -= subject.jobs();
+        match subject {
+            Subject::Job(job) => self.seen.remove(job).unwrap_or(Seen::Left),
+            Subject::Chunk(..) => Seen::Left,
+        }
     }
 }
 

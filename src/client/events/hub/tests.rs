@@ -265,6 +265,23 @@ fn segments_and_chunks_count_as_their_jobs_in_the_backlog() {
     assert_eq!(pending.take().len(), EVENTS_AT_ONCE / 100);
 }
 
+/// Their members are reported because of their own changes.
+#[test]
+fn segments_that_left_a_place_are_not_read_and_take_no_place_of_a_read() {
+    let mut pending = Pending::default();
+    for n in 0..3 {
+        let id = SegmentId::new(Uuid::from_u128(n), 100, 1_000).unwrap();
+        let entry = QueueEntry::new(Kind::new("sum").unwrap(), 1, 1);
+        let left = change(&path::ready_entry(&ReadyEntry::of(&id.job(), &entry)), ChangeKind::Deleted);
+        assert!(pending.note(&left));
+    }
+    for n in 0..MAX_READ_BATCH {
+        assert!(pending.note(&change(&ready(n), ChangeKind::Created)));
+    }
+    assert_eq!(pending.take().len(), MAX_READ_BATCH);
+    assert_eq!((pending.jobs, pending.take()), (0, vec![]));
+}
+
 #[test]
 fn the_first_change_is_read_immediately_and_the_following_ones_together() {
     let (world, client, mut events) = followed();
