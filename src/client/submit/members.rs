@@ -28,7 +28,6 @@ pub(super) async fn mend(
     reason: Reason,
 ) -> Vec<Submission> {
     match (subject, &reason) {
-        (_, Reason::NotSent) => jobs,
         (Subject::Group, Reason::BadVersion | Reason::NoNode) => read_again(zk, jobs).await,
         // The parent of the place is missing.
         (Subject::Member, Reason::NoNode) => make_chunks(zk, jobs, culprit).await,

@@ -226,36 +226,32 @@ fn refuse_segment(segment: Packed, reason: &Reason) {
     segment.refuse(|id| SubmitError::Refused { id, reason: reason.clone() });
 }
 
-/// Nothing in the batch was applied. One segment or job is the cause; the others are sent again.
+/// Nothing in the batch was applied. One segment or job is the cause, unless the batch was not sent; the others are sent again.
 async fn rejected(zk: &Zk, batch: Batch<Item>, rejection: Rejection) -> Load {
     let culprit = batch.locate(rejection.at);
     let mut load = Load::of(batch);
     load.jobs.iter().for_each(Submission::unsent);
-    match culprit {
-        Some(Locus::Group { group, .. }) if group < load.segments.len() => {
+    match (rejection.reason, culprit) {
+        (Reason::NotSent, _) => {}
+        (reason, Some(Locus::Group { group, .. })) if group < load.segments.len() => {
             let segment = load.segments.remove(group);
-            load.segments.extend(rejected_segment(zk, segment, rejection.reason).await);
+            load.segments.extend(rejected_segment(zk, segment, reason).await);
         }
-        Some(Locus::Group { group, subject, .. }) => {
+        (reason, Some(Locus::Group { group, subject, .. })) => {
             let job = group - load.segments.len();
-            load.jobs = rejected_job(zk, load.jobs, job, subject, rejection.reason).await;
+            load.jobs = rejected_job(zk, load.jobs, job, subject, reason).await;
         }
-        None if rejection.reason == Reason::NotSent => {}
         // The batch has no fence, and every operation belongs to a group.
-        Some(Locus::Fence(_)) | None => return refuse_all(load, &rejection.reason),
+        (reason, Some(Locus::Fence(_)) | None) => return refuse_all(load, &reason),
     }
     load
 }
 
 /// Returns the segment if it is to be sent again. If it exists, an earlier copy was applied.
 async fn rejected_segment(zk: &Zk, mut segment: Packed, reason: Reason) -> Option<Packed> {
-    match reason {
-        Reason::NotSent => return Some(segment),
-        Reason::NodeExists => {}
-        reason => {
-            refuse_segment(segment, &reason);
-            return None;
-        }
+    if reason != Reason::NodeExists {
+        refuse_segment(segment, &reason);
+        return None;
     }
     segment.unknown();
     // Without an answer it is sent again, and is rejected again.
@@ -281,7 +277,6 @@ async fn rejected_job(
 ) -> Vec<Submission> {
     match (reason, subject) {
         (reason, Subject::Group | Subject::Member) => members::mend(zk, jobs, culprit, subject, reason).await,
-        (Reason::NotSent, _) => jobs,
         (Reason::NodeExists, Subject::Record) => {
             jobs[culprit].unexplained += 1;
             taken(zk, jobs).await

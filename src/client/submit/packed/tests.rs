@@ -1,7 +1,9 @@
 //! The outcome of a segment, and of each of its submissions.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use bellwether_core::budget::MAX_BUCKET_ENTRIES;
 use bellwether_core::metric::JOBS_SUBMITTED;
 use bellwether_core::outcome::Reason;
 use bellwether_core::path::SubBucket;
@@ -177,28 +179,46 @@ fn abandoned_jobs_are_left_out_and_the_others_are_packed_without_them() {
     assert_eq!(stored(&world, segment_of(&handles)).members.len(), 5);
 }
 
-#[test]
-fn a_job_that_is_abandoned_while_its_segment_is_formed_does_not_delay_the_others() {
-    let (world, client) = stage();
-    let mut submission = {
-        let client = client.clone();
-        Box::pin(async move { client.submit(Job::new("sum", &9)).await.map(drop) })
-    };
+type Abandoned = Arc<std::sync::Mutex<Option<Pin<Box<dyn Future<Output = Result<(), SubmitError>> + Send>>>>>;
+
+/// Submits a job and gives it up at the first read, which reads how many jobs there are: its segment is formed and not sent yet.
+fn abandon_at_the_first_read(world: &World, client: &Client) -> Abandoned {
+    let client = client.clone();
+    let mut submission: Pin<Box<dyn Future<Output = _> + Send>> =
+        Box::pin(async move { client.submit(Job::new("sum", &9)).await.map(drop) });
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(submission.as_mut().poll(&mut cx).is_pending());
     let abandoned = Arc::new(std::sync::Mutex::new(Some(submission)));
     let dropped = Arc::clone(&abandoned);
-    // The first request reads how many jobs there are.
     world.script(move |request, _| {
         if !request.is_write() {
             drop(dropped.lock().unwrap().take());
         }
         Answer::Serve
     });
-    let handles = submit(&world, &client, jobs(5));
+    abandoned
+}
+
+#[test]
+fn a_job_that_is_abandoned_while_its_segment_is_formed_does_not_delay_the_others() {
+    let (world, client) = stage();
+    let abandoned = abandon_at_the_first_read(&world, &client);
+    let mut all = jobs(5);
+    all.push(Job::new("sum", &1).id("a"));
+    let mut handles = submit(&world, &client, all);
     assert!(abandoned.lock().unwrap().is_none());
+    handles.pop().unwrap().unwrap();
     assert_eq!(stored(&world, segment_of(&handles)).members.len(), 5);
-    assert_eq!(writes(&world).len(), 1);
+    assert_eq!(writes(&world).len(), 1, "the segment and the record share a multi");
+}
+
+#[test]
+fn the_jobs_of_a_segment_become_records_if_too_few_callers_still_wait() {
+    let (world, client) = stage();
+    let abandoned = abandon_at_the_first_read(&world, &client);
+    let handles = submit(&world, &client, jobs(3));
+    assert!(abandoned.lock().unwrap().is_none());
+    assert_eq!(as_members(&handles), [None; 3]);
 }
 
 #[test]
@@ -282,20 +302,64 @@ fn a_segment_is_refused_with_the_reason_of_the_server_and_others_of_its_round_ar
     assert_eq!(stored(&world, segment_of(&others)).head.kind, kind("mail"));
 }
 
+fn fill_buckets(tree: &mut Tree, entries: usize) {
+    for bucket in SubBucket::all() {
+        tree.stat(&bucket.path(), |node| node.children = entries);
+    }
+}
+
 #[test]
 fn a_full_bucket_refuses_all_jobs_of_a_segment() {
     let (world, client) = stage();
-    for bucket in SubBucket::all() {
-        world.tree().stat(&bucket.path(), |node| {
-            node.children = bellwether_core::budget::MAX_BUCKET_ENTRIES;
-        });
-    }
+    fill_buckets(&mut world.tree(), MAX_BUCKET_ENTRIES);
     let handles = submit(&world, &client, jobs(5));
     assert!(
         handles.iter().all(|handle| matches!(handle, Err(SubmitError::Overloaded { .. }))),
         "{handles:?}"
     );
     assert!(writes(&world).is_empty());
+}
+
+/// It cannot be reported as not submitted.
+#[test]
+fn a_full_bucket_does_not_refuse_a_segment_that_may_have_been_applied() {
+    let (world, client) = stage();
+    // Nearly full buckets are counted before each batch.
+    fill_buckets(&mut world.tree(), MAX_BUCKET_ENTRIES - 1);
+    let mut sent = false;
+    world.script(move |request, tree: &mut Tree| {
+        if !request.is_write() || std::mem::replace(&mut sent, true) {
+            return Answer::Serve;
+        }
+        fill_buckets(tree, MAX_BUCKET_ENTRIES);
+        Answer::LoseRequest
+    });
+    let handles = submit(&world, &client, jobs(5));
+    assert_eq!(stored(&world, segment_of(&handles)).members.len(), 5);
+}
+
+#[test]
+fn all_are_refused_if_the_rejection_names_no_operation() {
+    let (world, client) = stage();
+    world.once(Request::is_write, [Answer::Refuse(99, Reason::NoAuth)]);
+    let mut mixed = jobs(5);
+    mixed.push(Job::new("sum", &1).id("a"));
+    for handle in submit(&world, &client, mixed) {
+        assert!(matches!(handle, Err(SubmitError::Refused { reason: Reason::NoAuth, .. })), "{handle:?}");
+    }
+    assert_eq!(writes(&world).len(), 1);
+}
+
+#[test]
+fn all_are_sent_again_if_the_multi_was_not_sent() {
+    let (world, client) = stage();
+    world.once(Request::is_write, [Answer::Refuse(0, Reason::NotSent)]);
+    let mut mixed = jobs(5);
+    mixed.push(Job::new("sum", &1).id("a"));
+    let mut handles = submit(&world, &client, mixed);
+    handles.pop().unwrap().unwrap();
+    segment_of(&handles);
+    assert_eq!(writes(&world).iter().map(Vec::len).collect::<Vec<_>>(), [4, 4]);
 }
 
 #[test]
