@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::client::in_memory::{World, id};
+use crate::client::in_memory::{DEADLINE, World, id};
 use crate::client::job::Job;
 
 fn lane(name: &str) -> Lane {
@@ -73,6 +73,19 @@ fn a_queued_job_without_its_turn_is_reported() {
     let turn = path::turn(&world.record(&id("b")).turn().unwrap(), &id("b"));
     world.tree().delete(&turn);
     assert_eq!(look(&world, &client, "b"), (Some(WaitReason::NoTurn), None));
+}
+
+/// A job that was reopened since it was located has a turn of its new generation.
+#[test]
+fn a_turn_is_missing_only_if_the_job_has_still_the_generation_in_which_it_was_located() {
+    let (world, client) = stage(&[("a", "l")]);
+    let session = &client.0.shared.session;
+    for (located, reason) in [(1, Some(WaitReason::NoTurn)), (2, None)] {
+        let mut view = world.run(client.get(&id("a"))).unwrap().unwrap();
+        (view.generation, view.waiting) = (located, None);
+        world.run(tell_without(session, session.by(DEADLINE), vec![&mut view])).unwrap();
+        assert_eq!(view.waiting, reason, "generation {located}");
+    }
 }
 
 #[test]

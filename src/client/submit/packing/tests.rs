@@ -107,6 +107,18 @@ fn large_payloads_are_divided_into_several_segments_or_stay_records() {
     assert_eq!(of(MAX_PACKED_BYTES / 3), (vec![], 9));
 }
 
+#[test]
+fn a_member_uses_its_payload_and_several_times_its_kind_tags_and_affinity_key() {
+    let mut job = plain("sum", 10);
+    let mut wanted = MEMBER + "application/json".len() + 10 + HEADS * 3;
+    assert_eq!(bytes(&job.record), wanted);
+    job.record.placement.tags = ["gpu", "arm64"].map(|tag| Tag::new(tag).unwrap()).to_vec();
+    wanted += HEADS * 8;
+    assert_eq!(bytes(&job.record), wanted);
+    job.record.placement.affinity = Some(AffinityKey::new("tenant").unwrap());
+    assert_eq!(bytes(&job.record), wanted + HEADS * 6);
+}
+
 /// The largest segment with these heads and payloads.
 fn largest(kind: usize, tags: usize, bytes: usize) -> Option<Vec<Submission>> {
     let jobs = (0..MAX_PACKED).map(|_| {
