@@ -313,6 +313,16 @@ mod tests {
         assert_eq!(told(Scheme::SaslDigestMd5, &[own]), "changeable");
     }
 
+    /// So that a namespace can be used while its password is changed, and a repair finds the old entries.
+    #[test]
+    fn the_identity_of_a_former_password_counts_only_if_it_is_asked_for() {
+        let access = Access::login(Scheme::Digest, "bellwether", "new").unwrap();
+        let access = access.former_password("hunter2").unwrap();
+        let list = [Acl::new(Permission::ALL, AuthId::new("digest", OWN))];
+        assert!(difference(&list, &access, Own::AlsoFormer).is_none());
+        assert!(matches!(difference(&list, &access, Own::Present), Some(Difference::Changeable(_))));
+    }
+
     /// The same text in another scheme is another identity.
     #[test]
     fn the_scheme_is_part_of_the_identity() {

@@ -240,3 +240,18 @@ async fn a_namespace_of_a_login_is_closed_to_others_and_an_open_one_is_exposed()
     let refused = open_namespace(&session(&to).await, true).await.expect_err("no access").to_string();
     assert!(refused.contains(&format!("/{chroot}")), "{refused}");
 }
+
+#[tokio::test]
+async fn the_clock_is_read_by_a_write_and_a_sequential_znode_has_its_number() {
+    let zk = opened("clock-and-sequence").await;
+    let [Outcome::Applied(before), Outcome::Applied(after)] = [zk.read_clock().await, zk.read_clock().await]
+    else {
+        panic!("the session is connected")
+    };
+    assert!(before > WallMillis(0) && before <= after, "{before:?}, {after:?}");
+    let prefix = format!("{}/x-", path::WORKERS);
+    for number in 0..2 {
+        let made = zk.create_sequential(prefix.clone(), Vec::new()).await;
+        assert_eq!(made, Outcome::Applied(format!("{prefix}{number:010}")));
+    }
+}

@@ -31,6 +31,16 @@ async fn an_answered_read_does_not_extend_the_trust() {
 }
 
 #[tokio::test]
+async fn a_session_can_be_trusted_for_a_shorter_time_but_not_for_a_longer_one() {
+    let to = namespace("shorter").parse().expect("a connect string");
+    let zk = connect(&to, Duration::from_secs(5)).await.expect("a session");
+    for (asked, granted) in [(3, 3), (4, 3)] {
+        zk.shorten(Duration::from_secs(asked));
+        assert_eq!(zk.session_timeout(), Duration::from_secs(granted));
+    }
+}
+
+#[tokio::test]
 async fn trust_starts_when_the_answered_request_was_sent() {
     let proxy = Proxy::to(&namespace("late-answer"));
     let to = proxy.connect_string().parse().expect("a connect string");

@@ -41,12 +41,29 @@ fn a_wrong_file_is_refused_with_the_line() {
         "operator ip:127.0.0.1",
         "operator digest:owner:b",
         "operator sasl:",
+        "operator sasl:a:b",
+        "operator sasl:a b",
+        "operator digest:a:b:c",
     ] {
         assert_eq!(refused(line), RolesError::Line { line: 1 }, "{line}");
     }
     assert_eq!(refused("operator sasl:a\nclient sasl:a"), RolesError::Twice { line: 2 });
-    let many: String = (0..21).map(|n| format!("operator digest:{n}:{}\n", "x".repeat(28))).collect();
-    assert!(matches!(refused(&many), RolesError::TooLong { .. }));
+}
+
+#[test]
+fn the_identities_are_limited_in_their_bytes_in_an_access_list() {
+    let file =
+        |bytes: usize| format!("operator digest:a:b\nclient sasl:{}", "x".repeat(bytes - 12 - 9 - 12 - 4));
+    file(MAX_LIST_BYTES).parse::<Roles>().unwrap();
+    let refused = file(MAX_LIST_BYTES + 1).parse::<Roles>().unwrap_err();
+    assert_eq!(refused, RolesError::TooLong { bytes: MAX_LIST_BYTES + 1 });
+}
+
+#[test]
+fn a_role_is_printed_as_in_a_file() {
+    for role in ["operator", "candidate", "worker", "client"] {
+        assert_eq!(role.parse::<Role>().unwrap().to_string(), role);
+    }
 }
 
 #[test]

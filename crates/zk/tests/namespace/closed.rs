@@ -66,6 +66,50 @@ async fn a_namespace_that_others_may_change_is_refused_with_the_first_znodes() {
     }
 }
 
+/// The lists of all 5,120 buckets are not read: the number of changes of a list, and when a znode was created, show which may differ.
+#[tokio::test]
+async fn a_bucket_is_found_whose_list_was_changed_or_that_was_created_again() {
+    let to = namespace("open-buckets") + "/inner";
+    let (_, chroot) = to.split_once('/').expect("a chroot");
+    let (zk, bare) = (owner(&to).await, bare(&to).await);
+    open_namespace(&zk, true).await.expect("a namespace");
+    let [changed, again, below] = ["/jobs/01", "/lanes/02", "/jobs/03/4"];
+    let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    open_to_all(&bare, changed).await;
+    open_to_all(&bare, below).await;
+    bare.delete(again, None).await.expect("an empty bucket");
+    bare.create(again, b"", &open).await.expect("a bucket");
+    assert_eq!(not_closed(&zk, chroot).await, [changed, again, below]);
+}
+
+/// Others could write there before the namespace existed, so the times of creation prove nothing.
+#[tokio::test]
+async fn a_bucket_is_found_that_is_older_than_its_namespace_and_below_an_open_parent() {
+    let to = namespace("older-buckets");
+    let (server, chroot) = to.split_once('/').expect("a chroot");
+    let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let whole = bare(server).await;
+    for path in [path::JOBS, "/jobs/01"] {
+        whole.create(&format!("/{chroot}{path}"), b"", &open).await.expect("a znode");
+    }
+    let zk = owner(&to).await;
+    open_namespace(&zk, true).await.expect_err("others may change it");
+    let found = not_closed(&zk, chroot).await;
+    assert!(
+        ["", path::JOBS, "/jobs/01"].iter().all(|path| found.iter().any(|found| found == path)),
+        "{found:?}"
+    );
+}
+
+/// The znodes that others may change, relative to the namespace.
+async fn not_closed(zk: &Zk, chroot: &str) -> Vec<String> {
+    let Ok(Closed::Not(found)) = closed(zk).await else { panic!("a closed namespace") };
+    let found = found.into_iter().map(|exposed| exposed.path);
+    found
+        .map(|path| path.strip_prefix(&format!("/{chroot}")).expect("a znode of the namespace").to_owned())
+        .collect()
+}
+
 #[tokio::test]
 async fn a_repair_closes_every_znode_and_a_dry_run_only_finds_them() {
     let to = namespace("repairable") + "/inner";
