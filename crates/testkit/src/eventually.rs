@@ -4,9 +4,18 @@ use std::future::Future;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// Short compared with every timeout in the tests (the shortest session is 400 ms), but long enough not to load the
-/// server.
-const POLL_EVERY: Duration = Duration::from_millis(10);
+/// Short compared with every timeout in the tests: the shortest session is 400 ms.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Short compared with the states that tests look for.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The pause before the next look at a condition: a twentieth of the time waited so far. So a long wait ends at most that much late,
+/// and does not take the processor from other tests: some conditions start a process or read all records.
+#[must_use]
+pub fn pause_after(waited: Duration) -> Duration {
+    (waited / 20).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}
 
 /// Polls `condition` until it holds. Panics with `what` and the caller's location when `deadline` passes first.
 ///
@@ -50,7 +59,7 @@ pub fn eventually_some<T>(
                 if let Some(value) = probe().await {
                     return value;
                 }
-                tokio::time::sleep(POLL_EVERY).await;
+                tokio::time::sleep(pause_after(start.elapsed())).await;
             }
         };
         match tokio::time::timeout(deadline, poll).await {

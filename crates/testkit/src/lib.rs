@@ -26,7 +26,7 @@ mod raw;
 mod server;
 mod shared;
 
-pub use eventually::{eventually, eventually_some};
+pub use eventually::{eventually, eventually_some, pause_after};
 pub use fourletter::four_letter_word;
 pub use process::Process;
 pub use proxy::{Cut, Direction, Fault, HeldReply, Matches, Proxy, Request};

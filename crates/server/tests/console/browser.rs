@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bellwether_testkit::pause_after;
 use fantoccini::{Client, ClientBuilder, Locator};
 use futures::FutureExt as _;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -149,9 +150,10 @@ impl Page {
 
     /// Waits for a condition; its failure prints the text of the page.
     pub(crate) async fn until(&self, what: &str, condition: impl AsyncFn(&Self) -> bool) {
+        let start = Instant::now();
         let wait = async {
             while !condition(self).await {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(pause_after(start.elapsed())).await;
             }
         };
         if tokio::time::timeout(SOON, wait).await.is_err() {
