@@ -49,6 +49,8 @@ pub mod op {
     pub const GET_DATA: i32 = 4;
     /// `setData`
     pub const SET_DATA: i32 = 5;
+    /// `getACL`
+    pub const GET_ACL: i32 = 6;
     /// `setACL`
     pub const SET_ACL: i32 = 7;
     /// `sync`

@@ -1,9 +1,11 @@
 //! The namespace of a login, and znodes in it that others may read or change.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bellwether_core::path::{self, Bucket};
-use bellwether_testkit::{ZooKeeperServer, namespace};
+use bellwether_testkit::{Proxy, ZooKeeperServer, namespace, op};
 use bellwether_zk::{
     Access, Closed, ConnectString, NamespaceError, Repaired, Scheme, Zk, closed, connect_as, open_namespace,
     repair,
@@ -71,15 +73,27 @@ async fn a_namespace_that_others_may_change_is_refused_with_the_first_znodes() {
 async fn a_bucket_is_found_whose_list_was_changed_or_that_was_created_again() {
     let to = namespace("open-buckets") + "/inner";
     let (_, chroot) = to.split_once('/').expect("a chroot");
-    let (zk, bare) = (owner(&to).await, bare(&to).await);
+    let proxy = Proxy::to(&to);
+    let lists = Arc::new(AtomicUsize::new(0));
+    let read = Arc::clone(&lists);
+    proxy.witness(move |_, request| {
+        if request.op == op::GET_ACL {
+            read.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let (zk, bare) = (owner(&proxy.connect_string()).await, bare(&to).await);
     open_namespace(&zk, true).await.expect("a namespace");
-    let [changed, again, below] = ["/jobs/01", "/lanes/02", "/jobs/03/4"];
+    lists.store(0, Ordering::Relaxed);
+    let [parent, changed, again, below] = [path::PAUSES, "/jobs/01", "/lanes/02", "/jobs/03/4"];
     let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    open_to_all(&bare, changed).await;
-    open_to_all(&bare, below).await;
+    for changed in [parent, changed, below] {
+        open_to_all(&bare, changed).await;
+    }
     bare.delete(again, None).await.expect("an empty bucket");
     bare.create(again, b"", &open).await.expect("a bucket");
-    assert_eq!(not_closed(&zk, chroot).await, [changed, again, below]);
+    assert_eq!(not_closed(&zk, chroot).await, [parent, changed, again, below]);
+    // Those of the parents, of one bucket of each sort, and of the sub-buckets of the changed one.
+    assert!((30..60).contains(&lists.load(Ordering::Relaxed)), "{lists:?} lists were read");
 }
 
 /// Others could write there before the namespace existed, so the times of creation prove nothing.
