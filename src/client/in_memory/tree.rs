@@ -123,15 +123,30 @@ impl Tree {
 
     /// Applies all operations or none.
     pub(in crate::client) fn apply(&mut self, ops: &[Op]) -> Result<(), Rejection> {
-        let before = (self.nodes.clone(), self.changes.len());
+        let (mut before, changes) = (Vec::new(), self.changes.len());
         for (at, op) in ops.iter().enumerate() {
+            self.note(op.path(), &mut before);
             if let Err(reason) = self.apply_one(op) {
-                self.nodes = before.0;
-                self.changes.truncate(before.1);
+                for (path, node) in before.into_iter().rev() {
+                    match node {
+                        Some(node) => drop(self.nodes.insert(path, node)),
+                        None => drop(self.nodes.remove(&path)),
+                    }
+                }
+                self.changes.truncate(changes);
                 return Err(Rejection { at, reason });
             }
         }
         Ok(())
+    }
+
+    /// Notes the znodes that an operation at this path may change: itself, and those above it, whose numbers of children change and which
+    /// it may create.
+    fn note(&self, path: &str, before: &mut Vec<(String, Option<Node>)>) {
+        before.push((path.to_owned(), self.get(path)));
+        if path != "/" {
+            self.note(parent(path), before);
+        }
     }
 
     fn apply_one(&mut self, op: &Op) -> Result<(), Reason> {

@@ -52,6 +52,12 @@ fn zookeepers_time_advances_with_the_monotonic_clock() {
 }
 
 #[test]
+fn each_end_of_a_job_can_be_selected() {
+    let ends = [End::Succeeded, End::Cancelled, End::Dead].map(Ended::of);
+    assert_eq!(ends, [Ended::Succeeded, Ended::Cancelled, Ended::Dead]);
+}
+
+#[test]
 fn a_selection_has_an_end_a_kind_and_an_age() {
     let hour = Duration::from_secs(3_600);
     let (sum, product) = (Kind::new("sum").unwrap(), Kind::new("product").unwrap());

@@ -40,7 +40,7 @@ fn a_chunk_of_results_ends_the_wait_for_its_members() {
     let (world, client, worker, segment) = stage(5);
     let began = world.now();
     let job = member(segment, 2);
-    let wait = client.wait(&job, WITHIN);
+    let wait = client.wait_for(&job, 1, WITHIN);
     let view = during(&world, wait, || {
         assert_eq!(world.watched(), 1);
         world.succeed_members(segment, worker, Members::one(0));
