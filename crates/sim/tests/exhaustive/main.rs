@@ -32,6 +32,10 @@
 //!   nothing.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a model matches only the variants that it needs")]
 
+/// An exploration allocates and frees the parts of millions of states.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod attempts;
 mod election;
 mod explore;

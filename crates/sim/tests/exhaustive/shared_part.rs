@@ -3,9 +3,14 @@
 //! Most steps change one part of a state: a node, or the server. The other parts are neither copied nor hashed again,
 //! which would take most of the time of an exploration.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
+
+use ahash::RandomState;
+
+/// The hash with which stateright recognises states, with fixed keys: the hashes of the parts of a state are a part of its hash.
+static BUILD: RandomState = RandomState::with_seeds(1, 2, 3, 4);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Part<T>(Arc<Inner<T>>);
@@ -46,11 +51,7 @@ impl<T: Clone> DerefMut for Part<T> {
 
 impl<T: Hash> Part<T> {
     fn fingerprint(&self) -> u64 {
-        *self.0.hash.get_or_init(|| {
-            let mut hasher = DefaultHasher::new();
-            self.0.value.hash(&mut hasher);
-            hasher.finish()
-        })
+        *self.0.hash.get_or_init(|| BUILD.hash_one(&self.0.value))
     }
 }
 
