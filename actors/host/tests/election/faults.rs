@@ -62,7 +62,9 @@ async fn a_lost_reply_to(request: fn(&Request<'_>) -> bool, strategy: Strategy, 
     };
     assert_eq!(candidates(&witness).await.len(), expected, "a candidate leaked");
     a.election.step_down().await;
-    assert_eq!(b.leads().await.1.epoch(), term.epoch() + 1, "no znode of a blocks b");
+    assert_eq!(candidates(&witness).await.len(), expected / 2, "a candidate of a is left");
+    // The trust in the session of a may have lapsed before, while it was connected again. Then a has claimed a second term.
+    b.leads_above(term.epoch()).await;
 }
 
 fn creates_candidate(request: &Request<'_>) -> bool {
