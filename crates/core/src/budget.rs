@@ -154,3 +154,33 @@ pub const MIN_RETENTION: Duration = Duration::from_secs(60);
 
 /// Longest retention: ten years. Use an archive for longer times.
 pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    /// The values that documents state, without the arithmetic of the definitions.
+    #[test]
+    fn each_computed_bound_has_the_documented_value() {
+        let bytes = [
+            (MAX_PAYLOAD_BYTES, 65_536),
+            (MAX_PLAIN_BYTES, 16_777_216),
+            (MAX_ERROR_BYTES, 4_096),
+            (MAX_CHECKPOINT_BYTES, 16_384),
+            (MAX_SCHEDULE_ID_BYTES, 91),
+            (MAX_SCHEDULE_PAYLOAD_BYTES, 16_384),
+            (MAX_TXN_BYTES, 262_144),
+            (MAX_RECORD_BYTES, 168_960),
+        ];
+        for (bound, value) in bytes {
+            assert_eq!(bound, value);
+        }
+        let seconds = [(MAX_WAIT, 7 * DAY), (MAX_AHEAD, 3_653 * DAY), (MAX_RETENTION, 3_650 * DAY)];
+        for (bound, value) in seconds {
+            assert_eq!(bound.as_secs(), value);
+        }
+        assert_eq!((MAX_COUNT, MAX_INBOX, MAX_RECORDS), (2_147_483_647, 8_192, 20_480_000));
+    }
+}

@@ -131,4 +131,23 @@ mod tests {
         assert_eq!(Author::cut(&format!("{long}x")).as_str().len(), MAX_BY_BYTES - 1);
         assert_eq!(Author::new("ada@host").unwrap().to_string(), "ada@host");
     }
+
+    #[test]
+    fn each_kind_of_change_has_a_name_for_documents() {
+        let kinds = [
+            (ChangeKind::Added, "added"),
+            (ChangeKind::Cancelled, "cancelled"),
+            (ChangeKind::Reopened, "reopened"),
+            (ChangeKind::Released, "released"),
+            (ChangeKind::Replaced, "replaced"),
+            (ChangeKind::Paused, "paused"),
+            (ChangeKind::Resumed, "resumed"),
+            (ChangeKind::Abandoned, "abandoned"),
+            (ChangeKind::Set, "set"),
+            (ChangeKind::Removed, "removed"),
+        ];
+        for (kind, name) in kinds {
+            assert_eq!(kind.as_str(), name);
+        }
+    }
 }

@@ -207,3 +207,9 @@ fn the_join_is_part_of_the_trace_of_its_group() {
     assert!(trace.is_some());
     assert_eq!(join.trace, trace);
 }
+
+#[test]
+fn the_letter_of_an_end_starts_its_name() {
+    let names = End::ALL.map(|end| (end.letter(), end.as_str()));
+    assert_eq!(names, [('s', "succeeded"), ('c', "cancelled"), ('d', "dead")]);
+}
