@@ -156,7 +156,8 @@ mod tests {
         let (clocks, read) = read(&world);
         assert_eq!((clocks.len(), read), (1, 1), "only the names of sessions are read");
         for session in 6..100_000 {
-            world.tree().put(&path::clock_report(session), *b"?");
+            // As long as the longest report of a process.
+            world.tree().put(&path::clock_report(session), vec![b'?'; 450]);
         }
         let (clocks, read) = self::read(&world);
         assert_eq!(

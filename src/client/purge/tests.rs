@@ -165,6 +165,33 @@ fn named_jobs_are_purged_once_however_often_they_are_named() {
     let mut seen = 0;
     world.run(client.purge_jobs(&many, |_| seen += 1)).unwrap();
     assert_eq!(seen, 2, "a page, and one job");
+    assert!(longest_read(&world) <= MAX_READ_BATCH);
+}
+
+/// The most records and buckets of one read.
+fn longest_read(world: &World) -> usize {
+    let read = |request| match request {
+        Request::Get(paths) => Some(paths.len()),
+        Request::List(_) | Request::Commit(_) | Request::Glance(_) | Request::Watch | Request::Sync => None,
+    };
+    world.requests().into_iter().filter_map(read).max().unwrap_or_default()
+}
+
+#[test]
+fn the_records_of_a_bucket_are_read_in_pages_of_limited_length() {
+    let (world, client) = stage(&["template"]);
+    let data = world.tree().get(&path::record(&id("template"))).unwrap().data;
+    let bucket = Bucket::of(&id("template"));
+    let jobs = (0..).map(|n| id(format!("j{n}"))).filter(|job| Bucket::of(job) == bucket);
+    for job in jobs.take(119) {
+        world.tree().put(&path::record(&job), data.clone());
+    }
+    world.pass(MIN_RETENTION);
+    let mut pages = 0;
+    let purge = Purge::of(Ended::Cancelled);
+    let would = world.run(client.would_purge(&purge, |_| pages += 1)).unwrap();
+    assert_eq!((would.matched, pages), (120, 128 + 2), "two pages, and the end of every two buckets");
+    assert!(longest_read(&world) <= MAX_READ_BATCH);
 }
 
 fn removes(request: &Request) -> bool {
