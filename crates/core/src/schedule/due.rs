@@ -20,9 +20,6 @@ pub const MAX_CATCH_UP: u32 = 100;
 /// seconds costs no more. The skipped ticks of an interval are computed by a division.
 pub const MAX_COUNTED: u32 = 100;
 
-/// Most searches of the calendar per step, for ticks that are made up and for ticks that are counted.
-pub const MAX_SEARCHES: usize = (MAX_CATCH_UP + MAX_COUNTED) as usize + 4;
-
 /// What happens to missed ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

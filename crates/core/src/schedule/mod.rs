@@ -19,7 +19,7 @@ mod when;
 
 pub use calendar::Calendar;
 pub use cron::{CronExpression, MAX_EXPRESSION_BYTES};
-pub use due::{Due, MAX_CATCH_UP, MAX_COUNTED, MAX_SEARCHES, Misfire, Missed, due, missed};
+pub use due::{Due, MAX_CATCH_UP, MAX_COUNTED, Misfire, Missed, due, missed};
 pub use record::{LANE_PREFIX, ScheduleRecord, SkipReason, Skipped, lane, parse_tick, tick_id};
 pub use spec::{DEFAULT_GRACE, Overlap, ScheduleSpec, Template};
 pub use when::{MAX_INTERVAL, MIN_INTERVAL, When, Zone};

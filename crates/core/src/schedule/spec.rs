@@ -169,5 +169,16 @@ mod tests {
         };
         assert_eq!(over(spec(MAX_SCHEDULE_PAYLOAD_BYTES + 1, 0)), "a schedule's payload");
         assert_eq!(over(spec(1, MAX_TAGS + 1)), "tags");
+        let with = |time| {
+            let mut spec = spec(1, 0);
+            spec.misfire = Misfire::CatchUp { at_most: 1, within: time };
+            spec.template.expires_after = Some(time);
+            spec
+        };
+        let year = Duration::from_secs(366 * 86_400);
+        assert_eq!(with(year).check(), Ok(()));
+        let late = with(year + Duration::from_millis(1));
+        assert_eq!(over(late.clone()), "misfire.catch_up.within");
+        assert_eq!(over(ScheduleSpec { misfire: Misfire::Skip, ..late }), "expires_after");
     }
 }

@@ -208,17 +208,18 @@ mod tests {
 
     #[test]
     fn intervals_and_instants_have_bounds() {
+        const YEAR: Duration = Duration::from_secs(366 * 86_400);
         for interval in [
             Duration::ZERO,
             Duration::from_millis(999),
-            MAX_INTERVAL + Duration::from_millis(1),
+            YEAR + Duration::from_millis(1),
             Duration::MAX,
             Duration::from_micros(1_000_001),
         ] {
             let error = When::every(interval).unwrap_err().to_string();
             assert_eq!(error, format!("every must be 1s to 366d in whole milliseconds, not {interval:?}"));
         }
-        assert!(When::every(MIN_INTERVAL).is_ok() && When::every(MAX_INTERVAL).is_ok());
+        assert!(When::every(MIN_INTERVAL).is_ok() && When::every(YEAR).is_ok());
         let late = When::Once(instant::END).check().unwrap_err().to_string();
         assert_eq!(late, "at must be before 2500-01-01T00:00:00Z, not 2500-01-01T00:00:00.000Z");
     }

@@ -137,6 +137,11 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_takes_at_most_half_of_a_multi() {
+        assert_eq!(MAX_PACKED_BYTES, 128 * 1024);
+    }
+
+    #[test]
     fn the_debug_text_lists_the_members() {
         let members = Members::from_bits(0b101).unwrap();
         assert_eq!(format!("{members:?}"), "{0, 2}");

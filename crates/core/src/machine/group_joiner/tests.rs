@@ -539,7 +539,7 @@ fn a_done_group_causes_no_further_look() {
     assert_eq!(out, []);
 }
 
-const DAY: Duration = ABANDONED_AFTER;
+const DAY: Duration = Duration::from_secs(86_400);
 const START: WallMillis = WallMillis(1_000_000);
 
 /// Looks at the group, set at `modified` by ZooKeeper's clock, at `now` by the leader's. Returns the record that is written.

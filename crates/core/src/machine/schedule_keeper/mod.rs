@@ -62,8 +62,9 @@ pub const COMMIT_WINDOW: usize = 4;
 /// Reads in flight, of schedules and of jobs.
 pub const READ_WINDOW: usize = 4;
 
-/// Maximum number of schedules with missed ticks per call: each may take
-/// [`MAX_SEARCHES`](crate::schedule::MAX_SEARCHES) steps, some milliseconds. The others follow with the next answers.
+/// Maximum number of schedules with missed ticks per call. Each may search the calendar for
+/// [`MAX_CATCH_UP`](crate::schedule::MAX_CATCH_UP) and [`MAX_COUNTED`](crate::schedule::MAX_COUNTED) ticks, which takes some
+/// milliseconds. The others follow with the next answers.
 pub const LATE: usize = 20;
 
 /// Unexplained rejections of a schedule's write before it waits for the next sweep.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::budget::MIN_RETENTION;
 use crate::job::{Assignment, Attempt, AttemptEndKind, Ending, JobRecord, Payload, Progress};
-use crate::machine::worker::BELIEVED;
 use crate::machine::worker::fixture::{assignment, job, result, start, worker};
 use crate::machine::worker::{Found, Lookup, Start};
 use crate::name::JobId;
@@ -276,7 +276,7 @@ fn concurrent_writes_to_the_assignment_are_carried_and_the_last_progress_stays()
 fn a_late_close_does_not_touch_a_new_job_with_the_same_id() {
     for (here, old) in [(false, true), (false, false), (true, true)] {
         let mut world = World::new(1);
-        world.now = world.now + if old { BELIEVED } else { Duration::ZERO };
+        world.now = world.now + if old { MIN_RETENTION / 2 } else { Duration::ZERO };
         let (record, version) = world.tree.record(0);
         let another = JobRecord { token: uuid::Uuid::from_u128(77), ..record };
         world.tree.0.put(&path::record(&job(0)), encode(&another), version);
@@ -298,7 +298,7 @@ fn a_close_that_waited_long_reads_the_record_before_it_is_sent() {
     let mut world = World::new(1);
     world.handle(Event::Hold);
     world.report([(0, Ending::Succeeded(result()))]);
-    world.now = world.now + BELIEVED;
+    world.now = world.now + MIN_RETENTION / 2;
     world.handle(Event::Resume);
     assert!(matches!(&world.wire[..], [Effect::Read(closes)] if closes.len() == 1), "{:?}", world.wire);
     world.settle();

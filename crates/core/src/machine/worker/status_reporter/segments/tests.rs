@@ -240,6 +240,21 @@ fn each_segment_of_a_transaction_without_reply_is_read() {
 }
 
 #[test]
+fn a_read_of_many_segments_without_reply_has_limited_length() {
+    let mut stage = Stage::several(60);
+    stage.on(Event::Hold);
+    stage.all_end(0..60);
+    stage.on(Event::Resume);
+    let lengths = |effects: Vec<Effect>| {
+        let reads = effects
+            .iter()
+            .filter_map(|effect| if let Effect::Read(ids) = effect { Some(ids.len()) } else { None });
+        reads.collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(stage.committed(Outcome::Unknown)), [50, 10], "an assignment and the chunks of each");
+}
+
+#[test]
 fn a_transaction_that_is_refused_as_a_whole_is_tried_again_later_and_reported_once() {
     let mut stage = Stage::several(2);
     stage.on(Event::Hold);
@@ -371,7 +386,7 @@ fn a_refused_write_is_followed_by_a_read_because_the_leader_may_have_extracted_t
 #[test]
 fn large_results_are_written_in_several_chunks() {
     let mut stage = Stage::new();
-    let large = || Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES - 1]).unwrap());
+    let large = || Ending::Succeeded(Payload::json(vec![b'1'; 64 * 1024 - 1]).unwrap());
     stage.on(Event::Hold);
     (0..4).for_each(|number| drop(stage.ends(number, large())));
     let first = stage.on(Event::Resume);
@@ -490,14 +505,14 @@ fn a_chunk_of_several_results_has_limited_bytes() {
     let mut stage = Stage::new();
     stage.on(Event::Hold);
     stage.ends(0, result());
-    stage.ends(1, Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES]).unwrap()));
+    stage.ends(1, Ending::Succeeded(Payload::json(vec![b'1'; 64 * 1024]).unwrap()));
     assert_eq!(written(&stage.on(Event::Resume)), ("s1".to_owned(), false));
 }
 
 #[test]
 fn the_bytes_of_written_results_do_not_count_any_more() {
     let mut stage = Stage::new();
-    let large = || Ending::Succeeded(Payload::json(vec![b'1'; RESULT_BYTES - 1]).unwrap());
+    let large = || Ending::Succeeded(Payload::json(vec![b'1'; 64 * 1024 - 1]).unwrap());
     stage.ends(0, large());
     assert_eq!(written(&stage.at(10)), ("s1".to_owned(), false));
     assert_eq!(names(&stage.applied()), ["succeeded 0"]);
