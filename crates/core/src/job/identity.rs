@@ -143,6 +143,12 @@ mod tests {
     use crate::name::{Kind, WorkerId};
     use crate::time::WallMillis;
 
+    #[test]
+    fn each_way_to_be_accepted_has_its_name_in_json() {
+        let all = [Accepted::New, Accepted::Same, Accepted::Other, Accepted::Again(2)];
+        assert_eq!(all.map(Accepted::as_str), ["new", "same", "other", "again"]);
+    }
+
     fn record(token: u128, payload: &str) -> JobRecord {
         let payload = Payload::json(payload.as_bytes()).unwrap();
         JobRecord::new(Kind::new("sum").unwrap(), payload, Uuid::from_u128(token), WallMillis(1))
