@@ -174,7 +174,7 @@ fn longest_read(world: &World) -> usize {
         Request::Get(paths) => Some(paths.len()),
         Request::List(_) | Request::Commit(_) | Request::Glance(_) | Request::Watch | Request::Sync => None,
     };
-    world.requests().into_iter().filter_map(read).max().unwrap_or_default()
+    world.requests().into_iter().filter_map(read).max().expect("a purge reads records")
 }
 
 #[test]

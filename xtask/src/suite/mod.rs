@@ -81,7 +81,7 @@ fn whole(
         cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
     let keep_going = !keep_going.is_empty();
     let programs = programs::build(&build)?;
-    // The servers of the tests are this build's, which is optimised where the profile of tests says so.
+    // Tests connect to servers of this build, because the profile of tests optimises the keeper.
     let server_command = cargo::built("bellwether")?;
 
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
