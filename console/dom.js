@@ -48,14 +48,21 @@ function merge(parent, present, wanted) {
 }
 
 let notices = 0;
+let success = null;
 
-/** Shows a message for a few seconds; an error stays until it is closed. */
+/**
+ * Shows a message for a few seconds, or until the next one, so that messages of quick changes do not pile up over the page. An error
+ * stays until it is closed.
+ */
 export function notify(text, { error = false } = {}) {
   const notice = h('div', { class: error ? 'notice error' : 'notice', id: `notice-${(notices += 1)}` },
     h('span', {}, text),
     h('button', { type: 'button', 'aria-label': 'Close the message', onclick: () => notice.remove() }, '×'));
   document.getElementById('notices').append(notice);
-  if (!error) setTimeout(() => notice.remove(), 6000);
+  if (error) return;
+  success?.remove();
+  success = notice;
+  setTimeout(() => notice.remove(), 6000);
 }
 
 /** Asks in a modal dialog; `dismiss` is the name of the button that changes nothing. Resolves to the form's data, or to null if it was cancelled. */

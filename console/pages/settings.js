@@ -2,7 +2,7 @@
 
 import { call, get, may, post } from '../api.js';
 import { ask, h, notify, update } from '../dom.js';
-import { count, elapsed } from '../format.js';
+import { ago, count, elapsed } from '../format.js';
 
 const STATES = ['succeeded', 'cancelled', 'dead'];
 

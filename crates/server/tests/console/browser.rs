@@ -1,12 +1,17 @@
-//! A headless Chromium, driven through chromedriver.
+//! Headless Chromiums, driven through chromedriver.
+//!
+//! A browser takes two seconds of processor time to start. So a test uses one that an earlier test has left, in a new tab, which has
+//! neither the session storage nor the emulated media of the tabs before it.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use bellwether_testkit::pause_after;
+use fantoccini::error::CmdError;
 use fantoccini::{Client, ClientBuilder, Locator};
 use futures::FutureExt as _;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -15,6 +20,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 
 use crate::ask::Ask;
 
@@ -23,6 +29,22 @@ pub(crate) const ZONE: &str = "Europe/Berlin";
 
 /// Time limit for anything that must appear.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// The size of the window at the start of a test.
+const WINDOW: (u32, u32) = (1280, 900);
+
+/// Ends chromedriver when the standard input is closed, at the latest with the process of the tests.
+const GUARDED: &str = "chromedriver --port=0 & exec >/dev/null; cat; kill -KILL 0";
+
+/// The messages of errors that a script did not expect.
+const ERRORS: &str = "return [...document.querySelectorAll('.notice.error span')].map((one) => one.textContent) \
+    .filter((text) => /is not (defined|a function)|(undefined|null) /.test(text))";
+
+/// The browsers that no test uses.
+static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
+
+/// Has the connections to chromedriver. That of a test ends with the test.
+static CONNECTIONS: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime starts"));
 
 /// chromedriver; dropping it kills it.
 struct Driver {
@@ -33,16 +55,16 @@ struct Driver {
 impl Driver {
     /// chromedriver picks a free IPv4 port and ends if the same IPv6 port is in use, for example by another test.
     fn start() -> Self {
-        (0..5).find_map(|_| Self::try_start()).expect("chromedriver prints its port in one of five attempts")
+        (0..5).find_map(|_| Self::try_start()).expect(
+            "chromedriver prints its port in one of five attempts: as root on Debian, apt-get install chromium chromium-driver",
+        )
     }
 
     fn try_start() -> Option<Self> {
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").env("TZ", ZONE);
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-        let mut child = command.spawn().unwrap_or_else(|error| {
-            panic!("chromedriver: {error}: as root on Debian, apt-get install chromium chromium-driver")
-        });
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARDED]).env("TZ", ZONE);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut child = command.spawn().expect("sh starts");
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut driver = Self { child, port: 0 };
         driver.port = output.lines().map_while(Result::ok).find_map(|line| {
@@ -61,32 +83,75 @@ impl Drop for Driver {
     }
 }
 
-/// Runs a test in a browser with the console of the gateway at `address`, and closes the browser whether or not it passes. After a
-/// failure there is a screenshot `failed-` with the name of the test.
+/// A browser with its driver.
+struct Browser {
+    client: Client,
+    driver: Driver,
+}
+
+impl Browser {
+    /// Returns a browser that no other test uses, with one new tab.
+    async fn take() -> Self {
+        let idle = IDLE.lock().unwrap().pop();
+        let browser = match idle {
+            Some(idle) => idle,
+            None => CONNECTIONS.spawn(Self::start()).await.expect("the browser starts"),
+        };
+        browser.renew().await.expect("the browser opens a tab");
+        browser
+    }
+
+    async fn start() -> Self {
+        let driver = Driver::start();
+        // With a pipe, the browser ends when chromedriver ends.
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--lang=en-US"];
+        let options = json!({"goog:chromeOptions": {"args": arguments}, "timeouts": {"script": 30_000}});
+        let Value::Object(capabilities) = options else { unreachable!("an object") };
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        let connecting = builder.capabilities(capabilities);
+        let client = connecting.connect(&format!("http://127.0.0.1:{}", driver.port)).await.unwrap();
+        Self { client, driver }
+    }
+
+    /// Replaces all tabs by a new one.
+    async fn renew(&self) -> Result<(), CmdError> {
+        let old = self.client.windows().await?;
+        let new = self.client.new_window(true).await?.handle;
+        for tab in old {
+            self.client.switch_to_window(tab).await?;
+            self.client.close_window().await?;
+        }
+        self.client.switch_to_window(new).await?;
+        self.client.set_window_size(WINDOW.0, WINDOW.1).await
+    }
+}
+
+/// Runs a test in a browser with the console of the gateway at `address`. After a failure there is a screenshot `failed-` with the
+/// name of the test, and the browser is closed.
 pub(crate) async fn browse(address: std::net::SocketAddr, test: impl AsyncFnOnce(Page)) {
-    let driver = Driver::start();
-    // With a pipe, the browser ends when chromedriver ends.
-    let arguments =
-        ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--lang=en-US"];
-    let options = json!({"goog:chromeOptions": {"args": arguments}, "timeouts": {"script": 30_000}});
-    let Value::Object(capabilities) = options else { unreachable!("an object") };
-    let mut builder = ClientBuilder::new(HttpConnector::new());
-    let connecting = builder.capabilities(capabilities);
-    let client = connecting.connect(&format!("http://127.0.0.1:{}", driver.port)).await.unwrap();
-    let page = Page { client: client.clone(), driver: driver.port, base: format!("http://{address}/") };
+    let browser = Browser::take().await;
+    let (client, driver) = (browser.client.clone(), browser.driver.port);
+    let page = Page { client, driver, base: format!("http://{address}/") };
     let failed = format!("failed-{}", std::thread::current().name().unwrap_or("test").replace("::", "-"));
     // That of an earlier run. It need not exist.
     drop(std::fs::remove_file(screenshot_file(&failed)));
-    let ended = AssertUnwindSafe(test(page.clone())).catch_unwind().await;
-    if ended.is_err() {
-        // The failure may be one of the browser, which then has no screenshot.
-        drop(AssertUnwindSafe(page.screenshot(&failed)).catch_unwind().await);
-    }
-    drop(client.close().await);
-    drop(driver);
-    if let Err(panic) = ended {
-        resume_unwind(panic);
-    }
+    let checked = async {
+        test(page.clone()).await;
+        let errors = page.run(ERRORS).await;
+        assert_eq!(errors, json!([]), "a script of the page failed");
+    };
+    let ended = AssertUnwindSafe(checked).catch_unwind().await;
+    let Err(panic) = ended else {
+        // The page would follow the events of the gateway, whose end the test may await.
+        page.client.goto("about:blank").await.unwrap();
+        IDLE.lock().unwrap().push(browser);
+        return;
+    };
+    // The failure may be one of the browser, which then has no screenshot.
+    drop(AssertUnwindSafe(page.screenshot(&failed)).catch_unwind().await);
+    drop(browser);
+    resume_unwind(panic);
 }
 
 /// A page of the console.

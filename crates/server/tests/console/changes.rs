@@ -251,6 +251,7 @@ async fn the_retention_is_changed_and_a_purge_counts_first() {
         page.fill("strategy", "rendezvous").await;
         page.click("Set").await;
         page.shows("The placement was changed.").await;
+        page.shows("Set by").await;
         assert_eq!(stage.get("/v1/placement").await.is(200).json()["strategy"], "rendezvous");
         page.fill("dead", "soon").await;
         page.click("Save").await;
