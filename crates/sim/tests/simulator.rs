@@ -5,6 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bellwether_sim::plan::{Fault, FaultKind, Plan, Servers, Size, Target};
 use bellwether_sim::{Report, Trace, minimise, simulate};
 
+// A tenth of the time of glibc's was spent in it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn with(servers: Servers) -> Size {
     Size { servers, ..Size::default() }
 }
