@@ -44,7 +44,9 @@ pub(crate) fn run() -> Result<(), Failure> {
         // Without optimisations it is built in half the time, and this book takes it a second.
         let options =
             ["--locked", "--debug", "--no-default-features", "--features", "search", "--root", TOOLS];
-        cargo::run(cargo().args(["install", "mdbook", "--version", VERSION]).args(options))?;
+        let mut install = cargo();
+        install.args(["install", "mdbook", "--version", VERSION]).args(options);
+        cargo::run(install.env("CARGO_PROFILE_DEV_DEBUG", "none"))?;
     }
     cargo::run(Command::new(mdbook).arg("build"))?;
     let read = |source| Failure::Launch { line: "cargo xtask book".to_owned(), source };
