@@ -7,8 +7,10 @@ use std::time::Instant;
 use crate::failure::Failure;
 
 /// The features of tests: the test kit, faults of actors and of the keeper, and traces, which a shipped build does not
-/// have, and TLS. Tests and lints use the same set, because each set of features needs a full build.
-pub(crate) const TESTING: &str = "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls,bellwether-keeper/testing,bellwether-keeper/tls";
+/// have, and TLS. Tests and lints use the same set, because each set of features needs a full build. The features of the keeper are enabled
+/// by these.
+pub(crate) const TESTING: &str =
+    "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls";
 
 /// This package has no code. A command that selects it beside others builds third-party crates with the features that all tests need, so
 /// cargo compiles them once.
