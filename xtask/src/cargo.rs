@@ -7,8 +7,8 @@ use std::time::Instant;
 use crate::failure::Failure;
 
 /// The features of tests: the test kit, faults of actors and of the keeper, and traces, which a shipped build does not
-/// have, and TLS. Tests and lints use the same set, because each set of features needs a full build. The features of the keeper are enabled
-/// by these.
+/// have, and TLS. Tests and lints use the same set, because each set of features needs a full build. The
+/// library and the server enable the features of the keeper.
 pub(crate) const TESTING: &str =
     "--features=bellwether/testing,bellwether-server/otel-testing,bellwether-server/zookeeper-tls";
 

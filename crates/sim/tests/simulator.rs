@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bellwether_sim::plan::{Fault, FaultKind, Plan, Servers, Size, Target};
 use bellwether_sim::{Report, Trace, minimise, simulate};
 
-// A tenth of the time of glibc's was spent in it.
+// With glibc's allocator, `every_call_is_made_and_has_an_effect` took 22.9 s of processor time instead of 16.3.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -30,28 +30,31 @@ const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The packages that are optimised for the model check, the simulator and the servers of tests. Their unit tests are compiled without
 /// optimisation: those of the simulator in 7 s instead of 55, those of the keeper in 8 s instead of 26, and both run as fast. Those of the
 /// core run for a minute and a half; optimised, they are compiled in three times the time and run for two thirds of it.
-const OPTIMISED: [&str; 3] = ["bellwether-core", "bellwether-keeper", "bellwether-sim"];
-
-/// What is selected beside each of them for its unit tests, so that cargo compiles what they depend on with the same features as for the
-/// other programs, and compiles nothing that depends on the package.
-const BESIDE: [&[&str]; 3] =
-    [&[], &["--features=bellwether-keeper/testing,bellwether-keeper/tls"], &FEATURED];
+///
+/// The arguments beside a package are for its unit tests: cargo compiles the dependencies with the features of the other programs, and
+/// compiles nothing that depends on the package.
+const OPTIMISED: [(&str, &[&str]); 3] = [
+    ("bellwether-core", &[]),
+    ("bellwether-keeper", &["--features=bellwether-keeper/testing,bellwether-keeper/tls"]),
+    ("bellwether-sim", &FEATURED),
+];
 
 /// The packages whose features [`TESTING`] chooses.
 const FEATURED: [&str; 3] = ["--package=bellwether", "--package=bellwether-server", TESTING];
 
 /// Builds all test programs, with further arguments for cargo.
 pub(super) fn build(arguments: &[&String]) -> Result<Vec<TestProgram>, Failure> {
-    let others = OPTIMISED.map(|package| format!("--exclude={package}"));
+    let others = OPTIMISED.map(|(package, _)| format!("--exclude={package}"));
     let others = others.iter().map(String::as_str).chain(["--workspace", TESTING]).chain(PROGRAMS);
     let mut programs = built(others, arguments)?;
 
-    let packages = OPTIMISED.map(|package| format!("--package={package}"));
+    let packages = OPTIMISED.map(|(package, _)| format!("--package={package}"));
     let integration = packages.iter().map(String::as_str).chain(FEATURED).chain(["--bins", "--test", "*"]);
     programs.extend(built(integration, arguments)?.into_iter().filter(is_optimised));
-    for ((name, package), beside) in OPTIMISED.iter().zip(&packages).zip(BESIDE) {
-        let optimisation = format!("--config=profile.test.package.{name}.opt-level=0");
-        let units = beside.iter().copied().chain([package.as_str(), "--lib", &optimisation]);
+    for (package, further) in OPTIMISED {
+        let [selection, optimisation] =
+            [format!("--package={package}"), format!("--config=profile.test.package.{package}.opt-level=0")];
+        let units = further.iter().copied().chain([selection.as_str(), "--lib", &optimisation]);
         programs.extend(built(units, arguments)?.into_iter().filter(is_optimised));
     }
     programs.sort_by_key(|program| {
@@ -64,7 +67,7 @@ pub(super) fn build(arguments: &[&String]) -> Result<Vec<TestProgram>, Failure> 
 /// Whether it belongs to one of [`OPTIMISED`], whose folders have the names of the packages.
 fn is_optimised(program: &TestProgram) -> bool {
     let folder = program.folder.file_name().and_then(|name| name.to_str());
-    OPTIMISED.iter().any(|package| package.strip_prefix("bellwether-") == folder)
+    OPTIMISED.iter().any(|(package, _)| package.strip_prefix("bellwether-") == folder)
 }
 
 fn built<'a>(

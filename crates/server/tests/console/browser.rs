@@ -43,7 +43,7 @@ const ERRORS: &str = "return [...document.querySelectorAll('.notice.error span')
 /// The browsers that no test uses.
 static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
 
-/// Has the connections to chromedriver. That of a test ends with the test.
+/// Runs the connections to chromedriver. The runtime of a test ends with the test.
 static CONNECTIONS: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime starts"));
 
 /// chromedriver; dropping it kills it.
