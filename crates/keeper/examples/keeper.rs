@@ -17,10 +17,7 @@ use bellwether_keeper::server::{Keeper, Storage};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .with_writer(std::io::stderr)
-        .init();
+    tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(std::io::stderr).init();
     let served = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

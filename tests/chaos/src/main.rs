@@ -58,6 +58,10 @@ use std::time::Duration;
 use bellwether_core::duration::DurationText;
 use bellwether_sim::history::Checker;
 use clap::{Parser, Subcommand, ValueEnum};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
 
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -135,12 +139,10 @@ enum Process {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { process, run } = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let level = if process.is_some() { "info" } else { "error" };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| level.into()))
-        .with_writer(std::io::stderr)
-        .init();
+    let filter = std::env::var("RUST_LOG").ok().and_then(|filter| filter.parse::<Targets>().ok());
+    let level = if process.is_some() { LevelFilter::INFO } else { LevelFilter::ERROR };
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
+    tracing_subscriber::registry().with(fmt::layer().with_writer(std::io::stderr).with_filter(filter)).init();
     let done = match process {
         None => chaos(run).await,
         Some(Process::Check { history, session_timeout }) => check(&history, session_timeout.into()),

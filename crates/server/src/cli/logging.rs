@@ -2,17 +2,22 @@
 
 mod export;
 
+use std::env;
 use std::io::{IsTerminal, stderr};
 
 use clap::ValueEnum;
 use tokio::runtime::Handle;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
 use super::exit::Failure;
 use super::{Command, Global};
 pub(crate) use export::Exporter;
+
+/// The variable whose filter overrides the options: levels and `TARGET=LEVEL`, separated by commas.
+const FILTER: &str = "RUST_LOG";
 
 /// Format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -37,25 +42,10 @@ pub(crate) fn start(
         return Ok(None);
     }
     let exporter = export::start(global, command, runtime)?;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        let filter = match (global.quiet, global.verbose, runs_on(command)) {
-            (true, _, true) => "error,zookeeper_client=off",
-            (true, _, false) => "off",
-            (false, 0, false) => {
-                "warn,bellwether_actors::session=off,bellwether::node::exposure=off,zookeeper_client=off"
-            }
-            // The span of the actor framework has only a number of its own; the target of each line names the actor.
-            (false, 0, true) | (false, 1, false) => "info,ractor=warn,zookeeper_client=off",
-            (false, 1, true) | (false, 2, false) => "debug",
-            (false, 2.., true) | (false, 3.., false) => "trace",
-        };
-        let private = matches!(command, Command::Dev(dev) if dev.is_private());
-        EnvFilter::new(if private {
-            format!("{filter},bellwether::node::exposure=off")
-        } else {
-            filter.to_owned()
-        })
-    });
+    let set = env::var(FILTER).ok().filter(|text| !text.trim().is_empty());
+    let set = set.map(|text| text.parse::<Targets>());
+    let refused = set.as_ref().and_then(|set| set.as_ref().err().map(ToString::to_string));
+    let filter = set.and_then(Result::ok).unwrap_or_else(|| filter(global, command));
     let lines = lines(global.log_format).with_filter(filter);
     tracing_subscriber::registry()
         .with(lines)
@@ -64,7 +54,31 @@ pub(crate) fn start(
     if global.log_format == LogFormat::Json {
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     }
+    if let Some(error) = refused {
+        tracing::warn!(
+            error,
+            "{FILTER} is ignored: it must contain LEVEL or TARGET=LEVEL, separated by commas"
+        );
+    }
     Ok(exporter)
+}
+
+/// The filter of the options.
+fn filter(global: &Global, command: &Command) -> Targets {
+    let filter = match (global.quiet, global.verbose, runs_on(command)) {
+        (true, _, true) => "error,zookeeper_client=off",
+        (true, _, false) => "off",
+        (false, 0, false) => {
+            "warn,bellwether_actors::session=off,bellwether::node::exposure=off,zookeeper_client=off"
+        }
+        // The span of the actor framework has only a number of its own; the target of each line names the actor.
+        (false, 0, true) | (false, 1, false) => "info,ractor=warn,zookeeper_client=off",
+        (false, 1, true) | (false, 2, false) => "debug",
+        (false, 2.., true) | (false, 3.., false) => "trace",
+    };
+    let filter: Targets = filter.parse().expect("the filters above are valid");
+    let private = matches!(command, Command::Dev(dev) if dev.is_private());
+    if private { filter.with_target("bellwether::node::exposure", LevelFilter::OFF) } else { filter }
 }
 
 /// Whether the command runs until it is stopped.

@@ -10,13 +10,20 @@ use bellwether_core::wire::{LAYOUT_VERSION, Layout, encode};
 use bellwether_testkit::namespace;
 use bellwether_zk::{connect, open_namespace};
 
-use crate::run::{run, run_in, run_with_stdin};
+use crate::run::{command, ran, run, run_in, run_with_stdin};
 
 #[test]
 fn a_missing_address_is_reported_with_the_ways_to_set_it() {
     let refused = run(&["job", "list"]).exits(2).says("--zookeeper HOST:PORT");
     refused.says("BELLWETHER_ZOOKEEPER");
     run(&["job", "list", "--zookeeper", "zk1:port"]).exits(2).says("is not HOST:PORT");
+}
+
+#[test]
+fn a_log_filter_that_cannot_be_read_is_ignored_with_a_warning() {
+    let filtered = |filter| ran(command(&["completions", "bash"]).env("RUST_LOG", filter)).exits(0);
+    filtered("info,bellwether=loud").says("RUST_LOG is ignored");
+    assert_eq!(filtered("info,bellwether=debug").stderr, "");
 }
 
 /// Nothing is sent, so the test needs no server.
