@@ -99,9 +99,12 @@ enum Task {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         arguments: Vec<OsString>,
     },
-    /// Check the Python package: format, lints, types, the wheel and the source distribution, and its tests on a gateway:
-    /// all of them with `python3`, a part with each other version from 3.10 in `PATH` or of pyenv. Needs Python and pip.
+    /// Check the Python package with `python3`: format, lints, types, the wheel and the source distribution, and its tests on
+    /// a gateway. Needs Python and pip.
     Python {
+        /// Also run a part of the tests with each other version from 3.10 in `PATH` or of pyenv, as CI does.
+        #[arg(long)]
+        all_versions: bool,
         /// The command whose `dev` server the tests start; without it, the debug build, which is built first.
         #[arg(long)]
         command: Option<PathBuf>,
@@ -167,7 +170,9 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             install::prometheus()?;
             install::browser()?;
-            suite::run(server, &cargo, &binaries, None, Vec::new())
+            let python = python::job(&cargo::built("bellwether")?, false)?;
+            let beside = if server == Server::Keeper { vec![python] } else { Vec::new() };
+            suite::run(server, &cargo, &binaries, None, beside)
         }
         Task::Ci { profile } => ci(&profile),
         Task::Check => cargo::check(),
@@ -189,10 +194,10 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Fuzz(fuzz) => fuzz::run(&fuzz),
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
-        Task::Python { command: Some(command) } => python::run(&command),
-        Task::Python { command: None } => {
+        Task::Python { command: Some(command), all_versions } => python::run(&command, all_versions),
+        Task::Python { command: None, all_versions } => {
             cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
-            python::run(&cargo::built("bellwether")?)
+            python::run(&cargo::built("bellwether")?, all_versions)
         }
         Task::Kubernetes => kubernetes::run(),
         Task::SupplyChain => supply_chain::run(),
@@ -233,7 +238,8 @@ fn ci(profile: &str) -> Result<(), Failure> {
     suite::run(Server::Zookeeper, &[], &[], Some(&shipped), vec![compat, fuzz_http])?;
     // The suite compares with the installed release.
     differential::newer(None)?;
-    suite::run(Server::Keeper, &[], &[], Some(&shipped), Vec::new())
+    let python = python::job(&shipped, true)?;
+    suite::run(Server::Keeper, &[], &[], Some(&shipped), vec![python])
 }
 
 #[cfg(test)]

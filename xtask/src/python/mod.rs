@@ -36,9 +36,16 @@ const SHORT: [&str; 6] = [
     "tests/test_worker_protocol.py",
 ];
 
+/// The checks as a job.
+pub(crate) fn job(command: &Path, all_versions: bool) -> Result<Job, Failure> {
+    let mut job = queue::task(&["python", "--command"])?;
+    job.command.arg(command).args(all_versions.then_some("--all-versions"));
+    Ok(job)
+}
+
 /// Runs all checks with the server of this command: all tests with `python3`, and a part of them with each other version that
-/// is installed.
-pub(crate) fn run(command: &Path) -> Result<(), Failure> {
+/// is installed, if `all_versions`.
+pub(crate) fn run(command: &Path, all_versions: bool) -> Result<(), Failure> {
     install::python()?;
     let tools = Environment::of(FOLDER, "tools");
     cargo::run(Command::new("python3").args(["-m", "venv"]).arg(&tools.folder))?;
@@ -54,7 +61,7 @@ pub(crate) fn run(command: &Path) -> Result<(), Failure> {
     cargo::run(&mut tools.module(&["ruff", "check", "."]))?;
     cargo::run(&mut tools.module(&["mypy"]))?;
 
-    let others = interpreters::others()?;
+    let others = if all_versions { interpreters::others()? } else { Vec::new() };
     let environments: Vec<_> = others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
     let wheel = published::build(&tools)?;
     published::install_alone(&tools, &wheel)?;
@@ -67,8 +74,11 @@ pub(crate) fn run(command: &Path) -> Result<(), Failure> {
         jobs.push(tests(&other.name(), environment, &SHORT, &command));
     }
     run_jobs(jobs)?;
-    let also = others.iter().map(Interpreter::name).collect::<Vec<_>>().join(", ");
-    eprintln!("xtask: all tests of the Python package ran with python3, and a part of them with: {also}");
+    eprintln!("xtask: all tests of the Python package ran with python3");
+    if all_versions {
+        let also = others.iter().map(Interpreter::name).collect::<Vec<_>>().join(", ");
+        eprintln!("xtask: a part of the tests also ran with: {also}");
+    }
     Ok(())
 }
 

@@ -68,8 +68,7 @@ fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String
     cargo::run(&mut test)
 }
 
-/// Runs all tests, several programs at a time; on the keeper also those of the Python package and of the
-/// documentation.
+/// Runs all tests, several programs at a time; on the keeper also those of the documentation.
 fn whole(
     server: Server,
     cargo_arguments: &[String],
@@ -111,11 +110,6 @@ fn whole(
             alone.push(Job { title: format!("{module} of {title}"), command: quiet });
         }
         jobs.push(Job { title, command });
-    }
-    if server == Server::Keeper {
-        let mut python = queue::task(&["python", "--command"])?;
-        python.command.arg(shipped.unwrap_or(&server_command));
-        jobs.insert(0, python);
     }
     let logs = cargo::built(LOGS)?;
     let mut tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
