@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use utoipa::openapi::OpenApi;
-use utoipa::openapi::path::{HttpMethod, Operation as Described};
+use utoipa::openapi::path::Operation as Described;
 
 use crate::access::Role;
 
@@ -26,13 +26,13 @@ impl Operations {
         let mut operations = HashMap::new();
         for (path, item) in &document.paths.paths {
             let described = [
-                (Method::GET, HttpMethod::Get, &item.get),
-                (Method::POST, HttpMethod::Post, &item.post),
-                (Method::PUT, HttpMethod::Put, &item.put),
-                (Method::PATCH, HttpMethod::Patch, &item.patch),
-                (Method::DELETE, HttpMethod::Delete, &item.delete),
+                (Method::GET, &item.get),
+                (Method::POST, &item.post),
+                (Method::PUT, &item.put),
+                (Method::PATCH, &item.patch),
+                (Method::DELETE, &item.delete),
             ];
-            for (method, _, operation) in described {
+            for (method, operation) in described {
                 if let Some(operation) = operation {
                     operations.insert((path.clone(), method), described_as(operation));
                 }

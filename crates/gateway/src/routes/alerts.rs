@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::alerts::Alert;
-use crate::problem::Problem;
 use crate::state::App;
 
 /// The problems of the cluster.
@@ -30,8 +29,6 @@ pub(super) struct AlertsDocument {
     get, path = "/v1/alerts", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The alerts", body = AlertsDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_alerts(State(app): State<App>) -> Answer<AlertsDocument> {

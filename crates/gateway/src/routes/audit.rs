@@ -6,7 +6,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::audit_log::AuditEntry;
-use crate::problem::Problem;
 use crate::state::App;
 
 /// The last requests that may have changed something.
@@ -25,8 +24,6 @@ pub(super) struct AuditLines {
     get, path = "/v1/audit", tag = "cluster", security(("token" = ["operate"])),
     responses(
         (status = 200, description = "The lines", body = AuditLines),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_audit(State(app): State<App>) -> Answer<AuditLines> {

@@ -5,7 +5,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::layers::Caller;
-use crate::problem::Problem;
 
 /// The caller of a request.
 #[derive(Serialize, ToSchema)]
@@ -25,8 +24,6 @@ pub(super) struct CallerDocument {
     get, path = "/v1/caller", tag = "access", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The caller", body = CallerDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_caller(Extension(caller): Extension<Caller>) -> Answer<CallerDocument> {

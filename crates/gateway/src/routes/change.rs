@@ -53,8 +53,6 @@ impl IntoResponse for Changed {
     responses(
         (status = 200, description = "The job is cancelled, or its worker was asked to stop it", body = Changed),
         (status = 409, description = "The job has ended in another state", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel_job(
@@ -87,8 +85,6 @@ pub(super) async fn cancel_job(
     responses(
         (status = 200, description = "The job is queued again, or was open", body = Changed),
         (status = 409, description = "The job succeeded and keeps its result", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn retry_job(

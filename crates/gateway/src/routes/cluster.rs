@@ -55,8 +55,6 @@ pub(super) struct ClusterDocument {
     responses(
         (status = 200, description = "The node that claimed the current epoch", body = LeaderDocument),
         (status = 404, description = "There has never been a leader", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderDocument>, Problem> {
@@ -73,8 +71,6 @@ pub(super) async fn show_leader(State(app): State<App>) -> Result<Answer<LeaderD
     get, path = "/v1/leader/candidates", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The candidates in their order", body = CandidatesDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_candidates(State(app): State<App>) -> Result<Answer<CandidatesDocument>, Problem> {
@@ -88,8 +84,6 @@ pub(super) async fn list_candidates(State(app): State<App>) -> Result<Answer<Can
     get, path = "/v1/cluster", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The state of the cluster", body = ClusterDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_cluster(State(app): State<App>) -> Result<Answer<ClusterDocument>, Problem> {

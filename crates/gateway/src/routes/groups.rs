@@ -73,8 +73,6 @@ impl Bounded for NewMembers {
     responses(
         (status = 200, description = "The group exists; the header `Location` has its path", body = GroupDocument),
         (status = 409, description = "The group exists with other properties or another total", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn make_group(
@@ -161,8 +159,6 @@ pub(super) struct GroupsPage {
     params(WhichGroups),
     responses(
         (status = 200, description = "A page of groups", body = GroupsPage),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_groups(
@@ -187,8 +183,6 @@ pub(super) async fn list_groups(
     params(("id" = String, Path, description = "The group's id")),
     responses(
         (status = 200, description = "The group as it is now", body = GroupDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_group(
@@ -210,8 +204,6 @@ pub(super) async fn show_group(
     responses(
         (status = 200, description = "The group is done", body = GroupDocument),
         (status = 202, description = "The group is not done yet", body = GroupDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn wait_for_group(
@@ -249,8 +241,6 @@ pub(super) async fn wait_for_group(
     params(("id" = String, Path, description = "The group's id")),
     responses(
         (status = 200, description = "The group is abandoned", body = GroupDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn abandon_group(

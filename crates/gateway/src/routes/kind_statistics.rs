@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use crate::document::DurationSchema;
 use crate::kind_statistics::{OfKind, Report, WINDOW};
-use crate::problem::Problem;
 use crate::state::App;
 
 /// What this gateway has seen of the ends of jobs.
@@ -97,8 +96,6 @@ impl From<Report> for StatisticsDocument {
     get, path = "/v1/kinds/statistics", tag = "kinds", security(("token" = ["read"])),
     responses(
         (status = 200, description = "What the gateway has counted", body = StatisticsDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_kind_statistics(State(app): State<App>) -> Answer<StatisticsDocument> {

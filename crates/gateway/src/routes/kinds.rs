@@ -36,8 +36,6 @@ impl IntoResponse for KindChanged {
     get, path = "/v1/kinds", tag = "kinds", security(("token" = ["read"])),
     responses(
         (status = 200, description = "All kinds, by name", body = Vec<KindDocument>),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<KindDocument>>, Problem> {
@@ -53,8 +51,6 @@ pub(super) async fn list_kinds(State(app): State<App>) -> Result<Answer<Vec<Kind
     params(("kind" = String, Path, description = "The kind")),
     responses(
         (status = 200, description = "The kind is paused", body = KindChanged),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause_kind(
@@ -73,8 +69,6 @@ pub(super) async fn pause_kind(
     params(("kind" = String, Path, description = "The kind")),
     responses(
         (status = 200, description = "The kind is not paused", body = KindChanged),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume_kind(

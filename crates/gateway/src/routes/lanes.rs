@@ -39,8 +39,6 @@ pub(super) struct LanesPage {
     params(WhichLanes),
     responses(
         (status = 200, description = "A page of lanes", body = LanesPage),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_lanes(

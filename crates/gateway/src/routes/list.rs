@@ -67,8 +67,6 @@ pub(super) struct JobPage {
     params(Which),
     responses(
         (status = 200, description = "A page of jobs", body = JobPage),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_jobs(

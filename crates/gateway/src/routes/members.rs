@@ -52,8 +52,6 @@ pub(super) struct MembersPage {
     params(("id" = String, Path, description = "The group's id"), WhichMembers),
     responses(
         (status = 200, description = "A page of members", body = MembersPage),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_members(

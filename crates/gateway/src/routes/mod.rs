@@ -8,6 +8,7 @@ mod change;
 mod cluster;
 mod console;
 mod events;
+mod failures;
 mod groups;
 mod health;
 mod kind_statistics;
@@ -96,6 +97,12 @@ pub fn openapi() -> serde_json::Value {
 }
 
 fn described() -> OpenApiRouter<App> {
+    let mut described = routes();
+    failures::describe(described.get_openapi_mut());
+    described
+}
+
+fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(about())
         .routes(routes!(submit::submit_job, list::list_jobs))
         .routes(routes!(batch::submit_batch))

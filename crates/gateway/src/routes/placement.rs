@@ -32,8 +32,6 @@ impl Bounded for PlacementChange {
     get, path = "/v1/placement", tag = "placement", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The placement strategy", body = PlacementDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_placement(State(app): State<App>) -> Result<Answer<PlacementDocument>, Problem> {
@@ -49,8 +47,6 @@ pub(super) async fn show_placement(State(app): State<App>) -> Result<Answer<Plac
     request_body = PlacementChange,
     responses(
         (status = 200, description = "The placement strategy as it is now", body = PlacementDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn set_placement(

@@ -139,8 +139,6 @@ pub(super) struct PurgeAnswer {
     get, path = "/v1/retention", tag = "retention", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The retention, or null", body = Option<RetentionDocument>),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_retention(
@@ -157,8 +155,6 @@ pub(super) async fn show_retention(
     request_body = RetentionChange,
     responses(
         (status = 200, description = "The retention as it is now", body = RetentionDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn set_retention(
@@ -190,7 +186,6 @@ pub(super) async fn set_retention(
     request_body = NewPurge,
     responses(
         (status = 200, description = "The outcome of the purge", body = PurgeAnswer),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The outcome is unknown: records may have been removed", body = Problem, content_type = "application/problem+json"),
     )
 )]

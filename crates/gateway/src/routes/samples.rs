@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use bellwether::DurationText;
 
 use crate::document::DurationSchema;
-use crate::problem::Problem;
 use crate::samples::{EVERY, OldestQueued, Sample};
 use crate::state::App;
 
@@ -33,8 +32,6 @@ pub(super) struct SamplesDocument {
     get, path = "/v1/samples", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The samples, oldest first", body = SamplesDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_samples(State(app): State<App>) -> Answer<SamplesDocument> {

@@ -38,8 +38,6 @@ fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
     get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
     responses(
         (status = 200, description = "All schedules, by name, without their payloads", body = Vec<ScheduleDocument>),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleDocument>>, Problem> {
@@ -57,8 +55,6 @@ pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<
         (status = 201, description = "The schedule was added", body = ScheduleDocument),
         (status = 200, description = "The schedule already existed, or was replaced", body = ScheduleDocument),
         (status = 409, description = "A schedule with another spec has this name", body = Problem, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn add_schedule(
@@ -82,8 +78,6 @@ pub(super) async fn add_schedule(
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_schedule(
@@ -103,8 +97,6 @@ pub(super) async fn show_schedule(
     request_body = ChangedSchedule,
     responses(
         (status = 200, description = "The schedule as it is now", body = ScheduleDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn change_schedule(
@@ -126,8 +118,6 @@ pub(super) async fn change_schedule(
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 204, description = "The schedule does not exist"),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn remove_schedule(
@@ -147,8 +137,6 @@ pub(super) async fn remove_schedule(
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 200, description = "The schedule is paused", body = ScheduleDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause_schedule(
@@ -166,8 +154,6 @@ pub(super) async fn pause_schedule(
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 200, description = "The schedule is ticking", body = ScheduleDocument),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume_schedule(
@@ -189,8 +175,6 @@ pub(super) async fn resume_schedule(
     responses(
         (status = 200, description = "The job with the schedule's job id is open", body = Submitted),
         (status = 201, description = "The job; the header `Location` has its path", body = Submitted),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn trigger_schedule(

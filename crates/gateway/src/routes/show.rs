@@ -15,8 +15,6 @@ use bellwether::client::Error;
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The job as it is now", body = JobDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_job(State(app): State<App>, Id(id): Id) -> Result<Answer<JobDocument>, Problem> {
@@ -30,8 +28,6 @@ pub(super) async fn show_job(State(app): State<App>, Id(id): Id) -> Result<Answe
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "Why it does not run now", body = ExplanationDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn explain_job(

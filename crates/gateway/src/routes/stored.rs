@@ -30,8 +30,6 @@ pub(super) struct StoredBytes(Vec<u8>);
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
@@ -46,8 +44,6 @@ pub(super) async fn show_payload(State(app): State<App>, Id(id): Id) -> Result<R
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
@@ -62,8 +58,6 @@ pub(super) async fn show_result(State(app): State<App>, Id(id): Id) -> Result<Re
     params(("id" = String, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Result<Response, Problem> {
@@ -79,8 +73,6 @@ pub(super) async fn show_checkpoint(State(app): State<App>, Id(id): Id) -> Resul
     params(("id" = String, Path, description = "The schedule's name")),
     responses(
         (status = 200, description = "The stored bytes", body = StoredBytes, content_type = "application/octet-stream"),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show_schedule_payload(

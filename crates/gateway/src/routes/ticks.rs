@@ -96,8 +96,6 @@ fn checked(count: Option<usize>) -> Result<usize, Problem> {
     params(WhichRule),
     responses(
         (status = 200, description = "The next ticks", body = NextTicks),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn preview_ticks(
@@ -119,8 +117,6 @@ pub(super) async fn preview_ticks(
     params(("id" = String, Path, description = "The schedule's name"), HowMany),
     responses(
         (status = 200, description = "The ticks", body = ScheduleTicks),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_ticks(

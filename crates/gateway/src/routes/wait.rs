@@ -67,8 +67,6 @@ pub(super) struct WaitQuery {
     responses(
         (status = 200, description = "The job has ended", body = JobDocument),
         (status = 202, description = "The job has not ended yet", body = JobDocument),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn wait_for_job(

@@ -42,8 +42,6 @@ pub(super) struct WorkerJobsPage {
     params(("id" = String, Path, description = "The worker's id"), WhichJobs),
     responses(
         (status = 200, description = "A page of jobs", body = WorkerJobsPage),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_worker_jobs(

@@ -20,8 +20,6 @@ use crate::state::App;
     get, path = "/v1/workers", tag = "cluster", security(("token" = ["read"])),
     responses(
         (status = 200, description = "The live workers, oldest first", body = Vec<WorkerDocument>),
-        (status = "4XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "The request failed", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list_workers(State(app): State<App>) -> Result<Answer<Vec<WorkerDocument>>, Problem> {
@@ -47,8 +45,6 @@ pub(super) struct WorkerChanged {
     params(("id" = String, Path, description = "The worker's id")),
     responses(
         (status = 200, description = "The worker is draining", body = WorkerChanged),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn drain_worker(
@@ -109,8 +105,6 @@ pub(super) struct WorkerSet {
     request_body = WorkerChange,
     responses(
         (status = 200, description = "The settings of the worker as they are now", body = WorkerSet),
-        (status = "4XX", description = "Nothing was changed", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "Nothing was changed, or the outcome is unknown", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn set_worker(
