@@ -39,84 +39,35 @@ impl From<Auth> for Scheme {
 pub(crate) struct AccessOptions {
     /// Log in to ZooKeeper as this user. Only this user can then access the znodes that are created. All nodes and
     /// clients of a namespace must use the same user, unless zookeeper_roles is given.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_USER",
-        value_name = "NAME",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "NAME")]
     zookeeper_user: Option<String>,
     /// File with the user's password. Alternatively set the environment variable BELLWETHER_ZOOKEEPER_PASSWORD.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_PASSWORD_FILE",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_password_file: Option<PathBuf>,
     /// File with the user's former password, while the password is being changed: znodes of both passwords can be used. Only
     /// for zookeeper_auth digest. See docs/operations.md.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_FORMER_PASSWORD_FILE",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_former_password_file: Option<PathBuf>,
     /// File with the identities of the roles operator, candidate, worker, gateway and client, the same for all processes of the
     /// namespace: one line per identity, as printed by `bellwether access identity`. The user must be one of them. See
     /// docs/operations.md.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_ROLES",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_roles: Option<PathBuf>,
     /// How the user logs in.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_AUTH",
-        value_enum,
-        default_value = "digest",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_enum, default_value = "digest")]
     zookeeper_auth: Auth,
     /// Connect only with TLS, to servers whose certificate is signed by one of the authorities in this PEM file.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_TLS_CA",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_ca: Option<PathBuf>,
     /// Client certificate for servers that require one, in PEM format.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_TLS_CERT",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_cert: Option<PathBuf>,
     /// Private key of the client certificate, in PEM format.
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER_TLS_KEY",
-        value_name = "FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     zookeeper_tls_key: Option<PathBuf>,
     /// Send the password to ZooKeeper servers on other machines although TLS is missing. Use it only if something else
     /// protects the network.
-    #[arg(long, global = true, env = "BELLWETHER_INSECURE_ZOOKEEPER", hide_env_values = true)]
+    #[arg(long, global = true)]
     insecure_zookeeper: bool,
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::Arguments;
+use super::command_line;
 use super::exit::Failure;
 use super::output::Output;
 
@@ -30,7 +30,7 @@ pub(crate) struct Files {
 impl Completions {
     pub(crate) fn run(self, output: Output) -> Result<(), Failure> {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), NAME, &mut text);
+        clap_complete::generate(self.shell, &mut command_line(), NAME, &mut text);
         output.text(String::from_utf8_lossy(&text).trim_end())
     }
 }
@@ -44,9 +44,9 @@ impl Files {
     fn write(&self) -> io::Result<()> {
         let pages = self.dir.join("man");
         fs::create_dir_all(&pages)?;
-        clap_mangen::generate_to(Arguments::command(), pages)?;
+        clap_mangen::generate_to(command_line(), pages)?;
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            clap_complete::generate_to(shell, &mut Arguments::command(), NAME, &self.dir)?;
+            clap_complete::generate_to(shell, &mut command_line(), NAME, &self.dir)?;
         }
         Ok(())
     }

@@ -75,13 +75,7 @@ struct Arguments {
 #[command(next_help_heading = "Global options")]
 struct Global {
     /// Address and namespace of ZooKeeper: HOST:PORT[,HOST:PORT…][/CHROOT].
-    #[arg(
-        long,
-        global = true,
-        env = "BELLWETHER_ZOOKEEPER",
-        value_name = "ADDRESSES",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "ADDRESSES")]
     zookeeper: Option<String>,
     #[command(flatten)]
     access: access::AccessOptions,
@@ -98,71 +92,62 @@ struct Global {
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Format of log lines on stderr.
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t,
-        env = "BELLWETHER_LOG_FORMAT",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_enum, default_value_t)]
     log_format: LogFormat,
     /// Send traces by OTLP over HTTP to the collector at this address, such as http://127.0.0.1:4318 [default:
     /// OpenTelemetry's variables]. Requires a build with the feature otel.
-    #[arg(long, global = true, value_name = "URL", env = "BELLWETHER_OTLP_ENDPOINT", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "URL")]
     otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Submit jobs, and show, cancel or retry them.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Job(job::Job),
     /// Show, pause and resume kinds of jobs.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Kind(kind::KindCommand),
     /// Show groups: jobs whose join runs once all of them have ended.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Group(group::GroupCommand),
     /// Show lanes, whose jobs run one at a time.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Lane(lane::LaneCommand),
     /// Show, change and drain workers.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Worker(worker::Worker),
     /// Show the leader.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Leader(leader::Leader),
     /// Show leader, workers, kinds and rates live, like top(1).
     ///
     /// It reads only from ZooKeeper, with about thirty small requests per refresh. JSON: one object per line and
     /// refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
     /// per_second, workers, kinds, wrong_clocks (host, node, ahead_seconds).
-    #[command(after_help = EXIT_CODES)]
     Top(top::Top),
     /// Show or set how long the records of ended jobs are kept.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Retention(retention::Retention),
     /// Show or set how the leader chooses a worker for a job.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Placement(placement::Placement),
     /// Manage schedules, which submit jobs at given times.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
     /// Check or repair the access lists of the namespace in ZooKeeper.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Access(access_lists::AccessCommand),
     /// Create tokens for the HTTP gateway.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Token(gateway::Token),
     /// Run a node in the foreground until SIGTERM or Ctrl-C; a second signal stops it immediately.
     ///
     /// Exit code 1 if it left jobs behind: after a second signal, or if ZooKeeper could not be reached to hand them
     /// back. The leader recovers them after the session timeout.
-    #[command(after_help = EXIT_CODES)]
     Node(node::Node),
     /// Show the effective configuration of a node, or validate a configuration file.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Print completions for a shell.
     Completions(install::Completions),
@@ -170,18 +155,14 @@ enum Command {
     #[command(hide = true)]
     InstallFiles(install::Files),
     /// Run a single-node server that speaks ZooKeeper's protocol, for one machine and without failover.
-    #[command(after_help = EXIT_CODES)]
     Keeper(keeper::Keeper),
     /// Run a keeper and a node with every role in one process, for development.
-    #[command(after_help = EXIT_CODES)]
     Dev(dev::Dev),
     /// Show a cluster that loses its leader and a worker but no job: a keeper, three node processes, real jobs.
     ///
     /// Exit code 0 only if every job succeeded and every attempt is explained.
-    #[command(after_help = EXIT_CODES)]
     Demo(demo::Demo),
     /// Measure throughput and latency of jobs in a namespace.
-    #[command(after_help = EXIT_CODES)]
     Bench(bench::Bench),
 }
 
@@ -198,9 +179,14 @@ impl Command {
     }
 }
 
+/// The description of the command line.
+fn command_line() -> clap::Command {
+    config::with_variables(Arguments::command()).mut_subcommands(|command| command.after_help(EXIT_CODES))
+}
+
 /// Runs the command that the process arguments name, and returns its exit code.
 pub fn main() -> ExitCode {
-    let said = match config::understand(Arguments::command(), std::env::args_os().collect::<Vec<_>>()) {
+    let said = match config::understand(command_line(), std::env::args_os().collect::<Vec<_>>()) {
         Ok(said) => said,
         Err(config::Refused::Words(error)) => error.exit(),
         Err(config::Refused::File(failure)) => return exit::code(Err(failure), LogFormat::Text),

@@ -44,15 +44,18 @@ pub(super) struct Effective {
     pub(super) from: String,
 }
 
+/// Gives each key its environment variable.
+pub(crate) fn with_variables(command: Command) -> Command {
+    let keys = keys::all(&command);
+    let command = keys::with_variables(command, &keys);
+    NODES.iter().fold(command, |command, path| below(command, path, |node| keys::with_variables(node, &keys)))
+}
+
 /// Parses a command line.
 pub(crate) fn understand<I>(command: Command, words: I) -> Result<Said, Refused>
 where
     I: IntoIterator<Item = OsString> + Clone,
 {
-    let keys = keys::all(&command);
-    let command = NODES
-        .iter()
-        .fold(command, |command, path| below(command, path, |node| keys::with_variables(node, &keys)));
     let read = |command: &Command| {
         command.clone().try_get_matches_from(words.clone()).map_err(|error| Refused::Words(Box::new(error)))
     };

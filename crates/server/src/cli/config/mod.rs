@@ -21,7 +21,7 @@ use toml::Spanned;
 
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use environment::warn_of_unknown_variables;
-pub(crate) use layer::{Refused, Said, understand};
+pub(crate) use layer::{Refused, Said, understand, with_variables};
 
 use super::Arguments;
 use super::exit::{Failure, chain};
