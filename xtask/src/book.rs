@@ -46,7 +46,10 @@ pub(crate) fn run() -> Result<(), Failure> {
             ["--locked", "--debug", "--no-default-features", "--features", "search", "--root", TOOLS];
         let mut install = cargo();
         install.args(["install", "mdbook", "--version", VERSION]).args(options);
-        cargo::run(install.env("CARGO_PROFILE_DEV_DEBUG", "none"))?;
+        // As the workspace's profile compiles third-party crates.
+        let profile = [("DEBUG", "none"), ("DEBUG_ASSERTIONS", "false"), ("OVERFLOW_CHECKS", "false")];
+        install.envs(profile.map(|(setting, value)| (format!("CARGO_PROFILE_DEV_{setting}"), value)));
+        cargo::run(&mut install)?;
     }
     cargo::run(Command::new(mdbook).arg("build"))?;
     let read = |source| Failure::Launch { line: "cargo xtask book".to_owned(), source };
