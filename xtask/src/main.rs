@@ -170,8 +170,10 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             install::prometheus()?;
             install::browser()?;
-            let python = python::job(&cargo::built("bellwether")?, false)?;
-            let beside = if server == Server::Keeper { vec![python] } else { Vec::new() };
+            let beside = match server {
+                Server::Keeper => vec![python::job(&cargo::built("bellwether")?, false)?],
+                Server::Zookeeper => Vec::new(),
+            };
             suite::run(server, &cargo, &binaries, None, beside)
         }
         Task::Ci { profile } => ci(&profile),

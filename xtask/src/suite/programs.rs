@@ -28,11 +28,11 @@ const ALONE: [(&str, &str); 1] = [("console", "first_view")];
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The packages that are optimised for the model check, the simulator and the servers of tests. Their unit tests are compiled without
-/// optimisation: that saves 41 s of processor time for the simulator and 15 s for the keeper, and both run as fast. Those of the core run
-/// for a minute; optimised, they are compiled in three times the time and run for two thirds of it.
+/// optimisation: that saves 41 s of processor time for the simulator and 15 s for the keeper, and both run as fast. Those of the core take
+/// three times as long to compile with it.
 ///
-/// The arguments beside a package are for its unit tests: cargo compiles the dependencies with the features of the other programs, and
-/// compiles nothing that depends on the package.
+/// Each package has further arguments for the build of its unit tests. With them, cargo gives the dependencies the same features as for
+/// the other programs, and compiles no package that depends on this one.
 const OPTIMISED: [(&str, &[&str]); 3] = [
     ("bellwether-core", &[]),
     ("bellwether-keeper", &["--features=bellwether-keeper/testing,bellwether-keeper/tls"]),

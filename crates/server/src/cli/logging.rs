@@ -71,7 +71,7 @@ fn filter(global: &Global, command: &Command) -> Targets {
         (false, 0, false) => {
             "warn,bellwether_actors::session=off,bellwether::node::exposure=off,zookeeper_client=off"
         }
-        // The span of the actor framework has only a number of its own; the target of each line names the actor.
+        // A span of ractor contains only the number of an actor. The target of each line names the actor.
         (false, 0, true) | (false, 1, false) => "info,ractor=warn,zookeeper_client=off",
         (false, 1, true) | (false, 2, false) => "debug",
         (false, 2.., true) | (false, 3.., false) => "trace",
