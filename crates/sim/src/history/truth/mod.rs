@@ -8,7 +8,8 @@ mod groups;
 mod jobs;
 mod value;
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -29,6 +30,14 @@ pub struct Truth {
     jobs: Jobs,
     groups: Groups,
     segments: Segments,
+}
+
+/// A transaction that is being replayed.
+#[derive(Default)]
+struct Replay {
+    commit: Commit,
+    /// The positions of its changes by path. A transaction may change thousands of znodes.
+    changed: HashMap<Rc<str>, usize>,
 }
 
 /// The effect of one transaction on one znode.
@@ -165,10 +174,12 @@ impl Truth {
             flaws.push(format!("transaction {zxid:#x} follows {:#x}", self.zxid));
         }
         self.zxid = zxid;
-        let mut commit = Commit { zxid, session, ..Commit::default() };
+        let mut replay = Replay::default();
+        (replay.commit.zxid, replay.commit.session) = (zxid, session);
         for op in &*self.segments.write_out(ops) {
-            self.apply_op(op, &mut commit, flaws);
+            self.apply_op(op, &mut replay, flaws);
         }
+        let mut commit = replay.commit;
         commit.changes.retain(|change| change.before.is_some() || change.after.is_some());
         for change in &commit.changes {
             self.jobs.note(change);
@@ -177,15 +188,15 @@ impl Truth {
         commit
     }
 
-    fn apply_op(&mut self, op: &TxnOp, commit: &mut Commit, flaws: &mut Vec<String>) {
-        let (zxid, session) = (commit.zxid, commit.session);
+    fn apply_op(&mut self, op: &TxnOp, replay: &mut Replay, flaws: &mut Vec<String>) {
+        let Commit { zxid, session, .. } = replay.commit;
         match op {
             TxnOp::Check { path, version } => {
                 let found = self.get(path).map(|znode| znode.version);
                 if found != Some(*version) {
                     flaws.push(format!("{path} was checked at version {version} and is {found:?}"));
                 }
-                commit.checks.push((path.clone(), *version));
+                replay.commit.checks.push((path.clone(), *version));
             }
             TxnOp::Create { path, data, ephemeral } => {
                 let spot = Spot::of(path);
@@ -195,7 +206,7 @@ impl Truth {
                     czxid: zxid,
                     owner: if *ephemeral { session } else { 0 },
                 };
-                if self.put(path, spot, Some(znode), commit).is_some() {
+                if self.put(path, spot, Some(znode), replay).is_some() {
                     flaws.push(format!("{path} was created but already existed"));
                 }
             }
@@ -209,10 +220,10 @@ impl Truth {
                 }
                 let value = Value::decode(&spot, &data.0);
                 let znode = Znode { value, version: *version, ..before.clone() };
-                self.put(path, spot, Some(znode), commit);
+                self.put(path, spot, Some(znode), replay);
             }
             TxnOp::Delete { path } => {
-                if self.put(path, Spot::of(path), None, commit).is_none() {
+                if self.put(path, Spot::of(path), None, replay).is_none() {
                     flaws.push(format!("{path} was deleted but did not exist"));
                 }
             }
@@ -220,23 +231,28 @@ impl Truth {
                 let owned = self.znodes.iter().filter(|(_, znode)| znode.owner == session && session != 0);
                 let owned: Vec<Rc<str>> = owned.map(|(path, _)| path.clone()).collect();
                 for path in owned {
-                    self.put(&path, Spot::of(&path), None, commit);
+                    self.put(&path, Spot::of(&path), None, replay);
                 }
             }
         }
     }
 
     /// Inserts or removes a znode. Returns the previous one.
-    fn put(&mut self, path: &str, spot: Spot, znode: Option<Znode>, commit: &mut Commit) -> Option<Znode> {
+    fn put(&mut self, path: &str, spot: Spot, znode: Option<Znode>, replay: &mut Replay) -> Option<Znode> {
         let path: Rc<str> =
             self.znodes.get_key_value(path).map_or_else(|| path.into(), |(path, _)| path.clone());
         let before = match znode.clone() {
             Some(znode) => self.znodes.insert(path.clone(), znode),
             None => self.znodes.remove(&path),
         };
-        match commit.changes.iter_mut().find(|change| change.path == path) {
-            Some(change) => change.after = znode,
-            None => commit.changes.push(Change { path, spot, before: before.clone(), after: znode }),
+        let changes = &mut replay.commit.changes;
+        match replay.changed.entry(path) {
+            Entry::Occupied(changed) => changes[*changed.get()].after = znode,
+            Entry::Vacant(unchanged) => {
+                let path = unchanged.key().clone();
+                unchanged.insert(changes.len());
+                changes.push(Change { path, spot, before: before.clone(), after: znode });
+            }
         }
         before
     }
