@@ -14,6 +14,8 @@ use bellwether_core::worker::{EpochRecord, WorkerInfo as Registration};
 pub use bellwether_core::worker::{WorkerSettings, WorkerSettingsError};
 use bellwether_core::{path, txn};
 use bellwether_zk::{Node, ReadResult, Tally};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::future::try_join_all;
 
 use super::Client;
@@ -166,11 +168,14 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn workers(&self) -> Result<Vec<WorkerView>, Error> {
-        let workers =
-            async |zk: Zk| count_assigned(&zk, workers(zk.clone(), self.0.session.wall()).await?).await;
-        let workers = self.0.session.read(self.by(), |zk| workers(zk.clone())).await?;
-        Ok(workers.into_iter().map(WorkerView::new).collect())
+    pub fn workers(&self) -> BoxFuture<'_, Result<Vec<WorkerView>, Error>> {
+        async move {
+            let workers =
+                async |zk: Zk| count_assigned(&zk, workers(zk.clone(), self.0.session.wall()).await?).await;
+            let workers = self.0.session.read(self.by(), |zk| workers(zk.clone())).await?;
+            Ok(workers.into_iter().map(WorkerView::new).collect())
+        }
+        .boxed()
     }
 
     /// Asks a worker to drain. It gets no further jobs from the moment this returns, finishes running jobs within its
@@ -184,26 +189,29 @@ impl Client {
     /// # Errors
     /// [`Error::WorkerUnreadable`] if the registration cannot be read. If there is no answer within the client's
     /// deadline, the worker may or may not be marked; repeating the call is safe.
-    pub async fn drain_worker(&self, worker: WorkerId) -> Result<DrainedWorker, Error> {
-        let by = self.by();
-        let mut unknown = false;
-        for _ in 0..TRIES {
-            let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
-            let Some(node) = there else {
-                return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::NotFound });
-            };
-            let info = wire::decode::<Registration>(&node.data)
-                .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
-            if info.draining {
-                return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::Already });
+    pub fn drain_worker(&self, worker: WorkerId) -> BoxFuture<'_, Result<DrainedWorker, Error>> {
+        async move {
+            let by = self.by();
+            let mut unknown = false;
+            for _ in 0..TRIES {
+                let there = self.0.session.read(by, |zk| zk.get(path::worker(worker))).await?;
+                let Some(node) = there else {
+                    return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::NotFound });
+                };
+                let info = wire::decode::<Registration>(&node.data)
+                    .map_err(|reason| Error::WorkerUnreadable { worker, reason })?;
+                if info.draining {
+                    return Ok(if unknown { DrainedWorker::Marked } else { DrainedWorker::Already });
+                }
+                match self.0.session.commit(by, txn::mark_draining(worker, &info, node.version)).await? {
+                    Written::Applied => return Ok(DrainedWorker::Marked),
+                    Written::Rejected => {}
+                    Written::Unknown => unknown = true,
+                }
             }
-            match self.0.session.commit(by, txn::mark_draining(worker, &info, node.version)).await? {
-                Written::Applied => return Ok(DrainedWorker::Marked),
-                Written::Rejected => {}
-                Written::Unknown => unknown = true,
-            }
+            Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES })
         }
-        Err(Error::Contended { subject: Subject::Worker(worker), tries: TRIES })
+        .boxed()
     }
 
     /// Changes what an operator has set on a worker: `change` gets the present settings and returns the new ones. Returns the new
@@ -255,8 +263,8 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
-        self.0.session.read(self.by(), |zk| leader(zk.clone())).await
+    pub fn leader(&self) -> BoxFuture<'_, Result<Option<LeaderView>, Error>> {
+        async move { self.0.session.read(self.by(), |zk| leader(zk.clone())).await }.boxed()
     }
 
     /// Lists the candidates for the leadership in their order. With the strategy `single` only the owner of the one znode
@@ -265,8 +273,8 @@ impl Client {
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline. Znodes that cannot be read fail nothing: they are
     /// counted, or listed without a name.
-    pub async fn candidates(&self) -> Result<Candidates, Error> {
-        self.0.session.read(self.by(), |zk| read_candidates(zk.clone())).await
+    pub fn candidates(&self) -> BoxFuture<'_, Result<Candidates, Error>> {
+        async move { self.0.session.read(self.by(), |zk| read_candidates(zk.clone())).await }.boxed()
     }
 
     /// Like [`Client::catch_up`], with the deadline of a call.

@@ -17,6 +17,8 @@ use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
 use bellwether_core::segment::{Chunks, EXTRACT_AFTER};
 use bellwether_core::txn::{self, EntryLocation as Entry, Op};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::{Error, Subject};
@@ -85,54 +87,64 @@ impl Client {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Quarantined`], [`Error::Unreadable`], [`Error::Contended`], or no answer within
     /// the client's deadline. Then the job may or may not be cancelled, and cancelling again is safe.
-    pub async fn cancel(&self, id: &JobId) -> Result<Cancelled, Error> {
-        let by = self.by();
-        let mut generation = None;
-        let mut unknown = false;
-        for _ in 0..TRIES {
-            let found = self.unpacked(id, by).await?;
-            let record = found.record;
-            if *generation.get_or_insert(record.generation) != record.generation {
-                // It ended, by our lost write or another's, and a client has retried it since: the retry is newer.
-                break;
+    pub fn cancel<'a>(&'a self, id: &'a JobId) -> BoxFuture<'a, Result<Cancelled, Error>> {
+        async move {
+            let by = self.by();
+            let mut generation = None;
+            let mut unknown = false;
+            for _ in 0..TRIES {
+                let found = self.unpacked(id, by).await?;
+                let record = found.record;
+                if *generation.get_or_insert(record.generation) != record.generation {
+                    // It ended, by our lost write or another's, and a client has retried it since: the retry is newer.
+                    break;
+                }
+                let (op, done): (Vec<Op>, _) = match found.place {
+                    Location::Terminal => {
+                        let state = JobView::of(id.clone(), record).state;
+                        let ours = unknown && state == State::Cancelled;
+                        return Ok(if ours {
+                            Cancelled::Cancelled
+                        } else {
+                            Cancelled::AlreadyTerminal(state)
+                        });
+                    }
+                    Location::Queued(entry) => (
+                        self.cancel_waiting(id, record, found.version, Entry::Ready(entry), by).await?,
+                        Cancelled::Cancelled,
+                    ),
+                    Location::Delayed(delay) => (
+                        self.cancel_waiting(id, record, found.version, Entry::Delayed(delay), by).await?,
+                        Cancelled::Cancelled,
+                    ),
+                    Location::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
+                        return Ok(Cancelled::Requested(worker));
+                    }
+                    Location::Assigned { worker, assignment: Ok(assignment), version } => {
+                        let cancelled = self.change(ChangeKind::Cancelled);
+                        let assignment = Assignment { cancelled, ..assignment };
+                        (
+                            vec![txn::flag_cancel(id, worker, version, &assignment)],
+                            Cancelled::Requested(worker),
+                        )
+                    }
+                    Location::Assigned { assignment: Err(reason), .. } => {
+                        return Err(Error::Unreadable { id: id.clone(), reason });
+                    }
+                    Location::Quarantined { .. } => {
+                        return Err(Error::Quarantined(id.clone()));
+                    }
+                    Location::Nowhere => continue,
+                };
+                match self.0.session.commit(by, op).await? {
+                    Written::Applied => return Ok(done),
+                    Written::Rejected => {}
+                    Written::Unknown => unknown = true,
+                }
             }
-            let (op, done): (Vec<Op>, _) = match found.place {
-                Location::Terminal => {
-                    let state = JobView::of(id.clone(), record).state;
-                    let ours = unknown && state == State::Cancelled;
-                    return Ok(if ours { Cancelled::Cancelled } else { Cancelled::AlreadyTerminal(state) });
-                }
-                Location::Queued(entry) => (
-                    self.cancel_waiting(id, record, found.version, Entry::Ready(entry), by).await?,
-                    Cancelled::Cancelled,
-                ),
-                Location::Delayed(delay) => (
-                    self.cancel_waiting(id, record, found.version, Entry::Delayed(delay), by).await?,
-                    Cancelled::Cancelled,
-                ),
-                Location::Assigned { worker, assignment: Ok(assignment), .. } if assignment.cancel => {
-                    return Ok(Cancelled::Requested(worker));
-                }
-                Location::Assigned { worker, assignment: Ok(assignment), version } => {
-                    let cancelled = self.change(ChangeKind::Cancelled);
-                    let assignment = Assignment { cancelled, ..assignment };
-                    (vec![txn::flag_cancel(id, worker, version, &assignment)], Cancelled::Requested(worker))
-                }
-                Location::Assigned { assignment: Err(reason), .. } => {
-                    return Err(Error::Unreadable { id: id.clone(), reason });
-                }
-                Location::Quarantined { .. } => {
-                    return Err(Error::Quarantined(id.clone()));
-                }
-                Location::Nowhere => continue,
-            };
-            match self.0.session.commit(by, op).await? {
-                Written::Applied => return Ok(done),
-                Written::Rejected => {}
-                Written::Unknown => unknown = true,
-            }
+            Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
         }
-        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
+        .boxed()
     }
 
     /// Queues a dead or cancelled job again. Its counts start at zero; its last error is kept.
@@ -145,67 +157,70 @@ impl Client {
     /// [`Error::NotFound`], [`Error::Unreadable`], [`Error::Contended`]; [`GroupError::Spawned`](crate::client::GroupError::Spawned)
     /// while sub-jobs of the job are open; or no answer within the client's deadline. Then the job may or may not be queued,
     /// and retrying again is safe.
-    pub async fn retry(&self, id: &JobId) -> Result<Retried, Error> {
-        let by = self.by();
-        let mut wanted = None;
-        let (mut aside, mut released) = (Aside::Unseen, false);
-        for _ in 0..TRIES {
-            let found = self.found(id, by).await?;
-            if let (Location::Quarantined { .. }, Some(packed)) = (&found.place, &found.packed) {
-                match self.release_segment(packed, by).await? {
-                    Written::Applied => return Ok(Retried::Released),
-                    Written::Rejected => {}
-                    Written::Unknown => released = true,
-                }
-                continue;
-            }
-            if let Location::Quarantined { .. } = found.place {
-                if !matches!(aside, Aside::Seen(at) | Aside::Unknown(at) if at == found.version) {
-                    aside = Aside::Seen(found.version);
+    pub fn retry<'a>(&'a self, id: &'a JobId) -> BoxFuture<'a, Result<Retried, Error>> {
+        async move {
+            let by = self.by();
+            let mut wanted = None;
+            let (mut aside, mut released) = (Aside::Unseen, false);
+            for _ in 0..TRIES {
+                let found = self.found(id, by).await?;
+                if let (Location::Quarantined { .. }, Some(packed)) = (&found.place, &found.packed) {
+                    match self.release_segment(packed, by).await? {
+                        Written::Applied => return Ok(Retried::Released),
+                        Written::Rejected => {}
+                        Written::Unknown => released = true,
+                    }
                     continue;
                 }
-                let changed = self.change(ChangeKind::Released).or(found.record.changed.clone());
-                let record = JobRecord { changed, ..found.record };
-                match self.0.session.commit(by, txn::release(id, found.version, &record)).await? {
-                    Written::Applied => return Ok(Retried::Released),
+                if let Location::Quarantined { .. } = found.place {
+                    if !matches!(aside, Aside::Seen(at) | Aside::Unknown(at) if at == found.version) {
+                        aside = Aside::Seen(found.version);
+                        continue;
+                    }
+                    let changed = self.change(ChangeKind::Released).or(found.record.changed.clone());
+                    let record = JobRecord { changed, ..found.record };
+                    match self.0.session.commit(by, txn::release(id, found.version, &record)).await? {
+                        Written::Applied => return Ok(Retried::Released),
+                        Written::Rejected => {}
+                        Written::Unknown => aside = Aside::Unknown(found.version),
+                    }
+                    continue;
+                }
+                if matches!(aside, Aside::Unknown(at) if at != found.version) {
+                    // A lost reply of ours, or another client's release of the same version: the effect is the same.
+                    return Ok(Retried::Released);
+                }
+                if released && found.packed.is_none() {
+                    return Ok(Retried::Released);
+                }
+                let view = JobView::of(id.clone(), found.record.clone());
+                if wanted.is_some_and(|wanted| view.generation >= wanted) {
+                    // A lost reply of ours, or another client's retry of the same generation: the effect is the same.
+                    return Ok(Retried::Reopened(view.generation));
+                }
+                match view.state {
+                    State::Dead | State::Cancelled => {}
+                    State::Succeeded => return Ok(Retried::Succeeded),
+                    State::Queued | State::Delayed | State::Running | State::Quarantined => {
+                        return Ok(Retried::StillOpen);
+                    }
+                }
+                let mut record = found.record;
+                let rejoined = self.rejoin(id, &mut record, by).await?;
+                let changed = self.change(ChangeKind::Reopened);
+                let record = JobRecord { changed, ..record.reopen() };
+                let generation = record.generation;
+                let mut ops = txn::reopen(id, found.version, &record, 0);
+                ops.extend(rejoined);
+                match self.0.session.commit(by, ops).await? {
+                    Written::Applied => return Ok(Retried::Reopened(generation)),
                     Written::Rejected => {}
-                    Written::Unknown => aside = Aside::Unknown(found.version),
-                }
-                continue;
-            }
-            if matches!(aside, Aside::Unknown(at) if at != found.version) {
-                // A lost reply of ours, or another client's release of the same version: the effect is the same.
-                return Ok(Retried::Released);
-            }
-            if released && found.packed.is_none() {
-                return Ok(Retried::Released);
-            }
-            let view = JobView::of(id.clone(), found.record.clone());
-            if wanted.is_some_and(|wanted| view.generation >= wanted) {
-                // A lost reply of ours, or another client's retry of the same generation: the effect is the same.
-                return Ok(Retried::Reopened(view.generation));
-            }
-            match view.state {
-                State::Dead | State::Cancelled => {}
-                State::Succeeded => return Ok(Retried::Succeeded),
-                State::Queued | State::Delayed | State::Running | State::Quarantined => {
-                    return Ok(Retried::StillOpen);
+                    Written::Unknown => wanted = Some(generation),
                 }
             }
-            let mut record = found.record;
-            let rejoined = self.rejoin(id, &mut record, by).await?;
-            let changed = self.change(ChangeKind::Reopened);
-            let record = JobRecord { changed, ..record.reopen() };
-            let generation = record.generation;
-            let mut ops = txn::reopen(id, found.version, &record, 0);
-            ops.extend(rejoined);
-            match self.0.session.commit(by, ops).await? {
-                Written::Applied => return Ok(Retried::Reopened(generation)),
-                Written::Rejected => {}
-                Written::Unknown => wanted = Some(generation),
-            }
+            Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
         }
-        Err(Error::Contended { subject: Subject::Job(id.clone()), tries: TRIES })
+        .boxed()
     }
 
     /// Builds the operations of a cancel. Parts of the end that an operator removed by hand are left out: a turn or a

@@ -10,6 +10,8 @@
 
 use bellwether_core::job::Payload;
 use bellwether_core::name::{JobId, Kind};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::Client;
@@ -26,9 +28,12 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Undecodable`].
-    pub async fn decode_payload(&self, view: &JobView) -> Result<Option<Payload>, Error> {
-        let (Some(kind), Some(stored)) = (&view.kind, &view.payload) else { return Ok(None) };
-        self.decode_part(Part::Payload, &view.id, kind, stored).await.map(Some)
+    pub fn decode_payload<'a>(&'a self, view: &'a JobView) -> BoxFuture<'a, Result<Option<Payload>, Error>> {
+        async move {
+            let (Some(kind), Some(stored)) = (&view.kind, &view.payload) else { return Ok(None) };
+            self.decode_part(Part::Payload, &view.id, kind, stored).await.map(Some)
+        }
+        .boxed()
     }
 
     /// Decodes the result of a view.

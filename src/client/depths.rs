@@ -7,6 +7,8 @@ use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, Slot};
 use bellwether_core::segment::MemberId;
 use bellwether_zk::{Node, ReadResult, Tally};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::cluster::{jobs_in, stat_all};
@@ -36,8 +38,8 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn depths(&self) -> Result<Depths, Error> {
-        self.0.session.read(self.by(), |zk| depths(zk.clone())).await
+    pub fn depths(&self) -> BoxFuture<'_, Result<Depths, Error>> {
+        async move { self.0.session.read(self.by(), |zk| depths(zk.clone())).await }.boxed()
     }
 }
 

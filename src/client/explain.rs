@@ -10,6 +10,8 @@ use std::time::SystemTime;
 use bellwether_core::job::{Assignment, Isolation, JobRecord};
 use bellwether_core::name::{GroupId, JobId, Kind, Lane, NodeId, Tag, WorkerId};
 use bellwether_core::time::WallMillis;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::cluster::Cluster;
@@ -178,19 +180,22 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotFound`], or when ZooKeeper does not answer within the client's deadline.
-    pub async fn explain(&self, id: &JobId) -> Result<Explanation, Error> {
-        let by = self.by();
-        let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
-        let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
-        let cluster = self.cluster(by).await?;
-        let mut view = view(id.clone(), found.clone(), Some(&cluster));
-        self.tell_turn(by, &mut view).await;
-        let behind = match &view.behind {
-            Some(job) => self.get_by(job, by).await?,
-            None => None,
-        };
-        let cause = cause(&view, found.ok(), &cluster, behind.as_ref(), self.0.session.wall());
-        Ok(Explanation { id: id.clone(), state: view.state, cause })
+    pub fn explain<'a>(&'a self, id: &'a JobId) -> BoxFuture<'a, Result<Explanation, Error>> {
+        async move {
+            let by = self.by();
+            let found = self.locate(by, std::slice::from_ref(id)).await?.pop().flatten();
+            let found = found.ok_or_else(|| Error::NotFound(id.clone()))?;
+            let cluster = self.cluster(by).await?;
+            let mut view = view(id.clone(), found.clone(), Some(&cluster));
+            self.tell_turn(by, &mut view).await;
+            let behind = match &view.behind {
+                Some(job) => self.get_by(job, by).await?,
+                None => None,
+            };
+            let cause = cause(&view, found.ok(), &cluster, behind.as_ref(), self.0.session.wall());
+            Ok(Explanation { id: id.clone(), state: view.state, cause })
+        }
+        .boxed()
     }
 }
 

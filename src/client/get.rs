@@ -4,6 +4,8 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::job::JobState;
 use bellwether_core::name::{GroupId, JobId};
 use bellwether_core::wire::WireError;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::author::Changed;
@@ -31,11 +33,14 @@ impl Client {
     ///
     /// # Codec
     /// The result is decoded; the payload is as stored. See [`Client::decode_payload`].
-    pub async fn get(&self, id: &JobId) -> Result<Option<JobView>, Error> {
-        match self.get_by(id, self.by()).await? {
-            Some(view) => self.with_result(view).await.map(Some),
-            None => Ok(None),
+    pub fn get<'a>(&'a self, id: &'a JobId) -> BoxFuture<'a, Result<Option<JobView>, Error>> {
+        async move {
+            match self.get_by(id, self.by()).await? {
+                Some(view) => self.with_result(view).await.map(Some),
+                None => Ok(None),
+            }
         }
+        .boxed()
     }
 
     /// Reads many jobs in batches. The result is in the order of the ids.
@@ -46,20 +51,23 @@ impl Client {
     ///
     /// # Consistency
     /// Like [`Client::get`]; the first job of a lane is read once for all jobs.
-    pub async fn get_many(&self, ids: &[JobId]) -> Result<Vec<Option<JobView>>, Error> {
-        let mut views = Vec::with_capacity(ids.len());
-        let cluster = self.cluster(self.by()).await?;
-        let mut turns = Turns::default();
-        for page in ids.chunks(MAX_READ_BATCH) {
-            let found = self.locate(self.by(), page).await?;
-            let page = page.iter().zip(found);
-            let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
-            let mut page = page.collect::<Vec<_>>();
-            turns.tell(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
-            add_sub_jobs(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
-            views.append(&mut self.with_results(page).await?);
+    pub fn get_many<'a>(&'a self, ids: &'a [JobId]) -> BoxFuture<'a, Result<Vec<Option<JobView>>, Error>> {
+        async move {
+            let mut views = Vec::with_capacity(ids.len());
+            let cluster = self.cluster(self.by()).await?;
+            let mut turns = Turns::default();
+            for page in ids.chunks(MAX_READ_BATCH) {
+                let found = self.locate(self.by(), page).await?;
+                let page = page.iter().zip(found);
+                let page = page.map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+                let mut page = page.collect::<Vec<_>>();
+                turns.tell(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
+                add_sub_jobs(&self.0.session, self.by(), page.iter_mut().flatten()).await?;
+                views.append(&mut self.with_results(page).await?);
+            }
+            Ok(views)
         }
-        Ok(views)
+        .boxed()
     }
 
     /// Returns whether each of these jobs is stored, readable or not. The result is in the order of the ids.
@@ -69,14 +77,17 @@ impl Client {
     ///
     /// # Consistency
     /// A job that was accepted before the call, and was not removed, exists (S23).
-    pub async fn exist(&self, ids: &[JobId]) -> Result<Vec<bool>, Error> {
-        let mut exist = Vec::with_capacity(ids.len());
-        for page in ids.chunks(MAX_READ_BATCH) {
-            let look = |zk, ids: Vec<JobId>| async move { packed::exist(&zk, &ids).await };
-            let is_absent = |exists: &bool| !exists;
-            exist.append(&mut self.0.session.read_each(self.by(), page.to_vec(), is_absent, look).await?);
+    pub fn exist<'a>(&'a self, ids: &'a [JobId]) -> BoxFuture<'a, Result<Vec<bool>, Error>> {
+        async move {
+            let mut exist = Vec::with_capacity(ids.len());
+            for page in ids.chunks(MAX_READ_BATCH) {
+                let look = |zk, ids: Vec<JobId>| async move { packed::exist(&zk, &ids).await };
+                let is_absent = |exists: &bool| !exists;
+                exist.append(&mut self.0.session.read_each(self.by(), page.to_vec(), is_absent, look).await?);
+            }
+            Ok(exist)
         }
-        Ok(exist)
+        .boxed()
     }
 
     /// Reads a job, with the payload and the result as stored.

@@ -17,6 +17,8 @@ use bellwether_core::txn;
 use bellwether_core::wire;
 use bellwether_core::worker::PauseRecord;
 use bellwether_zk::ReadResult;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::future::try_join_all;
 
 use super::Client;
@@ -64,18 +66,21 @@ impl Client {
     /// # Errors
     /// [`Error::Invalid`] for a long `by`, or no answer within the client's deadline. Then the kind may or may not be
     /// paused, and pausing again is safe.
-    pub async fn pause_kind(&self, kind: &Kind, by: &str) -> Result<bool, Error> {
-        let by = Author::new(by).map_err(|len| {
-            let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{len} bytes"));
-            Error::Invalid { field: "by", allowed, given }
-        })?;
-        let pause = PauseRecord { by, since: self.0.session.wall() };
-        let ours = wire::encode(&pause);
-        self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
-            // Not by version: a pause that another client lifted and made again is that client's.
-            there.map(|data| unknown && *data == ours)
-        })
-        .await
+    pub fn pause_kind<'a>(&'a self, kind: &'a Kind, by: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        async move {
+            let by = Author::new(by).map_err(|len| {
+                let (allowed, given) = (format!("at most {MAX_BY_BYTES} bytes"), format!("{len} bytes"));
+                Error::Invalid { field: "by", allowed, given }
+            })?;
+            let pause = PauseRecord { by, since: self.0.session.wall() };
+            let ours = wire::encode(&pause);
+            self.change_pause(kind, vec![txn::pause(kind, &pause)], |there, unknown| {
+                // Not by version: a pause that another client lifted and made again is that client's.
+                there.map(|data| unknown && *data == ours)
+            })
+            .await
+        }
+        .boxed()
     }
 
     /// Resumes a kind: the leader assigns its jobs again. Returns `false` if it was not paused.
@@ -83,10 +88,13 @@ impl Client {
     /// # Errors
     /// Fails without an answer within the client's deadline. Then the kind may or may not be paused, and resuming
     /// again is safe.
-    pub async fn resume_kind(&self, kind: &Kind) -> Result<bool, Error> {
-        let done = |there: Option<&Vec<u8>>, unknown| there.is_none().then_some(unknown);
-        let change = self.change(ChangeKind::Resumed);
-        self.change_pause(kind, txn::unpause(kind, change.as_ref()), done).await
+    pub fn resume_kind<'a>(&'a self, kind: &'a Kind) -> BoxFuture<'a, Result<bool, Error>> {
+        async move {
+            let done = |there: Option<&Vec<u8>>, unknown| there.is_none().then_some(unknown);
+            let change = self.change(ChangeKind::Resumed);
+            self.change_pause(kind, txn::unpause(kind, change.as_ref()), done).await
+        }
+        .boxed()
     }
 
     /// Commits until the change is applied or `done` finds that it is not needed. `done` returns whether this call
@@ -117,13 +125,16 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn kinds(&self) -> Result<Vec<KindView>, Error> {
-        let read = |zk: &Zk| {
-            let (zk, now) = (zk.clone(), self.0.session.wall());
-            async move { futures::try_join!(workers(zk.clone(), now), pauses(zk)) }
-        };
-        let (workers, paused) = self.0.session.read(self.by(), read).await?;
-        Ok(served(&workers, &paused))
+    pub fn kinds(&self) -> BoxFuture<'_, Result<Vec<KindView>, Error>> {
+        async move {
+            let read = |zk: &Zk| {
+                let (zk, now) = (zk.clone(), self.0.session.wall());
+                async move { futures::try_join!(workers(zk.clone(), now), pauses(zk)) }
+            };
+            let (workers, paused) = self.0.session.read(self.by(), read).await?;
+            Ok(served(&workers, &paused))
+        }
+        .boxed()
     }
 }
 

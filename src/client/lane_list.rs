@@ -10,6 +10,8 @@ use std::str::FromStr;
 use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{JobId, Lane};
 use bellwether_core::path::{self, Bucket};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::Error;
@@ -69,33 +71,40 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
-    pub async fn list_lanes(&self, from: Option<&LaneCursor>, limit: usize) -> Result<LanePage, Error> {
-        let limit = limit.clamp(1, MAX_PAGE);
-        let first = from.map(|LaneCursor(lane)| Bucket::of_lane(lane).index()).unwrap_or_default();
-        let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
-        let (mut lanes, mut looked_at, mut next) = (Vec::new(), 0, None);
-        'page: while !buckets.is_empty() {
-            let mut names = self.lane_names(&mut buckets, from).await?;
-            while !names.is_empty() {
-                let few = names.drain(..names.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
-                let paths = few.iter().map(path::lane).collect::<Vec<_>>();
-                let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
-                for (lane, node) in few.into_iter().zip(nodes) {
-                    looked_at += 1;
-                    // Absent: ZooKeeper removed the empty lane since it was listed.
-                    let jobs = node.map_or(0, |node| node.children);
-                    if jobs > 0 {
-                        lanes.push(LaneView { lane: lane.clone(), jobs, first: None });
-                    }
-                    if lanes.len() == limit || looked_at == MAX_LOOKED_AT {
-                        next = Some(LaneCursor(lane));
-                        break 'page;
+    pub fn list_lanes<'a>(
+        &'a self,
+        from: Option<&'a LaneCursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<LanePage, Error>> {
+        async move {
+            let limit = limit.clamp(1, MAX_PAGE);
+            let first = from.map(|LaneCursor(lane)| Bucket::of_lane(lane).index()).unwrap_or_default();
+            let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
+            let (mut lanes, mut looked_at, mut next) = (Vec::new(), 0, None);
+            'page: while !buckets.is_empty() {
+                let mut names = self.lane_names(&mut buckets, from).await?;
+                while !names.is_empty() {
+                    let few = names.drain(..names.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
+                    let paths = few.iter().map(path::lane).collect::<Vec<_>>();
+                    let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
+                    for (lane, node) in few.into_iter().zip(nodes) {
+                        looked_at += 1;
+                        // Absent: ZooKeeper removed the empty lane since it was listed.
+                        let jobs = node.map_or(0, |node| node.children);
+                        if jobs > 0 {
+                            lanes.push(LaneView { lane: lane.clone(), jobs, first: None });
+                        }
+                        if lanes.len() == limit || looked_at == MAX_LOOKED_AT {
+                            next = Some(LaneCursor(lane));
+                            break 'page;
+                        }
                     }
                 }
             }
+            self.add_first_jobs(&mut lanes).await?;
+            Ok(LanePage { lanes, next })
         }
-        self.add_first_jobs(&mut lanes).await?;
-        Ok(LanePage { lanes, next })
+        .boxed()
     }
 
     async fn add_first_jobs(&self, lanes: &mut [LaneView]) -> Result<(), Error> {

@@ -16,6 +16,8 @@ use bellwether_core::path::{self, SubBucket};
 use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
 use bellwether_core::segment::SegmentId;
 use bellwether_zk::ReadResult;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::future::try_join_all;
 
 use super::Client;
@@ -182,12 +184,21 @@ impl Listing {
             if let Some(view) = self.page.pop_front() {
                 return Ok(Some(view));
             }
-            if !self.names.is_empty() {
-                self.read_page().await?;
-            } else if !self.read_names().await? {
+            if !self.read_more().await? {
                 return Ok(None);
             }
         }
+    }
+
+    /// Reads a few records, or a few more names. Returns `false` at the end.
+    fn read_more(&mut self) -> BoxFuture<'_, Result<bool, Error>> {
+        async move {
+            if self.names.is_empty() {
+                return self.read_names().await;
+            }
+            self.read_page().await.map(|()| true)
+        }
+        .boxed()
     }
 
     async fn read_page(&mut self) -> Result<(), Error> {

@@ -4,6 +4,9 @@
 //! batches submissions. It survives lost connections and expired sessions: calls wait for a connected session, up to
 //! the client's deadline, and resolve lost replies by reading back.
 //!
+//! Calls return boxed futures, so that this crate compiles their bodies, once. The body of an `async fn` is compiled by each crate
+//! that awaits it: the gateway, the command, and every test program.
+//!
 //! | file | concern |
 //! | --- | --- |
 //! | `job` | the job builder, with validation before anything is sent |
@@ -76,6 +79,8 @@ use std::time::Duration;
 use bellwether_host::session::SessionConfig;
 pub use bellwether_zk::Tally;
 use bellwether_zk::{Access, ConnectString};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 pub use attempts::{AttemptOutcome, PastAttemptView};
@@ -255,10 +260,13 @@ impl ClientBuilder {
     /// Fails if the connect string is malformed, the session timeout is out of bounds, no server serves within the
     /// deadline (the error names each server and its reason), or the namespace is absent, foreign, of another layout
     /// version or closed to [`access`](Self::access).
-    pub async fn connect(self) -> Result<Client, ConnectError> {
-        let client = self.open().await?;
-        client.0.session.usable_by(client.by()).await?;
-        Ok(client)
+    pub fn connect(self) -> BoxFuture<'static, Result<Client, ConnectError>> {
+        async move {
+            let client = self.open().await?;
+            client.0.session.usable_by(client.by()).await?;
+            Ok(client)
+        }
+        .boxed()
     }
 
     /// Like [`ClientBuilder::connect`], but does not wait for a server. Calls wait for it, up to the deadline.
@@ -266,24 +274,27 @@ impl ClientBuilder {
     /// # Errors
     /// Fails if the connect string is malformed, the session timeout is out of bounds, or the password of
     /// [`access`](Self::access) would cross the network in clear text.
-    pub async fn open(self) -> Result<Client, ConnectError> {
-        let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec, author } = self;
-        let connect = zookeeper.parse::<ConnectString>()?;
-        access.check(&connect)?;
-        let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
-        let node = node.codec(codec.clone());
-        let session_timeout = session_timeout::check(session_timeout)?;
-        let config = SessionConfig {
-            is_trusted: false,
-            election: None,
-            connect,
-            access,
-            session_timeout,
-            create_namespace,
-            reads_clock: Some(Process { node: None, host: host_name() }),
-        };
-        let runtime = Arc::new(OnTokio::start(config).await?);
-        Ok(Client::with(runtime, deadline, codec, Some(node), Some(author)))
+    pub fn open(self) -> BoxFuture<'static, Result<Client, ConnectError>> {
+        async move {
+            let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec, author } = self;
+            let connect = zookeeper.parse::<ConnectString>()?;
+            access.check(&connect)?;
+            let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
+            let node = node.codec(codec.clone());
+            let session_timeout = session_timeout::check(session_timeout)?;
+            let config = SessionConfig {
+                is_trusted: false,
+                election: None,
+                connect,
+                access,
+                session_timeout,
+                create_namespace,
+                reads_clock: Some(Process { node: None, host: host_name() }),
+            };
+            let runtime = Arc::new(OnTokio::start(config).await?);
+            Ok(Client::with(runtime, deadline, codec, Some(node), Some(author)))
+        }
+        .boxed()
     }
 }
 
@@ -339,13 +350,16 @@ impl Client {
 
     /// Lists the znodes of the namespace, and above it, that anyone who reaches ZooKeeper may change, by their paths from `/`.
     /// `None` if that cannot be read now.
-    pub async fn open_znodes(&self) -> Option<Vec<String>> {
-        self.0.session.exposed().await
+    pub fn open_znodes(&self) -> BoxFuture<'_, Option<Vec<String>>> {
+        self.0.session.exposed().boxed()
     }
 
     /// Closes the session for all clones, and waits until ZooKeeper has closed it, up to 3 s. Running calls fail as
     /// closed; a running submission ends as unknown.
-    pub async fn close(self) {
-        self.0.session.close().await;
+    pub fn close(self) -> BoxFuture<'static, ()> {
+        async move {
+            self.0.session.close().await;
+        }
+        .boxed()
     }
 }

@@ -19,6 +19,8 @@ use bellwether_core::budget::{MAX_NAME_BYTES, MAX_READ_BATCH};
 use bellwether_core::name::JobId;
 use bellwether_core::path::{self, SubBucket};
 use bellwether_core::segment::{MemberId, SegmentId};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::Error;
@@ -144,13 +146,13 @@ impl Client {
     ///
     /// # Consistency
     /// Each job has the state in which its page finds it.
-    pub async fn list_page(
-        &self,
-        filter: &Filter,
-        from: Option<&Cursor>,
+    pub fn list_page<'a>(
+        &'a self,
+        filter: &'a Filter,
+        from: Option<&'a Cursor>,
         limit: usize,
-    ) -> Result<Page, Error> {
-        self.list_page_within(filter, from, PageLimits::jobs(limit)).await
+    ) -> BoxFuture<'a, Result<Page, Error>> {
+        self.list_page_within(filter, from, PageLimits::jobs(limit))
     }
 
     /// Returns one page of the selected jobs, like [`Client::list_page`], that also ends when it has so many bytes.
@@ -160,82 +162,85 @@ impl Client {
     ///
     /// # Consistency
     /// Each job has the state in which its page finds it.
-    pub async fn list_page_within(
-        &self,
-        filter: &Filter,
-        from: Option<&Cursor>,
+    pub fn list_page_within<'a>(
+        &'a self,
+        filter: &'a Filter,
+        from: Option<&'a Cursor>,
         limits: PageLimits,
-    ) -> Result<Page, Error> {
-        let PageLimits { jobs: limit, bytes: most_bytes, payloads } = limits;
-        let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
-        let cluster = self.cluster(self.by()).await?;
-        let (mut turns, mut jobs, mut looked_at) = (Turns::default(), Vec::new(), 0);
-        let (mut parents, mut listed_at_once) = (self.parents(filter, from).await?, PARENTS_AT_ONCE);
-        let (mut names, mut end) = (VecDeque::new(), from.cloned());
-        loop {
-            // A read takes the jobs of several parents if each has only a few.
-            while names.len() < at_once.min(limit - jobs.len()) && !parents.is_empty() {
-                let few = parents.drain(..parents.len().min(listed_at_once)).collect::<Vec<_>>();
-                let listed = self.names(filter, &few, from).await?;
-                listed_at_once = next_list(few.len(), listed.len());
-                names.extend(listed);
-            }
-            let expanded = self.expand_next(filter, &mut names, from).await?;
-            looked_at += expanded.as_ref().map_or(0, |(segments, _)| *segments);
-            let few = names.iter().take(at_once).take_while(|name| !name.is_segment()).count();
-            if few == 0 {
-                let next = match names.is_empty() && parents.is_empty() {
-                    true => None,
-                    // None of the segments had a member to look at.
-                    false if looked_at >= MAX_LOOKED_AT => expanded.map(|(_, last)| last).or(end),
-                    false => continue,
+    ) -> BoxFuture<'a, Result<Page, Error>> {
+        async move {
+            let PageLimits { jobs: limit, bytes: most_bytes, payloads } = limits;
+            let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
+            let cluster = self.cluster(self.by()).await?;
+            let (mut turns, mut jobs, mut looked_at) = (Turns::default(), Vec::new(), 0);
+            let (mut parents, mut listed_at_once) = (self.parents(filter, from).await?, PARENTS_AT_ONCE);
+            let (mut names, mut end) = (VecDeque::new(), from.cloned());
+            loop {
+                // A read takes the jobs of several parents if each has only a few.
+                while names.len() < at_once.min(limit - jobs.len()) && !parents.is_empty() {
+                    let few = parents.drain(..parents.len().min(listed_at_once)).collect::<Vec<_>>();
+                    let listed = self.names(filter, &few, from).await?;
+                    listed_at_once = next_list(few.len(), listed.len());
+                    names.extend(listed);
+                }
+                let expanded = self.expand_next(filter, &mut names, from).await?;
+                looked_at += expanded.as_ref().map_or(0, |(segments, _)| *segments);
+                let few = names.iter().take(at_once).take_while(|name| !name.is_segment()).count();
+                if few == 0 {
+                    let next = match names.is_empty() && parents.is_empty() {
+                        true => None,
+                        // None of the segments had a member to look at.
+                        false if looked_at >= MAX_LOOKED_AT => expanded.map(|(_, last)| last).or(end),
+                        false => continue,
+                    };
+                    return Ok(Page { jobs, next });
+                }
+                let (places, ids): (Vec<_>, Vec<_>) =
+                    names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
+                let found = locate(&self.0.session, self.by(), &ids).await?;
+                let views = ids.iter().zip(found);
+                let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+                let (mut kept, mut read_bytes) = (Vec::new(), 0);
+                for mut view in views {
+                    read_bytes += view.bytes();
+                    if !payloads {
+                        (view.payload, view.result) = (None, None);
+                    }
+                    if filter.lets(&view) {
+                        kept.push(view);
+                    }
+                }
+                at_once = next_read(few, read_bytes);
+                let mut views = kept;
+                let room = limit - jobs.len();
+                let fits = views.iter().take(room).take_while(|view| {
+                    let with = bytes.saturating_add(view.bytes());
+                    let fits = with <= most_bytes || bytes == 0;
+                    bytes = if fits { with } else { bytes };
+                    fits
+                });
+                let fits = fits.count();
+                let full = views.len() > fits;
+                views.truncate(fits);
+                turns.tell(&self.0.session, self.by(), &mut views).await?;
+                add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
+                looked_at += few;
+                // A full page ends after its last job of this read, or before this read; another one after the last job that was
+                // looked at. The first job of a page always fits, so a page that ends before a read has read before.
+                let last = match full {
+                    true => views.last().and_then(|view| ids.iter().position(|id| *id == view.id)),
+                    false => Some(few - 1),
                 };
-                return Ok(Page { jobs, next });
-            }
-            let (places, ids): (Vec<_>, Vec<_>) =
-                names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
-            let found = locate(&self.0.session, self.by(), &ids).await?;
-            let views = ids.iter().zip(found);
-            let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
-            let (mut kept, mut read_bytes) = (Vec::new(), 0);
-            for mut view in views {
-                read_bytes += view.bytes();
-                if !payloads {
-                    (view.payload, view.result) = (None, None);
+                if let Some(last) = last {
+                    end = Some(Cursor { parent: places[last].as_ref().to_owned(), after: ids[last].clone() });
                 }
-                if filter.lets(&view) {
-                    kept.push(view);
+                jobs.append(&mut views);
+                if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
+                    return Ok(Page { jobs, next: end });
                 }
-            }
-            at_once = next_read(few, read_bytes);
-            let mut views = kept;
-            let room = limit - jobs.len();
-            let fits = views.iter().take(room).take_while(|view| {
-                let with = bytes.saturating_add(view.bytes());
-                let fits = with <= most_bytes || bytes == 0;
-                bytes = if fits { with } else { bytes };
-                fits
-            });
-            let fits = fits.count();
-            let full = views.len() > fits;
-            views.truncate(fits);
-            turns.tell(&self.0.session, self.by(), &mut views).await?;
-            add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
-            looked_at += few;
-            // A full page ends after its last job of this read, or before this read; another one after the last job that was
-            // looked at. The first job of a page always fits, so a page that ends before a read has read before.
-            let last = match full {
-                true => views.last().and_then(|view| ids.iter().position(|id| *id == view.id)),
-                false => Some(few - 1),
-            };
-            if let Some(last) = last {
-                end = Some(Cursor { parent: places[last].as_ref().to_owned(), after: ids[last].clone() });
-            }
-            jobs.append(&mut views);
-            if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
-                return Ok(Page { jobs, next: end });
             }
         }
+        .boxed()
     }
 
     /// Replaces segments at the front of the names by their members after the cursor, in the order of their ids. Returns the

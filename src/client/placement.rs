@@ -3,6 +3,8 @@
 use bellwether_core::name::StrategyName;
 use bellwether_core::path;
 use bellwether_core::placement::PlacementSetting;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::{Error, Subject};
@@ -15,8 +17,8 @@ impl Client {
     /// # Errors
     /// [`Error::Settings`] if the setting cannot be read (then leaders use the default, too), or no answer within the
     /// client's deadline.
-    pub async fn placement_strategy(&self) -> Result<Option<Setting<StrategyName>>, Error> {
-        Ok(self.setting(path::PLACEMENT).await?.map(named))
+    pub fn placement_strategy(&self) -> BoxFuture<'_, Result<Option<Setting<StrategyName>>, Error>> {
+        async move { Ok(self.setting(path::PLACEMENT).await?.map(named)) }.boxed()
     }
 
     /// Sets the placement strategy of the namespace, and returns the setting. The leader follows immediately, without a restart;
@@ -26,12 +28,15 @@ impl Client {
     ///
     /// # Errors
     /// The setting could not be written, or the outcome is unknown. A setting that a newer build wrote is not overwritten.
-    pub async fn set_placement_strategy(
+    pub fn set_placement_strategy(
         &self,
         strategy: StrategyName,
-    ) -> Result<Setting<StrategyName>, Error> {
-        let change = |_| Ok::<_, Error>(PlacementSetting { strategy: strategy.clone() });
-        Ok(named(self.update_setting((path::PLACEMENT, Subject::Placement), change).await?))
+    ) -> BoxFuture<'_, Result<Setting<StrategyName>, Error>> {
+        async move {
+            let change = |_| Ok::<_, Error>(PlacementSetting { strategy: strategy.clone() });
+            Ok(named(self.update_setting((path::PLACEMENT, Subject::Placement), change).await?))
+        }
+        .boxed()
     }
 }
 

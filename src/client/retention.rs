@@ -3,6 +3,8 @@
 use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_core::retention::{Retention, RetentionError};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::{Error, Subject};
@@ -40,8 +42,8 @@ impl Client {
     /// # Errors
     /// [`Error::Settings`] if the setting cannot be read (then no record is removed either), or no answer within the
     /// client's deadline.
-    pub async fn retention(&self) -> Result<Option<Setting<Retention>>, Error> {
-        self.setting(path::RETENTION).await
+    pub fn retention(&self) -> BoxFuture<'_, Result<Option<Setting<Retention>>, Error>> {
+        self.setting(path::RETENTION).boxed()
     }
 
     /// Sets how long records of ended jobs are kept, for the whole namespace. The leader applies it within seconds,
@@ -49,8 +51,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::update_retention`].
-    pub async fn set_retention(&self, retention: Retention) -> Result<(), SetRetentionError> {
-        self.update_retention(|_| retention).await.map(|_| ())
+    pub fn set_retention(&self, retention: Retention) -> BoxFuture<'_, Result<(), SetRetentionError>> {
+        async move { self.update_retention(|_| retention).await.map(|_| ()) }.boxed()
     }
 
     /// Applies `change` to the current setting, or to the default if there is no readable one, and returns the new

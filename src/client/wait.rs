@@ -23,7 +23,9 @@ use bellwether_core::name::JobId;
 use bellwether_core::port::Glance;
 use bellwether_core::wire::WireError;
 use bellwether_zk::Node;
+use futures::FutureExt as _;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::future::join_all;
 use futures::stream::{self, FuturesUnordered};
 
@@ -79,8 +81,8 @@ impl Client {
     ///
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
-    pub async fn wait(&self, id: &JobId, within: Duration) -> Result<JobView, WaitError> {
-        self.wait_for(id, ANY_GENERATION, within).await
+    pub fn wait<'a>(&'a self, id: &'a JobId, within: Duration) -> BoxFuture<'a, Result<JobView, WaitError>> {
+        self.wait_for(id, ANY_GENERATION, within)
     }
 
     /// Waits until this generation of a job, or a later one, has ended: see [`Client::wait`]. The end of an earlier
@@ -88,17 +90,20 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::wait`].
-    pub async fn wait_for(
-        &self,
-        id: &JobId,
+    pub fn wait_for<'a>(
+        &'a self,
+        id: &'a JobId,
         generation: u32,
         within: Duration,
-    ) -> Result<JobView, WaitError> {
-        let by = self.0.session.by(within);
-        match self.watch(id, generation, by).await {
-            Err(error) => Err(self.timed_out(id, generation, by, error).await),
-            Ok(view) => Ok(self.with_result(view).await?),
+    ) -> BoxFuture<'a, Result<JobView, WaitError>> {
+        async move {
+            let by = self.0.session.by(within);
+            match self.watch(id, generation, by).await {
+                Err(error) => Err(self.timed_out(id, generation, by, error).await),
+                Ok(view) => Ok(self.with_result(view).await?),
+            }
         }
+        .boxed()
     }
 
     /// Waits for many jobs. The results are in the order of the ids. `progress` is called with the number of ended

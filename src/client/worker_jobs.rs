@@ -2,6 +2,8 @@
 
 use bellwether_core::name::{JobId, WorkerId};
 use bellwether_core::path;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::Client;
 use super::error::Error;
@@ -34,38 +36,42 @@ impl Client {
     ///
     /// # Consistency
     /// A job that ends or leaves the worker before its record is read is left out, so a page may have fewer jobs.
-    pub async fn list_worker_jobs(
-        &self,
+    pub fn list_worker_jobs<'a>(
+        &'a self,
         worker: WorkerId,
-        after: Option<&JobId>,
+        after: Option<&'a JobId>,
         limit: usize,
-    ) -> Result<Option<WorkerJobPage>, Error> {
-        let Some(names) = self.inbox(worker).await? else { return Ok(None) };
-        // Other znodes are ignored: their names are not job ids.
-        let ids = names.iter().filter_map(|name| job_or_segment(name)).collect::<Vec<_>>();
-        // An inbox has few segments: their members are as many as a few times the slots of the worker.
-        let running = Some(State::Running);
-        let ids = self.0.session.read(self.by(), |zk| expand(zk.clone(), ids.clone(), running)).await?;
-        let mut ids = ids.into_iter().filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
-        ids.sort_unstable();
-        let limit = limit.clamp(1, MAX_PAGE);
-        let next = if ids.len() > limit { ids.get(limit - 1).cloned() } else { None };
-        ids.truncate(limit);
-        let cluster = self.cluster(self.by()).await?;
-        let mut jobs = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(READ_AT_ONCE) {
-            let found = locate(&self.0.session, self.by(), ids).await?;
-            let views = ids.iter().zip(found);
-            let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
-            let is_here = |view: &JobView| view.state == State::Running && view.worker == Some(worker);
-            let mut views = views.filter(is_here).collect::<Vec<_>>();
-            for view in &mut views {
-                (view.payload, view.result) = (None, None);
+    ) -> BoxFuture<'a, Result<Option<WorkerJobPage>, Error>> {
+        async move {
+            let Some(names) = self.inbox(worker).await? else { return Ok(None) };
+            // Other znodes are ignored: their names are not job ids.
+            let ids = names.iter().filter_map(|name| job_or_segment(name)).collect::<Vec<_>>();
+            // An inbox has few segments: their members are as many as a few times the slots of the worker.
+            let running = Some(State::Running);
+            let ids = self.0.session.read(self.by(), |zk| expand(zk.clone(), ids.clone(), running)).await?;
+            let mut ids =
+                ids.into_iter().filter(|id| after.is_none_or(|after| id > after)).collect::<Vec<_>>();
+            ids.sort_unstable();
+            let limit = limit.clamp(1, MAX_PAGE);
+            let next = if ids.len() > limit { ids.get(limit - 1).cloned() } else { None };
+            ids.truncate(limit);
+            let cluster = self.cluster(self.by()).await?;
+            let mut jobs = Vec::with_capacity(ids.len());
+            for ids in ids.chunks(READ_AT_ONCE) {
+                let found = locate(&self.0.session, self.by(), ids).await?;
+                let views = ids.iter().zip(found);
+                let views = views.filter_map(|(id, found)| Some(view(id.clone(), found?, Some(&cluster))));
+                let is_here = |view: &JobView| view.state == State::Running && view.worker == Some(worker);
+                let mut views = views.filter(is_here).collect::<Vec<_>>();
+                for view in &mut views {
+                    (view.payload, view.result) = (None, None);
+                }
+                add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
+                jobs.append(&mut views);
             }
-            add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
-            jobs.append(&mut views);
+            Ok(Some(WorkerJobPage { jobs, next }))
         }
-        Ok(Some(WorkerJobPage { jobs, next }))
+        .boxed()
     }
 
     /// Returns the names in a worker's inbox. An absent inbox is looked for again after the server has caught up.

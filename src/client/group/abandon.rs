@@ -4,6 +4,8 @@ use bellwether_core::change::ChangeKind;
 use bellwether_core::group::{GroupError, GroupRecord, Stop};
 use bellwether_core::name::GroupId;
 use bellwether_core::{path, txn};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::{GroupView, TRIES, decode};
 use crate::client::Client;
@@ -23,25 +25,29 @@ impl Client {
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back.
-    pub async fn abandon_group(&self, id: &GroupId) -> Result<GroupView, Error> {
-        let by = self.by();
-        for _ in 0..TRIES {
-            let absent = || GroupError::Absent { group: id.clone() };
-            let node = self.0.session.read(by, |zk| zk.get(path::group(id))).await?.ok_or_else(absent)?;
-            let record = decode(id, &node)?;
-            if record.stopped == Some(Stop::Abandoned) {
-                return Ok(self.get_group(id).await?.ok_or_else(absent)?);
+    pub fn abandon_group<'a>(&'a self, id: &'a GroupId) -> BoxFuture<'a, Result<GroupView, Error>> {
+        async move {
+            let by = self.by();
+            for _ in 0..TRIES {
+                let absent = || GroupError::Absent { group: id.clone() };
+                let node = self.0.session.read(by, |zk| zk.get(path::group(id))).await?.ok_or_else(absent)?;
+                let record = decode(id, &node)?;
+                if record.stopped == Some(Stop::Abandoned) {
+                    return Ok(self.get_group(id).await?.ok_or_else(absent)?);
+                }
+                if let Some(parent) = &record.parent {
+                    return Err(GroupError::SubJobs { group: id.clone(), parent: parent.job.clone() }.into());
+                }
+                if let Some(why) = record.refuses_new() {
+                    return Err(GroupError::Closed { group: id.clone(), why }.into());
+                }
+                let abandoned =
+                    GroupRecord { changed: self.change(ChangeKind::Abandoned), ..record.abandoned() };
+                // Whatever the outcome: the next read shows it.
+                self.0.session.commit(by, txn::set_group(id, node.version, &abandoned)).await?;
             }
-            if let Some(parent) = &record.parent {
-                return Err(GroupError::SubJobs { group: id.clone(), parent: parent.job.clone() }.into());
-            }
-            if let Some(why) = record.refuses_new() {
-                return Err(GroupError::Closed { group: id.clone(), why }.into());
-            }
-            let abandoned = GroupRecord { changed: self.change(ChangeKind::Abandoned), ..record.abandoned() };
-            // Whatever the outcome: the next read shows it.
-            self.0.session.commit(by, txn::set_group(id, node.version, &abandoned)).await?;
+            Err(Error::Contended { subject: Subject::Group(id.clone()), tries: TRIES })
         }
-        Err(Error::Contended { subject: Subject::Group(id.clone()), tries: TRIES })
+        .boxed()
     }
 }

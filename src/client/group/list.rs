@@ -13,6 +13,8 @@ use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind};
 use bellwether_core::path::{self, Bucket};
 use bellwether_zk::Node;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::super::Client;
 use super::super::error::Error;
@@ -87,39 +89,42 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
-    pub async fn list_groups(
-        &self,
+    pub fn list_groups<'a>(
+        &'a self,
         stage: Option<GroupStage>,
-        from: Option<&GroupCursor>,
+        from: Option<&'a GroupCursor>,
         limit: usize,
-    ) -> Result<GroupPage, Error> {
-        let limit = limit.clamp(1, MAX_PAGE);
-        let first = from.map(|GroupCursor(id)| Bucket::of_group(id).index()).unwrap_or_default();
-        let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
-        let (mut groups, mut looked_at) = (Vec::new(), 0);
-        while !buckets.is_empty() {
-            let mut ids = self.group_names(&mut buckets, from).await?;
-            while !ids.is_empty() {
-                let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
-                let paths = few.iter().map(path::group).collect::<Vec<_>>();
-                let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
-                for (id, node) in few.into_iter().zip(nodes) {
-                    looked_at += 1;
-                    // Absent: removed since it was listed.
-                    let summary = node.map(|node| summary(&id, &node));
-                    let wanted = |summary: &GroupSummary| {
-                        stage.is_none_or(|stage| {
-                            summary.record.as_ref().is_some_and(|record| record.stage == stage)
-                        })
-                    };
-                    groups.extend(summary.filter(wanted));
-                    if groups.len() == limit || looked_at == MAX_LOOKED_AT {
-                        return Ok(GroupPage { groups, next: Some(GroupCursor(id)) });
+    ) -> BoxFuture<'a, Result<GroupPage, Error>> {
+        async move {
+            let limit = limit.clamp(1, MAX_PAGE);
+            let first = from.map(|GroupCursor(id)| Bucket::of_group(id).index()).unwrap_or_default();
+            let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
+            let (mut groups, mut looked_at) = (Vec::new(), 0);
+            while !buckets.is_empty() {
+                let mut ids = self.group_names(&mut buckets, from).await?;
+                while !ids.is_empty() {
+                    let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
+                    let paths = few.iter().map(path::group).collect::<Vec<_>>();
+                    let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
+                    for (id, node) in few.into_iter().zip(nodes) {
+                        looked_at += 1;
+                        // Absent: removed since it was listed.
+                        let summary = node.map(|node| summary(&id, &node));
+                        let wanted = |summary: &GroupSummary| {
+                            stage.is_none_or(|stage| {
+                                summary.record.as_ref().is_some_and(|record| record.stage == stage)
+                            })
+                        };
+                        groups.extend(summary.filter(wanted));
+                        if groups.len() == limit || looked_at == MAX_LOOKED_AT {
+                            return Ok(GroupPage { groups, next: Some(GroupCursor(id)) });
+                        }
                     }
                 }
             }
+            Ok(GroupPage { groups, next: None })
         }
-        Ok(GroupPage { groups, next: None })
+        .boxed()
     }
 
     /// Returns the names in the next few buckets, in order, without those up to the cursor.

@@ -10,6 +10,8 @@ use bellwether_core::path;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::group::{Members as Numbers, members_of};
 use bellwether_zk::{Node, ReadResult};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::super::Client;
 use super::super::error::{Error, Unavailable};
@@ -257,8 +259,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::GroupUnreadable`], or no answer within the client's deadline.
-    pub async fn get_group(&self, id: &GroupId) -> Result<Option<GroupView>, Error> {
-        self.group_by(id, self.by()).await
+    pub fn get_group<'a>(&'a self, id: &'a GroupId) -> BoxFuture<'a, Result<Option<GroupView>, Error>> {
+        async move { self.group_by(id, self.by()).await }.boxed()
     }
 
     /// Waits until a group is done: its members, its join and its parent's finished handler have ended.
@@ -271,8 +273,12 @@ impl Client {
     ///
     /// # Connection loss
     /// The wait continues after a reconnection or under a new session, until `within` has passed.
-    pub async fn wait_group(&self, id: &GroupId, within: Duration) -> Result<GroupView, GroupWaitError> {
-        self.wait_stage(id, within, |stage| matches!(stage, Stage::Done { .. })).await
+    pub fn wait_group<'a>(
+        &'a self,
+        id: &'a GroupId,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<GroupView, GroupWaitError>> {
+        self.wait_stage(id, within, |stage| matches!(stage, Stage::Done { .. })).boxed()
     }
 
     /// Waits until the members and the join of a group have ended.

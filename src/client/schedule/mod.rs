@@ -20,6 +20,8 @@ use bellwether_core::schedule::{ScheduleRecord, ScheduleSpec, SpecError, When};
 use bellwether_core::txn;
 use bellwether_core::wire::{self, WireError};
 use bellwether_zk::Node;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 pub use builder::Schedule;
 pub use change::ScheduleChange;
@@ -96,85 +98,96 @@ impl Schedules {
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back, until the client's deadline.
-    pub async fn add(&self, schedule: &Schedule) -> Result<Added, ScheduleError> {
-        let (id, spec) = schedule.spec()?;
-        let by = self.0.by();
-        let plain = spec.template.payload.clone();
-        // Compared as it is stored: without fractions of a millisecond.
-        let mut spec = as_stored(self.encoded(&id, spec, by).await?)?;
-        let mut sent = None;
-        for _ in 0..TRIES {
-            let now = self.0.0.session.wall();
-            let found = self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
-            if let Some(Stored { record: Ok(there), .. }) = &found {
-                self.adopt_payload(&id, &mut spec, &plain, there, by).await?;
-            }
-            let (ops, done) = match found {
-                None => {
-                    if let When::Once(at) = spec.when
-                        && at <= now
-                    {
-                        return Err(ScheduleError::Past { id, at: at.into() });
+    pub fn add<'a>(&'a self, schedule: &'a Schedule) -> BoxFuture<'a, Result<Added, ScheduleError>> {
+        async move {
+            let (id, spec) = schedule.spec()?;
+            let by = self.0.by();
+            let plain = spec.template.payload.clone();
+            // Compared as it is stored: without fractions of a millisecond.
+            let mut spec = as_stored(self.encoded(&id, spec, by).await?)?;
+            let mut sent = None;
+            for _ in 0..TRIES {
+                let now = self.0.0.session.wall();
+                let found =
+                    self.read(&id, by).await.map_err(|error| unsure(error, &id, by, sent.is_some()))?;
+                if let Some(Stored { record: Ok(there), .. }) = &found {
+                    self.adopt_payload(&id, &mut spec, &plain, there, by).await?;
+                }
+                let (ops, done) = match found {
+                    None => {
+                        if let When::Once(at) = spec.when
+                            && at <= now
+                        {
+                            return Err(ScheduleError::Past { id, at: at.into() });
+                        }
+                        self.has_room(by).await?;
+                        let changed = self.0.change(ChangeKind::Added);
+                        let record = ScheduleRecord { changed, ..ScheduleRecord::new(spec.clone(), now) };
+                        (txn::add_schedule(&id, &record), Added::Created)
                     }
-                    self.has_room(by).await?;
-                    let changed = self.0.change(ChangeKind::Added);
-                    let record = ScheduleRecord { changed, ..ScheduleRecord::new(spec.clone(), now) };
-                    (txn::add_schedule(&id, &record), Added::Created)
+                    Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
+                        // This call's own write, if its reply was lost.
+                        return Ok(sent.unwrap_or(Added::Unchanged));
+                    }
+                    Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
+                        let differs = difference(&record.spec, &spec);
+                        return Err(ScheduleError::Conflict { id, differs });
+                    }
+                    Some(Stored { version, record }) => {
+                        let changed = self.0.change(ChangeKind::Replaced);
+                        let record = readable(&id, record)?.replace(spec.clone(), now)?;
+                        let record = ScheduleRecord { changed, ..record };
+                        (txn::set_schedule(&id, version, &record), Added::Replaced)
+                    }
+                };
+                match self.0.0.session.commit(by, ops).await? {
+                    Written::Applied => return Ok(done),
+                    Written::Rejected => {}
+                    Written::Unknown => sent = Some(done),
                 }
-                Some(Stored { record: Ok(record), .. }) if record.spec == spec => {
-                    // This call's own write, if its reply was lost.
-                    return Ok(sent.unwrap_or(Added::Unchanged));
-                }
-                Some(Stored { record: Ok(record), .. }) if !schedule.replaces() => {
-                    let differs = difference(&record.spec, &spec);
-                    return Err(ScheduleError::Conflict { id, differs });
-                }
-                Some(Stored { version, record }) => {
-                    let changed = self.0.change(ChangeKind::Replaced);
-                    let record = readable(&id, record)?.replace(spec.clone(), now)?;
-                    let record = ScheduleRecord { changed, ..record };
-                    (txn::set_schedule(&id, version, &record), Added::Replaced)
-                }
-            };
-            match self.0.0.session.commit(by, ops).await? {
-                Written::Applied => return Ok(done),
-                Written::Rejected => {}
-                Written::Unknown => sent = Some(done),
             }
+            Err(ScheduleError::Contended { id, tries: TRIES })
         }
-        Err(ScheduleError::Contended { id, tries: TRIES })
+        .boxed()
     }
 
     /// Lists all schedules by name. An unreadable schedule is returned with its error.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn list(&self) -> Result<Vec<ScheduleView>, ScheduleError> {
-        let (by, session) = (self.0.by(), &self.0.0.session);
-        let names = session.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
-        let mut ids = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect::<Vec<_>>();
-        ids.sort();
-        let mut views = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(MAX_READ_BATCH) {
-            let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
-            let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
-            // Absent: removed since it was listed.
-            views.extend(
-                ids.iter()
-                    .zip(nodes)
-                    .filter_map(|(id, node)| Some(ScheduleView::decode(id.clone(), &node?.data))),
-            );
+    pub fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleView>, ScheduleError>> {
+        async move {
+            let (by, session) = (self.0.by(), &self.0.0.session);
+            let names =
+                session.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
+            let mut ids = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect::<Vec<_>>();
+            ids.sort();
+            let mut views = Vec::with_capacity(ids.len());
+            for ids in ids.chunks(MAX_READ_BATCH) {
+                let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
+                let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
+                // Absent: removed since it was listed.
+                views.extend(
+                    ids.iter()
+                        .zip(nodes)
+                        .filter_map(|(id, node)| Some(ScheduleView::decode(id.clone(), &node?.data))),
+                );
+            }
+            Ok(views)
         }
-        Ok(views)
+        .boxed()
     }
 
     /// Reads one schedule.
     ///
     /// # Errors
     /// [`ScheduleError::NotFound`], or no answer within the client's deadline.
-    pub async fn get(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        let stored = self.found(id, self.0.by()).await?;
-        Ok(ScheduleView::of(id.clone(), stored.record))
+    pub fn get<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
+        async move {
+            let stored = self.found(id, self.0.by()).await?;
+            Ok(ScheduleView::of(id.clone(), stored.record))
+        }
+        .boxed()
     }
 
     /// Changes a schedule and keeps the rest of its spec, above all the job of its ticks. The first tick by the new spec is the
@@ -186,27 +199,37 @@ impl Schedules {
     ///
     /// # Connection loss
     /// A lost reply is resolved by reading back, until the client's deadline.
-    pub async fn change(
-        &self,
-        id: &ScheduleId,
-        change: &ScheduleChange,
-    ) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, ChangeKind::Replaced, |record| {
-            let spec = change.of(&record.spec);
-            spec.check()?;
-            // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
-            let spec = as_stored(spec)?;
-            Ok(if spec == record.spec { None } else { Some(record.replace(spec, self.0.0.session.wall())?) })
-        })
-        .await
+    pub fn change<'a>(
+        &'a self,
+        id: &'a ScheduleId,
+        change: &'a ScheduleChange,
+    ) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
+        async move {
+            self.rewrite(id, ChangeKind::Replaced, |record| {
+                let spec = change.of(&record.spec);
+                spec.check()?;
+                // Compared as it is stored, so that this call's own write is recognised if its reply was lost.
+                let spec = as_stored(spec)?;
+                Ok(if spec == record.spec {
+                    None
+                } else {
+                    Some(record.replace(spec, self.0.0.session.wall())?)
+                })
+            })
+            .await
+        }
+        .boxed()
     }
 
     /// Pauses a schedule. Jobs of ticks that were already made are not affected.
     ///
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be paused; pausing again is safe.
-    pub async fn pause(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, ChangeKind::Paused, |record| Ok((!record.paused).then(|| record.pause()))).await
+    pub fn pause<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
+        async move {
+            self.rewrite(id, ChangeKind::Paused, |record| Ok((!record.paused).then(|| record.pause()))).await
+        }
+        .boxed()
     }
 
     /// Resumes a schedule with the first tick after now. Ticks that fell into the pause are not made up; they are
@@ -214,11 +237,14 @@ impl Schedules {
     ///
     /// # Errors
     /// Those of [`Schedules::pause`].
-    pub async fn resume(&self, id: &ScheduleId) -> Result<ScheduleView, ScheduleError> {
-        self.rewrite(id, ChangeKind::Resumed, |record| {
-            Ok(if record.paused { Some(record.resume(self.0.0.session.wall())?) } else { None })
-        })
-        .await
+    pub fn resume<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
+        async move {
+            self.rewrite(id, ChangeKind::Resumed, |record| {
+                Ok(if record.paused { Some(record.resume(self.0.0.session.wall())?) } else { None })
+            })
+            .await
+        }
+        .boxed()
     }
 
     /// Submits the schedule's job now, in addition to its ticks. The cursor, the ticks and a pause are not affected,
@@ -232,68 +258,74 @@ impl Schedules {
     ///
     /// # Cancellation
     /// A dropped call may have submitted the job.
-    pub async fn trigger(&self, id: &ScheduleId) -> Result<JobHandle, ScheduleError> {
-        let by = self.0.by();
-        let session = &self.0.0.session;
-        let token = session.uuid();
-        let (mut sent, mut unknown) = (None::<JobId>, false);
-        for _ in 0..TRIES {
-            let unsure = |error: ScheduleError| match (error, &sent) {
-                (ScheduleError::Client(Error::Unavailable(_)), Some(job)) => {
-                    ScheduleError::TriggerUnknown { id: id.clone(), job: job.clone(), within: by.within }
+    pub fn trigger<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<JobHandle, ScheduleError>> {
+        async move {
+            let by = self.0.by();
+            let session = &self.0.0.session;
+            let token = session.uuid();
+            let (mut sent, mut unknown) = (None::<JobId>, false);
+            for _ in 0..TRIES {
+                let unsure = |error: ScheduleError| match (error, &sent) {
+                    (ScheduleError::Client(Error::Unavailable(_)), Some(job)) => {
+                        ScheduleError::TriggerUnknown { id: id.clone(), job: job.clone(), within: by.within }
+                    }
+                    (error, _) => error,
+                };
+                if let Some(job) = &sent
+                    && let read = session.read(by, |zk| zk.get(path::record(job))).await
+                    && read.map_err(|error| unsure(error.into()))?.is_some()
+                {
+                    return Ok(JobHandle::made(self.0.clone(), job.clone()));
                 }
-                (error, _) => error,
-            };
-            if let Some(job) = &sent
-                && let read = session.read(by, |zk| zk.get(path::record(job))).await
-                && read.map_err(|error| unsure(error.into()))?.is_some()
-            {
-                return Ok(JobHandle::made(self.0.clone(), job.clone()));
+                let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
+                let record = readable(id, record)?;
+                if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
+                    let made = record.triggered_job(id, token, self.0.0.session.wall()).1;
+                    return self
+                        .0
+                        .submit_again(job, made)
+                        .await
+                        .map_err(|error| ScheduleError::Submit(Box::new(error)));
+                }
+                let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
+                match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
+                    Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
+                    // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
+                    // the job.
+                    Written::Rejected => sent = Some(job),
+                    Written::Unknown => (sent, unknown) = (Some(job), true),
+                }
             }
-            let Stored { version, record } = self.found(id, by).await.map_err(unsure)?;
-            let record = readable(id, record)?;
-            if let Some(job) = record.spec.template.job_id.clone().filter(|_| sent.is_none()) {
-                let made = record.triggered_job(id, token, self.0.0.session.wall()).1;
-                return self
-                    .0
-                    .submit_again(job, made)
-                    .await
-                    .map_err(|error| ScheduleError::Submit(Box::new(error)));
-            }
-            let (job, made) = record.triggered_job(id, token, self.0.0.session.wall());
-            match session.commit(by, txn::trigger(id, version, &job, &made)).await? {
-                Written::Applied => return Ok(JobHandle::made(self.0.clone(), job)),
-                // A rejection may also mean that an earlier copy was applied after the read: then the next read finds
-                // the job.
-                Written::Rejected => sent = Some(job),
-                Written::Unknown => (sent, unknown) = (Some(job), true),
+            match sent.filter(|_| unknown) {
+                Some(job) => Err(ScheduleError::TriggerUnknown { id: id.clone(), job, within: by.within }),
+                None => Err(ScheduleError::Contended { id: id.clone(), tries: TRIES }),
             }
         }
-        match sent.filter(|_| unknown) {
-            Some(job) => Err(ScheduleError::TriggerUnknown { id: id.clone(), job, within: by.within }),
-            None => Err(ScheduleError::Contended { id: id.clone(), tries: TRIES }),
-        }
+        .boxed()
     }
 
     /// Removes a schedule, also an unreadable one. Its jobs are kept. Returns `false` if it did not exist.
     ///
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be removed; removing it again is safe.
-    pub async fn remove(&self, id: &ScheduleId) -> Result<bool, ScheduleError> {
-        let by = self.0.by();
-        let mut sent = false;
-        for _ in 0..TRIES {
-            let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
-            let Some(stored) = stored else { return Ok(sent) };
-            let change = self.0.change(ChangeKind::Removed);
-            let ops = txn::remove_schedule(id, stored.version, change.as_ref());
-            match self.0.0.session.commit(by, ops).await? {
-                Written::Applied => return Ok(true),
-                Written::Rejected => {}
-                Written::Unknown => sent = true,
+    pub fn remove<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<bool, ScheduleError>> {
+        async move {
+            let by = self.0.by();
+            let mut sent = false;
+            for _ in 0..TRIES {
+                let stored = self.read(id, by).await.map_err(|error| unsure(error, id, by, sent))?;
+                let Some(stored) = stored else { return Ok(sent) };
+                let change = self.0.change(ChangeKind::Removed);
+                let ops = txn::remove_schedule(id, stored.version, change.as_ref());
+                match self.0.0.session.commit(by, ops).await? {
+                    Written::Applied => return Ok(true),
+                    Written::Rejected => {}
+                    Written::Unknown => sent = true,
+                }
             }
+            Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
         }
-        Err(ScheduleError::Contended { id: id.clone(), tries: TRIES })
+        .boxed()
     }
 
     /// Writes the record that `make` returns. `None` means that nothing has to be changed.

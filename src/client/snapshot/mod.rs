@@ -25,6 +25,8 @@ use bellwether_core::name::WorkerId;
 use bellwether_core::path;
 use bellwether_core::time::WallMillis;
 use bellwether_zk::ReadResult;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 pub use sample::{Estimate, OldestQueued, SAMPLE_SIZE, Shares};
 
@@ -129,8 +131,11 @@ impl Client {
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub async fn snapshot(&self, options: SnapshotOptions) -> Result<Snapshot, Error> {
-        self.0.session.read(self.by(), |zk| snapshot(zk.clone(), options, self.0.session.wall())).await
+    pub fn snapshot(&self, options: SnapshotOptions) -> BoxFuture<'_, Result<Snapshot, Error>> {
+        async move {
+            self.0.session.read(self.by(), |zk| snapshot(zk.clone(), options, self.0.session.wall())).await
+        }
+        .boxed()
     }
 }
 
