@@ -49,10 +49,13 @@ pub(crate) fn build(command: &Path) -> Result<PathBuf, Failure> {
     Ok(package)
 }
 
-/// Every file belongs to root. gzip is a tenth of the time of xz.
+/// Every file belongs to root. gzip is a tenth of the time of xz, and its level 6 a third of the time of 9, for 1 % more bytes.
 fn pack(root: &Path, package: &Path) -> Result<(), Failure> {
     cargo::run(
-        Command::new("dpkg-deb").args(["--root-owner-group", "-Zgzip", "--build"]).arg(root).arg(package),
+        Command::new("dpkg-deb")
+            .args(["--root-owner-group", "-Zgzip", "-z6", "--build"])
+            .arg(root)
+            .arg(package),
     )
 }
 
