@@ -15,6 +15,7 @@ use bellwether_keeper::server::Keeper;
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
+use super::namespace;
 use super::node::ClusterNode;
 use super::proxy::KeeperProxy;
 use crate::client::{Client, ConnectError};
@@ -22,7 +23,7 @@ use crate::handler::Handlers;
 use crate::node::{Node, NodeBuilder, StartError};
 
 /// The namespace of the cluster. Each cluster has its own server.
-const CHROOT: &str = "/test";
+pub(super) const CHROOT: &str = "/test";
 
 /// Session timeout of the nodes: short enough to detect a loss soon, long enough for a busy machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -141,7 +142,8 @@ impl ClusterBuilder {
             max_session_timeout_ms: Some(LONGEST_SESSION_MS),
             ..Config::default()
         };
-        let keeper = Arc::new(Keeper::builder().config(config).start().await.map_err(keeper)?);
+        let server = Keeper::builder().config(config).store(namespace::stored().await?);
+        let keeper = Arc::new(server.start().await.map_err(keeper)?);
         let address = format!("{}{CHROOT}", keeper.connect_string());
         let client =
             Client::builder(&address).session_timeout(CLIENT_SESSION_TIMEOUT).deadline(SOON).connect();
@@ -253,7 +255,7 @@ impl Cluster {
     }
 }
 
-fn keeper(error: impl Error + Send + Sync + 'static) -> ClusterError {
+pub(super) fn keeper(error: impl Error + Send + Sync + 'static) -> ClusterError {
     ClusterError::Keeper(Box::new(error))
 }
 

@@ -75,6 +75,7 @@
 
 mod attempt;
 mod cluster;
+mod namespace;
 mod node;
 mod proxy;
 pub mod views;
