@@ -174,7 +174,7 @@ fn run(task: Task) -> Result<(), Failure> {
                 Server::Keeper => vec![python::job(&cargo::built("bellwether")?, false)?],
                 Server::Zookeeper => Vec::new(),
             };
-            suite::run(server, &cargo, &binaries, None, beside)
+            suite::run(server, &cargo, &binaries, beside)
         }
         Task::Ci { profile } => ci(&profile),
         Task::Check => cargo::check(),
@@ -237,11 +237,12 @@ fn ci(profile: &str) -> Result<(), Failure> {
     // Both wait most of the time, so they cost little beside the suite.
     let compat = compat::job(&[words.as_slice(), &[keeper.into()]].concat());
     let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
-    suite::run(Server::Zookeeper, &[], &[], Some(&shipped), vec![compat, fuzz_http])?;
+    let programs = suite::build()?;
+    suite::run_built(Server::Zookeeper, &programs, &shipped, vec![compat, fuzz_http])?;
     // The suite compares with the installed release.
     differential::newer(None)?;
     let python = python::job(&shipped, true)?;
-    suite::run(Server::Keeper, &[], &[], Some(&shipped), vec![python])
+    suite::run_built(Server::Keeper, &programs, &shipped, vec![python])
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Runs the tests on one of the servers.
 //!
 //! The tests are built once, with [`TESTING`], and run on any server. Tests that start processes use the command
-//! from the same build, unless the caller provides another one: `cargo xtask ci` provides the release build.
+//! from the same build, unless the caller provides another one: `cargo xtask ci` provides that of the Debian package.
 
 mod programs;
 
@@ -36,13 +36,12 @@ pub(crate) const LOGS: &str = "../tmp/suite";
 const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
 
-/// Runs the whole suite, or the tests that the arguments select, on this server. `shipped` replaces the command under
-/// test. The whole suite also runs the jobs `beside` it, first.
+/// Builds the whole suite, and runs it on this server, or only the tests that the arguments select. The whole suite also runs the
+/// jobs `beside` it, first.
 pub(crate) fn run(
     server: Server,
     cargo_arguments: &[String],
     binary_arguments: &[String],
-    shipped: Option<&Path>,
     beside: Vec<Job>,
 ) -> Result<(), Failure> {
     if let Some(misplaced) = cargo_arguments.iter().find(|word| word.starts_with("--server")) {
@@ -51,7 +50,37 @@ pub(crate) fn run(
     if CHOICES.iter().any(|choice| has(cargo_arguments, choice)) {
         return chosen(server, cargo_arguments, binary_arguments);
     }
-    whole(server, cargo_arguments, binary_arguments, shipped, beside)
+    let (keep_going, build): (Vec<_>, Vec<_>) =
+        cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
+    let programs = programs::build(&build)?;
+    let options = Options { binary_arguments, shipped: None, keep_going: !keep_going.is_empty() };
+    whole(server, &programs, &options, beside)
+}
+
+/// Builds all test programs.
+pub(crate) fn build() -> Result<Vec<TestProgram>, Failure> {
+    programs::build(&[])
+}
+
+/// Runs these programs on this server, and the jobs `beside` them, first. The tests that start processes use the command `shipped`.
+pub(crate) fn run_built(
+    server: Server,
+    programs: &[TestProgram],
+    shipped: &Path,
+    beside: Vec<Job>,
+) -> Result<(), Failure> {
+    let options = Options { binary_arguments: &[], shipped: Some(shipped), keep_going: false };
+    whole(server, programs, &options, beside)
+}
+
+/// How the whole suite runs.
+struct Options<'a> {
+    /// The arguments of each test program.
+    binary_arguments: &'a [String],
+    /// Replaces the command under test.
+    shipped: Option<&'a Path>,
+    /// Whether all programs run after one has failed.
+    keep_going: bool,
 }
 
 /// Runs the selected tests, with cargo.
@@ -71,15 +100,11 @@ fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String
 /// Runs all tests, several programs at a time; on the keeper also those of the documentation.
 fn whole(
     server: Server,
-    cargo_arguments: &[String],
-    binary_arguments: &[String],
-    shipped: Option<&Path>,
+    programs: &[TestProgram],
+    options: &Options<'_>,
     mut jobs: Vec<Job>,
 ) -> Result<(), Failure> {
-    let (keep_going, build): (Vec<_>, Vec<_>) =
-        cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
-    let keep_going = !keep_going.is_empty();
-    let programs = programs::build(&build)?;
+    let Options { binary_arguments, shipped, keep_going } = *options;
     // Tests connect to servers of this build, because the profile of tests optimises the keeper.
     let server_command = cargo::built("bellwether")?;
 
@@ -101,11 +126,11 @@ fn whole(
         test
     };
     for program in programs::on(server, programs) {
-        let (title, mut command) = (program.title(), test(&program));
+        let (title, mut command) = (program.title(), test(program));
         // The caller's arguments may select tests, and another name would add tests to that selection.
-        if let Some(module) = programs::alone(&program).filter(|_| binary_arguments.is_empty()) {
+        if let Some(module) = programs::alone(program).filter(|_| binary_arguments.is_empty()) {
             command.args(["--skip", module]);
-            let mut quiet = test(&program);
+            let mut quiet = test(program);
             quiet.arg(module);
             alone.push(Job { title: format!("{module} of {title}"), command: quiet });
         }
@@ -136,7 +161,7 @@ mod tests {
     #[test]
     fn a_misplaced_server_option_is_refused() {
         let line = ["--no-fail-fast", "--server", "zookeeper"].map(str::to_owned);
-        let refused = run(Server::Keeper, &line, &[], None, Vec::new()).unwrap_err();
+        let refused = run(Server::Keeper, &line, &[], Vec::new()).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "--server would be passed to cargo: put it before the arguments for cargo"

@@ -86,9 +86,9 @@ fn built<'a>(
 }
 
 /// Those that test something on this server.
-pub(super) fn on(server: Server, programs: Vec<TestProgram>) -> impl Iterator<Item = TestProgram> {
+pub(super) fn on(server: Server, programs: &[TestProgram]) -> impl Iterator<Item = &TestProgram> {
     let workspace = Path::new(WORKSPACE).canonicalize();
-    programs.into_iter().filter(move |program| {
+    programs.iter().filter(move |program| {
         server == Server::Keeper
             || workspace.as_ref().is_ok_and(|workspace| {
                 program.source.strip_prefix(workspace).is_ok_and(|source| uses_a_server(program, source))
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn on_zookeeper_only_tests_with_a_selectable_server_run() {
-        let programs = || {
+        let programs = {
             let run = [
                 "tests/client/main.rs",
                 "tests/groups/main.rs",
@@ -141,8 +141,8 @@ mod tests {
             let all = run.iter().chain(&not).map(|source| program(source, true));
             all.chain([program("src/lib.rs", false)]).collect::<Vec<_>>()
         };
-        let found = on(Server::Zookeeper, programs()).map(|program| program.name).collect::<Vec<_>>();
+        let found = on(Server::Zookeeper, &programs).map(|program| program.name.as_str()).collect::<Vec<_>>();
         assert_eq!(found, ["client", "groups", "worker", "faults", "namespace"]);
-        assert_eq!(on(Server::Keeper, programs()).count(), programs().len());
+        assert_eq!(on(Server::Keeper, &programs).count(), programs.len());
     }
 }
