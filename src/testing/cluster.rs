@@ -35,8 +35,8 @@ const CLIENT_SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 const TICK_MS: i32 = 100;
 const LONGEST_SESSION_MS: i32 = 60_000;
 
-/// The limit of all waits in this file: longer than any failover.
-const SOON: Duration = Duration::from_secs(30);
+/// The limit of all waits for a cluster: longer than any failover.
+pub(super) const SOON: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How long running jobs may continue while a node stops.

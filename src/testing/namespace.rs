@@ -1,23 +1,19 @@
 //! An empty namespace, created once per process: each cluster starts with a copy of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bellwether_keeper::server::Keeper;
 use bellwether_keeper::store::{Changes, Memory, Reader, Snapshot, Status, Store, StoreError};
 use tokio::runtime::Builder;
 use tokio::sync::OnceCell;
 
-use super::cluster::{CHROOT, ClusterError, keeper};
+use super::cluster::{CHROOT, ClusterError, SOON, keeper};
 use crate::client::Client;
-
-/// Limit of its creation.
-const SOON: Duration = Duration::from_secs(30);
 
 /// Returns a store with an empty namespace of thousands of znodes.
 pub(super) async fn stored() -> Result<Memory, ClusterError> {
     static EMPTY: OnceCell<Memory> = OnceCell::const_new();
-    // In a runtime of its own: no task of it is left in that of the caller.
+    // The creation uses its own runtime, so it leaves no task in the runtime of the caller.
     let create = || async { tokio::task::spawn_blocking(create).await.map_err(keeper)? };
     EMPTY.get_or_try_init(create).await.cloned()
 }
@@ -35,7 +31,7 @@ fn create() -> Result<Memory, ClusterError> {
     Ok(store.memory(|memory| memory.clone()))
 }
 
-/// A store that is read after its server has stopped.
+/// A store that can be read after its server has stopped. Until then only the thread of the server uses it.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Memory>>);
 

@@ -36,8 +36,8 @@ pub(crate) const LOGS: &str = "../tmp/suite";
 const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
 
-/// Builds the whole suite, and runs it on this server, or only the tests that the arguments select. The whole suite also runs the
-/// jobs `beside` it, first.
+/// Builds and runs the tests that the arguments select on this server, or the whole suite. The whole suite starts the jobs `beside` before
+/// its first test program.
 pub(crate) fn run(
     server: Server,
     cargo_arguments: &[String],
@@ -62,7 +62,8 @@ pub(crate) fn build() -> Result<Vec<TestProgram>, Failure> {
     programs::build(&[])
 }
 
-/// Runs these programs on this server, and the jobs `beside` them, first. The tests that start processes use the command `shipped`.
+/// Runs these programs on this server. The jobs `beside` start before the first program. Tests that start processes use the command
+/// `shipped`.
 pub(crate) fn run_built(
     server: Server,
     programs: &[TestProgram],
