@@ -46,8 +46,16 @@ pub(crate) fn run() -> Result<(), Failure> {
             ["--locked", "--debug", "--no-default-features", "--features", "search", "--root", TOOLS];
         let mut install = cargo();
         install.args(["install", "mdbook", "--version", VERSION]).args(options);
-        // As the workspace's profile compiles third-party crates.
-        let profile = [("DEBUG", "none"), ("DEBUG_ASSERTIONS", "false"), ("OVERFLOW_CHECKS", "false")];
+        // As the workspace's profile compiles third-party crates. Without unwinding and with fewer codegen units it needs 79 to 81 s
+        // of processor time instead of 89 to 91.
+        let profile = [
+            ("CODEGEN_UNITS", "4"),
+            ("DEBUG", "none"),
+            ("DEBUG_ASSERTIONS", "false"),
+            ("INCREMENTAL", "false"),
+            ("OVERFLOW_CHECKS", "false"),
+            ("PANIC", "abort"),
+        ];
         install.envs(profile.map(|(setting, value)| (format!("CARGO_PROFILE_DEV_{setting}"), value)));
         cargo::run(&mut install)?;
     }

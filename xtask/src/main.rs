@@ -7,6 +7,7 @@ mod compat;
 mod deb;
 mod differential;
 mod ensemble;
+mod environment;
 mod failure;
 mod fuzz;
 mod fuzz_http;

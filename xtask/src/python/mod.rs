@@ -10,13 +10,13 @@ mod published;
 
 use std::fs;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
 use crate::cargo;
+use crate::environment::{self, Environment};
 use crate::failure::Failure;
-use crate::install;
 use crate::queue::{self, Job};
 
 use interpreters::Interpreter;
@@ -46,26 +46,19 @@ pub(crate) fn job(command: &Path, all_versions: bool) -> Result<Job, Failure> {
 /// Runs all checks with the server of this command: all tests with `python3`, and a part of them with each other version that
 /// is installed, if `all_versions`.
 pub(crate) fn run(command: &Path, all_versions: bool) -> Result<(), Failure> {
-    install::python()?;
+    environment::pip()?;
     let tools = Environment::of(FOLDER, "tools");
-    cargo::run(Command::new("python3").args(["-m", "venv"]).arg(&tools.folder))?;
-    cargo::run(&mut tools.module(&[
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-e",
-        ".[dev]",
-    ]))?;
-    cargo::run(&mut tools.module(&["ruff", "format", "--check", "."]))?;
-    cargo::run(&mut tools.module(&["ruff", "check", "."]))?;
-    cargo::run(&mut tools.module(&["mypy"]))?;
+    cargo::run(&mut tools.create(Path::new("python3")))?;
+    cargo::run(tools.install().args(["--editable", ".[dev]"]).current_dir(PACKAGE))?;
+    cargo::run(&mut module(&tools, &["ruff", "format", "--check", "."]))?;
+    cargo::run(&mut module(&tools, &["ruff", "check", "."]))?;
+    cargo::run(&mut module(&tools, &["mypy"]))?;
 
     let others = if all_versions { interpreters::others()? } else { Vec::new() };
     let environments: Vec<_> = others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
     let wheel = published::build(&tools)?;
     published::install_alone(&tools, &wheel)?;
-    published::install_for_tests(&tools, &others, &environments, &wheel)?;
+    published::install_for_tests(&others, &environments, &wheel)?;
 
     let command = fs::canonicalize(command)
         .map_err(|source| Failure::Launch { line: command.display().to_string(), source })?;
@@ -83,7 +76,7 @@ pub(crate) fn run(command: &Path, all_versions: bool) -> Result<(), Failure> {
 }
 
 fn tests(name: &str, environment: &Environment, files: &[&str], command: &Path) -> Job {
-    let mut tests = environment.module(&["pytest", "--quiet", "-p", "no:cacheprovider"]);
+    let mut tests = module(environment, &["pytest", "--quiet", "-p", "no:cacheprovider"]);
     tests.args(files).env(COMMAND, command);
     Job { title: format!("python/tests with {name}"), command: tests }
 }
@@ -94,24 +87,9 @@ fn run_jobs(jobs: Vec<Job>) -> Result<(), Failure> {
     queue::run(jobs, cores, false, &Path::new(FOLDER).join("logs"))
 }
 
-/// A virtual environment.
-struct Environment {
-    folder: PathBuf,
-}
-
-impl Environment {
-    fn of(folder: &str, name: &str) -> Self {
-        Self { folder: Path::new(folder).join(name) }
-    }
-
-    fn python(&self) -> PathBuf {
-        self.folder.join("bin/python")
-    }
-
-    /// A module of the environment, run in the folder of the package.
-    fn module(&self, words: &[&str]) -> Command {
-        let mut module = Command::new(self.python());
-        module.current_dir(PACKAGE).arg("-m").args(words);
-        module
-    }
+/// A module of the environment, run in the folder of the package.
+fn module(environment: &Environment, words: &[&str]) -> Command {
+    let mut module = Command::new(environment.python());
+    module.current_dir(PACKAGE).arg("-m").args(words);
+    module
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::interpreters::Interpreter;
-use super::{Environment, FOLDER, PACKAGE, run_jobs};
+use super::{FOLDER, PACKAGE, module, run_jobs};
 use crate::cargo;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::queue::Job;
 
@@ -23,12 +24,12 @@ pub(super) fn build(tools: &Environment) -> Result<PathBuf, Failure> {
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(failed)?;
     }
-    cargo::run(tools.module(&["build", "--no-isolation", "--outdir"]).arg(&folder))?;
+    cargo::run(module(tools, &["build", "--no-isolation", "--outdir"]).arg(&folder))?;
     let mut files = Vec::new();
     for entry in fs::read_dir(&folder).map_err(failed)? {
         files.push(entry.map_err(failed)?.path());
     }
-    cargo::run(tools.module(&["twine", "check", "--strict"]).args(&files))?;
+    cargo::run(module(tools, &["twine", "check", "--strict"]).args(&files))?;
     let wheel = files.into_iter().find(|file| file.extension().is_some_and(|extension| extension == "whl"));
     wheel.ok_or_else(|| failed(std::io::Error::other("build has made no wheel")))
 }
@@ -36,19 +37,18 @@ pub(super) fn build(tools: &Environment) -> Result<PathBuf, Failure> {
 /// Runs and type-checks a program in an environment that has only the wheel and its dependencies.
 pub(super) fn install_alone(tools: &Environment, wheel: &Path) -> Result<(), Failure> {
     let alone = Environment::of(FOLDER, "alone");
-    cargo::run(&mut create(Path::new("python3"), &alone))?;
-    cargo::run(&mut install(tools, &alone, wheel, &[]))?;
+    cargo::run(&mut alone.create(Path::new("python3")))?;
+    cargo::run(alone.install().arg(wheel))?;
     // Another folder than that of the source, from which Python would import it.
     cargo::run(Command::new(alone.python()).current_dir(&alone.folder).arg(program()))?;
     // Without a cache and the configuration of the package, which names the source. mypy refuses a package without `py.typed`.
-    let mut types = tools.module(&["mypy", "--strict", "--config-file", "", "--cache-dir", "/dev/null"]);
+    let mut types = module(tools, &["mypy", "--strict", "--config-file", "", "--cache-dir", "/dev/null"]);
     types.current_dir(&alone.folder).arg("--python-executable").arg(alone.python()).arg(program());
     cargo::run(&mut types)
 }
 
 /// Installs the wheel and what the tests need, for each of these interpreters.
 pub(super) fn install_for_tests(
-    tools: &Environment,
     interpreters: &[Interpreter],
     environments: &[Environment],
     wheel: &Path,
@@ -56,30 +56,15 @@ pub(super) fn install_for_tests(
     let each = || interpreters.iter().zip(environments);
     let create = each().map(|(interpreter, environment)| Job {
         title: format!("an environment with {}", interpreter.name()),
-        command: create(&interpreter.path, environment),
+        command: environment.create(&interpreter.path),
     });
     run_jobs(create.collect())?;
-    let install = each().map(|(interpreter, environment)| Job {
-        title: format!("installing the wheel for {}", interpreter.name()),
-        command: install(tools, environment, wheel, &FOR_TESTS),
+    let install = each().map(|(interpreter, environment)| {
+        let mut command = environment.install();
+        command.arg(wheel).args(FOR_TESTS);
+        Job { title: format!("installing the wheel for {}", interpreter.name()), command }
     });
     run_jobs(install.collect())
-}
-
-/// Removes what an earlier run installed: a wheel of the same version would not be replaced. Without pip, whose installation takes
-/// seconds of processor time.
-fn create(interpreter: &Path, environment: &Environment) -> Command {
-    let mut create = Command::new(interpreter);
-    create.args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment.folder);
-    create
-}
-
-fn install(tools: &Environment, environment: &Environment, wheel: &Path, further: &[&str]) -> Command {
-    let mut install = tools.module(&["pip", "--python"]);
-    install.arg(environment.python());
-    install.args(["install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location"]);
-    install.arg(wheel).args(further);
-    install
 }
 
 fn program() -> PathBuf {

