@@ -30,6 +30,9 @@ use bellwether::testing::actors::Fault;
 use case::{Case, Report, run_all};
 use situations::SITUATIONS;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Longer than the session timeout of these nodes.
 const STALL: Duration = Duration::from_millis(1_750);
 
