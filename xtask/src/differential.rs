@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
+use crate::queue::{self, Job};
 
 /// Fetches the jars of 3.9.3.
 const FETCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/keeper/compat/newer.py");
@@ -14,14 +15,16 @@ const JARS: &str = "KEEPER_DIFF_ZOOKEEPER";
 /// The number of requests, with new seeds.
 const REQUESTS: &str = "KEEPER_DIFF_REQUESTS";
 
-/// Runs the test on both releases, with this number of requests per release, or with the seeds of CI.
-pub(crate) fn run(requests: Option<u64>) -> Result<(), Failure> {
-    cargo::run(&mut test(requests))?;
-    newer(requests)
+/// The test on 3.9.3 as a job. The suite of the keeper compares with the installed release.
+pub(crate) fn newer() -> Result<Job, Failure> {
+    queue::task(&["differential", "--newer"])
 }
 
-/// Runs the test on 3.9.3.
-pub(crate) fn newer(requests: Option<u64>) -> Result<(), Failure> {
+/// Runs the test on both releases, or on 3.9.3 alone, with this number of requests per release, or with the seeds of CI.
+pub(crate) fn run(requests: Option<u64>, newer_alone: bool) -> Result<(), Failure> {
+    if !newer_alone {
+        cargo::run(&mut test(requests))?;
+    }
     let jars = jars()?;
     cargo::run(Command::new("python3").arg(FETCH).arg(&jars))?;
     cargo::run(test(requests).env(JARS, jars))

@@ -90,6 +90,9 @@ enum Task {
         /// Requests per release, with new random seeds; without it, the seeds of CI.
         #[arg(long)]
         requests: Option<u64>,
+        /// Compare with 3.9.3 only.
+        #[arg(long)]
+        newer: bool,
     },
     /// Run the libFuzzer targets, and print the executions of each. Needs a C++ compiler.
     Fuzz(fuzz::Fuzz),
@@ -191,9 +194,9 @@ fn run(task: Task) -> Result<(), Failure> {
             install::zookeeper()?;
             compat::run(&arguments)
         }
-        Task::Differential { requests } => {
+        Task::Differential { requests, newer } => {
             install::zookeeper()?;
-            differential::run(requests)
+            differential::run(requests, newer)
         }
         Task::Fuzz(fuzz) => fuzz::run(&fuzz),
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
@@ -235,13 +238,12 @@ fn ci(profile: &str) -> Result<(), Failure> {
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
-    // Both wait most of the time, so they cost little beside the suite.
+    // They wait most of the time, so they cost little beside the suite.
     let compat = compat::job(&[words.as_slice(), &[keeper.into()]].concat());
     let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
     let programs = suite::build()?;
-    suite::run_built(Server::Zookeeper, &programs, &shipped, vec![compat, fuzz_http])?;
-    // The suite compares with the installed release.
-    differential::newer(None)?;
+    let beside = vec![compat, fuzz_http, differential::newer()?];
+    suite::run_built(Server::Zookeeper, &programs, &shipped, beside)?;
     let python = python::job(&shipped, true)?;
     suite::run_built(Server::Keeper, &programs, &shipped, vec![python])
 }

@@ -126,6 +126,11 @@ fn whole(
         }
         test
     };
+    if server == Server::Keeper {
+        let mut documentation = cargo();
+        documentation.args(["test", "--doc", "--workspace", TESTING]);
+        jobs.push(Job { title: "cargo test --doc".to_owned(), command: documentation });
+    }
     for program in programs::on(server, programs) {
         let (title, mut command) = (program.title(), test(program));
         // The caller's arguments may select tests, and another name would add tests to that selection.
@@ -143,10 +148,7 @@ fn whole(
         let quiet = queue::run(alone, 1, keep_going, &logs);
         tested = tested.and(quiet);
     }
-    if server == Server::Zookeeper || (tested.is_err() && !keep_going) {
-        return tested;
-    }
-    tested.and(cargo::run(cargo().args(["test", "--doc", "--workspace", TESTING])))
+    tested
 }
 
 /// Whether an option is present, as a separate word or with its value.

@@ -19,8 +19,22 @@ const RUN_ONCE: [&str; 8] =
     ["actors", "cli", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
 /// The programs that take longest, longest first: the suite ends earlier if they start first.
-const LONG: [&str; 10] =
-    ["exhaustive", "actors", "access", "simulator", "http", "faults", "client", "cli", "console", "short"];
+const LONG: [&str; 14] = [
+    "exhaustive",
+    "actors",
+    "access",
+    "simulator",
+    "http",
+    "faults",
+    "client",
+    "cli",
+    "console",
+    "short",
+    "leases",
+    "worker",
+    "groups",
+    "namespace",
+];
 
 /// Modules of programs whose tests measure times that people notice: they run when all other tests have ended.
 const ALONE: [(&str, &str); 1] = [("console", "first_view")];
