@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<(), Failure> {
             ["--locked", "--debug", "--no-default-features", "--features", "search", "--root", TOOLS];
         let mut install = cargo();
         install.args(["install", "mdbook", "--version", VERSION]).args(options);
-        // As the workspace's profile compiles third-party crates. Without unwinding and with fewer codegen units it needs 79 to 81 s
+        // As the workspace's profile compiles third-party crates. Without unwinding and with fewer codegen units mdBook needs 79 to 81 s
         // of processor time instead of 89 to 91.
         let profile = [
             ("CODEGEN_UNITS", "4"),

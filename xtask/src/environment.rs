@@ -43,8 +43,8 @@ impl Environment {
 /// Creates the environment that has pip, unless an earlier run did.
 pub(crate) fn pip() -> Result<(), Failure> {
     install::python()?;
-    // The last file that is written.
-    if Path::new(PIP).join("bin/pip").exists() {
+    // pip is the last file that is written, and python links to an interpreter that may have been removed.
+    if ["bin/pip", "bin/python"].iter().all(|file| Path::new(PIP).join(file).exists()) {
         return Ok(());
     }
     cargo::run(Command::new("python3").args(["-m", "venv", "--clear", PIP]))

@@ -238,7 +238,7 @@ fn ci(profile: &str) -> Result<(), Failure> {
     cargo::run(cargo::cargo().args(["build", "--workspace", cargo::TESTING, "--example", "keeper"]))?;
     let keeper = cargo::built("examples/keeper")?;
     let words = ["--servers", "keeper", "--keeper-binary"].map(OsString::from);
-    // They wait most of the time, so they cost little beside the suite.
+    // These jobs wait for servers and downloads most of the time, so the suite takes little longer with them.
     let compat = compat::job(&[words.as_slice(), &[keeper.into()]].concat());
     let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
     let programs = suite::build()?;

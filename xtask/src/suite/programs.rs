@@ -18,7 +18,7 @@ const ON_A_SERVER: [&str; 5] =
 const RUN_ONCE: [&str; 8] =
     ["actors", "cli", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
-/// The programs that take longest, longest first: the suite ends earlier if they start first.
+/// The programs that start first, so that the suite ends earlier: the slow ones, then those that ended last on ZooKeeper.
 const LONG: [&str; 14] = [
     "exhaustive",
     "actors",
