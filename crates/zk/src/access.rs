@@ -12,7 +12,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha1::{Digest as _, Sha1};
+use sha1_smol::Sha1;
 use tokio::net::TcpStream;
 use uuid::Uuid;
 use zookeeper_client::{Acl, AuthId, Client, Connector, Error, Permission, SaslOptions};
@@ -85,7 +85,7 @@ impl Login {
 }
 
 fn digest_id(user: &str, password: &str) -> String {
-    let hash = STANDARD.encode(Sha1::digest(format!("{user}:{password}")));
+    let hash = STANDARD.encode(Sha1::from(format!("{user}:{password}")).digest().bytes());
     format!("{user}:{hash}")
 }
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use sha1::{Digest as _, Sha1};
+use sha1_smol::Sha1;
 
 use crate::proto::{Acl, ErrorCode, Id};
 
@@ -208,7 +208,8 @@ impl Identities {
 /// Returns `user:base64(sha1(user:password))`.
 fn digest(user_and_password: &str) -> String {
     let user = user_and_password.split(':').next().unwrap_or_default();
-    let hash = base64::engine::general_purpose::STANDARD.encode(Sha1::digest(user_and_password));
+    let hash =
+        base64::engine::general_purpose::STANDARD.encode(Sha1::from(user_and_password).digest().bytes());
     format!("{user}:{hash}")
 }
 
