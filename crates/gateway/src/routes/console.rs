@@ -86,15 +86,16 @@ fn answer(name: &str, request: &HeaderMap) -> Response {
 }
 
 /// Whether the caller accepts gzip; a weight of zero, which no browser sends, is not looked at.
-fn accepts_gzip(request: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(request: &HeaderMap) -> bool {
     let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|coding| coding.trim().split(';').next() == Some("gzip"))
 }
 
-fn content_type(name: &str) -> &'static str {
+pub(super) fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
+        Some("png") => "image/png",
         Some("svg") => "image/svg+xml",
         _ => "text/javascript; charset=utf-8",
     }

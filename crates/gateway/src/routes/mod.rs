@@ -7,6 +7,7 @@ mod caller;
 mod change;
 mod cluster;
 mod console;
+mod docs;
 mod events;
 mod failures;
 mod groups;
@@ -37,10 +38,11 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, Info, License, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use utoipa_swagger_ui::SwaggerUi;
 
 use super::layers::{self, Layers, Operations};
 use super::state::App;
+
+pub(super) use docs::is_docs;
 
 /// Limited separately from other requests.
 pub(super) const WAIT: &str = "/v1/jobs/{id}/wait";
@@ -64,18 +66,10 @@ pub(super) const POLL: &str = "/v1/remote-workers/{key}/poll";
 /// Not audited.
 pub(super) const HEARTBEAT: &str = "/v1/remote-workers/{key}/heartbeat";
 
-const DOCUMENT: &str = "/openapi.json";
-const DOCS: &str = "/docs";
-
 /// Whether a path needs no token. The console and the description of the API are not secret, because every copy of
 /// this program contains them.
 pub(super) fn is_open(path: &str) -> bool {
-    console::serves(path) || path == DOCUMENT || is_docs(path)
-}
-
-/// Whether a path belongs to Swagger UI.
-pub(super) fn is_docs(path: &str) -> bool {
-    path == DOCS || path.starts_with("/docs/")
+    console::serves(path) || docs::serves(path)
 }
 
 /// The router of all paths.
@@ -84,7 +78,7 @@ pub(super) fn router(app: App) -> Router {
     let operations = Operations::of_document(&document);
     let layers = Layers { app: app.clone(), operations };
     router
-        .merge(SwaggerUi::new(DOCS).url(DOCUMENT, document))
+        .merge(docs::router(&document))
         .merge(console::router())
         .with_state(app)
         .layer(from_fn_with_state(layers, layers::pass))
