@@ -32,7 +32,6 @@
 //! | `kind_statistics` | how many jobs of each kind end, and how long they run |
 //! | `samples` | the samples of the last hour, for the charts of the console |
 //! | `routes/` | one file per resource; the OpenAPI document is generated from them |
-//! | [`document`] | the JSON documents, which the command line prints, too |
 //! | [`metrics`] | the Prometheus exporter |
 //! | [`rates`] | jobs per second between two snapshots |
 //!
@@ -54,7 +53,6 @@ mod alerts;
 mod audit_file;
 mod audit_log;
 mod builder;
-pub mod document;
 mod exposure;
 mod extract;
 #[cfg(any(test, fuzzing))]

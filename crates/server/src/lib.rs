@@ -1,5 +1,5 @@
-//! The `bellwether` command and its parts: the benchmark and the ready-made job kinds. The HTTP gateway is in
-//! [`bellwether_gateway`].
+//! The `bellwether` command and the ready-made job kinds. The HTTP gateway is in [`bellwether_gateway`], the benchmark in
+//! [`bellwether_bench`].
 //!
 //! This crate uses the public API of the library [`bellwether`] and adds what a service that embeds a node does not need.
 //!
@@ -7,10 +7,8 @@
 //! | --- | --- |
 //! | `cli` | the command line: nodes, jobs, operations, an embedded server, a demo |
 //! | [`builtin`] | the job kinds that every `bellwether node` can run |
-//! | [`mod@bench`] | the benchmark behind `bellwether bench` |
 #![forbid(unsafe_code)]
 
-pub mod bench;
 pub mod builtin;
 mod cli;
 #[cfg(any(test, fuzzing))]

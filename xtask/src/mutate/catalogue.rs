@@ -55,6 +55,8 @@ impl Mutation {
             ("crates/zk/", "bellwether-zk"),
             ("crates/keeper/", "bellwether-keeper"),
             ("crates/overflow/", "bellwether-overflow"),
+            ("crates/bench/", "bellwether-bench"),
+            ("crates/documents/", "bellwether-documents"),
             ("crates/gateway/", "bellwether-gateway"),
             ("crates/server/", "bellwether-server"),
             ("crates/sim/", "bellwether-sim"),

@@ -71,7 +71,8 @@ impl Layer {
         let simulated =
             matches!(mutation.package(), "bellwether-core" | "bellwether-actors" | "bellwether-sim")
                 || mutation.file.starts_with("src/client/");
-        let gateway = matches!(mutation.package(), "bellwether-gateway" | "bellwether-server");
+        let served = ["bellwether-bench", "bellwether-documents", "bellwether-gateway", "bellwether-server"];
+        let gateway = served.contains(&mutation.package());
         let overflow = mutation.package() == "bellwether-overflow";
         match self {
             Self::Unit => true,

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use bellwether::client::JobOptions;
 
 use super::Role;
-use crate::document::instant;
+use bellwether_documents::instant;
 
 /// The highest `max_open_jobs`. The gateway remembers the ids of these jobs.
 pub(super) const MAX_OPEN_JOBS: usize = 10_000;

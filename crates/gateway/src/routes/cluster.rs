@@ -5,11 +5,13 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::document::{CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument, WrongClockDocument};
 use crate::limits::MAX_MINUTES;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Depths, SnapshotOptions};
+use bellwether_documents::{
+    CandidatesDocument, KindDocument, LeaderDocument, WorkerDocument, WrongClockDocument,
+};
 
 /// Number of jobs by state.
 #[derive(Serialize, ToSchema)]

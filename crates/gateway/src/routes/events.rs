@@ -18,13 +18,13 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use utoipa::IntoParams;
 
-use crate::document::EventDocument;
 use crate::extract::QueryParameters;
 use crate::kind_statistics;
 use crate::problem::{Fault, Problem};
 use crate::server::{EventStream, Phase};
 use crate::state::App;
 use bellwether::client::{Event, Events, Notification};
+use bellwether_documents::EventDocument;
 
 /// Interval of comments on a stream without events. It is below the timeout of proxies (60 s), and detects a peer that
 /// has disconnected.

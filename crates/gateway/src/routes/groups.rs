@@ -16,7 +16,6 @@ use super::batch::{BatchAnswer, One};
 use super::submit::NewJob;
 use super::submitted::Submitted;
 use super::wait::{HowLong, within};
-use crate::document::{GroupDocument, GroupSummaryDocument};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
@@ -24,6 +23,7 @@ use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
 use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, JobHandle, MAX_PAGE};
+use bellwether_documents::{GroupDocument, GroupSummaryDocument};
 
 /// A group to create.
 #[derive(Deserialize, ToSchema)]

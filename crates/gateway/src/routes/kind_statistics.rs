@@ -6,9 +6,9 @@ use bellwether::{DurationText, Kind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::document::DurationSchema;
 use crate::kind_statistics::{OfKind, Report, WINDOW};
 use crate::state::App;
+use bellwether_documents::DurationSchema;
 
 /// What this gateway has seen of the ends of jobs.
 #[derive(Serialize, ToSchema)]

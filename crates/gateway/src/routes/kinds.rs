@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::document::KindDocument;
 use crate::extract::KindName;
 use crate::layers::{AuditNote, Caller};
 use crate::problem::Problem;
 use crate::state::App;
+use bellwether_documents::KindDocument;
 
 /// The outcome of a change.
 #[derive(Serialize, ToSchema)]

@@ -6,10 +6,10 @@ use bellwether::client::{LaneCursor, MAX_PAGE};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::LaneDocument;
 use crate::extract::QueryParameters;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
+use bellwether_documents::LaneDocument;
 
 /// Page size.
 #[derive(Deserialize, IntoParams)]

@@ -7,13 +7,13 @@ use bellwether::{GroupId, Kind, Lane};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::{InstantText, JobDocument, StateName};
 use crate::extract::QueryParameters;
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Cursor, Filter, MAX_PAGE, PageLimits};
+use bellwether_documents::{InstantText, JobDocument, StateName};
 
 /// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]

@@ -8,12 +8,12 @@ use bellwether::{JobView, Untyped};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::MemberDocument;
 use crate::extract::{GroupName, QueryParameters};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
+use bellwether_documents::MemberDocument;
 
 /// Records that one read asks for: at most 3 MiB with payloads and results of 64 KiB.
 const READ_AT_ONCE: usize = 25;

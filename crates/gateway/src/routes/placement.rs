@@ -7,12 +7,12 @@ use bellwether::placement::StrategyName;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::document::PlacementDocument;
 use crate::extract::{Bounded, Json};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::Problem;
 use crate::state::App;
+use bellwether_documents::PlacementDocument;
 
 /// A change of the placement.
 #[derive(Deserialize, ToSchema)]

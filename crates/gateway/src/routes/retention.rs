@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use crate::document::{DurationSchema, RetentionDocument};
 use crate::extract::{Bounded, Json};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BODY};
@@ -20,6 +19,7 @@ use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Ended, Purge, Purged};
+use bellwether_documents::{DurationSchema, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.

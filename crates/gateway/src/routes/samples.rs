@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use bellwether::DurationText;
 
-use crate::document::DurationSchema;
 use crate::samples::{EVERY, OldestQueued, Sample};
 use crate::state::App;
+use bellwether_documents::DurationSchema;
 
 /// The samples of the last hour.
 #[derive(Serialize, ToSchema)]

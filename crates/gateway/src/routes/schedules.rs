@@ -8,13 +8,13 @@ use bellwether::ScheduleId;
 
 use super::submit::{NewJob, accepted};
 use super::submitted::Submitted;
-use crate::document::{ChangedSchedule, NewSchedule, ScheduleDocument};
 use crate::extract::{Bounded, Json, ScheduleName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Added, ScheduleView};
+use bellwether_documents::{ChangedSchedule, NewSchedule, ScheduleDocument};
 
 /// A schedule whose job has the form of a submission. The alias gives the schema its plain name.
 type ScheduleRequest = NewSchedule<NewJob>;

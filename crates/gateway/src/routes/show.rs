@@ -3,11 +3,11 @@
 use axum::Json as Answer;
 use axum::extract::State;
 
-use crate::document::{ExplanationDocument, JobDocument};
 use crate::extract::Id;
 use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::Error;
+use bellwether_documents::{ExplanationDocument, JobDocument};
 
 /// Show a job.
 #[utoipa::path(

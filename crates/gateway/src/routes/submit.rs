@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::submitted::Submitted;
-use crate::document::{DurationSchema, IfExistsName, InstantText, JobOptionsSchema};
 use crate::extract::{Bounded, Json, Traced, shallow};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
@@ -18,6 +17,7 @@ use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::DurationText;
 use bellwether::client::{Job, JobError, JobHandle, JobOptions};
+use bellwether_documents::{DurationSchema, IfExistsName, InstantText, JobOptionsSchema};
 
 /// A job to submit.
 #[derive(Deserialize, ToSchema)]

@@ -10,10 +10,10 @@ use bellwether::{DurationText, JobId, ScheduleId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::document::{DurationSchema, InstantText, Rule, StateName};
 use crate::extract::{QueryParameters, ScheduleName};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
+use bellwether_documents::{DurationSchema, InstantText, Rule, StateName};
 
 /// Ticks of one answer. Each costs a search in the calendar, and each last tick a read of its job.
 const MAX_TICKS: usize = 100;

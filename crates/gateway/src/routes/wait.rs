@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::document::{DurationSchema, JobDocument};
 use crate::extract::{Id, QueryParameters};
 use crate::limits::{DEFAULT_WAIT, MAX_WAIT};
 use crate::problem::{Fault, Problem};
@@ -18,6 +17,7 @@ use crate::server::Phase;
 use crate::state::App;
 use bellwether::DurationText;
 use bellwether::client::{Error, WaitError};
+use bellwether_documents::{DurationSchema, JobDocument};
 
 /// Every generation is at least this one.
 const ANY_GENERATION: u32 = 0;

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::workers::left;
-use crate::document::JobDocument;
 use crate::extract::{QueryParameters, WorkerName};
 use crate::layers::Caller;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
+use bellwether_documents::JobDocument;
 
 /// Page size.
 #[derive(Deserialize, IntoParams)]

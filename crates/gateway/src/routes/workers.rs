@@ -8,12 +8,12 @@ use bellwether::{Kind, Tag, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::document::{WorkerDocument, WorkerSettingsDocument};
 use crate::extract::{Bounded, Json, WorkerName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
+use bellwether_documents::{WorkerDocument, WorkerSettingsDocument};
 
 /// List the live workers.
 #[utoipa::path(

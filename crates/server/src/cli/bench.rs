@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::bench::http::{self, HttpConfig};
-use crate::bench::scenario::{self, Scenario, ScenarioConfig};
-use crate::bench::sustained::{self, SustainedConfig};
-use crate::bench::{BenchConfig, Progress, Step};
 use bellwether::client::{ConnectError, Unavailable};
 use bellwether::{Client, ConnectString, DurationText};
+use bellwether_bench::http::{self, HttpConfig};
+use bellwether_bench::scenario::{self, Scenario, ScenarioConfig};
+use bellwether_bench::sustained::{self, SustainedConfig};
+use bellwether_bench::{BenchConfig, Progress, Step};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
@@ -140,7 +140,7 @@ pub(crate) async fn run(global: &Global, output: Output, bench: Bench) -> Result
         pending: bench.pending as usize,
     };
     let bar = global.progress("warming up", config.jobs);
-    let report = crate::bench::run(&config, |step| show(&bar, &config, step)).await;
+    let report = bellwether_bench::run(&config, |step| show(&bar, &config, step)).await;
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::new(Kind::Failed, error.to_string()))?;
     match output.format {

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, LibraryError};
 use super::output::{Format, Output};
-use bellwether_gateway::document::GroupDocument;
+use bellwether_documents::GroupDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {

@@ -5,7 +5,7 @@ use std::io::Read;
 use bellwether::Job;
 
 use super::exit::Failure;
-pub(crate) use bellwether_gateway::document::{duration, instant};
+pub(crate) use bellwether_documents::{duration, instant};
 
 /// Limit of bytes that are read. It is above the client's limit, so that the client's error can name the size.
 const READ_AT_MOST: u64 = 16 * 1024 * 1024;

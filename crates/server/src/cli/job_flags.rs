@@ -9,7 +9,7 @@ use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 
-use bellwether_gateway::document::{Form, JOB_OPTIONS, JobOption};
+use bellwether_documents::{Form, JOB_OPTIONS, JobOption};
 
 /// The options of a job, as flags.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use bellwether_gateway::document::job_options_example;
+    use bellwether_documents::job_options_example;
 
     #[derive(Debug, Parser)]
     struct Flags {

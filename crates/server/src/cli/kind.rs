@@ -9,7 +9,7 @@ use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::process;
-use bellwether_gateway::document::KindDocument;
+use bellwether_documents::KindDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KindCommand {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use bellwether_gateway::document::LaneDocument;
+use bellwether_documents::LaneDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LaneCommand {

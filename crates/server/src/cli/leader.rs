@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::Global;
 use super::exit::{Failure, Kind};
 use super::output::{Format, Output};
-use bellwether_gateway::document::{CandidatesDocument, LeaderDocument};
+use bellwether_documents::{CandidatesDocument, LeaderDocument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leader {

@@ -10,7 +10,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::exit::{self, Failure};
-use bellwether_gateway::document::sentence;
+use bellwether_documents::sentence;
 
 /// The narrowest width of a table in columns. A narrower terminal breaks the lines itself.
 const NARROWEST: u16 = 100;

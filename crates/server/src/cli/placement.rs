@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
-use bellwether_gateway::document::{PlacementDocument, sentence};
+use bellwether_documents::{PlacementDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Placement {

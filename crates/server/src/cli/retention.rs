@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::exit::Failure;
 use super::output::{Format, Output};
 use super::{Global, input};
-use bellwether_gateway::document::{RetentionDocument, sentence};
+use bellwether_documents::{RetentionDocument, sentence};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Retention {

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::at;
-use crate::document::PayloadDocument;
 use crate::extract::{Bounded, Json, Key, shallow};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY};
 use crate::problem::{Fault, Problem};
 use crate::remote::{Attempt, Finished, Id};
 use crate::state::App;
+use bellwether_documents::PayloadDocument;
 
 /// Attempts that have ended.
 #[derive(Deserialize, ToSchema)]

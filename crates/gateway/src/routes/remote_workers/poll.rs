@@ -12,13 +12,13 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{AttemptRef, StopDocument, ids, stops};
-use crate::document::PayloadDocument;
 use crate::extract::{Bounded, Json, Key};
 use crate::layers::Caller;
 use crate::limits::{DEFAULT_POLL, MAX_POLL, MAX_REMOTE_ATTEMPTS, MAX_REMOTE_BODY, POLL_BYTES};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
+use bellwether_documents::PayloadDocument;
 
 /// What a worker has, and how long it waits for more.
 #[derive(Deserialize, ToSchema)]

@@ -1,9 +1,9 @@
 //! The reports as tables.
 
-use crate::bench::http::{HttpReport, RemoteShape};
-use crate::bench::scenario::Part;
-use crate::bench::sustained::SustainedReport;
-use crate::bench::{BenchReport, Floors, Held, Usage};
+use bellwether_bench::http::{HttpReport, RemoteShape};
+use bellwether_bench::scenario::Part;
+use bellwether_bench::sustained::SustainedReport;
+use bellwether_bench::{BenchReport, Floors, Held, Usage};
 
 fn row(name: &str, value: String, what: &str) -> [String; 3] {
     [name.to_owned(), value, what.to_owned()]

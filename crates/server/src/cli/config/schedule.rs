@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::value::Json;
 use crate::cli::exit::chain;
-use bellwether_gateway::document::NewSchedule;
+use bellwether_documents::NewSchedule;
 
 pub(super) type Section = NewSchedule<JobSection>;
 

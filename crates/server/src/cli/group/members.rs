@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
-use bellwether_gateway::document::MemberDocument;
+use bellwether_documents::MemberDocument;
 
 /// Jobs read by one call.
 const PAGE: usize = 500;

@@ -9,7 +9,7 @@ use super::super::Global;
 use super::super::exit::{Failure, Kind, LibraryError};
 use super::super::output::Output;
 use super::{documents, is_json, not_found};
-use bellwether_gateway::document::JobDocument;
+use bellwether_documents::JobDocument;
 
 /// How many jobs are changed concurrently.
 const AT_ONCE: usize = 32;

@@ -6,7 +6,7 @@ use super::super::Global;
 use super::super::exit::{Failure, LibraryError};
 use super::super::output::Output;
 use super::{documents, is_json};
-use bellwether_gateway::document::ExplanationDocument;
+use bellwether_documents::ExplanationDocument;
 
 pub(super) async fn run(global: &Global, output: Output, ids: &[JobId]) -> Result<(), Failure> {
     let client = global.reader().await?;

@@ -12,7 +12,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::{Global, input};
 use super::{is_json, table};
-use bellwether_gateway::document::JobDocument;
+use bellwether_documents::JobDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output, short};
-use bellwether_gateway::document::JobDocument;
+use bellwether_documents::JobDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {

@@ -16,7 +16,7 @@ use super::super::output::Output;
 use super::super::{Global, input};
 use super::show::wait_all;
 use super::{documents, is_json, table};
-use bellwether_gateway::document::{IfExistsName, JobDocument};
+use bellwether_documents::{IfExistsName, JobDocument};
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {

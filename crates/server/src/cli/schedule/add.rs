@@ -11,7 +11,7 @@ use super::super::job_flags::JobFlags;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
 use super::rule::{MisfireName, OverlapName};
-use bellwether_gateway::document::ScheduleDocument;
+use bellwether_documents::ScheduleDocument;
 
 /// When the schedule ticks. Exactly one of these is required.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args};
 use super::super::exit::Failure;
 use super::super::input;
 use super::rule::{MisfireName, OverlapName};
-use bellwether_gateway::document::{InstantText, Rule};
+use bellwether_documents::{InstantText, Rule};
 
 /// The options of which at least one is given.
 const CHANGES: [&str; 6] = ["cron", "every", "at", "misfire", "grace", "overlap"];

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
-use bellwether_gateway::document::ScheduleDocument;
+use bellwether_documents::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
 const JSON: &str = "JSON: an object with id, state, when, misfire, grace, overlap, kind, payload, options, \

@@ -8,7 +8,7 @@ use super::super::Global;
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::{Names, documents, each};
-use bellwether_gateway::document::sentence;
+use bellwether_documents::sentence;
 
 pub(super) async fn run(global: &Global, output: Output, names: &Names) -> Result<(), Failure> {
     let ids = &names.schedules;

@@ -8,7 +8,7 @@ use bellwether::client::{Depths, Estimate, KindView, LeaderView, Snapshot, Worke
 use clap::ValueEnum;
 use serde::Serialize;
 
-use bellwether_gateway::document::WrongClockDocument;
+use bellwether_documents::WrongClockDocument;
 use bellwether_gateway::rates::Rates;
 
 /// Sort order.

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use crate::cli::Global;
 use crate::cli::exit::Failure;
 use crate::cli::output::{Format, Output};
-use bellwether_gateway::document::WorkerDocument;
+use bellwether_documents::WorkerDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Worker {

@@ -11,7 +11,7 @@ use super::choose::{choose, node};
 use crate::cli::Global;
 use crate::cli::exit::{self, Failure};
 use crate::cli::output::{Format, Output};
-use bellwether_gateway::document::WorkerSettingsDocument;
+use bellwether_documents::WorkerSettingsDocument;
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {

@@ -1,6 +1,8 @@
-//! JSON documents: one type for each, which the command line prints, HTTP answers with, and OpenAPI describes.
+//! The JSON documents of the HTTP API: one type for each, which the command line prints, HTTP answers with, and OpenAPI describes.
 //!
 //! Times are RFC 3339 in UTC. Durations are texts with a unit, such as `30s`.
+
+#![forbid(unsafe_code)]
 
 mod attempt;
 mod candidates;
@@ -33,8 +35,7 @@ pub use event::EventDocument;
 pub use explanation::ExplanationDocument;
 pub use group::{GroupDocument, GroupSummaryDocument};
 pub use if_exists::IfExistsName;
-pub use job::JobDocument;
-pub(crate) use job::StateName;
+pub use job::{JobDocument, StateName};
 pub use job_options::{Form, JOB_OPTIONS, JobOption, JobOptionsSchema, example as job_options_example};
 pub use lane::LaneDocument;
 pub use member::MemberDocument;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{PATIENCE, Part, Progress, ScenarioConfig};
-use crate::bench::cluster::{FAIL, KIND, job};
+use crate::cluster::{FAIL, KIND, job};
 
 /// Jobs that run before each measurement, as a warm-up.
 const WARM: usize = 2_000;

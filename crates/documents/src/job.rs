@@ -147,13 +147,20 @@ impl From<&JobView> for JobDocument {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
-pub(crate) enum StateName {
+pub enum StateName {
+    /// Waits for a worker.
     Queued,
+    /// Waits for its time.
     Delayed,
+    /// Assigned to a worker.
     Running,
+    /// Ended with a result.
     Succeeded,
+    /// Ended by a caller.
     Cancelled,
+    /// Ended after its last failed attempt.
     Dead,
+    /// Its record cannot be read.
     Quarantined,
 }
 

@@ -6,6 +6,8 @@
 //! submitted by a [`Client`](bellwether::Client), assigned by an elected leader, run by workers in processes of their own, and
 //! read by the client. All parts share the machine, including ZooKeeper.
 
+#![forbid(unsafe_code)]
+
 mod cluster;
 mod floor;
 pub mod http;

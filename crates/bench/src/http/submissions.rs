@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::calls::Connection;
 use super::{HttpConfig, ROUNDS};
-use crate::bench::cluster::{KIND, job};
-use crate::bench::idle::percentile;
-use crate::bench::{Progress, count, millis};
+use crate::cluster::{KIND, job};
+use crate::idle::percentile;
+use crate::{Progress, count, millis};
 
 /// The results of submissions.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{HttpConfig, ROUNDS};
-use crate::bench::cluster::{self, KIND, candidate, handlers, job, named};
-use crate::bench::process::{NodeProcess, cpu_of_this_process};
-use crate::bench::{Progress, count};
+use crate::cluster::{self, KIND, candidate, handlers, job, named};
+use crate::process::{NodeProcess, cpu_of_this_process};
+use crate::{Progress, count};
 use worker::RemoteWorker;
 
 /// The workers of each side: 100 slots in all.

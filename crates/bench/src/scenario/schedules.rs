@@ -9,7 +9,7 @@ use super::super::count;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
-use crate::bench::cluster::job;
+use crate::cluster::job;
 use bellwether::client::Schedule;
 use bellwether::error::chain;
 

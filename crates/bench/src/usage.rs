@@ -40,7 +40,8 @@ impl Usage<Duration> {
 
 impl Usage<f64> {
     /// Returns the sum over the processes of the product, without the server.
-    pub(crate) fn product(&self) -> f64 {
+    #[must_use]
+    pub fn product(&self) -> f64 {
         self.client + self.leader + self.workers
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::super::calls::Connection;
-use crate::bench::cluster::KIND;
+use crate::cluster::KIND;
 
 /// The largest number of attempts in a finish.
 const AT_ONCE: usize = 256;

@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::Streams;
-use crate::bench::cluster::job;
-use crate::bench::process::NodeProcess;
-use crate::bench::{count, millis};
+use crate::cluster::job;
+use crate::process::NodeProcess;
+use crate::{count, millis};
 use bellwether::client::Client;
 use bellwether::error::chain;
 

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
-use crate::bench::cluster::ranked;
-use crate::bench::count;
+use crate::cluster::ranked;
+use crate::count;
 
 /// The small number of waiting jobs.
 const FEW: usize = 1_000;

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_each_option_with_its_flag() {
-        let page = include_str!("../../../../docs/getting-started.md");
+        let page = include_str!("../../../docs/getting-started.md");
         for option in &JOB_OPTIONS {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{}`: ", option.name)));
             let row = row.unwrap_or_else(|| panic!("{} is not in the table of options", option.name));

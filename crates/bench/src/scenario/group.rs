@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
-use crate::bench::cluster::{KIND, job};
+use crate::cluster::{KIND, job};
 use bellwether::client::Group;
 use bellwether::error::chain;
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
-use crate::bench::cluster::job;
+use crate::cluster::job;
 
 /// Start time of the first of them, after the end of any run.
 const AHEAD: Duration = Duration::from_secs(30 * 86_400);

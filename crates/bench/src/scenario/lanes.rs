@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::super::load::Counts;
 use super::rig::Rig;
 use super::{Part, Progress, ScenarioConfig};
-use crate::bench::cluster::job;
+use crate::cluster::job;
 
 /// Jobs per lane.
 const EACH: usize = 5;
