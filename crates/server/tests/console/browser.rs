@@ -103,9 +103,17 @@ impl Browser {
 
     async fn start() -> Self {
         let driver = Driver::start();
-        // With a pipe, the browser ends when chromedriver ends.
-        let arguments =
-            ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--lang=en-US"];
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-extensions",
+            // Otherwise a renderer starts for each page that is loaded, and another one ahead of it.
+            "--disable-features=BackForwardCache,ProactivelySwapBrowsingInstance,SpareRendererForSitePerProcess",
+            // With a pipe, the browser ends when chromedriver ends.
+            "--remote-debugging-pipe",
+            "--lang=en-US",
+        ];
         let options = json!({"goog:chromeOptions": {"args": arguments}, "timeouts": {"script": 30_000}});
         let Value::Object(capabilities) = options else { unreachable!("an object") };
         let mut builder = ClientBuilder::new(HttpConnector::new());
