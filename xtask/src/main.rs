@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use failure::Failure;
+use python::Extent;
 
 /// Bellwether's developer tasks.
 #[derive(Debug, Parser)]
@@ -109,6 +110,9 @@ enum Task {
         /// Also run a part of the tests with each other version from 3.10 in `PATH` or of pyenv, as CI does.
         #[arg(long)]
         all_versions: bool,
+        /// Run only the tests, as `cargo xtask test` does.
+        #[arg(long, conflicts_with = "all_versions")]
+        tests_only: bool,
         /// The command whose `dev` server the tests start; without it, the debug build, which is built first.
         #[arg(long)]
         command: Option<PathBuf>,
@@ -175,7 +179,7 @@ fn run(task: Task) -> Result<(), Failure> {
             install::prometheus()?;
             install::browser()?;
             let beside = match server {
-                Server::Keeper => vec![python::job(&cargo::built("bellwether")?, false)?],
+                Server::Keeper => vec![python::job(&cargo::built("bellwether")?, Extent::Tests)?],
                 Server::Zookeeper => Vec::new(),
             };
             suite::run(server, &cargo, &binaries, beside)
@@ -200,10 +204,17 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Fuzz(fuzz) => fuzz::run(&fuzz),
         Task::FuzzHttp { arguments } => fuzz_http::run(&arguments),
-        Task::Python { command: Some(command), all_versions } => python::run(&command, all_versions),
-        Task::Python { command: None, all_versions } => {
+        Task::Python { command, all_versions, tests_only } => {
+            let extent = match (tests_only, all_versions) {
+                (true, _) => Extent::Tests,
+                (false, false) => Extent::Package,
+                (false, true) => Extent::AllVersions,
+            };
+            if let Some(command) = command {
+                return python::run(&command, extent);
+            }
             cargo::run(cargo::cargo().args(["build", "--package", "bellwether-server", "--bins"]))?;
-            python::run(&cargo::built("bellwether")?, all_versions)
+            python::run(&cargo::built("bellwether")?, extent)
         }
         Task::Kubernetes => kubernetes::run(),
         Task::SupplyChain => supply_chain::run(),
@@ -244,7 +255,7 @@ fn ci(profile: &str) -> Result<(), Failure> {
     let programs = suite::build()?;
     let beside = vec![compat, fuzz_http, differential::newer()?];
     suite::run_built(Server::Zookeeper, &programs, &shipped, beside)?;
-    let python = python::job(&shipped, true)?;
+    let python = python::job(&shipped, Extent::AllVersions)?;
     suite::run_built(Server::Keeper, &programs, &shipped, vec![python])
 }
 

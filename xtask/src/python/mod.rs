@@ -36,39 +36,59 @@ const SHORT: [&str; 6] = [
     "tests/test_worker_protocol.py",
 ];
 
+/// What is checked.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Extent {
+    /// All tests, with `python3`.
+    Tests,
+    /// Also the format, the lints, the types, and what would be published.
+    Package,
+    /// Also a part of the tests with each other version that is installed.
+    AllVersions,
+}
+
 /// The checks as a job.
-pub(crate) fn job(command: &Path, all_versions: bool) -> Result<Job, Failure> {
+pub(crate) fn job(command: &Path, extent: Extent) -> Result<Job, Failure> {
     let mut job = queue::task(&["python", "--command"])?;
-    job.command.arg(command).args(all_versions.then_some("--all-versions"));
+    job.command.arg(command).args(match extent {
+        Extent::Tests => Some("--tests-only"),
+        Extent::Package => None,
+        Extent::AllVersions => Some("--all-versions"),
+    });
     Ok(job)
 }
 
-/// Runs all checks with the server of this command: all tests with `python3`, and a part of them with each other version that
-/// is installed, if `all_versions`.
-pub(crate) fn run(command: &Path, all_versions: bool) -> Result<(), Failure> {
+/// Checks the package with the server of this command.
+pub(crate) fn run(command: &Path, extent: Extent) -> Result<(), Failure> {
     environment::pip()?;
     let tools = Environment::of(FOLDER, "tools");
     cargo::run(&mut tools.create(Path::new("python3")))?;
-    cargo::run(tools.install().args(["--editable", ".[dev]"]).current_dir(PACKAGE))?;
-    cargo::run(&mut module(&tools, &["ruff", "format", "--check", "."]))?;
-    cargo::run(&mut module(&tools, &["ruff", "check", "."]))?;
-    cargo::run(&mut module(&tools, &["mypy"]))?;
-
-    let others = if all_versions { interpreters::others()? } else { Vec::new() };
-    let environments: Vec<_> = others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
-    let wheel = published::build(&tools)?;
-    published::install_alone(&tools, &wheel)?;
-    published::install_for_tests(&others, &environments, &wheel)?;
+    let extra = if extent == Extent::Tests { ".[test]" } else { ".[dev]" };
+    cargo::run(tools.install().args(["--editable", extra]).current_dir(PACKAGE))?;
 
     let command = fs::canonicalize(command)
         .map_err(|source| Failure::Launch { line: command.display().to_string(), source })?;
     let mut jobs = vec![tests("python3", &tools, &[], &command)];
-    for (other, environment) in others.iter().zip(&environments) {
-        jobs.push(tests(&other.name(), environment, &SHORT, &command));
+    let mut others = Vec::new();
+    if extent != Extent::Tests {
+        cargo::run(&mut module(&tools, &["ruff", "format", "--check", "."]))?;
+        cargo::run(&mut module(&tools, &["ruff", "check", "."]))?;
+        cargo::run(&mut module(&tools, &["mypy"]))?;
+        let wheel = published::build(&tools)?;
+        published::install_alone(&tools, &wheel)?;
+        if extent == Extent::AllVersions {
+            others = interpreters::others()?;
+            let environments: Vec<_> =
+                others.iter().map(|other| Environment::of(FOLDER, &other.name())).collect();
+            published::install_for_tests(&others, &environments, &wheel)?;
+            for (other, environment) in others.iter().zip(&environments) {
+                jobs.push(tests(&other.name(), environment, &SHORT, &command));
+            }
+        }
     }
     run_jobs(jobs)?;
     eprintln!("xtask: all tests of the Python package ran with python3");
-    if all_versions {
+    if extent == Extent::AllVersions {
         let also = others.iter().map(Interpreter::name).collect::<Vec<_>>().join(", ");
         eprintln!("xtask: a part of the tests also ran with: {also}");
     }
