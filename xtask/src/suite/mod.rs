@@ -1,6 +1,6 @@
 //! Runs the tests on one of the servers.
 //!
-//! The tests are built once, with [`TESTING`], and run on any server. Tests that start processes use the command
+//! The integration tests are built once, with [`TESTING`], and run on any server. Tests that start processes use the command
 //! from the same build, unless the caller provides another one: `cargo xtask ci` provides that of the Debian package.
 
 mod programs;
@@ -53,11 +53,12 @@ pub(crate) fn run(
     let (keep_going, build): (Vec<_>, Vec<_>) =
         cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
     let programs = programs::build(&build)?;
-    let options = Options { binary_arguments, shipped: None, keep_going: !keep_going.is_empty() };
+    let keep_going = !keep_going.is_empty();
+    let options = Options { build: &build, binary_arguments, shipped: None, keep_going };
     whole(server, &programs, &options, beside)
 }
 
-/// Builds all test programs.
+/// Builds the programs of integration tests.
 pub(crate) fn build() -> Result<Vec<TestProgram>, Failure> {
     programs::build(&[])
 }
@@ -70,12 +71,14 @@ pub(crate) fn run_built(
     shipped: &Path,
     beside: Vec<Job>,
 ) -> Result<(), Failure> {
-    let options = Options { binary_arguments: &[], shipped: Some(shipped), keep_going: false };
+    let options = Options { build: &[], binary_arguments: &[], shipped: Some(shipped), keep_going: false };
     whole(server, programs, &options, beside)
 }
 
 /// How the whole suite runs.
 struct Options<'a> {
+    /// Further arguments of cargo for builds.
+    build: &'a [&'a String],
     /// The arguments of each test program.
     binary_arguments: &'a [String],
     /// Replaces the command under test.
@@ -98,23 +101,20 @@ fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String
     cargo::run(&mut test)
 }
 
-/// Runs all tests, several programs at a time; on the keeper also those of the documentation.
+/// Runs all tests, several programs at a time; on the keeper also the unit tests and those of the documentation.
 fn whole(
     server: Server,
     programs: &[TestProgram],
     options: &Options<'_>,
     mut jobs: Vec<Job>,
 ) -> Result<(), Failure> {
-    let Options { binary_arguments, shipped, keep_going } = *options;
+    let Options { build, binary_arguments, shipped, keep_going } = *options;
     // Tests connect to servers of this build, because the profile of tests optimises the keeper.
     let server_command = cargo::built("bellwether")?;
 
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut alone = Vec::new();
-    let test = |program: &TestProgram| {
-        let mut test = Command::new(&program.path);
-        program.place(&mut test);
-        test.args(binary_arguments).env(SERVER, server.name());
+    let environment = |test: &mut Command| {
+        test.env(SERVER, server.name());
         if env::var_os(THREADS).is_none() {
             test.env(THREADS, cores.to_string());
         }
@@ -124,14 +124,32 @@ fn whole(
         if env::var_os(COMMAND).is_none() {
             test.env(COMMAND, &server_command);
         }
+    };
+    let test = |program: &TestProgram| {
+        let mut test = Command::new(&program.path);
+        program.place(&mut test);
+        environment(&mut test);
+        test.args(binary_arguments);
         test
     };
+    // Unit tests and those of the documentation are built when they run, one after the other.
+    let mut built_later = Vec::new();
     if server == Server::Keeper {
+        for Job { title, mut command } in programs::units() {
+            environment(&mut command);
+            command.args(build).args(keep_going.then_some("--no-fail-fast")).arg("--").args(binary_arguments);
+            built_later.push(Job { title, command });
+        }
         let mut documentation = cargo();
         documentation.args(["test", "--doc", "--workspace", TESTING]);
-        jobs.push(Job { title: "cargo test --doc".to_owned(), command: documentation });
+        built_later.push(Job { title: "cargo test --doc".to_owned(), command: documentation });
     }
-    for program in programs::on(server, programs) {
+    let mut built_later = built_later.into_iter();
+    let mut alone = Vec::new();
+    for (index, program) in programs::on(server, programs).enumerate() {
+        if index % 2 == 0 {
+            jobs.extend(built_later.next());
+        }
         let (title, mut command) = (program.title(), test(program));
         // The caller's arguments may select tests, and another name would add tests to that selection.
         if let Some(module) = programs::alone(program).filter(|_| binary_arguments.is_empty()) {
@@ -142,6 +160,7 @@ fn whole(
         }
         jobs.push(Job { title, command });
     }
+    jobs.extend(built_later);
     let logs = cargo::built(LOGS)?;
     let mut tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
     if tested.is_ok() || keep_going {

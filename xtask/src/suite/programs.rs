@@ -6,9 +6,41 @@ use crate::Server;
 use crate::cargo::{self, DEV_FEATURES, TESTING, cargo};
 use crate::failure::Failure;
 use crate::messages::{self, Message, TestProgram};
+use crate::queue::Job;
 
-/// The test programs, without the examples: `tests/examples.rs` runs them as modules, and clippy checks their `main`.
-const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
+/// The programs of integration tests, without the examples: `tests/examples.rs` runs them as modules, and clippy checks their `main`.
+const PROGRAMS: [&str; 5] = ["--workspace", TESTING, "--bins", "--test", "*"];
+
+/// The commands that build and run the unit tests. The core, the keeper and the simulator are optimised for the model check, the
+/// simulator and the servers of tests. Their unit tests are compiled without optimisation: that saves 41 s of processor time for the
+/// simulator and 15 s for the keeper, and both run as fast. Those of the core take three times as long to compile with it.
+///
+/// These arguments give the dependencies the same features as for the other programs, and compile no package that depends on the one
+/// that is not optimised.
+const UNITS: [(&str, &[&str]); 3] = [
+    (
+        "unit tests of bellwether-core",
+        &["--package=bellwether-core", "--config=profile.test.package.bellwether-core.opt-level=0"],
+    ),
+    (
+        "unit tests of bellwether-keeper",
+        &[
+            "--package=bellwether-keeper",
+            "--features=bellwether-keeper/testing,bellwether-keeper/tls",
+            "--config=profile.test.package.bellwether-keeper.opt-level=0",
+        ],
+    ),
+    (
+        "unit tests of the other packages",
+        &[
+            "--workspace",
+            "--exclude=bellwether-core",
+            "--exclude=bellwether-keeper",
+            TESTING,
+            "--config=profile.test.package.bellwether-sim.opt-level=0",
+        ],
+    ),
+];
 
 /// The directories of the integration tests that connect to a server of the ZooKeeper protocol.
 const ON_A_SERVER: [&str; 5] =
@@ -18,17 +50,18 @@ const ON_A_SERVER: [&str; 5] =
 const RUN_ONCE: [&str; 8] =
     ["actors", "cli", "codec", "console", "otel", "short", "suspended_clock", "testing"];
 
-/// The programs that start first, so that the suite ends earlier: the slow ones, then those that ended last on ZooKeeper.
+/// The programs that start first, so that the suite ends earlier: those that take long, with those that mostly wait among those that
+/// compute, then those that ended last on ZooKeeper.
 const LONG: [&str; 14] = [
+    "console",
+    "http",
     "exhaustive",
+    "faults",
     "actors",
+    "cli",
     "access",
     "simulator",
-    "http",
-    "faults",
     "client",
-    "cli",
-    "console",
     "short",
     "leases",
     "worker",
@@ -41,36 +74,17 @@ const ALONE: [(&str, &str); 1] = [("console", "first_view")];
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The packages that are optimised for the model check, the simulator and the servers of tests. Their unit tests are compiled without
-/// optimisation: that saves 41 s of processor time for the simulator and 15 s for the keeper, and both run as fast. Those of the core take
-/// three times as long to compile with it.
-///
-/// Each package has further arguments for the build of its unit tests. With them, cargo gives the dependencies the same features as for
-/// the other programs, and compiles no package that depends on this one.
-const OPTIMISED: [(&str, &[&str]); 3] = [
-    ("bellwether-core", &[]),
-    ("bellwether-keeper", &["--features=bellwether-keeper/testing,bellwether-keeper/tls"]),
-    ("bellwether-sim", &FEATURED),
-];
-
-/// The packages whose features [`TESTING`] chooses.
-const FEATURED: [&str; 3] = ["--package=bellwether", "--package=bellwether-server", TESTING];
-
-/// Builds all test programs, with further arguments for cargo.
+/// Builds the programs of integration tests, with further arguments for cargo.
 pub(super) fn build(arguments: &[&String]) -> Result<Vec<TestProgram>, Failure> {
-    let others = OPTIMISED.map(|(package, _)| format!("--exclude={package}"));
-    let others = others.iter().map(String::as_str).chain(["--workspace", TESTING]).chain(PROGRAMS);
-    let mut programs = built(others, arguments)?;
-
-    let packages = OPTIMISED.map(|(package, _)| format!("--package={package}"));
-    let integration = packages.iter().map(String::as_str).chain(FEATURED).chain(["--bins", "--test", "*"]);
-    programs.extend(built(integration, arguments)?.into_iter().filter(is_optimised));
-    for (package, further) in OPTIMISED {
-        let [selection, optimisation] =
-            [format!("--package={package}"), format!("--config=profile.test.package.{package}.opt-level=0")];
-        let units = further.iter().copied().chain([selection.as_str(), "--lib", &optimisation]);
-        programs.extend(built(units, arguments)?.into_iter().filter(is_optimised));
-    }
+    let mut build = cargo();
+    build.args(["test", "--no-run", "--package", DEV_FEATURES]).args(PROGRAMS).args(arguments);
+    build.arg("--message-format=json-render-diagnostics");
+    let output = cargo::output(&mut build)?;
+    let programs = messages::parse(&output).filter_map(|message| match message {
+        Message::Artifact(artifact) => artifact.test_program(),
+        Message::Said { .. } | Message::Other => None,
+    });
+    let mut programs = programs.collect::<Vec<_>>();
     programs.sort_by_key(|program| {
         let long = LONG.iter().position(|name| program.is_integration && *name == program.name);
         (long.unwrap_or(LONG.len()), program.source.clone())
@@ -78,25 +92,13 @@ pub(super) fn build(arguments: &[&String]) -> Result<Vec<TestProgram>, Failure> 
     Ok(programs)
 }
 
-/// Whether it belongs to one of [`OPTIMISED`], whose folders have the names of the packages.
-fn is_optimised(program: &TestProgram) -> bool {
-    let folder = program.folder.file_name().and_then(|name| name.to_str());
-    OPTIMISED.iter().any(|(package, _)| package.strip_prefix("bellwether-") == folder)
-}
-
-fn built<'a>(
-    selected: impl IntoIterator<Item = &'a str>,
-    arguments: &[&String],
-) -> Result<Vec<TestProgram>, Failure> {
-    let mut build = cargo();
-    build.args(["test", "--no-run", "--package", DEV_FEATURES]).args(selected).args(arguments);
-    build.arg("--message-format=json-render-diagnostics");
-    let output = cargo::output(&mut build)?;
-    let programs = messages::parse(&output).filter_map(|message| match message {
-        Message::Artifact(artifact) => artifact.test_program(),
-        Message::Said { .. } | Message::Other => None,
-    });
-    Ok(programs.filter(|program| program.name.replace('_', "-") != DEV_FEATURES).collect())
+/// The unit tests, as jobs. They are built while other tests run, because the compiler uses one core for a large part of such a build.
+pub(super) fn units() -> impl Iterator<Item = Job> {
+    UNITS.into_iter().map(|(title, arguments)| {
+        let mut command = cargo();
+        command.args(["test", "--package", DEV_FEATURES, "--lib"]).args(arguments);
+        Job { title: title.to_owned(), command }
+    })
 }
 
 /// Those that test something on this server.
