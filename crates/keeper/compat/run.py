@@ -11,6 +11,7 @@ the servers (in CI), every test must pass, and zkCli is not compared.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import pathlib
@@ -102,7 +103,17 @@ def check_tools(with_zookeeper):
 
 
 def make_environment():
-    """Created once per set of pinned packages; an incomplete one is replaced."""
+    """Created once per set of pinned packages; an incomplete one is replaced.
+
+    CI fetches ZooKeeper 3.9.3 beside this program, and both need it: the second one waits for the first.
+    """
+    WORK.mkdir(parents=True, exist_ok=True)
+    with (WORK / "venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fill_environment()
+
+
+def fill_environment():
     wanted = (HERE / "requirements.txt").read_text()
     stamp = WORK / "venv" / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
