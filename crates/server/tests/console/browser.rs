@@ -40,6 +40,15 @@ const GUARDED: &str = "chromedriver --port=0 & exec >/dev/null; cat; kill -KILL 
 const ERRORS: &str = "return [...document.querySelectorAll('.notice.error span')].map((one) => one.textContent) \
     .filter((text) => /is not (defined|a function)|(undefined|null) /.test(text))";
 
+/// Looks for a second whether the page shows a text, or does not. In the page, because each command takes messages between four
+/// processes.
+const LOOK: &str = "const [text, shown, done] = arguments; const end = performance.now() + 1000; \
+    const look = () => { \
+        const found = document.body.innerText.includes(text) === shown; \
+        if (found || performance.now() > end) done(found); else setTimeout(look, 20); \
+    }; \
+    look()";
+
 /// The browsers that no test uses.
 static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
 
@@ -213,12 +222,22 @@ impl Page {
 
     /// Waits until the page shows a text.
     pub(crate) async fn shows(&self, text: &str) {
-        self.until(text, async |page| page.text().await.contains(text)).await;
+        self.until_text(text, true).await;
     }
 
     /// Waits until the page no longer shows a text.
     pub(crate) async fn hides(&self, text: &str) {
-        self.until(text, async |page| !page.text().await.contains(text)).await;
+        self.until_text(text, false).await;
+    }
+
+    async fn until_text(&self, text: &str, shown: bool) {
+        let arguments = [json!(text), json!(shown)];
+        self.until(text, async |page| {
+            // There is no answer if the page is replaced by another one.
+            let answer = page.client.execute_async(LOOK, arguments.to_vec()).await;
+            answer.is_ok_and(|found| found == json!(true))
+        })
+        .await;
     }
 
     /// Waits for a condition; its failure prints the text of the page.
