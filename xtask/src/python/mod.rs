@@ -36,7 +36,7 @@ const SHORT: [&str; 6] = [
     "tests/test_worker_protocol.py",
 ];
 
-/// What is checked.
+/// The checks that run.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Extent {
     /// All tests, with `python3`.

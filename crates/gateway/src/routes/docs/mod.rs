@@ -1,7 +1,7 @@
 //! The OpenAPI document, and its page: Swagger UI, from the archive in `utoipa-swagger-ui-vendored`.
 //!
-//! `utoipa-swagger-ui` serves the same page. Its build script needs a regular expression engine and a zip writer, which took 5 % of
-//! the time to build the command, and it keeps files that no page loads.
+//! `utoipa-swagger-ui` serves the same page. Each build of the command would compile a regular expression engine and a zip writer for
+//! its build script, and the command would contain files that the page does not load.
 
 mod archive;
 
@@ -38,7 +38,7 @@ const FILES: [&str; 7] = [
     "swagger-ui.css",
 ];
 
-/// Its configuration, which the page loads as well. The address is relative, so that it holds behind a proxy that adds a prefix.
+/// The page also loads this configuration. The address of the document is relative, so that a proxy can add a prefix.
 const INITIALIZER: (&str, &str) = (
     "swagger-initializer.js",
     r##"window.onload = () => {
