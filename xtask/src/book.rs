@@ -34,7 +34,7 @@ const OUTSIDE: [&str; 9] = [
     "dashboards/README.md",
     "crates/keeper/tests/certificates/README.md",
     "crates/sim/README.md",
-    "crates/sim/tests/exhaustive/README.md",
+    "crates/model-check/README.md",
 ];
 
 /// Renders the book into `target/book` and checks its links.

@@ -107,7 +107,7 @@ impl Layer {
     pub(super) fn arguments(self, package: &str) -> Vec<&str> {
         match self {
             Self::Unit => vec!["--package", package, "--lib"],
-            Self::Model => vec!["--package", "bellwether-sim", "--test", "exhaustive"],
+            Self::Model => vec!["--package", "bellwether-model-check", "--test", "exhaustive"],
             Self::Simulator => vec!["--package", "bellwether-sim", "--test", "simulator", "--test", "found"],
             Self::Actors if package == "bellwether-zk" => vec!["--package", package, "--tests"],
             Self::Actors => vec!["--package", "bellwether-host", "--tests"],

@@ -1,5 +1,5 @@
 //! What each transaction of a segment changes. That the promises hold under any order of them, with lost and late writes, is
-//! shown by the model check (`crates/sim/tests/exhaustive/segments`).
+//! shown by the model check (`crates/model-check/tests/exhaustive/segments`).
 
 use uuid::Uuid;
 
