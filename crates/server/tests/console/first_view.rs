@@ -1,6 +1,6 @@
 //! The first view is small and fast.
 
-use crate::browser::browse;
+use crate::browser::browse_in_chromium;
 use crate::stage::Stage;
 
 /// Over the wire, with the answers of the API.
@@ -26,7 +26,7 @@ const LOADED: &str = "const first = new Map(); \
 async fn the_first_view_needs_at_most_100_kilobytes_and_300_milliseconds() {
     let stage = Stage::new("console-first").await;
     let node = stage.node().await;
-    browse(stage.address(), async |page| {
+    browse_in_chromium(stage.address(), async |page| {
         let mut fastest = f64::INFINITY;
         for _ in 0..LOADS {
             page.open("#/").await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellwether::{Handlers, Node};
 use bellwether_testkit::{Process, binary_or, eventually};
 
-use crate::browser::browse;
+use crate::browser::{browse, browse_in_chromium};
 use crate::stage::{SOON, Stage};
 
 /// A node in its own process, which can be killed.
@@ -144,11 +144,12 @@ async fn a_page_shows_since_when_it_is_stale() {
     .await;
 }
 
-/// A browser opens at most six connections to a server, and each visible page follows the events on one.
+/// A browser opens at most six connections to a server, and each visible page follows the events on one. The tabs of Chromium's
+/// headless shell are all visible.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_tabs_are_open_at_the_same_time() {
     let stage = Stage::new("console-tabs").await;
-    browse(stage.address(), async |page| {
+    browse_in_chromium(stage.address(), async |page| {
         for _ in 0..8 {
             let tab = page.client.new_window(true).await.unwrap().handle;
             page.client.switch_to_window(tab).await.unwrap();
