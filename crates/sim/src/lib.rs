@@ -1,11 +1,13 @@
 //! Checks Bellwether's invariants.
 //!
+//! * [`answer`]: converts the answers of clients for a history.
 //! * [`history`]: the recorded events of a cluster, simulated or real, and the checker of the invariants.
 //! * [`simulate`]: nodes, clients and a ZooKeeper server in one thread and in virtual time, with faults drawn from a
 //!   seed. See `README.md`.
 //! * [`scale`]: a model of a namespace in several partitions, which the product does not have.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod history;
 mod host;
 mod placement;

@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellwether::client::{
-    Accepted, Cancelled, Error, GroupError, IfExists, JobHandle, Retried, SubmitError, WaitError,
-};
-use bellwether::{Client, Job, JobId, JobView, Kind, State};
+use bellwether::client::{Error, GroupError, IfExists, SubmitError};
+use bellwether::{Client, Job, JobId, Kind};
 use bellwether_core::name::Lane;
 use bellwether_core::segment::{MIN_PACKED, MemberId};
-use bellwether_sim::history::{Answer, Call, Digest, EventKind, JobSight, Seen};
+use bellwether_sim::answer;
+use bellwether_sim::history::{Answer, Call, Digest, EventKind};
 use clap::Args;
 use fastrand::Rng;
 use tokio::signal::unix::{SignalKind, signal};
@@ -302,7 +301,7 @@ impl Caller {
         let job = job.priority(wish.priority).if_exists(wish.if_exists);
         let payload = Digest::of(wish.payload.as_bytes());
         let call = self.invoke(Call::Submit { job: wish.id, kind, payload, lane }, Some(DEADLINE));
-        let answer = submitted(&self.client.submit(job).await);
+        let answer = answer::submitted(&self.client.submit(job).await);
         let accepted = answer == Answer::Accepted;
         self.told(call, answer);
         accepted
@@ -354,7 +353,7 @@ impl Caller {
             let call = self.invoke(what, Some(if last { 2 * DEADLINE } else { DEADLINE }));
             let done =
                 if last { group.submit_last(number, job).await } else { group.submit(number, job).await };
-            self.told(call, submitted(&done));
+            self.told(call, answer::submitted(&done));
             // A closed group ends without this member.
             all &= matches!(done, Ok(_) | Err(SubmitError::Group(GroupError::Closed { .. })));
         }
@@ -387,25 +386,14 @@ impl Caller {
 
     async fn cancel(&self, job: JobId) {
         let call = self.invoke(Call::Cancel { job: job.clone() }, Some(DEADLINE));
-        let answer = match self.client.cancel(&job).await {
-            Ok(Cancelled::Cancelled) => Answer::Cancelled,
-            Ok(Cancelled::Requested(_)) => Answer::CancelRequested,
-            Ok(Cancelled::AlreadyTerminal(state)) => Answer::Failed { why: format!("it is {state}") },
-            Err(error) => not_done(&error),
-        };
-        self.told(call, answer);
+        let done = self.client.cancel(&job).await;
+        self.told(call, answer::cancelled(done));
     }
 
     async fn retry(&self, job: JobId) {
         let call = self.invoke(Call::Retry { job: job.clone() }, Some(DEADLINE));
-        let answer = match self.client.retry(&job).await {
-            Ok(Retried::Reopened(generation)) => Answer::Reopened { generation },
-            Ok(done @ (Retried::Released | Retried::StillOpen | Retried::Succeeded)) => {
-                Answer::Failed { why: format!("{done:?}") }
-            }
-            Err(error) => not_done(&error),
-        };
-        self.told(call, answer);
+        let done = self.client.retry(&job).await;
+        self.told(call, answer::retried(done));
     }
 
     /// Pauses the kind until another client resumes it. The transactions show the result.
@@ -422,77 +410,18 @@ impl Caller {
 
     async fn read(&self, job: JobId) {
         let call = self.invoke(Call::Read { job: job.clone(), generation: None }, Some(DEADLINE));
-        let answer = match self.client.get(&job).await {
-            Ok(view) => Answer::Seen { job: view.as_ref().map_or(JobSight::Absent, sight) },
-            Err(error) => Answer::Failed { why: error.to_string() },
-        };
-        self.told(call, answer);
+        let done = self.client.get(&job).await;
+        self.told(call, answer::read(done));
     }
 
     async fn wait(&self, job: JobId) {
         let call = self.invoke(Call::Read { job: job.clone(), generation: None }, None);
-        let answer = match self.client.wait(&job, WAIT).await {
-            Ok(view) => Answer::Seen { job: sight(&view) },
-            Err(WaitError::TimedOut { last: Some(view), .. }) => Answer::Seen { job: sight(&view) },
-            Err(error) => Answer::Failed { why: error.to_string() },
-        };
-        self.told(call, answer);
-    }
-}
-
-fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
-    match done {
-        Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
-        Ok(_) => Answer::Accepted,
-        Err(SubmitError::Conflict { .. }) => Answer::Conflict,
-        Err(
-            error @ (SubmitError::Invalid(_)
-            | SubmitError::Group(_)
-            | SubmitError::Client(_)
-            | SubmitError::Overloaded { .. }
-            | SubmitError::MinuteFull { .. }
-            | SubmitError::TooManyMinutes { .. }
-            | SubmitError::NotSent { .. }
-            | SubmitError::Refused { .. }
-            | SubmitError::Unreadable { .. }
-            | SubmitError::Encode { .. }
-            | SubmitError::Undecodable { .. }),
-        ) => Answer::Failed { why: error.to_string() },
-        // A lost reply, or an error of which nothing is known.
-        Err(error) => Answer::Unknown { why: error.to_string() },
+        let done = self.client.wait(&job, WAIT).await;
+        self.told(call, answer::waited(done));
     }
 }
 
 /// The kind that clients pause. No recovery of a fault waits for it.
 fn pausable() -> Kind {
     Kind::new(BLOCK).expect("letters only")
-}
-
-/// Converts the error of a change that was not confirmed.
-fn not_done(error: &Error) -> Answer {
-    let why = error.to_string();
-    match error {
-        Error::NotFound(_)
-        | Error::Unreadable { .. }
-        | Error::Quarantined(_)
-        | Error::Refused(_)
-        | Error::WorkerUnreadable { .. }
-        | Error::Settings { .. }
-        | Error::Group(_)
-        | Error::GroupUnreadable { .. }
-        | Error::Invalid { .. } => Answer::Failed { why },
-        // No session, other writers, or an error of which nothing is known.
-        _ => Answer::Unknown { why },
-    }
-}
-
-fn sight(view: &JobView) -> JobSight {
-    let is = match view.state {
-        State::Queued | State::Delayed | State::Running => Seen::Open,
-        State::Succeeded => Seen::Succeeded,
-        State::Cancelled => Seen::Cancelled,
-        State::Dead => Seen::Dead,
-        State::Quarantined => return JobSight::Quarantined,
-    };
-    JobSight::There { generation: view.generation, is }
 }

@@ -6,7 +6,8 @@ use bellwether::client::{DrainedWorker, Ended, Purge};
 use bellwether_core::name::{JobId, Kind, StrategyName};
 use bellwether_core::worker::WorkerSettings;
 
-use super::{Env, answer};
+use super::Env;
+use crate::answer;
 use crate::history::{Answer, Call, JobSight, Seen};
 
 /// Time limit of one wait for a job's end.

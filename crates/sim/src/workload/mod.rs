@@ -3,7 +3,6 @@
 //! A workload makes the calls of the plan and records each call and its answer. How a call is made (batches, lost
 //! replies, reading back, deadlines) is the job of `bellwether::Client`, on the runtime of [`crate::runtime`].
 
-mod answer;
 mod control;
 mod group;
 mod pack;

@@ -5,7 +5,8 @@ use bellwether::client::GroupHandle;
 use bellwether_core::name::{JobId, Kind, Lane};
 use futures::future::join_all;
 
-use super::{Env, answer};
+use super::Env;
+use crate::answer;
 use crate::history::{Answer, Call, Digest};
 use crate::host::Out;
 

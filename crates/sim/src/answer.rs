@@ -1,11 +1,13 @@
-//! Converts the client's answers to the history's.
+//! Converts the client's answers to the history's, in the simulator and in chaos runs.
 
 use bellwether::client::{Accepted, Cancelled, Error, Retried, SubmitError, WaitError};
 use bellwether::{JobHandle, JobView, State};
 
 use crate::history::{Answer, JobSight, Seen};
 
-pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
+/// Converts the result of a submission.
+#[must_use]
+pub fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
     match done {
         Ok(job) if job.accepted() == Accepted::Other => Answer::Ignored,
         Ok(_) => Answer::Accepted,
@@ -29,7 +31,7 @@ pub(super) fn submitted<K>(done: &Result<JobHandle<K>, SubmitError>) -> Answer {
 }
 
 /// Returns the generation that a submission is accepted as, at least.
-pub(super) fn generation(accepted: Accepted) -> Option<u32> {
+pub(crate) fn generation(accepted: Accepted) -> Option<u32> {
     match accepted {
         Accepted::New | Accepted::Same => Some(1),
         Accepted::Again(generation) => Some(generation),
@@ -37,8 +39,9 @@ pub(super) fn generation(accepted: Accepted) -> Option<u32> {
     }
 }
 
-/// The client does not report the generation of an end that a cancel found.
-pub(super) fn cancelled(done: Result<Cancelled, Error>) -> Answer {
+/// Converts the result of a cancel. The client does not report the generation of an end that it found.
+#[must_use]
+pub fn cancelled(done: Result<Cancelled, Error>) -> Answer {
     match done {
         Ok(Cancelled::Cancelled) => Answer::Cancelled,
         Ok(Cancelled::Requested(_)) => Answer::CancelRequested,
@@ -47,7 +50,9 @@ pub(super) fn cancelled(done: Result<Cancelled, Error>) -> Answer {
     }
 }
 
-pub(super) fn retried(done: Result<Retried, Error>) -> Answer {
+/// Converts the result of a retry.
+#[must_use]
+pub fn retried(done: Result<Retried, Error>) -> Answer {
     match done {
         Ok(Retried::Reopened(generation)) => Answer::Reopened { generation },
         Ok(done @ (Retried::Released | Retried::StillOpen | Retried::Succeeded)) => {
@@ -57,7 +62,9 @@ pub(super) fn retried(done: Result<Retried, Error>) -> Answer {
     }
 }
 
-pub(super) fn waited(done: Result<JobView, WaitError>) -> Answer {
+/// Converts the result of a wait. If it timed out, the last view counts.
+#[must_use]
+pub fn waited(done: Result<JobView, WaitError>) -> Answer {
     match done {
         Ok(view) => seen(&view),
         Err(WaitError::TimedOut { last: Some(view), .. }) => seen(&view),
@@ -66,7 +73,9 @@ pub(super) fn waited(done: Result<JobView, WaitError>) -> Answer {
     }
 }
 
-pub(super) fn read(done: Result<Option<JobView>, Error>) -> Answer {
+/// Converts the result of a read.
+#[must_use]
+pub fn read(done: Result<Option<JobView>, Error>) -> Answer {
     match done {
         Ok(Some(view)) => seen(&view),
         Ok(None) => Answer::Seen { job: JobSight::Absent },
@@ -75,7 +84,7 @@ pub(super) fn read(done: Result<Option<JobView>, Error>) -> Answer {
 }
 
 /// Converts the error of a change that was not confirmed.
-pub(super) fn not_done(error: &Error) -> Answer {
+pub(crate) fn not_done(error: &Error) -> Answer {
     let why = error.to_string();
     match error {
         Error::NotFound(_) => Answer::Seen { job: JobSight::Absent },
