@@ -34,8 +34,8 @@ pub(crate) fn prometheus() -> Result<(), Failure> {
 /// The folder of npm's packages for tests.
 const NPM: &str = "target/tools";
 
-/// Installs Chromium with its driver and its headless shell, and axe-core, for the tests of the console, unless they are installed. If that is not
-/// possible, only these tests fail, and name the command.
+/// Installs Chromium with its driver and its headless shell, and axe-core, for the tests of the console, unless they are installed.
+/// If that is not possible, only these tests fail, and name the command.
 pub(crate) fn browser() -> Result<(), Failure> {
     for (program, package) in [
         ("chromium", "chromium"),

@@ -1,2 +1,2 @@
-//! The model check is the test program `exhaustive` of this package. It is a package of its own, because it needs more
-//! optimisation than the simulator.
+//! No code: the model check is the test program `exhaustive`. Cargo sets the optimisation per package, and the simulator compiles faster
+//! with less than the model check needs, so the two are separate packages.

@@ -174,6 +174,7 @@ pub(crate) async fn browse_in_chromium(address: SocketAddr, test: impl AsyncFnOn
     within(browser, address, test).await;
 }
 
+/// Runs a test in this browser, and returns the browser.
 async fn within(browser: Browser, address: SocketAddr, test: impl AsyncFnOnce(Page)) -> Browser {
     let (client, driver) = (browser.client.clone(), browser.driver.port);
     let page = Page { client, driver, base: format!("http://{address}/") };

@@ -459,7 +459,7 @@ impl World {
         }
     }
 
-    /// The network recovers and all nodes stand. Ends when one node has led for a second, or after 20 s.
+    /// The network recovers and all nodes stand. Returns when one node has led for a second, or after 20 s.
     fn calm_down(&mut self, strategy: Strategy) {
         for n in 0..NODES {
             self.step(n, Step::Thaw);
@@ -481,7 +481,7 @@ impl World {
         }
     }
 
-    /// Why the election is not over: not one node leads and the others wait, or candidates are left over.
+    /// Returns the states if they are not those of one leader and of nodes that wait for it, or the candidates if their number is wrong.
     fn unsettled(&self, strategy: Strategy) -> Option<String> {
         let mut states = self.nodes.iter().map(|node| node.machine.state()).collect::<Vec<_>>();
         states.sort_by_key(|state| !matches!(state, LeadershipState::Active(_)));
