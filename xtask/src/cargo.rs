@@ -76,3 +76,16 @@ fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
+
+/// The third-party crates of a build, each with its features, as `cargo tree` lists them for these arguments.
+#[cfg(test)]
+pub(crate) fn crates(words: &[&str]) -> std::collections::BTreeSet<String> {
+    let mut tree = cargo();
+    tree.args(["tree", "--offline", "--prefix", "none", "--format", "{p} [{f}]"]).args(words);
+    let output = tree.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    // A crate of the workspace has its path behind its version.
+    let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
+    lines.filter(|line| !line.is_empty() && !line.contains(" (/")).map(str::to_owned).collect()
+}

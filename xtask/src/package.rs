@@ -118,22 +118,8 @@ impl Drop for Killed {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::cargo::TESTING;
-
-    /// The third-party crates of a build, each with its features.
-    fn crates(words: &[&str]) -> BTreeSet<String> {
-        let mut tree = cargo();
-        tree.args(["tree", "--offline", "--prefix", "none", "--format", "{p} [{f}]"]).args(words);
-        let output = tree.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let lines = String::from_utf8(output.stdout).unwrap();
-        // A crate of the workspace has its path behind its version.
-        let lines = lines.lines().map(|line| line.trim_end_matches(" (*)"));
-        lines.filter(|line| !line.is_empty() && !line.contains(" (/")).map(str::to_owned).collect()
-    }
+    use crate::cargo::{TESTING, crates};
 
     #[test]
     fn the_tests_use_the_third_party_crates_of_the_command() {

@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 5] = ["--workspace", TESTING, "--bins", "--test", "*"];
 /// to compile with it.
 ///
 /// These arguments give the dependencies the same features as for the other programs, and compile no package that depends on the one
-/// that is not optimised.
+/// that is not optimised. The package of the model check is left out: cargo would compile the simulator for its empty library.
 const UNITS: [(&str, &[&str]); 3] = [
     (
         "unit tests of bellwether-core",
@@ -37,6 +37,7 @@ const UNITS: [(&str, &[&str]); 3] = [
             "--workspace",
             "--exclude=bellwether-core",
             "--exclude=bellwether-keeper",
+            "--exclude=bellwether-model-check",
             TESTING,
             "--config=profile.test.package.bellwether-sim.opt-level=0",
         ],
@@ -128,6 +129,7 @@ fn uses_a_server(program: &TestProgram, source: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cargo::crates;
 
     fn program(source: &str, is_integration: bool) -> TestProgram {
         let source = Path::new(WORKSPACE).canonicalize().unwrap().join(source);
@@ -161,5 +163,20 @@ mod tests {
         let found = on(Server::Zookeeper, &programs).map(|program| program.name.as_str()).collect::<Vec<_>>();
         assert_eq!(found, ["client", "groups", "worker", "faults", "namespace"]);
         assert_eq!(on(Server::Keeper, &programs).count(), programs.len());
+    }
+
+    #[test]
+    fn the_unit_tests_use_the_third_party_crates_of_the_other_tests() {
+        // Without the macros and what they use, which have features of their own.
+        let edges = ["--edges", "normal,dev,no-proc-macro"];
+        let all = crates(&[&["--workspace", TESTING][..], &edges].concat());
+        for (title, arguments) in UNITS {
+            let units = crates(&[arguments, &["--package", DEV_FEATURES][..], &edges].concat());
+            let again = units.difference(&all).collect::<Vec<_>>();
+            assert!(
+                again.is_empty(),
+                "{title}: cargo compiles them twice: add what enables their features to xtask/features: {again:#?}"
+            );
+        }
     }
 }
