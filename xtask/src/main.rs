@@ -64,6 +64,9 @@ enum Task {
     },
     /// Check the format, the lints and the documentation; warnings are errors.
     Check,
+    /// Install what the tests need with apt, as root: ZooKeeper, Prometheus, Chromium and Python's virtual environments; and axe-core
+    /// with npm. `test` and `ci` do so too.
+    Install,
     /// Render the documentation as a book into target/book, and check every link. Builds mdBook on the first run.
     Book,
     /// Write the pictures of the README to docs/images: the output of `bellwether demo`, whose report is also put into the
@@ -175,9 +178,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<(), Failure> {
     match task {
         Task::Test { server, cargo, binaries } => {
-            install::zookeeper()?;
-            install::prometheus()?;
-            install::browser()?;
+            install::check()?;
             let beside = match server {
                 Server::Keeper => vec![python::job(&cargo::built("bellwether")?, Extent::Tests)?],
                 Server::Zookeeper => Vec::new(),
@@ -186,6 +187,7 @@ fn run(task: Task) -> Result<(), Failure> {
         }
         Task::Ci { profile } => ci(&profile),
         Task::Check => cargo::check(),
+        Task::Install => install::tools(),
         Task::Book => book::run(),
         Task::Screenshot => {
             // The build of `cargo run -- demo`, as in the README.
@@ -235,11 +237,8 @@ fn run(task: Task) -> Result<(), Failure> {
 
 /// The tests on the keeper come last, so that the output ends with their summary.
 fn ci(profile: &str) -> Result<(), Failure> {
-    install::zookeeper()?;
-    install::prometheus()?;
-    install::browser()?;
-    install::python()?;
-    cargo::check()?;
+    install::check()?;
+    queue::beside(queue::task(&["install"])?, &cargo::built(suite::LOGS)?, cargo::check)?;
     // Three of them wait for downloads. Not at the same time as the lints: they and the build keep two cores busy, and together they
     // took longer than one after the other.
     let checks = [&["book"][..], &["kubernetes"], &["supply-chain"], &["package", "--profile", profile]];

@@ -30,6 +30,20 @@ pub(crate) fn task(words: &[&str]) -> Result<Job, Failure> {
     Ok(Job { title, command })
 }
 
+/// Runs a job while this thread does `work`. The output of the job is kept in `folder` and printed when it has ended.
+pub(crate) fn beside<T>(
+    job: Job,
+    folder: &Path,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    thread::scope(|scope| {
+        let job = scope.spawn(|| run(vec![job], 1, false, folder));
+        let worked = work();
+        let ran = job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        worked.and_then(|worked| ran.map(|()| worked))
+    })
+}
+
 /// The jobs that wait, and the failures so far.
 struct Queue {
     waiting: VecDeque<Job>,
@@ -128,6 +142,15 @@ mod tests {
             ))
         };
         run(vec![meet(&left, &right), meet(&right, &left)], 2, false, dir.path()).unwrap();
+    }
+
+    #[test]
+    fn work_beside_a_job_fails_if_one_of_both_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = || Err::<(), _>(Failure::DataDir);
+        assert_eq!(beside(shell("true"), dir.path(), || Ok(7)).unwrap(), 7);
+        assert!(matches!(beside(shell("true"), dir.path(), work), Err(Failure::DataDir)));
+        assert!(matches!(beside(shell("false"), dir.path(), || Ok(7)), Err(Failure::Command { .. })));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::thread;
 use crate::Server;
 use crate::cargo::{self, TESTING, cargo};
 use crate::failure::Failure;
+use crate::install;
 use crate::messages::TestProgram;
 use crate::queue::{self, Job};
 
@@ -36,8 +37,8 @@ pub(crate) const LOGS: &str = "../tmp/suite";
 const CHOICES: [&str; 9] =
     ["-p", "--package", "--test", "--tests", "--lib", "--bin", "--doc", "--example", "--bench"];
 
-/// Builds and runs the tests that the arguments select on this server, or the whole suite. The whole suite starts the jobs `beside` before
-/// its first test program.
+/// Installs what the tests need, and builds and runs those that the arguments select on this server, or the whole suite. The whole
+/// suite starts the jobs `beside` before its first test program.
 pub(crate) fn run(
     server: Server,
     cargo_arguments: &[String],
@@ -48,11 +49,14 @@ pub(crate) fn run(
         return Err(Failure::Misplaced(misplaced.clone()));
     }
     if CHOICES.iter().any(|choice| has(cargo_arguments, choice)) {
+        install::tools()?;
         return chosen(server, cargo_arguments, binary_arguments);
     }
     let (keep_going, build): (Vec<_>, Vec<_>) =
         cargo_arguments.iter().partition(|word| *word == "--no-fail-fast");
-    let programs = programs::build(&build)?;
+    // apt and npm wait for downloads and disks.
+    let programs =
+        queue::beside(queue::task(&["install"])?, &cargo::built(LOGS)?, || programs::build(&build))?;
     let keep_going = !keep_going.is_empty();
     let options = Options { build: &build, binary_arguments, shipped: None, keep_going };
     whole(server, &programs, &options, beside)
