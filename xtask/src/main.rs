@@ -253,9 +253,8 @@ fn ci(profile: &str) -> Result<(), Failure> {
     let fuzz_http = fuzz_http::job(&["--binary".into(), shipped.clone().into()]);
     let programs = suite::build()?;
     let beside = vec![compat, fuzz_http, differential::newer()?];
-    suite::run_built(Server::Zookeeper, &programs, &shipped, beside)?;
     let python = python::job(&shipped, Extent::AllVersions)?;
-    suite::run_built(Server::Keeper, &programs, &shipped, vec![python])
+    suite::run_on_both(&programs, &shipped, beside, vec![python])
 }
 
 #[cfg(test)]

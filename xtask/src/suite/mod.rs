@@ -59,7 +59,9 @@ pub(crate) fn run(
         queue::beside(queue::task(&["install"])?, &cargo::built(LOGS)?, || programs::build(&build))?;
     let keep_going = !keep_going.is_empty();
     let options = Options { build: &build, binary_arguments, shipped: None, keep_going };
-    whole(server, &programs, &options, beside)
+    let mut suite = suite(server, &programs, &options)?;
+    suite.together.splice(..0, beside);
+    suite.run(keep_going)
 }
 
 /// Builds the programs of integration tests.
@@ -67,16 +69,49 @@ pub(crate) fn build() -> Result<Vec<TestProgram>, Failure> {
     programs::build(&[])
 }
 
-/// Runs these programs on this server. The jobs `beside` start before the first program. Tests that start processes use the command
-/// `shipped`.
-pub(crate) fn run_built(
-    server: Server,
+/// Runs these programs on both servers; those on the keeper come last. The jobs `with_zookeeper` and `with_keeper` start before the
+/// first program on that server. Tests that start processes use the command `shipped`.
+pub(crate) fn run_on_both(
     programs: &[TestProgram],
     shipped: &Path,
-    beside: Vec<Job>,
+    with_zookeeper: Vec<Job>,
+    with_keeper: Vec<Job>,
 ) -> Result<(), Failure> {
     let options = Options { build: &[], binary_arguments: &[], shipped: Some(shipped), keep_going: false };
-    whole(server, programs, &options, beside)
+    let mut both = Suite { together: with_zookeeper, alone: Vec::new() };
+    both.extend(suite(Server::Zookeeper, programs, &options)?);
+    both.together.extend(with_keeper);
+    both.extend(suite(Server::Keeper, programs, &options)?);
+    both.run(false)
+}
+
+/// The jobs of a suite.
+struct Suite {
+    /// Several run at a time.
+    together: Vec<Job>,
+    /// They run one at a time when the others have ended.
+    alone: Vec<Job>,
+}
+
+impl Suite {
+    fn extend(&mut self, more: Self) {
+        self.together.extend(more.together);
+        self.alone.extend(more.alone);
+    }
+
+    fn run(self, keep_going: bool) -> Result<(), Failure> {
+        let logs = cargo::built(LOGS)?;
+        let mut tested = queue::run(self.together, cores() * PROGRAMS_PER_CORE, keep_going, &logs);
+        if tested.is_ok() || keep_going {
+            let quiet = queue::run(self.alone, 1, keep_going, &logs);
+            tested = tested.and(quiet);
+        }
+        tested
+    }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// How the whole suite runs.
@@ -105,22 +140,16 @@ fn chosen(server: Server, cargo_arguments: &[String], binary_arguments: &[String
     cargo::run(&mut test)
 }
 
-/// Runs all tests, several programs at a time; on the keeper also the unit tests and those of the documentation.
-fn whole(
-    server: Server,
-    programs: &[TestProgram],
-    options: &Options<'_>,
-    mut jobs: Vec<Job>,
-) -> Result<(), Failure> {
+/// All tests on this server; on the keeper also the unit tests and those of the documentation.
+fn suite(server: Server, programs: &[TestProgram], options: &Options<'_>) -> Result<Suite, Failure> {
     let Options { build, binary_arguments, shipped, keep_going } = *options;
     // Tests connect to servers of this build, because the profile of tests optimises the keeper.
     let server_command = cargo::built("bellwether")?;
 
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let environment = |test: &mut Command| {
         test.env(SERVER, server.name());
         if env::var_os(THREADS).is_none() {
-            test.env(THREADS, cores.to_string());
+            test.env(THREADS, cores().to_string());
         }
         if let Some(shipped) = shipped {
             test.env(BINARY, shipped);
@@ -149,29 +178,24 @@ fn whole(
         built_later.push(Job { title: "cargo test --doc".to_owned(), command: documentation });
     }
     let mut built_later = built_later.into_iter();
-    let mut alone = Vec::new();
+    let mut suite = Suite { together: Vec::new(), alone: Vec::new() };
     for (index, program) in programs::on(server, programs).enumerate() {
         if index % 2 == 0 {
-            jobs.extend(built_later.next());
+            suite.together.extend(built_later.next());
         }
-        let (title, mut command) = (program.title(), test(program));
+        let on = if server == Server::Zookeeper { " on ZooKeeper" } else { "" };
+        let (title, mut command) = (format!("{}{on}", program.title()), test(program));
         // The caller's arguments may select tests, and another name would add tests to that selection.
         if let Some(module) = programs::alone(program).filter(|_| binary_arguments.is_empty()) {
             command.args(["--skip", module]);
             let mut quiet = test(program);
             quiet.arg(module);
-            alone.push(Job { title: format!("{module} of {title}"), command: quiet });
+            suite.alone.push(Job { title: format!("{module} of {title}"), command: quiet });
         }
-        jobs.push(Job { title, command });
+        suite.together.push(Job { title, command });
     }
-    jobs.extend(built_later);
-    let logs = cargo::built(LOGS)?;
-    let mut tested = queue::run(jobs, cores * PROGRAMS_PER_CORE, keep_going, &logs);
-    if tested.is_ok() || keep_going {
-        let quiet = queue::run(alone, 1, keep_going, &logs);
-        tested = tested.and(quiet);
-    }
-    tested
+    suite.together.extend(built_later);
+    Ok(suite)
 }
 
 /// Whether an option is present, as a separate word or with its value.
