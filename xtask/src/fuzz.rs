@@ -25,7 +25,7 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
 
 /// The packages with their targets.
 const PACKAGES: [(&str, &[&str]); 4] = [
-    ("crates/keeper/fuzz", &["connect", "request", "answer", "model"]),
+    ("crates/keeper/fuzz", &["connect", "request", "model"]),
     ("crates/server/fuzz", &["http", "credentials", "configuration", "command_line", "builtin"]),
     ("fuzz", &["connect_string", "job", "document", "frame"]),
     ("crates/core/fuzz", &["name", "path", "wire"]),

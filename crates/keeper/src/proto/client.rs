@@ -1,12 +1,10 @@
-//! The client side of the protocol: encodes requests and decodes replies.
-//!
-//! For tests and tools such as the differential test and benchmarks. The server does not use it.
+//! The client's side of the protocol, for tests: encodes requests and decodes replies.
 
 use super::opcode::{self, flag};
-use super::reader::{Malformed, Reader};
+use super::reader::{Malformed, Reader, SMALLEST_STRING};
 use super::{
-    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Intent, Op, OpResult, Request,
-    Response, WatchedEvent, WatcherKind, writer,
+    AddWatchMode, ConnectRequest, ConnectResponse, CreateMode, EventKind, Id, Intent, Op, OpResult, Request,
+    Response, Stat, WatchedEvent, WatcherKind, writer,
 };
 
 /// A frame from a server, except the reply to a first frame.
@@ -321,4 +319,28 @@ fn multi<T>(out: &mut Vec<u8>, ops: &[T], code: impl Fn(&T) -> i32, body: impl F
     writer::i32(out, opcode::ERROR);
     writer::bool(out, true);
     writer::i32(out, -1);
+}
+
+impl Reader<'_> {
+    fn ids(&mut self) -> Result<Vec<Id>, Malformed> {
+        (0..self.count(2 * SMALLEST_STRING)?)
+            .map(|_| Ok(Id { scheme: self.string()?, id: self.string()? }))
+            .collect()
+    }
+
+    fn stat(&mut self) -> Result<Stat, Malformed> {
+        Ok(Stat {
+            czxid: self.i64()?,
+            mzxid: self.i64()?,
+            ctime: self.i64()?,
+            mtime: self.i64()?,
+            version: self.i32()?,
+            cversion: self.i32()?,
+            aversion: self.i32()?,
+            ephemeral_owner: self.i64()?,
+            data_length: self.i32()?,
+            num_children: self.i32()?,
+            pzxid: self.i64()?,
+        })
+    }
 }

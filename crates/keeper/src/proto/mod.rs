@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+#[cfg(any(test, feature = "client"))]
 pub mod client;
 mod code;
 mod compat;

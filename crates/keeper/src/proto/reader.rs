@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Acl, Id, Stat};
+use super::{Acl, Id};
 
 /// A frame that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ const SMALLEST_ACL: usize = 12;
 /// The length of the null vector.
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 /// The size of an empty string.
-const SMALLEST_STRING: usize = 4;
+pub(super) const SMALLEST_STRING: usize = 4;
 
 /// A position in a frame. As in Java, bytes after the last field are ignored.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the length of a vector whose elements take at least `smallest` bytes. Java loops up to the length, so a
     /// negative length other than −1, the null vector, is an empty vector.
-    fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
+    pub(super) fn count(&mut self, smallest: usize) -> Result<usize, Malformed> {
         let count = self.i32()?;
         if count < -1 {
             return Ok(0);
@@ -133,28 +133,6 @@ impl<'a> Reader<'a> {
                 Ok(Acl { permissions, id: Id { scheme, id } })
             })
             .collect()
-    }
-
-    pub(super) fn ids(&mut self) -> Result<Vec<Id>, Malformed> {
-        (0..self.count(2 * SMALLEST_STRING)?)
-            .map(|_| Ok(Id { scheme: self.string()?, id: self.string()? }))
-            .collect()
-    }
-
-    pub(super) fn stat(&mut self) -> Result<Stat, Malformed> {
-        Ok(Stat {
-            czxid: self.i64()?,
-            mzxid: self.i64()?,
-            ctime: self.i64()?,
-            mtime: self.i64()?,
-            version: self.i32()?,
-            cversion: self.i32()?,
-            aversion: self.i32()?,
-            ephemeral_owner: self.i64()?,
-            data_length: self.i32()?,
-            num_children: self.i32()?,
-            pzxid: self.i64()?,
-        })
     }
 }
 

@@ -31,11 +31,6 @@ fn any_frame_is_decoded_or_rejected() {
 }
 
 #[test]
-fn any_reply_is_decoded_or_rejected() {
-    exercise("answer", targets::answer, MUTANTS);
-}
-
-#[test]
 fn the_store_equals_the_model_after_any_conversation() {
     exercise("model", targets::model, CONVERSATIONS);
 }

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use bellwether_keeper::model::{Compat, Config, ConnectionId, Effect, Input, Model, Now};
-use bellwether_keeper::proto::client::{decode_connected, decode_incoming, encode_connect, encode_request};
+use bellwether_keeper::proto::client::{encode_connect, encode_request};
 use bellwether_keeper::proto::{
     ConnectRequest, CreateMode, Op, Reply, Request, Response, decode_connect, decode_request,
     encode_connected, encode_event, encode_reply,
@@ -31,12 +31,6 @@ pub(crate) fn request(bytes: &[u8]) {
         encode_request(xid, &request, &mut frame);
         assert_eq!(decode_request(&frame[4..], compat), Ok((xid, request)));
     }
-}
-
-/// Fuzzes the client's decoder.
-pub(crate) fn answer(bytes: &[u8]) {
-    drop(decode_connected(bytes));
-    drop(decode_incoming(bytes));
 }
 
 /// Returns whether encoding preserves the request. A rejected request lacks the bytes that caused the rejection.
