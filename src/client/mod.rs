@@ -31,6 +31,7 @@
 
 mod attempts;
 mod author;
+mod bucket_page;
 mod clocks;
 mod cluster;
 mod control;

@@ -37,7 +37,7 @@ pub const MAX_PAGE: usize = 1_000;
 
 /// Maximum number of jobs that one page looks at, even if the filter accepts none: a full bucket, about 50 batched
 /// reads.
-const MAX_LOOKED_AT: usize = 5_000;
+pub(super) const MAX_LOOKED_AT: usize = 5_000;
 
 /// Bytes of records that one read of a page asks for, as far as the sizes of the records before them predict it.
 const READ_BYTES: usize = 1024 * 1024;

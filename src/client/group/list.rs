@@ -4,27 +4,21 @@
 //! A page looks at a bounded number of groups, so that a filter for a rare stage does not read all of them in one
 //! call.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-use bellwether_core::budget::MAX_READ_BATCH;
 use bellwether_core::name::{GroupId, JobId, Kind};
-use bellwether_core::path::{self, Bucket};
 use bellwether_zk::Node;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::super::Client;
 use super::super::error::Error;
-use super::super::list::PARENTS_AT_ONCE;
-use super::super::page::{CursorError, MAX_PAGE};
+use super::super::page::CursorError;
 use super::decode;
 use super::view::{GroupStage, GroupView};
-
-/// Maximum number of groups that one page looks at, even if the filter accepts none: 50 batched reads.
-const MAX_LOOKED_AT: usize = 5_000;
 
 /// A group without the counts of its members. [`Client::get_group`] counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +77,7 @@ impl FromStr for GroupCursor {
 }
 
 impl Client {
-    /// Returns one page of the groups, at most `limit` (1 to [`MAX_PAGE`]), optionally only those in one stage. It
+    /// Returns one page of the groups, at most `limit` (1 to [`MAX_PAGE`](super::super::page::MAX_PAGE)), optionally only those in one stage. It
     /// continues after an earlier page with the same filter. A group that exists all the time is returned exactly
     /// once over all pages.
     ///
@@ -96,60 +90,15 @@ impl Client {
         limit: usize,
     ) -> BoxFuture<'a, Result<GroupPage, Error>> {
         async move {
-            let limit = limit.clamp(1, MAX_PAGE);
-            let first = from.map(|GroupCursor(id)| Bucket::of_group(id).index()).unwrap_or_default();
-            let mut buckets = Bucket::all().filter(|bucket| bucket.index() >= first).collect::<VecDeque<_>>();
-            let (mut groups, mut looked_at) = (Vec::new(), 0);
-            while !buckets.is_empty() {
-                let mut ids = self.group_names(&mut buckets, from).await?;
-                while !ids.is_empty() {
-                    let few = ids.drain(..ids.len().min(MAX_READ_BATCH)).collect::<Vec<_>>();
-                    let paths = few.iter().map(path::group).collect::<Vec<_>>();
-                    let nodes = self.0.session.read(self.by(), |zk| zk.get_many(paths.clone())).await?;
-                    for (id, node) in few.into_iter().zip(nodes) {
-                        looked_at += 1;
-                        // Absent: removed since it was listed.
-                        let summary = node.map(|node| summary(&id, &node));
-                        let wanted = |summary: &GroupSummary| {
-                            stage.is_none_or(|stage| {
-                                summary.record.as_ref().is_some_and(|record| record.stage == stage)
-                            })
-                        };
-                        groups.extend(summary.filter(wanted));
-                        if groups.len() == limit || looked_at == MAX_LOOKED_AT {
-                            return Ok(GroupPage { groups, next: Some(GroupCursor(id)) });
-                        }
-                    }
-                }
-            }
-            Ok(GroupPage { groups, next: None })
+            let view = |id: &GroupId, node| {
+                let summary = summary(id, &node);
+                let is = |stage| summary.record.as_ref().is_some_and(|record| record.stage == stage);
+                stage.is_none_or(is).then_some(summary)
+            };
+            let (groups, next) = self.bucket_page(from.map(|GroupCursor(id)| id), limit, view).await?;
+            Ok(GroupPage { groups, next: next.map(GroupCursor) })
         }
         .boxed()
-    }
-
-    /// Returns the names in the next few buckets, in order, without those up to the cursor.
-    async fn group_names(
-        &self,
-        buckets: &mut VecDeque<Bucket>,
-        from: Option<&GroupCursor>,
-    ) -> Result<VecDeque<GroupId>, Error> {
-        let few = buckets.drain(..buckets.len().min(PARENTS_AT_ONCE)).collect::<Vec<_>>();
-        let paths = few.iter().map(|bucket| bucket.groups()).collect::<Vec<_>>();
-        let lists = self.0.session.read(self.by(), |zk| zk.children_many(paths.clone())).await?;
-        let mut all = VecDeque::new();
-        for (bucket, names) in few.into_iter().zip(lists) {
-            // Other znodes are ignored: their names are not group ids.
-            let names = names.unwrap_or_default().into_iter();
-            let mut ids = names.filter_map(|name| GroupId::new(name).ok()).collect::<Vec<_>>();
-            if let Some(GroupCursor(after)) = from
-                && Bucket::of_group(after) == bucket
-            {
-                ids.retain(|id| id > after);
-            }
-            ids.sort_unstable();
-            all.extend(ids);
-        }
-        Ok(all)
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use bellwether_core::path::{self, Bucket};
 use bellwether_core::txn::Op;
 
 use super::*;
 use crate::client::in_memory::{Request, World, id};
 use crate::client::job::Job;
+use crate::client::list::PARENTS_AT_ONCE;
+use crate::client::page::MAX_LOOKED_AT;
 
 /// A namespace with this many lanes of one job each.
 fn stage(lanes: usize) -> (Arc<World>, Client) {

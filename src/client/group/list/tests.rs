@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bellwether_core::group::{GroupRecord, Stage};
+use bellwether_core::path;
 
 use super::*;
 use crate::client::Untyped;
 use crate::client::group::Group;
 use crate::client::in_memory::World;
+use crate::client::page::MAX_LOOKED_AT;
 
 fn stage(groups: usize) -> (Arc<World>, Client) {
     let world = World::new();
