@@ -4,13 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::dead_letter::{self, DeadLetter};
 use super::json::{decode, encode};
 use super::{Finished, Handler, HandlerError, HandlerFn, HandlerResult, JobContext, KindHandler, group_end};
-use crate::client::{AnyKind, JobKind, JoinKind, Members, ParentKind};
+use crate::client::{JobKind, JoinKind, Members, ParentKind};
 
 /// Runs the jobs of a [`JobKind`] with an async function of a context and a payload. Payload and result are JSON.
 ///
@@ -130,7 +131,7 @@ where
 /// # Cancellation
 /// As for [`handler()`].
 pub fn join<K: JoinKind>(run: impl HandlerFn<Members<K>, K::Joined>) -> KindHandler {
-    join_of(K::NAME, run)
+    with_input(K::NAME, "join", |context| group_end::members(context).boxed(), run)
 }
 
 /// Runs the joins of groups of a kind that is given by its name: see [`join`]. Results are the stored bytes.
@@ -145,26 +146,7 @@ where
     R: Serialize,
     Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
-    join_of(kind, run)
-}
-
-fn join_of<K: AnyKind, R, Fut>(
-    kind: &str,
-    run: impl Fn(JobContext, Members<K>) -> Fut + Send + Sync + 'static,
-) -> KindHandler
-where
-    R: Serialize,
-    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
-{
-    let run = Arc::new(run);
-    KindHandler::new(&format!("{kind}.join"), move |context| {
-        let run = Arc::clone(&run);
-        async move {
-            let members = group_end::members(&context).await?;
-            encode(&run(context, members).await?)
-        }
-        .boxed()
-    })
+    with_input(kind, "join", |context| group_end::members(context).boxed(), run)
 }
 
 /// Runs after a job of a [`ParentKind`], its sub-jobs and their join have all ended. It is a job of kind
@@ -174,7 +156,7 @@ where
 /// # Cancellation
 /// As for [`handler()`].
 pub fn finished<K: ParentKind>(run: impl HandlerFn<Finished<K, K::SubJob>, K::Finished>) -> KindHandler {
-    finished_of(K::NAME, run)
+    with_input(K::NAME, "finished", |context| group_end::finished(context).boxed(), run)
 }
 
 /// Runs after a job with sub-jobs of a kind that is given by its name: see [`finished`].
@@ -189,26 +171,7 @@ where
     R: Serialize,
     Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
-    finished_of(kind, run)
-}
-
-fn finished_of<P: AnyKind, M: AnyKind, R, Fut>(
-    kind: &str,
-    run: impl Fn(JobContext, Finished<P, M>) -> Fut + Send + Sync + 'static,
-) -> KindHandler
-where
-    R: Serialize,
-    Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
-{
-    let run = Arc::new(run);
-    KindHandler::new(&format!("{kind}.finished"), move |context| {
-        let run = Arc::clone(&run);
-        async move {
-            let finished = group_end::finished(&context).await?;
-            encode(&run(context, finished).await?)
-        }
-        .boxed()
-    })
+    with_input(kind, "finished", |context| group_end::finished(context).boxed(), run)
 }
 
 /// Runs after the death of a job that was submitted with the option
@@ -242,7 +205,7 @@ where
 /// # Cancellation
 /// As for [`handler()`].
 pub fn dead_letter<K: JobKind>(run: impl HandlerFn<DeadLetter<K>, ()>) -> KindHandler {
-    dead_letter_of(K::NAME, run)
+    with_input(K::NAME, "dead", |context| dead_letter::read(context).boxed(), run)
 }
 
 /// Runs after the death of a job of a kind that is given by its name: see [`dead_letter`](dead_letter()).
@@ -257,23 +220,26 @@ where
     R: Serialize,
     Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
-    dead_letter_of(kind, run)
+    with_input(kind, "dead", |context| dead_letter::read(context).boxed(), run)
 }
 
-fn dead_letter_of<K: 'static, R, Fut>(
+/// Runs the jobs of kind `KIND.SUFFIX` on what `read` reads for them.
+fn with_input<P: Send + 'static, R, Fut>(
     kind: &str,
-    run: impl Fn(JobContext, DeadLetter<K>) -> Fut + Send + Sync + 'static,
+    suffix: &str,
+    read: for<'a> fn(&'a JobContext) -> BoxFuture<'a, Result<P, HandlerError>>,
+    run: impl Fn(JobContext, P) -> Fut + Send + Sync + 'static,
 ) -> KindHandler
 where
     R: Serialize,
     Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
 {
     let run = Arc::new(run);
-    KindHandler::new(&format!("{kind}.dead"), move |context| {
+    KindHandler::new(&format!("{kind}.{suffix}"), move |context| {
         let run = Arc::clone(&run);
         async move {
-            let letter = dead_letter::read(&context).await?;
-            encode(&run(context, letter).await?)
+            let input = read(&context).await?;
+            encode(&run(context, input).await?)
         }
         .boxed()
     })
