@@ -21,7 +21,8 @@ pub struct JobDocument {
     #[schema(example = "sum", required)]
     kind: Option<String>,
     /// State of the job.
-    state: StateName,
+    #[schema(value_type = StateSchema)]
+    state: State,
     /// The current or last attempt; 0 before the first.
     attempt: u32,
     /// The worker of the current or last attempt.
@@ -110,7 +111,7 @@ impl From<&JobView> for JobDocument {
         Self {
             id: job.id.to_string(),
             kind: name(job.kind.as_ref()),
-            state: job.state.into(),
+            state: job.state,
             attempt: job.attempt,
             worker: name(job.worker.as_ref()),
             node: name(job.node.as_ref()),
@@ -143,11 +144,11 @@ impl From<&JobView> for JobDocument {
     }
 }
 
+// The schema of the library's `State`.
 /// State of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = State)]
-pub enum StateName {
+#[derive(ToSchema)]
+#[schema(as = State, rename_all = "snake_case")]
+pub enum StateSchema {
     /// Waits for a worker.
     Queued,
     /// Waits for its time.
@@ -162,32 +163,4 @@ pub enum StateName {
     Dead,
     /// Its record cannot be read.
     Quarantined,
-}
-
-impl From<StateName> for State {
-    fn from(name: StateName) -> Self {
-        match name {
-            StateName::Queued => Self::Queued,
-            StateName::Delayed => Self::Delayed,
-            StateName::Running => Self::Running,
-            StateName::Succeeded => Self::Succeeded,
-            StateName::Cancelled => Self::Cancelled,
-            StateName::Dead => Self::Dead,
-            StateName::Quarantined => Self::Quarantined,
-        }
-    }
-}
-
-impl From<State> for StateName {
-    fn from(state: State) -> Self {
-        match state {
-            State::Queued => Self::Queued,
-            State::Delayed => Self::Delayed,
-            State::Running => Self::Running,
-            State::Succeeded => Self::Succeeded,
-            State::Cancelled => Self::Cancelled,
-            State::Dead => Self::Dead,
-            State::Quarantined => Self::Quarantined,
-        }
-    }
 }

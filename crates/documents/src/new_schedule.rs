@@ -2,11 +2,13 @@
 
 use bellwether::schedule::{CronExpression, Misfire, Overlap, Zone};
 use bellwether::{DurationText, Job, Schedule};
+use clap::ValueEnum;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use utoipa::ToSchema;
 
 use super::duration::{DurationSchema, InstantText};
+use super::schedule_change::Rule;
 
 /// A schedule to add, with one of `cron`, `every` and `at`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,7 +41,7 @@ pub struct NewSchedule<J> {
     #[schema(value_type = Option<DurationSchema>)]
     grace: Option<DurationText>,
     /// What to do with a tick while the job of the last tick has not ended. Default `allow`.
-    #[schema(value_type = Option<OverlapSchema>)]
+    #[schema(value_type = Option<OverlapName>)]
     overlap: Option<Overlap>,
     /// Time after its tick until which a job may start, 1s to 366d. Default: unlimited.
     #[schema(value_type = Option<DurationSchema>)]
@@ -76,18 +78,28 @@ pub(super) enum MisfireSchema {
     },
 }
 
-// The schema of the library's `Overlap`.
-/// What happens to a tick while the job of the last tick has not ended.
-#[derive(ToSchema)]
+// The words are those of the library's `Overlap`.
+/// What to do with a tick while the job of the last tick has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema, ValueEnum)]
 #[schema(as = Overlap, rename_all = "snake_case")]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum OverlapSchema {
+pub enum OverlapName {
     /// The tick gets its job.
+    #[default]
     Allow,
     /// The tick is skipped.
     Forbid,
-    /// The tick gets its job, which waits for the other jobs.
+    /// The tick gets its job, which waits for the other jobs in a lane.
     Queue,
+}
+
+impl From<OverlapName> for Overlap {
+    fn from(name: OverlapName) -> Self {
+        match name {
+            OverlapName::Allow => Self::Allow,
+            OverlapName::Forbid => Self::Forbid,
+            OverlapName::Queue => Self::Queue,
+        }
+    }
 }
 
 /// Checks the expression where it is read, so that the error has its place.
@@ -108,21 +120,13 @@ impl<J> NewSchedule<J> {
     pub fn schedule<E>(
         self,
         job: impl FnOnce(J) -> Result<Job, E>,
-        refuse: impl FnOnce(&'static str) -> E,
+        refuse: impl FnOnce(String) -> E,
     ) -> Result<Schedule, E> {
         let job = job(self.job)?;
-        let mut schedule = match (self.cron, self.every, self.at) {
-            (Some(expression), None, None) => Schedule::cron(self.id, &expression, job),
-            (None, Some(DurationText(interval)), None) => Schedule::every(self.id, interval, job),
-            (None, None, Some(InstantText(at))) => Schedule::once(self.id, at, job),
-            (_, _, _) => return Err(refuse("give one of cron, every and at")),
-        };
-        if let Some(zone) = self.zone {
-            schedule = schedule.zone(&zone);
-        }
-        if let Some(InstantText(anchor)) = self.anchor {
-            schedule = schedule.anchor(anchor);
-        }
+        let Self { cron, zone, every, anchor, at, .. } = self;
+        let when = Rule { cron, zone, every, anchor, at }.when();
+        let when = when.and_then(|when| when.ok_or_else(|| "give one of cron, every and at".to_owned()));
+        let mut schedule = Schedule::new(self.id, when.map_err(refuse)?, job);
         if let Some(misfire) = self.misfire {
             schedule = schedule.misfire(misfire);
         }
@@ -150,6 +154,8 @@ mod tests {
     use utoipa::PartialSchema;
 
     use super::*;
+    use crate::StateSchema;
+    use bellwether::State;
 
     /// Returns the words and the names of the objects that a schema of an enum allows.
     fn words<S: PartialSchema>() -> Vec<Value> {
@@ -165,7 +171,8 @@ mod tests {
     #[test]
     fn the_schemas_have_the_words_of_the_types() {
         let all = [Overlap::Allow, Overlap::Forbid, Overlap::Queue];
-        assert_eq!(json!(words::<OverlapSchema>()), json!(all));
+        assert_eq!(json!(words::<OverlapName>()), json!(all));
+        assert_eq!(json!(words::<StateSchema>()), json!(State::ALL));
         let catch_up = Misfire::CatchUp { at_most: 3, within: Duration::from_secs(60) };
         assert_eq!(json!(catch_up), json!({ "catch_up": { "at_most": 3, "within": "1m" } }));
         assert_eq!(json!(words::<MisfireSchema>()), json!([Misfire::Skip, Misfire::Once, "catch_up"]));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::embedded::embedded;
-use super::new_schedule::{MisfireSchema, OverlapSchema};
+use super::new_schedule::{MisfireSchema, OverlapName};
 use super::{ChangedDocument, DurationSchema, JobOptionsSchema};
 
 /// A schedule. All fields except `id` and `error` are null if its record cannot be read.
@@ -31,7 +31,7 @@ pub struct ScheduleDocument {
     #[schema(required, value_type = Option<DurationSchema>)]
     grace: Option<DurationText>,
     /// What happens to a tick while the job of the last tick has not ended.
-    #[schema(required, value_type = Option<OverlapSchema>)]
+    #[schema(required, value_type = Option<OverlapName>)]
     overlap: Option<Overlap>,
     /// Kind of its jobs.
     #[schema(required)]

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::error::ScheduleError;
 use crate::client::job::Job;
-use crate::schedule::stored;
+use crate::schedule::{self, stored};
 
 /// A schedule to add: when it ticks, and the job that each tick submits.
 ///
@@ -51,29 +51,35 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Creates a schedule from a rule.
+    #[must_use]
+    pub fn new<K>(id: impl Into<String>, when: schedule::When, job: Job<K>) -> Self {
+        Self::ticking(id.into(), Ok(when.stored()), job)
+    }
+
     /// Creates a schedule from a cron expression: five fields (minute, hour, day of month, month, day of week), or
     /// six with the second first. In UTC, unless a [zone](Schedule::zone) is set.
     #[must_use]
     pub fn cron<K>(id: impl Into<String>, expression: &str, job: Job<K>) -> Self {
         let expression = CronExpression::new(expression);
         let when = expression.map(|expression| When::Cron { expression, zone: Zone::utc() });
-        Self::new(id.into(), when, job)
+        Self::ticking(id.into(), when, job)
     }
 
     /// Creates a schedule with a fixed interval from 1 s to 366 d. It is aligned to the Unix epoch, so an hourly
     /// schedule ticks at the full hours of UTC, unless an [anchor](Schedule::anchor) is set.
     #[must_use]
     pub fn every<K>(id: impl Into<String>, interval: Duration, job: Job<K>) -> Self {
-        Self::new(id.into(), Ok(When::Every { interval, anchor: WallMillis::default() }), job)
+        Self::ticking(id.into(), Ok(When::Every { interval, anchor: WallMillis::default() }), job)
     }
 
     /// Creates a schedule that ticks once, at this instant.
     #[must_use]
     pub fn once<K>(id: impl Into<String>, at: SystemTime, job: Job<K>) -> Self {
-        Self::new(id.into(), Ok(When::Once(stored(at))), job)
+        Self::ticking(id.into(), Ok(When::Once(stored(at))), job)
     }
 
-    fn new<K>(id: String, when: Result<When, SpecError>, job: Job<K>) -> Self {
+    fn ticking<K>(id: String, when: Result<When, SpecError>, job: Job<K>) -> Self {
         Self {
             id,
             when,

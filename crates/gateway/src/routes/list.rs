@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use bellwether::{GroupId, Kind, Lane};
+use bellwether::{GroupId, Kind, Lane, State as JobState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -13,7 +13,7 @@ use crate::limits::PAGE_BYTES;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
 use bellwether::client::{Cursor, Filter, MAX_PAGE, PageLimits};
-use bellwether_documents::{InstantText, JobDocument, StateName};
+use bellwether_documents::{InstantText, JobDocument, StateSchema};
 
 /// Filter for jobs, and page size.
 #[derive(Deserialize, IntoParams)]
@@ -21,8 +21,8 @@ use bellwether_documents::{InstantText, JobDocument, StateName};
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
     /// Only jobs in this state.
-    #[param(inline)]
-    state: Option<StateName>,
+    #[param(inline, value_type = Option<StateSchema>)]
+    state: Option<JobState>,
     /// Only jobs of this kind.
     #[param(pattern = "^[A-Za-z0-9._-]{1,128}$")]
     kind: Option<String>,
@@ -84,7 +84,7 @@ pub(super) async fn list_jobs(
     let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
     let instant = |given: Option<InstantText>| given.map(|InstantText(at)| at);
     let filter = Filter::default()
-        .state(which.state.map(Into::into))
+        .state(which.state)
         .kind(kind)
         .lane(lane)
         .group(group)

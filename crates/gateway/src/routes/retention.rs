@@ -18,8 +18,8 @@ use crate::limits::{MAX_BATCH, MAX_BODY};
 use crate::metrics::refused;
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether::client::{Ended, Purge, Purged};
-use bellwether_documents::{DurationSchema, RetentionDocument};
+use bellwether::client::{Purge, Purged};
+use bellwether_documents::{DurationSchema, EndedName, RetentionDocument};
 
 /// Time limit of a purge; its progress is returned. It is below the time limit of a request, whose error would not
 /// contain the progress.
@@ -44,30 +44,6 @@ pub(super) struct RetentionChange {
 
 impl Bounded for RetentionChange {
     const MAX_BYTES: usize = MAX_BODY;
-}
-
-/// Final state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = Ended)]
-enum EndedName {
-    /// The job succeeded.
-    Succeeded,
-    /// A client cancelled the job.
-    Cancelled,
-    /// The job failed or lost its workers too often.
-    #[default]
-    Dead,
-}
-
-impl From<EndedName> for Ended {
-    fn from(name: EndedName) -> Self {
-        match name {
-            EndedName::Succeeded => Self::Succeeded,
-            EndedName::Cancelled => Self::Cancelled,
-            EndedName::Dead => Self::Dead,
-        }
-    }
 }
 
 /// The records to remove.

@@ -6,14 +6,14 @@ use axum::Json as Answer;
 use axum::extract::State;
 use bellwether::client::ScheduleRecordView;
 use bellwether::schedule::{instant, tick_id};
-use bellwether::{DurationText, JobId, ScheduleId};
+use bellwether::{DurationText, JobId, ScheduleId, State as JobState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::{QueryParameters, ScheduleName};
 use crate::problem::{Fault, Problem};
 use crate::state::App;
-use bellwether_documents::{DurationSchema, InstantText, Rule, StateName};
+use bellwether_documents::{DurationSchema, InstantText, Rule, StateSchema};
 
 /// Ticks of one answer. Each costs a search in the calendar, and each last tick a read of its job.
 const MAX_TICKS: usize = 100;
@@ -80,8 +80,8 @@ pub(super) struct LastTick {
     #[schema(required)]
     job: Option<String>,
     /// State of the job.
-    #[schema(required)]
-    state: Option<StateName>,
+    #[schema(required, value_type = Option<StateSchema>)]
+    state: Option<JobState>,
 }
 
 fn checked(count: Option<usize>) -> Result<usize, Problem> {
@@ -139,7 +139,7 @@ pub(super) async fn list_ticks(
     let mut jobs = app.client.get_many(&ids).await?.into_iter();
     let last = last.into_iter().map(|(at, job)| {
         let job = job.and_then(|_| jobs.next().flatten());
-        let state = job.as_ref().map(|job| job.state.into());
+        let state = job.as_ref().map(|job| job.state);
         LastTick { at: instant(at), job: job.map(|job| job.id.to_string()), state }
     });
     Ok(Answer(ScheduleTicks { next: next.into_iter().map(instant).collect(), last: last.collect() }))

@@ -192,6 +192,10 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     for (body, said) in [
         (r#"{"id": "a", "job": {"kind": "sum"}}"#, "give one of cron, every and at"),
         (r#"{"id": "a", "cron": "61 * * * *", "job": {"kind": "sum"}}"#, "cron: cron field minute"),
+        (
+            r#"{"id": "a", "cron": "* * * * *", "anchor": "2026-01-01T00:00:00Z", "job": {"kind": "sum"}}"#,
+            "anchor needs every",
+        ),
         (r#"{"id": "a", "cron": "* * * * *", "zone": "Mars/Base", "job": {"kind": "sum"}}"#, "zone"),
         (r#"{"id": "a", "every": "1ms", "job": {"kind": "sum"}}"#, "every must be 1s to 366d"),
         (r#"{"id": "a", "every": "1m", "job": {"kind": "s m"}}"#, "job: kind has ' ' at byte 1"),

@@ -23,7 +23,7 @@ pub(super) struct JobSection {
 
 /// Returns the schedule of a section.
 pub(super) fn schedule(section: Section) -> Result<Schedule, String> {
-    section.schedule(JobSection::job, str::to_owned)
+    section.schedule(JobSection::job, |reason| reason)
 }
 
 impl JobSection {

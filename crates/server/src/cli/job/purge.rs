@@ -2,36 +2,15 @@
 
 use std::time::Duration;
 
-use bellwether::client::{Ended, Purge as Which, Purged};
+use bellwether::client::{Purge as Which, Purged};
 use bellwether::{JobId, Kind};
-use clap::{Args, ValueEnum};
+use bellwether_documents::EndedName;
+use clap::Args;
 use serde_json::json;
 
 use super::super::exit::Failure;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
-
-/// The final state of the jobs whose records are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Of {
-    /// Jobs that succeeded.
-    Succeeded,
-    /// Jobs that were cancelled.
-    Cancelled,
-    /// Jobs that failed or lost their workers too often.
-    #[default]
-    Dead,
-}
-
-impl From<Of> for Ended {
-    fn from(of: Of) -> Self {
-        match of {
-            Of::Succeeded => Self::Succeeded,
-            Of::Cancelled => Self::Cancelled,
-            Of::Dead => Self::Dead,
-        }
-    }
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
@@ -40,7 +19,7 @@ pub(crate) struct Purge {
     jobs: Vec<JobId>,
     /// Final state of the jobs.
     #[arg(long, value_enum, default_value_t)]
-    state: Of,
+    state: EndedName,
     /// Only jobs of this kind.
     #[arg(long)]
     kind: Option<Kind>,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bellwether::{Schedule, ScheduleId};
+use bellwether::{DurationText, Schedule, ScheduleId};
 use clap::Args;
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use super::super::exit::Failure;
 use super::super::job_flags::JobFlags;
 use super::super::output::{Format, Output};
 use super::super::{Global, input};
-use super::rule::{MisfireName, OverlapName};
-use bellwether_documents::ScheduleDocument;
+use super::rule::MisfireName;
+use bellwether_documents::{InstantText, OverlapName, Rule, ScheduleDocument};
 
 /// When the schedule ticks. Exactly one of these is required.
 #[derive(Debug, Args)]
@@ -48,19 +48,19 @@ pub(crate) struct Add {
     /// What to do with ticks that were missed because there was no leader.
     #[arg(long, value_enum, default_value_t)]
     misfire: MisfireName,
-    /// Maximum number of missed ticks to catch up with.
+    /// With --misfire catch-up: maximum number of missed ticks to catch up with, 1 to 100.
     #[arg(long, default_value_t = 10, value_name = "N")]
     catch_up: u32,
-    /// Maximum age of missed ticks to catch up with.
+    /// With --misfire catch-up: maximum age of missed ticks to catch up with.
     #[arg(long, default_value = "1d", value_parser = input::duration, value_name = "DURATION")]
     catch_up_within: Duration,
-    /// How late a tick may be without being missed.
+    /// How late a tick may be without being missed, 1s to 7d.
     #[arg(long, default_value = "60s", value_parser = input::duration, value_name = "DURATION")]
     grace: Duration,
     /// What to do with a tick while the job of the last tick has not ended.
     #[arg(long, value_enum, default_value_t)]
     overlap: OverlapName,
-    /// Time after its tick until which a job may start [default: unlimited].
+    /// Time after its tick until which a job may start, 1s to 366d [default: unlimited].
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     expires_after: Option<Duration>,
     /// Id of the job of every tick: a tick opens the job again once it has ended, and is skipped while it is open
@@ -100,19 +100,16 @@ pub(super) async fn run(global: &Global, output: Output, add: Add) -> Result<(),
 
 fn schedule(add: &Add) -> Result<Schedule, Failure> {
     let job = input::job(&add.kind, &add.payload, &add.content_type)?.options(add.options.0.clone());
-    let id = add.schedule.as_str();
-    let mut schedule = match (&add.when.cron, add.when.every, add.when.at) {
-        (Some(expression), _, _) => Schedule::cron(id, expression, job),
-        (None, Some(interval), _) => Schedule::every(id, interval, job),
-        (None, None, Some(at)) => Schedule::once(id, at, job),
-        (None, None, None) => return Err(Failure::usage("give one of --cron, --every and --at")),
+    let rule = Rule {
+        cron: add.when.cron.clone(),
+        zone: add.zone.clone(),
+        every: add.when.every.map(DurationText),
+        anchor: add.anchor.map(InstantText),
+        at: add.when.at.map(InstantText),
     };
-    if let Some(zone) = &add.zone {
-        schedule = schedule.zone(zone);
-    }
-    if let Some(anchor) = add.anchor {
-        schedule = schedule.anchor(anchor);
-    }
+    let when = rule.when().map_err(Failure::usage)?;
+    let when = when.ok_or_else(|| Failure::usage("give one of --cron, --every and --at"))?;
+    let mut schedule = Schedule::new(add.schedule.as_str(), when, job);
     if let Some(after) = add.expires_after {
         schedule = schedule.expires_after(after);
     }

@@ -9,8 +9,8 @@ use clap::{ArgGroup, Args};
 
 use super::super::exit::Failure;
 use super::super::input;
-use super::rule::{MisfireName, OverlapName};
-use bellwether_documents::{InstantText, Rule};
+use super::rule::MisfireName;
+use bellwether_documents::{InstantText, OverlapName, Rule};
 
 /// The options of which at least one is given.
 const CHANGES: [&str; 6] = ["cron", "every", "at", "misfire", "grace", "overlap"];
@@ -38,13 +38,13 @@ pub(crate) struct Change {
     /// What to do with ticks that were missed because there was no leader.
     #[arg(long, value_enum)]
     misfire: Option<MisfireName>,
-    /// With --misfire catch-up: maximum number of missed ticks to catch up with.
+    /// With --misfire catch-up: maximum number of missed ticks to catch up with, 1 to 100.
     #[arg(long, default_value_t = 10, value_name = "N", requires = "misfire")]
     catch_up: u32,
     /// With --misfire catch-up: maximum age of missed ticks to catch up with.
     #[arg(long, default_value = "1d", value_parser = input::duration, value_name = "DURATION", requires = "misfire")]
     catch_up_within: Duration,
-    /// How late a tick may be without being missed.
+    /// How late a tick may be without being missed, 1s to 7d.
     #[arg(long, value_parser = input::duration, value_name = "DURATION")]
     grace: Option<Duration>,
     /// What to do with a tick while the job of the last tick has not ended.

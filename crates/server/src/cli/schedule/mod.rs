@@ -31,7 +31,7 @@ pub(crate) enum ScheduleCommand {
     /// Adding the same schedule again changes nothing. A schedule with the same name and another spec is a conflict,
     /// unless --replace is given. JSON as for `schedule show`, with added: created, unchanged or replaced.
     Add(Box<add::Add>),
-    /// Change when a schedule ticks, or how it handles missed and overlapping ticks. What is not given does not change.
+    /// Change when a schedule ticks, or how it handles missed and overlapping ticks. Omitted options do not change.
     ///
     /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
     #[command(after_long_help = JSON)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether::schedule::{Misfire, Overlap};
+use bellwether::schedule::Misfire;
 use clap::ValueEnum;
 
 /// The library's `Misfire` as an option.
@@ -17,18 +17,6 @@ pub(super) enum MisfireName {
     CatchUp,
 }
 
-/// The library's `Overlap` as an option.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub(super) enum OverlapName {
-    /// The tick gets its job.
-    #[default]
-    Allow,
-    /// The tick is skipped.
-    Forbid,
-    /// The tick gets its job, which waits for the other jobs in a lane.
-    Queue,
-}
-
 impl MisfireName {
     /// Returns the rule. The limits apply to `catch-up` alone.
     pub(super) fn with(self, at_most: u32, within: Duration) -> Misfire {
@@ -36,16 +24,6 @@ impl MisfireName {
             Self::Skip => Misfire::Skip,
             Self::Once => Misfire::Once,
             Self::CatchUp => Misfire::CatchUp { at_most, within },
-        }
-    }
-}
-
-impl From<OverlapName> for Overlap {
-    fn from(name: OverlapName) -> Self {
-        match name {
-            OverlapName::Allow => Self::Allow,
-            OverlapName::Forbid => Self::Forbid,
-            OverlapName::Queue => Self::Queue,
         }
     }
 }
