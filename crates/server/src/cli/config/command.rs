@@ -18,7 +18,6 @@ pub(crate) enum ConfigCommand {
     /// Errors name the file, the line and the allowed values, and the exit code is 2. An environment variable that
     /// begins with BELLWETHER_ and that no option reads is an error, too. JSON: an array of objects with file, keys,
     /// schedules.
-    /// keys, schedules.
     Check {
         /// Configuration files, as for `node --config`.
         #[arg(required = true, value_name = "FILE")]

@@ -61,7 +61,7 @@ pub(crate) enum Job {
     Purge(purge::Purge),
     /// List jobs.
     ///
-    /// The table begins with the newest job. If more jobs match than --limit, it shows any of them. JSON is printed in no particular
+    /// The table begins with the newest job. If more jobs match than --limit, it shows some of them. JSON is printed in no particular
     /// order.
     ///
     /// JSON: an array. Fields as for `job submit`.

@@ -28,10 +28,10 @@ struct Change {
     /// Number of jobs that run at the same time; 0 takes no jobs.
     #[arg(long)]
     slots: Option<u32>,
-    /// Tags instead of the present ones, separated by commas; an empty text for none.
+    /// Replace the tags by these, separated by commas; an empty value removes all.
     #[arg(long, value_name = "TAG,…")]
     tags: Option<Tags>,
-    /// Kind of which the worker starts no jobs. Can be repeated.
+    /// Pause this kind on the worker. Can be repeated.
     #[arg(long, value_name = "KIND")]
     pause_kind: Vec<Kind>,
     /// Kind of which the worker starts jobs again. Can be repeated.
