@@ -84,7 +84,7 @@ fn weak() -> Runtime {
     runtime.worker_threads(2).on_thread_start(lowest).enable_all().build().expect("a runtime")
 }
 
-/// Writes for a while with one client, at most one write per millisecond. Returns the writes and the most memory.
+/// Writes for a while with one client, and returns the writes and the most memory.
 async fn writes(honest: &mut Wire, duration: Duration) -> (usize, usize) {
     let (begun, mut written, mut most) = (Instant::now(), 0, 0);
     while begun.elapsed() < duration {
@@ -93,7 +93,6 @@ async fn writes(honest: &mut Wire, duration: Duration) -> (usize, usize) {
         if written % 20 == 0 {
             most = most.max(resident());
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     (written, most.max(resident()))
 }
@@ -101,14 +100,13 @@ async fn writes(honest: &mut Wire, duration: Duration) -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_hold_memory_are_closed_and_others_are_served() {
     const LASTS: Duration = Duration::from_secs(2);
-    const ALONE: Duration = Duration::from_millis(200);
     for Attack { name, bytes } in attacks() {
         let limits = Limits { memory: BUDGET, ..Limits::default() };
         let keeper = Keeper::builder().limits(limits).start().await.expect("a keeper");
         let (mut honest, _) = Wire::session(keeper.address()).await;
         assert_eq!(honest.call(1, CREATE, &create("/big", &vec![7; MIB - 1024], PERSISTENT)).await.error, 0);
         assert_eq!(honest.call(2, CREATE, &create("/small", b"", PERSISTENT)).await.error, 0);
-        let (alone, before) = writes(&mut honest, ALONE).await;
+        let (alone, before) = writes(&mut honest, LASTS).await;
         let (bytes, address) = (std::sync::Arc::new(bytes), keeper.address());
         let hostile = weak();
         let clients: Vec<_> = (0..CLIENTS).map(|_| hostile.spawn(attack(address, bytes.clone()))).collect();
@@ -116,11 +114,9 @@ async fn clients_that_hold_memory_are_closed_and_others_are_served() {
         let (after, later) = writes(&mut honest, LASTS).await;
         let grown = most.max(later).saturating_sub(before);
         println!(
-            "{name}: grew by {} MiB; writes per second: {} without the attack, {} at its beginning, {} then",
+            "{name}: grew by {} MiB; {alone} writes without the attack, {} at its beginning, {after} then",
             grown / MIB,
-            alone * 5,
-            during / 4,
-            after / 2,
+            during / 2
         );
         assert!(grown < BOUND, "{name}: grew by {} MiB", grown / MIB);
         drop(clients);
