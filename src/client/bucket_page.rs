@@ -14,7 +14,7 @@ use super::page::{MAX_LOOKED_AT, MAX_PAGE};
 
 /// The name of a znode whose parent is in a bucket.
 pub(super) trait Bucketed: Ord + Clone {
-    /// Returns the name, unless another znode has it.
+    /// Returns `None` for the name of another znode.
     fn parse(name: String) -> Option<Self>;
     fn bucket(&self) -> Bucket;
     fn parent(bucket: Bucket) -> String;

@@ -1,7 +1,7 @@
 //! Placement: how the leader chooses one of the workers that can take a job.
 //!
-//! The strategy is a setting of the namespace, `/config/placement`, by name. A name denotes a [`BuiltInStrategy`] or an
-//! [own strategy](PlacementStrategy) that the leader's process provides. If the setting is absent, or its strategy cannot
+//! The strategy is a setting of the namespace, `/config/placement`, by name. A name denotes a [`BuiltInStrategy`] or a
+//! [custom strategy](PlacementStrategy) that the leader's process provides. If the setting is absent, or its strategy cannot
 //! be used, the leader uses the default: [`BuiltInStrategy::LeastLoaded`].
 
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ impl<'a> PlacementWorker<'a> {
     }
 }
 
-/// An own strategy: chooses one of the workers that can take a job.
+/// A custom strategy: chooses one of the workers that can take a job.
 ///
 /// Implement it as a pure function. The leader calls it once per assignment, in the task that assigns all jobs: a call that
 /// takes long delays every job, and a call that never returns stops all assignments of this leader. What the strategy
@@ -127,7 +127,7 @@ pub trait PlacementStrategy: Send + Sync {
     fn choose(&self, job: &PlacementJob<'_>, workers: &[PlacementWorker<'_>]) -> usize;
 }
 
-/// An own strategy with its name.
+/// A custom strategy with its name.
 #[derive(Clone)]
 pub struct OwnStrategy {
     name: StrategyName,
@@ -174,7 +174,7 @@ impl Hash for OwnStrategy {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct OwnStrategies(BTreeMap<StrategyName, OwnStrategy>);
 
-/// An own strategy cannot be added.
+/// A custom strategy cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnStrategyError {

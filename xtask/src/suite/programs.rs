@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_unit_tests_use_the_third_party_crates_of_the_other_tests() {
-        // Without the macros and what they use, which have features of their own.
+        // cargo resolves the features of procedural macros and of their dependencies separately.
         let edges = ["--edges", "normal,dev,no-proc-macro"];
         let all = crates(&[&["--workspace", TESTING][..], &edges].concat());
         for (title, arguments) in UNITS {

@@ -18,7 +18,7 @@ use bellwether_documents::PlacementDocument;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlacementChange {
-    /// Name of a built-in strategy, or of an own strategy of the candidates.
+    /// Name of a built-in strategy, or of a custom strategy of the candidates.
     #[schema(example = "rendezvous", pattern = "^[A-Za-z0-9._-]{1,128}$")]
     strategy: String,
 }

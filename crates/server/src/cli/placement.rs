@@ -15,7 +15,7 @@ pub(crate) enum Placement {
     /// JSON: an object with strategy, built_in (whether every node has this strategy), set (false if it is the default
     /// because none was set), choices (the built-in strategies) and changed (who set it last).
     Show,
-    /// Set the placement strategy: least-loaded, round-robin, random, rendezvous, or the name of an own strategy.
+    /// Set the placement strategy: least-loaded, round-robin, random, rendezvous, or the name of a custom strategy.
     ///
     /// Applies to the whole namespace; the leader follows immediately. A leader that has no strategy of this name uses
     /// least-loaded and logs a warning. JSON as for `placement show`.
@@ -38,7 +38,7 @@ pub(crate) async fn run(global: &Global, output: Output, command: Placement) -> 
     let document = PlacementDocument::new(strategy.as_ref());
     if !document.built_in {
         tracing::warn!(
-            "{} is not a built-in strategy: a leader without an own strategy of this name uses least-loaded",
+            "{} is not a built-in strategy: a leader without a custom strategy of this name uses least-loaded",
             document.strategy
         );
     }

@@ -51,7 +51,7 @@ pub(crate) struct Add {
     /// With --misfire catch-up: maximum number of missed ticks to catch up with, 1 to 100.
     #[arg(long, default_value_t = 10, value_name = "N")]
     catch_up: u32,
-    /// With --misfire catch-up: maximum age of missed ticks to catch up with.
+    /// With --misfire catch-up: maximum age of missed ticks to catch up with, 1s to 366d.
     #[arg(long, default_value = "1d", value_parser = input::duration, value_name = "DURATION")]
     catch_up_within: Duration,
     /// How late a tick may be without being missed, 1s to 7d.
