@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::fourletter::Report;
 use super::limits::{INBOX_BYTES, INBOX_REQUESTS};
@@ -89,13 +89,14 @@ impl Message {
 pub(super) struct Closed;
 
 /// Shared by all connections and the engine.
-#[derive(Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
     /// Wakes the engine.
     filled: Condvar,
-    /// Wakes connections that wait for free space or for the end.
-    emptied: Notify,
+    /// Free space, in requests. Connections that wait for it get it in the order in which they asked.
+    space: Semaphore,
+    /// Wakes connections that wait for the end of the engine.
+    ended: Notify,
     /// What the connections hold.
     pub(super) memory: Arc<Memory>,
     /// The release whose requests the connections decode.
@@ -107,15 +108,24 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct State {
     messages: Vec<Message>,
-    bytes: usize,
+    /// The space that the messages take.
+    space: usize,
     /// The engine is waiting on `filled`.
     asleep: bool,
     closed: bool,
 }
 
-impl State {
-    fn full(&self) -> bool {
-        self.messages.len() >= INBOX_REQUESTS || self.bytes >= INBOX_BYTES
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            space: Semaphore::new(INBOX_REQUESTS),
+            ended: Notify::new(),
+            memory: Arc::default(),
+            compat: Compat::default(),
+            long_frames: tokio::sync::Mutex::default(),
+        }
     }
 }
 
@@ -135,29 +145,25 @@ impl Inbox {
         Self { memory: Arc::new(Memory::new(memory)), compat, ..Self::default() }
     }
 
-    /// Adds `messages` in order and under one lock, once there is free space.
+    /// Adds `messages` in order and under one lock, once there is space.
     ///
     /// Cancel safe: all of them were handed over, or none.
     pub(super) async fn send(&self, messages: &mut Vec<Message>) -> Result<(), Closed> {
-        loop {
-            let emptied = self.emptied.notified();
-            tokio::pin!(emptied);
-            // Registered before the check, so that a `take` between the check and the wait still wakes this task.
-            emptied.as_mut().enable();
-            {
-                let mut state = self.state();
-                if state.closed {
-                    return Err(Closed);
-                }
-                if !state.full() {
-                    state.bytes += messages.iter().map(Message::weight).sum::<usize>();
-                    state.messages.append(messages);
-                    self.wake(state);
-                    return Ok(());
-                }
-            }
-            emptied.await;
+        let needed: usize =
+            messages.iter().map(|message| 1 + message.weight() / (INBOX_BYTES / INBOX_REQUESTS)).sum();
+        let needed = needed.min(INBOX_REQUESTS);
+        let permits = u32::try_from(needed).expect("the inbox has fewer places than u32::MAX");
+        let space = self.space.acquire_many(permits).await.map_err(|_closed| Closed)?;
+        let mut state = self.state();
+        if state.closed {
+            return Err(Closed);
         }
+        // Returned by `take`.
+        space.forget();
+        state.space += needed;
+        state.messages.append(messages);
+        self.wake(state);
+        Ok(())
     }
 
     /// Adds a message without waiting for free space. Only for messages that a client cannot repeat without limit.
@@ -186,25 +192,24 @@ impl Inbox {
         }
         state.asleep = false;
         std::mem::swap(&mut state.messages, batch);
-        let was_full = batch.len() >= INBOX_REQUESTS || state.bytes >= INBOX_BYTES;
-        state.bytes = 0;
+        let space = std::mem::take(&mut state.space);
         drop(state);
-        if was_full {
-            self.emptied.notify_waiters();
-        }
+        let was_full = self.space.available_permits() == 0;
+        self.space.add_permits(space);
         was_full
     }
 
     /// Waits until the engine has ended. Cancel safe.
     pub(super) async fn closed(&self) -> Closed {
         loop {
-            let emptied = self.emptied.notified();
-            tokio::pin!(emptied);
-            emptied.as_mut().enable();
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // Registered before the check, so that a `close` between the check and the wait still wakes this task.
+            ended.as_mut().enable();
             if self.state().closed {
                 return Closed;
             }
-            emptied.await;
+            ended.await;
         }
     }
 
@@ -216,7 +221,8 @@ impl Inbox {
             std::mem::take(&mut state.messages)
         };
         drop(dropped);
-        self.emptied.notify_waiters();
+        self.space.close();
+        self.ended.notify_waiters();
     }
 
     fn wake(&self, mut state: MutexGuard<'_, State>) {
@@ -269,6 +275,25 @@ mod tests {
         let mut batch = Vec::new();
         inbox.take(&mut batch, None);
         assert_eq!(xids(&batch), [many]);
+    }
+
+    #[tokio::test]
+    async fn waiting_senders_get_space_in_the_order_in_which_they_asked() {
+        let inbox = Inbox::default();
+        inbox.send(&mut vec![ping(0)]).await.unwrap();
+        let (mut many, mut one) = ((1..=1_000).map(ping).collect(), vec![ping(9_999)]);
+        let mut first = std::pin::pin!(inbox.send(&mut many));
+        let mut second = std::pin::pin!(inbox.send(&mut one));
+        assert!(poll_once(first.as_mut()).await.is_none());
+        assert!(poll_once(second.as_mut()).await.is_none(), "a short message does not overtake");
+        let mut batch = Vec::new();
+        inbox.take(&mut batch, None);
+        assert!(poll_once(second.as_mut()).await.is_none());
+        first.await.unwrap();
+        batch.clear();
+        inbox.take(&mut batch, None);
+        assert_eq!(batch.len(), 1_000);
+        second.await.unwrap();
     }
 
     #[tokio::test]

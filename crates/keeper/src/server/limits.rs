@@ -52,7 +52,7 @@ pub const BATCH_BYTES: usize = INBOX_BYTES;
 /// otherwise each of its requests would wait for the disk.
 pub const TIDY_AFTER: Duration = Duration::from_millis(20);
 
-/// Request bytes in the inbox. A connection waits while the inbox is full; each connection can exceed it by one read.
+/// Request bytes in the inbox, which one longer request can exceed. A connection waits for space.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
 
 /// Unsent bytes above which further requests of a connection are parked; soon after, its socket is not read. The client
