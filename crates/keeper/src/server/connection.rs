@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::fourletter::{self, Report};
 use super::frames::{BadLength, Frames};
 use super::inbox::{Asked, Closed, Inbox, Message};
-use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES};
+use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES, TURN_REQUESTS};
 use super::memory::Share;
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
@@ -185,6 +185,7 @@ async fn read(
     loop {
         let Ok(turn) = may_decode(frames, outbox, inbox).await else { return Ended::Stopped };
         let decoded = decode(frames, connection, inbox.compat, &mut messages);
+        let more = messages.len() == TURN_REQUESTS;
         if !messages.is_empty() {
             outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
             if inbox.send(&mut messages).await.is_err() {
@@ -195,6 +196,9 @@ async fn read(
         }
         if let Err(ended) = decoded {
             return ended;
+        }
+        if more {
+            continue;
         }
         if let Err(ended) = receive(reader, frames).await {
             return ended;
@@ -224,7 +228,7 @@ async fn may_decode<'i>(
     Ok(turn)
 }
 
-/// Decodes all complete frames. Requests before an invalid frame are kept.
+/// Decodes complete frames, at most [`TURN_REQUESTS`]. Requests before an invalid frame are kept.
 fn decode(
     frames: &mut Frames,
     connection: ConnectionId,
@@ -232,7 +236,9 @@ fn decode(
     messages: &mut Vec<Message>,
 ) -> Result<(), Ended> {
     let received = Instant::now();
-    while let Some(frame) = frames.next()? {
+    while messages.len() < TURN_REQUESTS
+        && let Some(frame) = frames.next()?
+    {
         let length = frame.len();
         let (xid, request) = proto::decode_request(frame, compat).map_err(Ended::Malformed)?;
         let size = size_of::<Message>() + length + request.parts_bytes();
@@ -262,7 +268,7 @@ async fn write(
         if let Err(error) = writer.flush().await {
             return Ended::Socket(error);
         }
-        if outbox.written(&taken) && inbox.tell(Message::Drained(connection)).is_err() {
+        if outbox.written(&mut taken) && inbox.tell(Message::Drained(connection)).is_err() {
             return Ended::Stopped;
         }
     }
@@ -338,7 +344,7 @@ mod tests {
         let mut taken = Taken::default();
         outbox.deliver(&mut vec![0; REPLIES_HIGH], 0);
         outbox.take(&mut taken).await;
-        outbox.written(&taken);
+        outbox.written(&mut taken);
         assert!(waiting.await.unwrap().is_some());
     }
 

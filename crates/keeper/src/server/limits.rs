@@ -10,8 +10,8 @@
 //!
 //! This adds up to 35 MB, or 100 MB with the longest lists of children, for each connection. All connections together hold
 //! at most [`Limits::memory`]: above it the connections that hold most are closed. In addition each connection keeps up to
-//! four empty buffers of [`BUFFER_KEEPS`], and the budget can be exceeded by an
-//! eighth, by one reply and by one decoded request per thread.
+//! four empty buffers of [`BUFFER_KEEPS`] and one for [`TURN_REQUESTS`], and the budget can be exceeded by an eighth, by one reply and by
+//! one decoded request per thread.
 //! [`Bounds`](crate::model::Bounds) limits znodes, sessions and watches.
 
 use std::time::Duration;
@@ -26,6 +26,10 @@ pub const FIRST_FRAME_BYTES: usize = 4 * 1024;
 /// Unanswered requests per connection; at this limit the socket is not read. Java's limit for the whole server
 /// (`globalOutstandingLimit`) has the same value; a typical client has tens to hundreds of requests in flight.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;
+
+/// Requests that a connection decodes and sends to the engine at a time: all that a usual client has in flight, so that they form one
+/// batch. Clients that send more take turns, and others wait less.
+pub const TURN_REQUESTS: usize = 500;
 
 /// Decoded bytes of unanswered requests per connection: the longest frame, and as much again to read ahead. One read
 /// can exceed it by one request of the longest size.
@@ -108,8 +112,7 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Capacity that an empty buffer keeps. One large frame does not hold a megabyte permanently.
 pub const BUFFER_KEEPS: usize = 64 * 1024;
 
-/// Bytes per read of a socket: about a hundred small writes, and at most 5,000 of the smallest requests, by which a
-/// client can exceed [`OUTSTANDING_REQUESTS`].
+/// Bytes per read of a socket: about a hundred small writes, and at most 5,000 of the smallest requests.
 pub const READ_BYTES: u64 = 64 * 1024;
 
 /// The length from which frames are decoded and sent to the engine by one connection at a time, so that many clients with long

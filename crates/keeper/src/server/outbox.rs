@@ -126,7 +126,8 @@ impl Outbox {
         }
     }
 
-    /// Waits for queued bytes and moves all of them into `taken`, whose previous bytes must have been written.
+    /// Waits for queued bytes and moves all of them into `taken`, which must be empty: new, or passed to
+    /// [`written`](Self::written).
     ///
     /// Cancel safe: nothing is taken before it returns.
     pub(super) async fn take(&self, taken: &mut Taken) {
@@ -134,8 +135,6 @@ impl Outbox {
             {
                 let mut queue = self.queue();
                 if !queue.bytes.is_empty() || queue.end.is_some() {
-                    taken.bytes.clear();
-                    taken.bytes.shrink_to(BUFFER_KEEPS);
                     std::mem::swap(&mut queue.bytes, &mut taken.bytes);
                     taken.notices = std::mem::take(&mut queue.notices);
                     taken.last = queue.end.is_some();
@@ -146,13 +145,17 @@ impl Outbox {
         }
     }
 
-    /// Records that `taken` was written to the socket. Returns `true` if the caller must notify the engine to resume
-    /// the parked requests.
-    pub(super) fn written(&self, taken: &Taken) -> bool {
-        self.unsent_notices.fetch_sub(taken.notices, Ordering::SeqCst);
-        self.share.release(taken.bytes.len());
-        let before = self.unsent.fetch_sub(taken.bytes.len(), Ordering::SeqCst);
-        let unsent = before - taken.bytes.len();
+    /// Records that `taken` was written to the socket, and empties it. Returns `true` if the caller must notify the engine
+    /// to resume the parked requests.
+    pub(super) fn written(&self, taken: &mut Taken) -> bool {
+        let written = taken.bytes.len();
+        // Freed before it is released: from then on this memory is not counted.
+        taken.bytes.clear();
+        taken.bytes.shrink_to(BUFFER_KEEPS);
+        self.unsent_notices.fetch_sub(std::mem::take(&mut taken.notices), Ordering::SeqCst);
+        self.share.release(written);
+        let before = self.unsent.fetch_sub(written, Ordering::SeqCst);
+        let unsent = before - written;
         if before >= REPLIES_HIGH && unsent < REPLIES_HIGH {
             self.answered.notify_one();
         }
@@ -243,7 +246,7 @@ mod tests {
         deliver(&outbox, &mut vec![3; 30], 30);
         assert_eq!(taken.bytes, [vec![1; 10], vec![2; 20]].concat());
         assert_eq!((outbox.unsent(), outbox.unsent_notices()), (60, 40));
-        assert!(!outbox.written(&taken));
+        assert!(!outbox.written(&mut taken));
         assert_eq!((outbox.unsent(), outbox.unsent_notices()), (30, 30));
         outbox.end(End::Flushed);
         outbox.take(&mut taken).await;
@@ -258,12 +261,24 @@ mod tests {
         outbox.take(&mut taken).await;
         outbox.park();
         deliver(&outbox, &mut vec![2; REPLIES_HIGH], 0);
-        assert!(!outbox.written(&taken), "the second half is still queued");
+        assert!(!outbox.written(&mut taken), "the second half is still queued");
         outbox.take(&mut taken).await;
-        assert!(outbox.written(&taken));
+        assert!(outbox.written(&mut taken));
         assert!(!outbox.unpark(), "the writer has already notified");
         outbox.park();
         assert!(outbox.unpark(), "the writer does not notify");
+    }
+
+    #[tokio::test]
+    async fn the_writer_keeps_no_memory_of_written_replies() {
+        let outbox = Outbox::default();
+        let mut taken = Taken::default();
+        deliver(&outbox, &mut vec![1; REPLIES_HIGH], 0);
+        outbox.take(&mut taken).await;
+        outbox.written(&mut taken);
+        let kept = taken.bytes.capacity();
+        assert!(kept <= BUFFER_KEEPS, "{kept} bytes are kept");
+        assert_eq!(outbox.share.bytes(), 0);
     }
 
     #[tokio::test]

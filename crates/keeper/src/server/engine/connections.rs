@@ -105,6 +105,14 @@ impl Connection {
         self.unsent() <= REPLIES_LOW && self.outbox.unpark()
     }
 
+    /// Frees the memory of requests that are not parked any more, once less than a quarter of it is used, so that a client that
+    /// reads slowly does not cause a copy of the others each time.
+    pub(super) fn free_parked(&mut self) {
+        if self.parked.len() < self.parked.capacity() / 4 {
+            self.parked.shrink_to_fit();
+        }
+    }
+
     /// Encodes something for the client.
     fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let before = self.pending.len();
@@ -372,7 +380,7 @@ fn names_bytes(names: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::EventKind;
+    use crate::proto::{EventKind, Request};
 
     fn connections(ids: &[ConnectionId]) -> Connections {
         let mut connections = Connections::default();
@@ -404,6 +412,27 @@ mod tests {
         assert!(!pending(a).is_empty());
         assert_eq!(pending(a), pending(b));
         assert_eq!(released(&mut connections), 2);
+    }
+
+    #[test]
+    fn the_memory_of_parked_requests_is_freed_when_few_are_left() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut connection = Connection::new(peer, Arc::new(Outbox::default()));
+        for xid in 0..1_000 {
+            connection.parked.push_back(Asked {
+                xid,
+                request: Request::Ping,
+                size: 0,
+                received: Instant::now(),
+            });
+        }
+        let before = connection.parked.capacity();
+        connection.parked.drain(..500);
+        connection.free_parked();
+        assert_eq!(connection.parked.capacity(), before);
+        connection.parked.drain(..499);
+        connection.free_parked();
+        assert_eq!((connection.parked.len(), connection.parked.capacity()), (1, 1));
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl Engine {
     fn unpark(&mut self, now: Now, connection: ConnectionId) {
         while let Some(known) = self.connections.get_mut(connection) {
             if known.parked.is_empty() || !known.reads() {
-                return;
+                return known.free_parked();
             }
             let Some(asked) = known.parked.pop_front() else { return };
             self.handle(now, connection, asked);
