@@ -34,6 +34,9 @@ pub enum GroupStage {
 }
 
 impl GroupStage {
+    /// All stages, in the order of a group's life.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Joining, Self::Finishing, Self::Done];
+
     /// Returns its name: `open`, `joining`, `finishing`, `done`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

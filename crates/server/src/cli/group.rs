@@ -1,5 +1,6 @@
 //! `bellwether group`.
 
+mod list;
 mod members;
 
 use bellwether::GroupId;
@@ -13,6 +14,11 @@ use bellwether_documents::GroupDocument;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {
+    /// List groups, in no particular order.
+    ///
+    /// Members are not counted: use `group show`. The stage is open, joining, finishing, done, or unreadable. JSON: an array of objects
+    /// with id, kind, stage, total, parent, created_at, done_at.
+    List(list::List),
     /// Show groups: how many members have ended and how, and what the group waits for.
     ///
     /// JSON: an object for one id, an array for several. Fields: id, kind, stage (open, joining, finishing, done), status,
@@ -54,6 +60,7 @@ pub(crate) struct Ids {
 
 pub(crate) async fn run(global: &Global, output: Output, command: GroupCommand) -> Result<(), Failure> {
     let (ids, act) = match command {
+        GroupCommand::List(command) => return list::run(global, output, command).await,
         GroupCommand::Members(command) => return members::run(global, output, command).await,
         GroupCommand::Show(Ids { ids }) => (ids, Act::Show),
         GroupCommand::Wait(Ids { ids }) => (ids, Act::Wait),

@@ -1,11 +1,11 @@
 //! `bellwether lane`.
 
-use bellwether::client::{LaneView, MAX_PAGE};
+use bellwether::client::LaneView;
 use clap::{Args, Subcommand};
 
-use super::Global;
 use super::exit::Failure;
 use super::output::{Format, Output};
+use super::{Global, pages};
 use bellwether_documents::LaneDocument;
 
 #[derive(Debug, Subcommand)]
@@ -27,20 +27,12 @@ pub(crate) struct List {
 pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -> Result<(), Failure> {
     let LaneCommand::List(List { limit }) = command;
     let client = global.reader().await?;
-    let (mut lanes, mut after): (Vec<LaneView>, _) = (Vec::new(), None);
-    // One more than is printed shows whether there are more.
-    while lanes.len() <= limit {
-        let size = (limit - lanes.len()).saturating_add(1).min(MAX_PAGE);
+    let (lanes, more) = pages::first(limit, async |after, size| {
         let page = client.list_lanes(after.as_ref(), size).await?;
-        lanes.extend(page.lanes);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+        Ok((page.lanes, page.next))
+    })
+    .await?;
     client.close().await;
-    let more = lanes.len() > limit;
-    lanes.truncate(limit);
     match output.format {
         Format::Json => output.json(&lanes.iter().map(LaneDocument::from).collect::<Vec<_>>())?,
         Format::Table => {

@@ -23,6 +23,7 @@ mod leader;
 mod logging;
 mod node;
 mod output;
+mod pages;
 mod placement;
 mod process;
 mod progress;
@@ -108,7 +109,7 @@ enum Command {
     /// Show, pause and resume kinds of jobs.
     #[command(subcommand)]
     Kind(kind::KindCommand),
-    /// Show groups: jobs whose join runs once all of them have ended.
+    /// List, show and abandon groups, or wait for them. The join of a group runs once all of its jobs have ended.
     #[command(subcommand)]
     Group(group::GroupCommand),
     /// Show lanes, whose jobs run one at a time.
@@ -122,8 +123,8 @@ enum Command {
     Leader(leader::Leader),
     /// Show leader, workers, kinds and rates live, like top(1).
     ///
-    /// It reads only from ZooKeeper, with about thirty small requests per refresh. JSON: one object per line and
-    /// refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
+    /// It reads only from ZooKeeper, with about 20 small requests per refresh, and up to 14 more when many jobs wait or run. JSON: one
+    /// object per line and refresh until stdout is closed, with trouble (why there is no newer data, or null), at, leader, jobs,
     /// per_second, workers, kinds, wrong_clocks (host, node, ahead_seconds).
     Top(top::Top),
     /// Show or set how long the records of ended jobs are kept.

@@ -65,3 +65,34 @@ fn members_are_listed_by_number_from_any_number_on() {
     page.says("there are further members: --from 3 shows them");
     run_in(&to, &["group", "members", "none"]).exits(4).says("there is no group none");
 }
+
+#[test]
+fn groups_are_listed_by_stage_and_up_to_a_limit() {
+    let to = namespace("cli-group-list");
+    for group in ["a", "b", "c"] {
+        let member = ["job", "submit", "sum", "[1]", "--group", group, "--number", "0", "--total", "2"];
+        run_in(&to, &member).exits(0);
+    }
+    run_in(&to, &["group", "abandon", "c"]).exits(0);
+    run_in(&to, &["job", "cancel", "sum:c:0"]).exits(0);
+    let listed = |stage: &str| {
+        let words = ["group", "list", "--stage", stage, "--output", "json"];
+        let mut groups = run_in(&to, &words).exits(0).json().as_array().unwrap().clone();
+        groups.sort_by_key(|group| group["id"].to_string());
+        groups
+    };
+    let open = listed("open");
+    let fields = ["id", "kind", "stage", "total", "parent", "done_at"].map(|field| open[0][field].clone());
+    assert_eq!(json!(fields), json!(["a", "sum", "open", 2, null, null]), "{open:?}");
+    let ids = open.iter().map(|group| group["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(json!(ids), json!(["a", "b", "c"]), "a leader ends a group, and none runs");
+    assert!(listed("done").is_empty());
+    let two = run_in(&to, &["group", "list", "--limit", "2"]).exits(0);
+    assert_eq!(two.stdout.lines().count(), 3, "{}", two.stdout);
+    two.says("there are further groups: --limit 20 shows more");
+    let all = run_in(&to, &["group", "list", "--limit", "3"]).exits(0);
+    assert!(!all.stderr.contains("further"), "{}", all.stderr);
+    run_in(&to, &["group", "list", "--stage", "ended"])
+        .exits(2)
+        .says("possible values: open, joining, finishing, done");
+}

@@ -5,8 +5,6 @@ use std::time::SystemTime;
 use bellwether::client::{Filter, Listing};
 use bellwether::{GroupId, JobView, Kind, Lane, State};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
 
 use super::super::exit::Failure;
 use super::super::output::Output;
@@ -17,7 +15,7 @@ use bellwether_documents::JobDocument;
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only jobs in this state.
-    #[arg(long, value_parser = states())]
+    #[arg(long, value_parser = input::one_of(State::ALL, State::as_str))]
     state: Option<State>,
     /// Only jobs of this kind.
     #[arg(long)]
@@ -43,13 +41,6 @@ pub(crate) struct List {
     /// Maximum number of jobs to print.
     #[arg(long, default_value_t = 100)]
     limit: usize,
-}
-
-fn states() -> impl TypedValueParser<Value = State> {
-    PossibleValuesParser::new(State::ALL.map(State::as_str)).map(|name| {
-        let named = State::ALL.into_iter().find(|state| state.as_str() == name);
-        named.expect("the parser accepts only names of states")
-    })
 }
 
 pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(), Failure> {

@@ -1,0 +1,57 @@
+//! `group list`.
+
+use bellwether::client::{GroupStage, GroupSummary, rfc3339};
+use bellwether_documents::GroupSummaryDocument;
+use clap::Args;
+
+use super::super::exit::Failure;
+use super::super::output::{Format, Output};
+use super::super::{Global, input, pages};
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only groups in this stage.
+    #[arg(long, value_parser = input::one_of(GroupStage::ALL, GroupStage::as_str))]
+    stage: Option<GroupStage>,
+    /// Maximum number of groups to print.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+pub(super) async fn run(global: &Global, output: Output, List { stage, limit }: List) -> Result<(), Failure> {
+    let client = global.reader().await?;
+    let (groups, more) = pages::first(limit, async |after, size| {
+        let page = client.list_groups(stage, after.as_ref(), size).await?;
+        Ok((page.groups, page.next))
+    })
+    .await?;
+    client.close().await;
+    match output.format {
+        Format::Json => output.json(&groups.iter().map(GroupSummaryDocument::from).collect::<Vec<_>>())?,
+        Format::Table => {
+            output.rows(
+                ["ID", "KIND", "STAGE", "TOTAL", "CREATED", "DONE"],
+                groups.iter().map(row).collect(),
+            )?;
+        }
+    }
+    if more && !global.quiet {
+        eprintln!("bellwether: there are further groups: --limit {} shows more", limit.saturating_mul(10));
+    }
+    Ok(())
+}
+
+fn row(group: &GroupSummary) -> [String; 6] {
+    let Some(record) = &group.record else {
+        let [kind, total, created, done] = [const { String::new() }; 4];
+        return [group.id.to_string(), kind, "unreadable".to_owned(), total, created, done];
+    };
+    [
+        group.id.to_string(),
+        record.kind.to_string(),
+        record.stage.to_string(),
+        record.total.map_or_else(|| "?".to_owned(), |total| total.to_string()),
+        rfc3339(record.created_at),
+        record.done_at.map(rfc3339).unwrap_or_default(),
+    ]
+}
