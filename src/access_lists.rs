@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use bellwether_core::remedy::ErrorClass;
-use bellwether_zk::{
-    Access, AccessError, ConnectString, ConnectStringError, NamespaceError, ReadError, connect_as,
-    open_namespace,
-};
+use bellwether_zk::{Access, ConnectString, NamespaceError, ReadError, connect_as, open_namespace};
+
+use crate::connection::InvalidConnection;
 
 pub use bellwether_zk::{Exposed, Repaired, Role, Roles, RolesError};
 
@@ -17,12 +16,9 @@ pub use bellwether_zk::{Exposed, Repaired, Role, Roles, RolesError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessListError {
-    /// The connect string is malformed.
+    /// The settings of the connection are invalid.
     #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// The password would cross the network in clear text.
-    #[error(transparent)]
-    Access(#[from] AccessError),
+    Connection(#[from] InvalidConnection),
     /// There is no user whose alone the znodes could be.
     #[error("a namespace is closed for the user of a login: give zookeeper_user and its password")]
     NoLogin,
@@ -45,7 +41,7 @@ impl AccessListError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_) | Self::Access(_) | Self::NoLogin => ErrorClass::Invalid,
+            Self::Connection(_) | Self::NoLogin => ErrorClass::Invalid,
             Self::Connect(_) | Self::Disconnected => ErrorClass::Unavailable,
             Self::Namespace(error) if error.may_pass() => ErrorClass::Unavailable,
             Self::Refused(_) | Self::Namespace(_) => ErrorClass::Failed,
@@ -94,8 +90,8 @@ async fn visit(
     session_timeout: Duration,
     change: bool,
 ) -> Result<Repaired, AccessListError> {
-    let connect = zookeeper.parse::<ConnectString>()?;
-    access.check(&connect)?;
+    let connect = zookeeper.parse::<ConnectString>().map_err(InvalidConnection::from)?;
+    access.check(&connect).map_err(InvalidConnection::from)?;
     if !access.is_login() {
         return Err(AccessListError::NoLogin);
     }

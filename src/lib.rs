@@ -25,6 +25,7 @@
 pub mod access_lists;
 pub mod client;
 pub mod codec;
+mod connection;
 pub mod election;
 pub mod error;
 #[cfg(any(test, fuzzing))]
@@ -35,7 +36,6 @@ pub mod metrics;
 pub mod node;
 pub mod placement;
 pub mod schedule;
-mod session_timeout;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -56,10 +56,10 @@ pub use client::{
     Client, Group, Job, JobError, JobHandle, JobKind, JobView, JoinKind, ParentKind, Schedule, State, Untyped,
 };
 pub use codec::{CodecContext, CodecError, PayloadCodec};
+pub use connection::{InvalidConnection, SessionTimeoutError};
 pub use error::{ErrorClass, Remedy};
 pub use handler::{Handler, HandlerError, Handlers, JobContext, handler};
 pub use node::{Node, NodeBuilder};
-pub use session_timeout::SessionTimeoutError;
 
 /// Compiles the program in the README as a test.
 #[cfg(doctest)]

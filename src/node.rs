@@ -23,7 +23,8 @@ pub(crate) use self::id::host_name;
 pub use self::signals::{ShutdownSignals, run_until_signal};
 pub use self::take_over::{HeldAttempt, Refusal, TakeOver, TakenAttempt, WorkerOwner};
 pub use self::worker::{WorkerState, WorkerWatch};
-pub use crate::session_timeout::check as check_session_timeout;
+use crate::connection::Connection;
+pub use crate::connection::check as check_session_timeout;
 
 /// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ impl Node {
     /// The node is a candidate for leadership. It is also a worker if it is given handlers.
     #[must_use]
     pub fn builder(zookeeper: impl Into<String>) -> NodeBuilder {
-        NodeBuilder::new(zookeeper.into())
+        NodeBuilder::new(Connection::new(zookeeper))
     }
 
     /// Runs until SIGTERM or ctrl-c, then drains and stops. A second signal ends the run immediately.

@@ -337,7 +337,7 @@ async fn an_election_with_another_strategy_than_the_namespace_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_election_that_cannot_start_returns_the_reason() {
     let refused = Election::builder("nowhere:0").start().await.unwrap_err();
-    assert!(matches!(refused, StartError::ConnectString(_)), "{refused}");
+    assert!(matches!(refused, StartError::Connection(_)), "{refused}");
     let refused = Election::builder("localhost").node("a/b").start().await.unwrap_err();
     assert!(matches!(refused, StartError::Node(_)), "{refused}");
     let unreachable = Election::builder("127.0.0.1:1").within(Duration::from_millis(500));

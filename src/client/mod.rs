@@ -78,8 +78,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether_host::session::SessionConfig;
+use bellwether_zk::Access;
 pub use bellwether_zk::Tally;
-use bellwether_zk::{Access, ConnectString};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -129,11 +129,8 @@ use session::Session;
 use submit::{Inbox, Turns};
 
 use crate::codec::{Codec, PayloadCodec};
-use crate::node::{Node, NodeBuilder, host_name};
-use crate::session_timeout;
-
-/// The default session timeout: long enough for a leader election in ZooKeeper.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::connection::Connection;
+use crate::node::{NodeBuilder, host_name};
 
 /// The default deadline of a call: longer than the session timeout, so that a call survives a reconnection within the
 /// session. It may not survive an expiry, which the ZooKeeper client reports up to 1.8 timeouts late.
@@ -182,9 +179,7 @@ impl fmt::Debug for Client {
 /// Builds a [`Client`].
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
-    zookeeper: String,
-    access: Access,
-    session_timeout: Duration,
+    connection: Connection,
     create_namespace: bool,
     deadline: Duration,
     codec: Option<Codec>,
@@ -192,11 +187,9 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    fn new(zookeeper: String) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         Self {
-            zookeeper,
-            access: Access::default(),
-            session_timeout: SESSION_TIMEOUT,
+            connection,
             create_namespace: true,
             deadline: DEADLINE,
             codec: None,
@@ -216,7 +209,7 @@ impl ClientBuilder {
     /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
+        self.connection.access = access;
         self
     }
 
@@ -224,7 +217,7 @@ impl ClientBuilder {
     /// ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = timeout;
+        self.connection.session_timeout = timeout;
         self
     }
 
@@ -277,18 +270,15 @@ impl ClientBuilder {
     /// [`access`](Self::access) would cross the network in clear text.
     pub fn open(self) -> BoxFuture<'static, Result<Client, ConnectError>> {
         async move {
-            let Self { zookeeper, access, session_timeout, create_namespace, deadline, codec, author } = self;
-            let connect = zookeeper.parse::<ConnectString>()?;
-            access.check(&connect)?;
-            let node = Node::builder(zookeeper).access(access.clone()).session_timeout(session_timeout);
-            let node = node.codec(codec.clone());
-            let session_timeout = session_timeout::check(session_timeout)?;
+            let Self { connection, create_namespace, deadline, codec, author } = self;
+            let connect = connection.check()?;
+            let node = NodeBuilder::new(connection.clone()).codec(codec.clone());
             let config = SessionConfig {
                 is_trusted: false,
                 election: None,
                 connect,
-                access,
-                session_timeout,
+                access: connection.access,
+                session_timeout: connection.session_timeout,
                 create_namespace,
                 reads_clock: Some(Process { node: None, host: host_name() }),
             };
@@ -311,7 +301,7 @@ impl Client {
     /// Returns a builder for a client of the namespace at `zookeeper`: `HOST:PORT[,HOST:PORT…][/CHROOT]`.
     #[must_use]
     pub fn builder(zookeeper: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(zookeeper.into())
+        ClientBuilder::new(Connection::new(zookeeper))
     }
 
     /// Creates a client on another runtime than tokio, with another session: in a simulator.

@@ -7,16 +7,13 @@ use bellwether_core::name::{NameError, NodeId};
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::election::{Election as Actor, ElectionConfig};
 use bellwether_host::session::{Session, SessionConfig, SessionStatus};
-use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError, NamespaceError};
+use bellwether_zk::{Access, NamespaceError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::{Election, Inner, Policy, Strategy};
-use crate::session_timeout::{self, SessionTimeoutError};
-
-/// The default session timeout.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::connection::{Connection, InvalidConnection};
 
 /// The default of [`Builder::within`].
 const WITHIN: Duration = Duration::from_secs(15);
@@ -24,12 +21,10 @@ const WITHIN: Duration = Duration::from_secs(15);
 /// The settings of a participant in an election.
 #[derive(Debug, Clone)]
 pub struct Builder {
-    zookeeper: String,
-    access: Access,
+    connection: Connection,
     node: String,
     strategy: Strategy,
     policy: Policy,
-    session_timeout: Duration,
     within: Duration,
 }
 
@@ -37,18 +32,12 @@ pub struct Builder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The connect string is malformed.
+    /// The settings of the connection are invalid.
     #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// The password would cross the network in clear text.
-    #[error(transparent)]
-    Access(#[from] AccessError),
+    Connection(#[from] InvalidConnection),
     /// The node's name is malformed.
     #[error(transparent)]
     Node(#[from] NameError),
-    /// The session timeout is out of its bounds.
-    #[error(transparent)]
-    SessionTimeout(#[from] SessionTimeoutError),
     /// The namespace is foreign or has another layout version.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -70,9 +59,7 @@ impl StartError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_) | Self::Access(_) | Self::Node(_) | Self::SessionTimeout(_) => {
-                ErrorClass::Invalid
-            }
+            Self::Connection(_) | Self::Node(_) => ErrorClass::Invalid,
             Self::Namespace(_) => ErrorClass::Closed,
             Self::Unreachable { .. } => ErrorClass::Unavailable,
             Self::Actors(_) => ErrorClass::Failed,
@@ -85,12 +72,10 @@ bellwether_core::impl_remedy!(StartError);
 impl Builder {
     pub(super) fn new(zookeeper: String) -> Self {
         Self {
-            zookeeper,
-            access: Access::default(),
+            connection: Connection::new(zookeeper),
             node: "node".to_owned(),
             strategy: Strategy::default(),
             policy: Policy::default(),
-            session_timeout: SESSION_TIMEOUT,
             within: WITHIN,
         }
     }
@@ -98,7 +83,7 @@ impl Builder {
     /// Sets the identity of the session to ZooKeeper. By default the session is not authenticated.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
+        self.connection.access = access;
         self
     }
 
@@ -130,7 +115,7 @@ impl Builder {
     /// ms.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = timeout;
+        self.connection.session_timeout = timeout;
         self
     }
 
@@ -159,17 +144,15 @@ impl Builder {
     }
 
     async fn open(self) -> Result<Election, StartError> {
-        let connect = self.zookeeper.parse::<ConnectString>()?;
-        self.access.check(&connect)?;
+        let connect = self.connection.check()?;
         let node = NodeId::new(&self.node)?;
         let chroot = connect.chroot().to_owned();
-        let session_timeout = session_timeout::check(self.session_timeout)?;
         let session = SessionConfig {
             is_trusted: true,
             election: Some(self.strategy),
             connect,
-            access: self.access,
-            session_timeout,
+            access: self.connection.access,
+            session_timeout: self.connection.session_timeout,
             create_namespace: true,
             reads_clock: None,
         };

@@ -11,20 +11,16 @@ use bellwether_host::election::ElectionConfig;
 use bellwether_host::node::{CandidateConfig, NodeConfig};
 use bellwether_host::session::SessionConfig;
 use bellwether_host::worker::WorkerConfig;
-use bellwether_zk::{Access, ConnectString};
+use bellwether_zk::Access;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::id::{default_id, host_name};
 use super::{ElectionStrategy, Node, StartError, TakeOver, WorkerOwner, exposure, schedules};
-use crate::client::{Client, Schedule};
+use crate::client::{ClientBuilder, Schedule};
 use crate::codec::{Codec, PayloadCodec};
+use crate::connection::Connection;
 use crate::handler::{Handlers, JobContext, NodeClient};
-use crate::session_timeout;
-
-/// Long enough to survive a garbage collection pause in the ensemble, short enough to recover a dead worker's jobs
-/// soon.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time that `systemctl stop` allows by default, with a margin.
 const DRAIN_GRACE: Duration = Duration::from_secs(60);
@@ -42,10 +38,8 @@ impl fmt::Debug for Own {
 /// Builds a [`Node`].
 #[derive(Debug, Clone)]
 pub struct NodeBuilder {
-    zookeeper: String,
-    access: Access,
+    connection: Connection,
     node_id: Option<String>,
-    session_timeout: Duration,
     drain_grace: Duration,
     candidate: bool,
     election: ElectionStrategy,
@@ -61,12 +55,10 @@ pub struct NodeBuilder {
 }
 
 impl NodeBuilder {
-    pub(super) fn new(zookeeper: String) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         Self {
-            zookeeper,
-            access: Access::default(),
+            connection,
             node_id: None,
-            session_timeout: SESSION_TIMEOUT,
             drain_grace: DRAIN_GRACE,
             candidate: true,
             election: ElectionStrategy::default(),
@@ -88,7 +80,7 @@ impl NodeBuilder {
     /// all znodes that the node creates.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
+        self.connection.access = access;
         self
     }
 
@@ -204,7 +196,7 @@ impl NodeBuilder {
     /// move to other nodes. 10 s by default, at least 100 ms. ZooKeeper clamps it to 2 to 20 of its ticks.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = timeout;
+        self.connection.session_timeout = timeout;
         self
     }
 
@@ -231,9 +223,7 @@ impl NodeBuilder {
     }
 
     async fn start_all(self) -> Result<Node, StartError> {
-        let connect = self.zookeeper.parse::<ConnectString>()?;
-        self.access.check(&connect)?;
-        let session_timeout = session_timeout::check(self.session_timeout)?;
+        let connect = self.connection.check()?;
         let host = host_name();
         let node = NodeId::new(self.node_id.clone().unwrap_or_else(default_id))?;
         for schedule in &self.schedules {
@@ -241,7 +231,7 @@ impl NodeBuilder {
             schedule.check().map_err(wrong)?;
         }
         let process = Process { node: Some(node.clone()), host: host.clone() };
-        let worker = self.worker(&node, host, session_timeout)?;
+        let worker = self.worker(&node, host)?;
         let mut strategies = OwnStrategies::default();
         for (name, Own(strategy)) in self.strategies {
             strategies.add(StrategyName::new(name)?, strategy)?;
@@ -257,8 +247,8 @@ impl NodeBuilder {
             is_trusted: true,
             election: candidate.as_ref().map(|candidate| candidate.election.strategy),
             connect,
-            access: self.access.clone(),
-            session_timeout,
+            access: self.connection.access.clone(),
+            session_timeout: self.connection.session_timeout,
             create_namespace: true,
             reads_clock: Some(process),
         };
@@ -268,8 +258,7 @@ impl NodeBuilder {
         exposure::watch(&inner);
         if !self.schedules.is_empty() {
             let (node, schedules) = (inner.clone(), self.schedules);
-            let client = Client::builder(self.zookeeper).access(self.access).session_timeout(session_timeout);
-            let client = client.codec(self.codec);
+            let client = ClientBuilder::new(self.connection).codec(self.codec);
             tokio::spawn(async move {
                 let added = schedules::add(client, schedules);
                 tokio::select! {
@@ -282,17 +271,11 @@ impl NodeBuilder {
         Ok(Node { inner, drain_grace: self.drain_grace })
     }
 
-    fn worker(
-        &self,
-        node: &NodeId,
-        host: String,
-        session_timeout: Duration,
-    ) -> Result<Option<WorkerConfig>, StartError> {
+    fn worker(&self, node: &NodeId, host: String) -> Result<Option<WorkerConfig>, StartError> {
         let Some(handlers) = &self.handlers else { return Ok(None) };
         let handlers = handlers.clone().build(self.codec.as_ref())?;
-        let client =
-            Client::builder(&self.zookeeper).access(self.access.clone()).session_timeout(session_timeout);
-        let client = Arc::new(NodeClient::new(client.codec(self.codec.clone())));
+        let client = ClientBuilder::new(self.connection.clone()).codec(self.codec.clone());
+        let client = Arc::new(NodeClient::new(client));
         let handlers = handlers.adapt(move |run| JobContext::of_node(run, Arc::clone(&client)));
         let tags = self.tags.iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
         let config = WorkerConfig {

@@ -7,24 +7,17 @@ use bellwether_core::placement::OwnStrategyError;
 use bellwether_core::remedy::ErrorClass;
 use bellwether_host::node::NodeError;
 use bellwether_host::worker::{RegistryError, WorkerConfigError};
-use bellwether_zk::{AccessError, ConnectStringError};
 
 use crate::client::ScheduleError;
-use crate::session_timeout::SessionTimeoutError;
+use crate::connection::InvalidConnection;
 
 /// A node was not started. No connection was made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The connect string is malformed.
+    /// The settings of the connection are invalid.
     #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// The password would cross the network in clear text.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The session timeout is out of its bounds.
-    #[error(transparent)]
-    SessionTimeout(#[from] SessionTimeoutError),
+    Connection(#[from] InvalidConnection),
     /// A name is malformed.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -78,9 +71,7 @@ impl StartError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_)
-            | Self::Access(_)
-            | Self::SessionTimeout(_)
+            Self::Connection(_)
             | Self::Name(_)
             | Self::Handlers(_)
             | Self::Schedule { .. }

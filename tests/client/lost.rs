@@ -6,7 +6,7 @@ use std::time::Duration;
 use bellwether::client::{
     Cancelled, ConnectError, Ended, IfExists, MAX_WATCHED, Purge, Retried, SubmitError, Unavailable,
 };
-use bellwether::{Client, Job, Remedy, SessionTimeoutError, State};
+use bellwether::{Client, InvalidConnection, Job, Remedy, State};
 use bellwether_core::job::JobRecord;
 use bellwether_core::metric::UNKNOWN_OUTCOMES_RESOLVED;
 use bellwether_core::wire::decode;
@@ -376,10 +376,10 @@ async fn an_unreachable_server_is_named_within_the_deadline() {
 async fn a_session_timeout_out_of_bounds_is_refused_before_any_connection() {
     let given = Duration::ZERO;
     let refused = Client::builder("127.0.0.1:1/nowhere").session_timeout(given).connect().await.unwrap_err();
-    assert!(matches!(
-        refused,
-        ConnectError::SessionTimeout(SessionTimeoutError { given: Duration::ZERO, .. })
-    ));
+    let ConnectError::Connection(InvalidConnection::SessionTimeout(error)) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(error.given, given);
     let election = bellwether::election::Election::builder("127.0.0.1:1/nowhere").session_timeout(given);
     let refused = election.start().await.unwrap_err();
     assert!(refused.to_string().contains("must be 100ms to 2147483647 ms, not 0ns"), "{refused}");

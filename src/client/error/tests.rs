@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::*;
 use crate::client::job::JobError;
 use crate::codec::{CodecError, Part};
+use crate::connection::{InvalidConnection, SessionTimeoutError};
 
 fn id() -> JobId {
     JobId::new("a").expect("a letter")
@@ -170,6 +171,6 @@ fn a_wait_that_timed_out_and_a_connection_have_their_own_classes() {
     assert_eq!(ResultError::Type { id: id(), source }.class(), ErrorClass::Invalid);
     assert_eq!(ConnectError::from(late()).class(), ErrorClass::Unavailable);
     let given = Duration::ZERO;
-    let timeout = crate::session_timeout::SessionTimeoutError { given };
+    let timeout = InvalidConnection::from(SessionTimeoutError { given });
     assert_eq!(ConnectError::from(timeout).class(), ErrorClass::Invalid);
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bellwether_core::remedy::ErrorClass;
-use bellwether_zk::{AccessError, ConnectStringError, NamespaceError};
+use bellwether_zk::NamespaceError;
 
-use crate::session_timeout::SessionTimeoutError;
+use crate::connection::InvalidConnection;
 
 /// No session can be used. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,15 +44,9 @@ impl Unavailable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The connect string is malformed.
+    /// The settings of the connection are invalid.
     #[error(transparent)]
-    ConnectString(#[from] ConnectStringError),
-    /// The password would cross the network in clear text. No connection was made.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The session timeout is out of bounds. No connection was made.
-    #[error(transparent)]
-    SessionTimeout(#[from] SessionTimeoutError),
+    Connection(#[from] InvalidConnection),
     /// No session, or no usable namespace.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -63,7 +57,7 @@ impl ConnectError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ConnectString(_) | Self::Access(_) | Self::SessionTimeout(_) => ErrorClass::Invalid,
+            Self::Connection(error) => error.class(),
             Self::Unavailable(error) => error.class(),
         }
     }
