@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use bellwether_core::remedy::ErrorClass;
-use bellwether_zk::{Access, ConnectString, NamespaceError, ReadError, connect_as, open_namespace};
+use bellwether_zk::{Access, NamespaceError, ReadError, connect_as, open_namespace};
 
-use crate::connection::InvalidConnection;
+use crate::connection::{Connection, InvalidConnection};
 
 pub use bellwether_zk::{Exposed, Repaired, Role, Roles, RolesError};
 
@@ -90,8 +90,10 @@ async fn visit(
     session_timeout: Duration,
     change: bool,
 ) -> Result<Repaired, AccessListError> {
-    let connect = zookeeper.parse::<ConnectString>().map_err(InvalidConnection::from)?;
-    access.check(&connect).map_err(InvalidConnection::from)?;
+    let access = access.clone();
+    let connection = Connection { zookeeper: zookeeper.to_owned(), access, session_timeout };
+    let connect = connection.check()?;
+    let access = &connection.access;
     if !access.is_login() {
         return Err(AccessListError::NoLogin);
     }

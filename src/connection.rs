@@ -7,7 +7,7 @@ use bellwether_zk::{Access, AccessError, ConnectString, ConnectStringError};
 
 /// Long enough to survive a garbage collection pause in the ensemble, short enough to recover a dead worker's jobs
 /// soon.
-const DEFAULT: Duration = Duration::from_secs(10);
+const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// With a shorter timeout no answer could arrive in time: a commit of an ensemble takes tens of milliseconds when a
 /// disk is busy, and a connection attempt is given up after the session timeout.
@@ -60,14 +60,18 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(zookeeper: impl Into<String>) -> Self {
-        Self { zookeeper: zookeeper.into(), access: Access::default(), session_timeout: DEFAULT }
+        Self {
+            zookeeper: zookeeper.into(),
+            access: Access::default(),
+            session_timeout: DEFAULT_SESSION_TIMEOUT,
+        }
     }
 
     /// Returns the parsed address.
     pub(crate) fn check(&self) -> Result<ConnectString, InvalidConnection> {
         let connect = self.zookeeper.parse()?;
         self.access.check(&connect)?;
-        check(self.session_timeout)?;
+        check_session_timeout(self.session_timeout)?;
         Ok(connect)
     }
 }
@@ -76,7 +80,7 @@ impl Connection {
 ///
 /// # Errors
 /// Fails if the timeout is out of these bounds.
-pub fn check(given: Duration) -> Result<Duration, SessionTimeoutError> {
+pub fn check_session_timeout(given: Duration) -> Result<Duration, SessionTimeoutError> {
     if (SHORTEST..=LONGEST).contains(&given) { Ok(given) } else { Err(SessionTimeoutError { given }) }
 }
 
@@ -88,11 +92,11 @@ mod tests {
     fn a_session_timeout_out_of_bounds_is_an_error_that_names_the_bounds() {
         for refused in [Duration::ZERO, SHORTEST - Duration::from_nanos(1), LONGEST + Duration::from_nanos(1)]
         {
-            let said = check(refused).unwrap_err().to_string();
+            let said = check_session_timeout(refused).unwrap_err().to_string();
             assert_eq!(said, format!("session timeout must be 100ms to 2147483647 ms, not {refused:?}"));
         }
         for accepted in [SHORTEST, LONGEST] {
-            assert_eq!(check(accepted), Ok(accepted));
+            assert_eq!(check_session_timeout(accepted), Ok(accepted));
         }
     }
 }

@@ -24,7 +24,7 @@ pub use self::signals::{ShutdownSignals, run_until_signal};
 pub use self::take_over::{HeldAttempt, Refusal, TakeOver, TakenAttempt, WorkerOwner};
 pub use self::worker::{WorkerState, WorkerWatch};
 use crate::connection::Connection;
-pub use crate::connection::check as check_session_timeout;
+pub use crate::connection::check_session_timeout;
 
 /// A running node. Cheap to clone. The node runs until it is stopped, even when every clone is dropped.
 #[derive(Debug, Clone)]

@@ -9,6 +9,8 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bellwether_keeper::server::limits::FRAME_BYTES;
@@ -35,7 +37,7 @@ const BOUND: usize = 4 * BUDGET;
 /// Names the attack that this process makes.
 const ATTACK: &str = "BELLWETHER_TEST_ATTACK";
 
-/// The duration of a measurement. It includes the peak of each attack.
+/// The duration of a measurement.
 const LASTS: Duration = Duration::from_secs(if cfg!(debug_assertions) { 1 } else { 2 });
 
 /// The pause between two writes of the honest client. A debug build, which is not fast enough for figures, leaves the processors to
@@ -45,13 +47,16 @@ const PAUSE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1 } el
 /// The longest time in which the honest client must get a reply.
 const SERVED: Duration = Duration::from_secs(5);
 
+/// The longest time in which all hostile clients must make their attack, also beside other programs.
+const ATTACKED: Duration = Duration::from_secs(60);
+
 /// Clients of an attack.
 const CLIENTS: usize = 400;
 
-/// Returns the resident memory of the process, in bytes.
-fn resident() -> usize {
+/// Returns a size of the memory of the process in bytes: `VmRSS`, or `VmHWM`, the most it ever was.
+fn memory(field: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).expect("a size");
     let kib: usize = line.split_whitespace().next().expect("a number").parse().expect("a number");
     kib * 1024
 }
@@ -88,11 +93,13 @@ fn attacks() -> [Attack; 5] {
     ]
 }
 
-/// Sends the bytes of an attack and keeps the connection, until the server closes it.
-async fn attack(address: SocketAddr, bytes: std::sync::Arc<Vec<u8>>) -> Wire {
+/// Sends the bytes of an attack and keeps the connection. `ended` counts the clients that have sent all, or whose connection the server
+/// has closed.
+async fn attack(address: SocketAddr, bytes: Arc<Vec<u8>>, ended: Arc<AtomicUsize>) -> Wire {
     let (mut wire, _) = Wire::session(address).await;
     // An error means that the server has closed the connection.
     drop(tokio::io::AsyncWriteExt::write_all(&mut wire.stream, &bytes).await);
+    ended.fetch_add(1, Ordering::SeqCst);
     wire
 }
 
@@ -103,21 +110,18 @@ fn weak() -> Runtime {
     runtime.worker_threads(2).on_thread_start(lowest).enable_all().build().expect("a runtime")
 }
 
-/// Writes for a while with one client, and returns the writes and the most memory.
-async fn writes(honest: &mut Wire, duration: Duration) -> (usize, usize) {
-    let (begun, mut written, mut most) = (Instant::now(), 0, 0);
+/// Writes for a while with one client, and returns the number of writes.
+async fn writes(honest: &mut Wire, duration: Duration) -> usize {
+    let (begun, mut written) = (Instant::now(), 0);
     while begun.elapsed() < duration {
         let reply = timeout(SERVED, honest.call(7, SET_DATA, &set_data("/small", b"x"))).await;
         assert_eq!(reply.expect("the honest client is served in time").error, 0);
         written += 1;
-        if written % 20 == 0 {
-            most = most.max(resident());
-        }
         if !PAUSE.is_zero() {
             sleep(PAUSE).await;
         }
     }
-    (written, most.max(resident()))
+    written
 }
 
 #[test]
@@ -142,13 +146,20 @@ async fn withstand(Attack { name, bytes }: Attack) {
     let (mut honest, _) = Wire::session(keeper.address()).await;
     assert_eq!(honest.call(1, CREATE, &create("/big", &vec![7; MIB - 1024], PERSISTENT)).await.error, 0);
     assert_eq!(honest.call(2, CREATE, &create("/small", b"", PERSISTENT)).await.error, 0);
-    let (alone, before) = writes(&mut honest, LASTS).await;
-    let (bytes, address) = (std::sync::Arc::new(bytes), keeper.address());
+    let alone = writes(&mut honest, LASTS).await;
+    let before = memory("VmRSS");
+    let (bytes, address, ended) = (Arc::new(bytes), keeper.address(), Arc::new(AtomicUsize::new(0)));
     let hostile = weak();
-    let clients: Vec<_> = (0..CLIENTS).map(|_| hostile.spawn(attack(address, bytes.clone()))).collect();
-    let (during, most) = writes(&mut honest, 2 * LASTS).await;
-    let (after, later) = writes(&mut honest, LASTS).await;
-    let grown = most.max(later).saturating_sub(before) / MIB;
+    let client = |_| hostile.spawn(attack(address, Arc::clone(&bytes), Arc::clone(&ended)));
+    let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+    let during = writes(&mut honest, 2 * LASTS).await;
+    let begun = Instant::now();
+    while ended.load(Ordering::SeqCst) < CLIENTS {
+        assert!(begun.elapsed() < ATTACKED, "{name}: {ended:?} of {CLIENTS} clients have made the attack");
+        writes(&mut honest, Duration::from_millis(100)).await;
+    }
+    let after = writes(&mut honest, LASTS).await;
+    let grown = memory("VmHWM").saturating_sub(before) / MIB;
     println!(
         "{name}: grew by {grown} MiB; {alone} writes without the attack, {} at its beginning, {after} then",
         during / 2

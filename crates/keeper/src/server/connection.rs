@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::fourletter::{self, Report};
 use super::frames::{BadLength, Frames};
 use super::inbox::{Asked, Closed, Inbox, Message};
-use super::limits::{FIRST_FRAME_BYTES, LINGER, READ_BYTES, TURN_REQUESTS};
+use super::limits::{BUFFER_KEEPS, FIRST_FRAME_BYTES, LINGER, READ_BYTES, TURN_REQUESTS};
 use super::memory::Share;
 use super::outbox::{End, Outbox, Taken};
 use crate::model::ConnectionId;
@@ -172,7 +172,7 @@ async fn ask(report: Report, inbox: &Inbox) -> String {
     }
 }
 
-/// Sends requests to the engine; all requests of one read are added under one lock.
+/// Sends requests to the engine; all requests of one turn are added under one lock.
 async fn read(
     reader: &mut (impl AsyncRead + Unpin),
     frames: &mut Frames,
@@ -182,9 +182,14 @@ async fn read(
 ) -> Ended {
     let mut messages = Vec::new();
     let mut held = 0;
+    let mut count = |frames: &Frames| {
+        outbox.share.hold(frames.held());
+        outbox.share.release(std::mem::replace(&mut held, frames.held()));
+    };
+    let mut received = Instant::now();
     loop {
         let Ok(turn) = may_decode(frames, outbox, inbox).await else { return Ended::Stopped };
-        let decoded = decode(frames, connection, inbox.compat, &mut messages);
+        let decoded = decode(frames, connection, received, inbox.compat, &mut messages);
         let more = messages.len() == TURN_REQUESTS;
         if !messages.is_empty() {
             outbox.asked(messages.len(), messages.iter().map(Message::weight).sum());
@@ -192,6 +197,7 @@ async fn read(
                 return Ended::Stopped;
             }
             drop(turn);
+            messages.shrink_to(BUFFER_KEEPS / size_of::<Message>());
             outbox.may_ask().await;
         }
         if let Err(ended) = decoded {
@@ -200,11 +206,14 @@ async fn read(
         if more {
             continue;
         }
+        // The wait can be long, so what it holds is counted before.
+        frames.space();
+        count(frames);
         if let Err(ended) = receive(reader, frames).await {
             return ended;
         }
-        outbox.share.hold(frames.held());
-        outbox.share.release(std::mem::replace(&mut held, frames.held()));
+        received = Instant::now();
+        count(frames);
     }
 }
 
@@ -232,10 +241,10 @@ async fn may_decode<'i>(
 fn decode(
     frames: &mut Frames,
     connection: ConnectionId,
+    received: Instant,
     compat: Compat,
     messages: &mut Vec<Message>,
 ) -> Result<(), Ended> {
-    let received = Instant::now();
     while messages.len() < TURN_REQUESTS
         && let Some(frame) = frames.next()?
     {
@@ -302,7 +311,7 @@ mod tests {
         frames.space().extend(i32::try_from(body.len()).unwrap().to_be_bytes());
         frames.space().extend(&body);
         let mut messages = Vec::new();
-        decode(&mut frames, ConnectionId(1), Compat::default(), &mut messages).unwrap();
+        decode(&mut frames, ConnectionId(1), Instant::now(), Compat::default(), &mut messages).unwrap();
         let weight: usize = messages.iter().map(Message::weight).sum();
         assert!(weight > READS * size_of::<proto::Request>(), "{weight} for {READS} reads");
     }
@@ -346,6 +355,30 @@ mod tests {
         outbox.take(&mut taken).await;
         outbox.written(&mut taken);
         assert!(waiting.await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_is_not_counted_for_its_last_long_frame() {
+        let (mut client, server) = tokio::io::duplex(LONG_BYTES);
+        let (inbox, outbox) = (Inbox::default(), Outbox::default());
+        let (mut server, mut frames) = (server, Frames::default());
+        let mut reading = pin!(read(&mut server, &mut frames, ConnectionId(1), &outbox, &inbox));
+        let frame = [&200_000_i32.to_be_bytes()[..], &[0; 200_000]].concat();
+        let handled = async {
+            client.write_all(&frame).await.unwrap();
+            let mut batch = Vec::new();
+            while batch.is_empty() {
+                tokio::task::yield_now().await;
+                inbox.take(&mut batch, Some(std::time::Duration::ZERO));
+            }
+            outbox.answer(1, batch.iter().map(Message::weight).sum());
+        };
+        tokio::select! {
+            () = handled => {}
+            _ended = &mut reading => panic!("the client is connected"),
+        }
+        assert!(reading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(outbox.share.bytes(), 0);
     }
 
     #[tokio::test]

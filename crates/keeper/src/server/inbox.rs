@@ -1,6 +1,6 @@
 //! The inbox of the engine: messages that arrive while the engine is busy form its next batch.
 //!
-//! A `Vec` behind a mutex instead of a channel: a connection adds all requests of one read under one lock, the engine
+//! A `Vec` behind a mutex instead of a channel: a connection adds all requests of its turn under one lock, the engine
 //! takes all messages under one lock, and a running engine is not woken.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::fourletter::Report;
-use super::limits::{INBOX_BYTES, INBOX_REQUESTS};
+use super::limits::{INBOX_REQUESTS, PLACE_BYTES};
 use super::memory::Memory;
 use super::outbox::Outbox;
 use crate::model::ConnectionId;
@@ -93,8 +93,8 @@ pub(super) struct Inbox {
     state: Mutex<State>,
     /// Wakes the engine.
     filled: Condvar,
-    /// Free space, in requests. Connections that wait for it get it in the order in which they asked.
-    space: Semaphore,
+    /// The free places. Connections that wait for some get them in the order in which they asked.
+    free: Semaphore,
     /// Wakes connections that wait for the end of the engine.
     ended: Notify,
     /// What the connections hold.
@@ -108,8 +108,8 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct State {
     messages: Vec<Message>,
-    /// The space that the messages take.
-    space: usize,
+    /// The places that the messages take.
+    taken: usize,
     /// The engine is waiting on `filled`.
     asleep: bool,
     closed: bool,
@@ -120,7 +120,7 @@ impl Default for Inbox {
         Self {
             state: Mutex::default(),
             filled: Condvar::new(),
-            space: Semaphore::new(INBOX_REQUESTS),
+            free: Semaphore::new(INBOX_REQUESTS),
             ended: Notify::new(),
             memory: Arc::default(),
             compat: Compat::default(),
@@ -145,28 +145,27 @@ impl Inbox {
         Self { memory: Arc::new(Memory::new(memory)), compat, ..Self::default() }
     }
 
-    /// Adds `messages` in order and under one lock, once there is space.
+    /// Adds `messages` in order and under one lock, once there are places for them. Longer ones than the inbox has take all.
     ///
     /// Cancel safe: all of them were handed over, or none.
     pub(super) async fn send(&self, messages: &mut Vec<Message>) -> Result<(), Closed> {
-        let needed: usize =
-            messages.iter().map(|message| 1 + message.weight() / (INBOX_BYTES / INBOX_REQUESTS)).sum();
+        let needed: usize = messages.iter().map(|message| 1 + message.weight() / PLACE_BYTES).sum();
         let needed = needed.min(INBOX_REQUESTS);
         let permits = u32::try_from(needed).expect("the inbox has fewer places than u32::MAX");
-        let space = self.space.acquire_many(permits).await.map_err(|_closed| Closed)?;
+        let places = self.free.acquire_many(permits).await.map_err(|_closed| Closed)?;
         let mut state = self.state();
         if state.closed {
             return Err(Closed);
         }
-        // Returned by `take`.
-        space.forget();
-        state.space += needed;
+        // `take` adds them again.
+        places.forget();
+        state.taken += needed;
         state.messages.append(messages);
         self.wake(state);
         Ok(())
     }
 
-    /// Adds a message without waiting for free space. Only for messages that a client cannot repeat without limit.
+    /// Adds a message without waiting for a place. Only for messages that a client cannot repeat without limit.
     pub(super) fn tell(&self, message: Message) -> Result<(), Closed> {
         let mut state = self.state();
         if state.closed {
@@ -178,7 +177,7 @@ impl Inbox {
     }
 
     /// Moves all messages into the empty `batch`. Waits for the first one, at most for `timeout`. Returns whether the
-    /// inbox was full, in which case senders may be waiting.
+    /// inbox was full or senders wait for it.
     pub(super) fn take(&self, batch: &mut Vec<Message>, timeout: Option<Duration>) -> bool {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut state = self.state();
@@ -192,11 +191,12 @@ impl Inbox {
         }
         state.asleep = false;
         std::mem::swap(&mut state.messages, batch);
-        let space = std::mem::take(&mut state.space);
+        let taken = std::mem::take(&mut state.taken);
         drop(state);
-        let was_full = self.space.available_permits() == 0;
-        self.space.add_permits(space);
-        was_full
+        let free = self.free.available_permits();
+        self.free.add_permits(taken);
+        // A sender waits, or has its places and adds its messages next.
+        free == 0 || free + taken < INBOX_REQUESTS
     }
 
     /// Waits until the engine has ended. Cancel safe.
@@ -221,7 +221,7 @@ impl Inbox {
             std::mem::take(&mut state.messages)
         };
         drop(dropped);
-        self.space.close();
+        self.free.close();
         self.ended.notify_waiters();
     }
 
@@ -241,6 +241,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use super::super::limits::INBOX_BYTES;
     use super::*;
 
     fn ping(xid: i32) -> Message {
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_senders_get_space_in_the_order_in_which_they_asked() {
+    async fn waiting_senders_get_places_in_the_order_in_which_they_asked() {
         let inbox = Inbox::default();
         inbox.send(&mut vec![ping(0)]).await.unwrap();
         let (mut many, mut one) = ((1..=1_000).map(ping).collect(), vec![ping(9_999)]);
@@ -294,6 +295,44 @@ mod tests {
         inbox.take(&mut batch, None);
         assert_eq!(batch.len(), 1_000);
         second.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_inbox_is_full_when_no_place_is_free_or_a_sender_waits() {
+        let inbox = Inbox::default();
+        let full = || inbox.take(&mut Vec::new(), Some(Duration::ZERO));
+        assert!(!full());
+        inbox.send(&mut (1..1_000).map(ping).collect()).await.unwrap();
+        assert!(!full());
+        inbox.send(&mut (1..1_000).map(ping).collect()).await.unwrap();
+        let mut two = vec![ping(1), ping(2)];
+        let mut waits = std::pin::pin!(inbox.send(&mut two));
+        assert!(poll_once(waits.as_mut()).await.is_none());
+        assert!(full(), "a sender waits");
+        assert!(full(), "the sender has its places, and has not added its messages");
+        waits.await.unwrap();
+        assert!(!full());
+        inbox.send(&mut (0..1_000).map(ping).collect()).await.unwrap();
+        assert!(full());
+    }
+
+    #[tokio::test]
+    async fn long_messages_take_more_places_and_the_longest_take_all() {
+        let inbox = Inbox::default();
+        let long = |size| match ping(1) {
+            Message::Request { connection, asked } => {
+                Message::Request { connection, asked: Asked { size, ..asked } }
+            }
+            _ => panic!("a ping is a request"),
+        };
+        inbox.send(&mut vec![long(INBOX_BYTES / 2)]).await.unwrap();
+        inbox.send(&mut vec![long(INBOX_BYTES / 4)]).await.unwrap();
+        let mut last = vec![long(2 * INBOX_BYTES)];
+        let mut waits = std::pin::pin!(inbox.send(&mut last));
+        assert!(poll_once(waits.as_mut()).await.is_none());
+        inbox.take(&mut Vec::new(), None);
+        waits.await.unwrap();
+        assert!(inbox.take(&mut Vec::new(), None));
     }
 
     #[tokio::test]

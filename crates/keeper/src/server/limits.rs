@@ -23,8 +23,8 @@ pub const FRAME_BYTES: usize = 0xf_ffff;
 /// The longest first frame: about a hundred times that of a client. A connection without a session holds little more than this.
 pub const FIRST_FRAME_BYTES: usize = 4 * 1024;
 
-/// Unanswered requests per connection; at this limit the socket is not read. Java's limit for the whole server
-/// (`globalOutstandingLimit`) has the same value; a typical client has tens to hundreds of requests in flight.
+/// Unanswered requests per connection; at this limit the socket is not read. One turn can exceed it. Java's limit for the whole
+/// server (`globalOutstandingLimit`) has the same value; a typical client has tens to hundreds of requests in flight.
 pub const OUTSTANDING_REQUESTS: usize = 1_000;
 
 /// Requests that a connection decodes and sends to the engine at a time: all that a usual client has in flight, so that they form one
@@ -58,6 +58,9 @@ pub const TIDY_AFTER: Duration = Duration::from_millis(20);
 
 /// Request bytes in the inbox, which one longer request can exceed. A connection waits for space.
 pub const INBOX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Request bytes for which a request takes one of the [`INBOX_REQUESTS`] places: all places together hold [`INBOX_BYTES`].
+pub const PLACE_BYTES: usize = INBOX_BYTES / INBOX_REQUESTS;
 
 /// Unsent bytes above which further requests of a connection are parked; soon after, its socket is not read. The client
 /// must read before it can send more. The value exceeds the bandwidth-delay product of any usual network.

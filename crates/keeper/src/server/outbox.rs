@@ -131,6 +131,7 @@ impl Outbox {
     ///
     /// Cancel safe: nothing is taken before it returns.
     pub(super) async fn take(&self, taken: &mut Taken) {
+        debug_assert!(taken.bytes.is_empty(), "these bytes were sent");
         loop {
             {
                 let mut queue = self.queue();

@@ -432,7 +432,8 @@ mod tests {
         assert_eq!(connection.parked.capacity(), before);
         connection.parked.drain(..499);
         connection.free_parked();
-        assert_eq!((connection.parked.len(), connection.parked.capacity()), (1, 1));
+        assert_eq!(connection.parked.len(), 1);
+        assert!(connection.parked.capacity() < 8, "{}", connection.parked.capacity());
     }
 
     #[test]

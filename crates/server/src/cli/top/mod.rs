@@ -22,7 +22,7 @@ use draw::Screen;
 use follow::Follower;
 use view::{Sort, View};
 
-/// A page that changes more often cannot be read, and a refresh costs about thirty requests.
+/// A page that changes more often cannot be read, and a refresh costs 20 to 34 requests.
 const SHORTEST: Duration = Duration::from_millis(250);
 
 /// For longer intervals, use Prometheus.
