@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -156,14 +156,35 @@ impl Admission {
     }
 }
 
-/// Keeps the permit until the body of the answer is dropped.
-pub(super) fn held(answer: Response, permit: Permit) -> Response {
-    answer.map(|body| Body::new(Held { body, _permit: permit }))
+/// Attaches the permit to an answer, whose body may still be replaced by that of a problem.
+pub(super) fn attached(mut answer: Response, permit: Permit) -> Response {
+    answer.extensions_mut().insert(Arc::new(permit));
+    answer
+}
+
+/// Keeps the attached permit until the bytes of the answer have been written. hyper drops a body before it has written the last bytes,
+/// so the bytes own the permit too.
+pub(super) fn held(mut answer: Response) -> Response {
+    match answer.extensions_mut().remove::<Arc<Permit>>() {
+        Some(permit) => answer.map(|body| Body::new(Held { body, permit })),
+        None => answer,
+    }
 }
 
 struct Held {
     body: Body,
-    _permit: Permit,
+    permit: Arc<Permit>,
+}
+
+struct HeldBytes {
+    bytes: Bytes,
+    _permit: Arc<Permit>,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl HttpBody for Held {
@@ -174,7 +195,9 @@ impl HttpBody for Held {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let hold = |bytes| Bytes::from_owner(HeldBytes { bytes, _permit: Arc::clone(&self.permit) });
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -201,6 +224,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
+
     use super::*;
     use crate::access::Role;
 
@@ -255,14 +280,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_permit_lasts_as_long_as_the_body_of_its_answer() {
+    async fn a_permit_lasts_as_long_as_the_bytes_of_its_answer() {
         let admission = Admission::requests(3, 2);
         let permit = admission.enter(&caller("a")).unwrap();
-        let answer = held(Response::new(Body::from("answer")), permit);
+        let answer = held(attached(Response::new(Body::from("answer")), permit));
         assert_eq!(answer.body().size_hint().exact(), Some(6));
-        let body = answer.into_body();
+        let mut body = answer.into_body();
+        let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(body.is_end_stream());
+        drop(body);
+        assert_eq!(bytes, "answer");
         assert!(!admission.is_idle());
-        assert_eq!(axum::body::to_bytes(body, 10).await.unwrap(), "answer");
+        drop(bytes);
         assert!(admission.is_idle());
     }
 

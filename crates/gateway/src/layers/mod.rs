@@ -43,7 +43,7 @@ pub(super) use sampler::Sampler;
 use super::problem::{Fault, Problem};
 use super::routes::{EVENTS, POLL, WAIT, WAIT_GROUP, is_docs, is_open};
 use super::state::App;
-use admission::held;
+use admission::{attached, held};
 use audit::Line;
 use request_id::RequestId;
 
@@ -147,17 +147,17 @@ async fn admit(
     let mutates = mutates(request.method());
     request.extensions_mut().insert(caller);
     if class != Class::Short {
-        return Ok(held(next.run(request).await, permit));
+        return Ok(attached(next.run(request).await, permit));
     }
     let within = app.limits.request_time;
-    let answered = timeout(within, next.run(request)).await;
-    answered.map(|answer| held(answer, permit)).map_err(|_| match mutates {
+    let answered = timeout(within, next.run(request)).await.map_err(|_| match mutates {
         false => Fault::Late.because(format!("no answer within {within:?}: try again")),
         true => Fault::Unknown.because(format!(
             "no answer within {within:?}: the change may or may not have been applied; repeating it is safe, a \
              submission only with the same id"
         )),
-    })
+    });
+    Ok(attached(answered.unwrap_or_else(Problem::into_response), permit))
 }
 
 /// Gives an answer its form: errors become problems, and all answers get the common headers.
@@ -191,7 +191,7 @@ fn finished(mut answer: Response, id: &RequestId, is_docs: bool, is_tls: bool) -
     if framing::ends_connection(answer.status()) {
         answer.headers_mut().insert(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
     }
-    answer
+    held(answer)
 }
 
 fn mutates(method: &Method) -> bool {

@@ -49,6 +49,11 @@ async fn readers_of_large_pages_that_do_not_read_use_bounded_memory() {
         let grown = gateway.peak().saturating_sub(before);
         println!("{path}: {READERS} readers add {} KiB", grown / 1024);
         assert!(grown < MOST_BYTES, "{path}: {grown} bytes for {READERS} readers");
+        let further = TcpStream::connect(gateway.address).await.unwrap();
+        let further = exchange(further, &Ask::get("/v1/jobs/large-0").text()).await.unwrap();
+        // The system has room for an answer of 16 KB, so it has been sent.
+        let expected = if path.ends_with("payloads=true") { 429 } else { 200 };
+        assert_eq!(further.status, expected, "{path}: unread answers count as requests");
         drop(readers);
         eventually("the permits of the readers are returned", SOON, async || {
             let stream = TcpStream::connect(gateway.address).await.unwrap();
