@@ -54,13 +54,25 @@ const INITIALIZER: (&str, &str) = (
 "##,
 );
 
-/// The files by name, found in the archive at the first request.
-static FOUND: LazyLock<BTreeMap<&str, Entry>> = LazyLock::new(|| {
+/// A file in both forms, which all answers share.
+struct File {
+    plain: Bytes,
+    gzip: Option<Bytes>,
+}
+
+impl From<Entry> for File {
+    fn from(entry: Entry) -> Self {
+        Self { plain: entry.plain().into(), gzip: entry.gzip().map(Into::into) }
+    }
+}
+
+/// The files by name, from the archive at the first request.
+static FOUND: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
     let found = archive::entries(SWAGGER_UI_VENDORED).into_iter().flatten();
     let named = found.filter_map(|(path, entry)| {
         let (folder, name) = path.rsplit_once('/')?;
         let name = FILES.into_iter().find(|file| *file == name)?;
-        folder.ends_with("/dist").then_some((name, entry))
+        folder.ends_with("/dist").then(|| (name, entry.into()))
     });
     named.collect()
 });
@@ -93,16 +105,17 @@ fn answer(name: &str, request: &HeaderMap) -> Response {
     if name == INITIALIZER.0 {
         return (headers, INITIALIZER.1).into_response();
     }
-    let Some(entry) = FOUND.get(name) else {
+    let Some(file) = FOUND.get(name) else {
         return Fault::NotFound.because(format!("the page of the API has no file {name}")).into_response();
     };
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    let compressed = if accepts_gzip(request) { entry.gzip() } else { None };
-    let Some(compressed) = compressed else {
-        return (headers, entry.plain()).into_response();
-    };
-    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    (headers, compressed).into_response()
+    match file.gzip.as_ref().filter(|_| accepts_gzip(request)) {
+        Some(gzip) => {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            (headers, gzip.clone()).into_response()
+        }
+        None => (headers, file.plain.clone()).into_response(),
+    }
 }
 
 #[cfg(test)]
@@ -112,7 +125,7 @@ mod tests {
     #[test]
     fn the_archive_has_every_file_of_the_page() {
         assert_eq!(FOUND.keys().copied().collect::<Vec<_>>(), FILES);
-        let page = String::from_utf8(FOUND["index.html"].plain()).unwrap();
+        let page = str::from_utf8(&FOUND["index.html"].plain).unwrap();
         let named = page.split('"').map(|word| word.trim_start_matches("./"));
         let loaded = named.filter(|word| [".js", ".css", ".png"].iter().any(|end| word.ends_with(end)));
         let missing = loaded.filter(|word| !FOUND.contains_key(word) && *word != INITIALIZER.0);
