@@ -3,6 +3,7 @@
 //! A stream costs a task, its buffers and a place in the hub's ring, but no watch and no read of ZooKeeper.
 
 use std::fmt::Write;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -33,8 +34,9 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// Limit for a stream to wait for the watch.
 const WATCHING_WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of events in one write.
+/// Maximum number of events in one write, and of bytes after which no further event is added. An event with an error can have 24 KiB.
 const AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 8 * 1024;
 
 /// Filter for events.
 #[derive(Deserialize, IntoParams)]
@@ -134,15 +136,20 @@ impl Follower {
         if !std::mem::replace(&mut self.begun, true) {
             return Some(Bytes::from_static(b"retry: 2000\n\n"));
         }
+        // One timer for all events that are filtered out, so that they do not delay the comment.
+        let mut silent = pin!(sleep(ALIVE_EVERY));
         loop {
             let heard = tokio::select! {
                 heard = self.events.next() => heard?,
-                () = sleep(ALIVE_EVERY) => return Some(Bytes::from_static(b":\n\n")),
+                () = &mut silent => return Some(Bytes::from_static(b":\n\n")),
                 _ = self.phase.wait_for(|phase| *phase > Phase::Serving) => return None,
             };
             let mut text = String::new();
             self.filter.write(&mut text, heard);
             for _ in 1..AT_ONCE {
+                if text.len() >= BYTES_AT_ONCE {
+                    break;
+                }
                 let Some(heard) = self.events.try_next() else { break };
                 self.filter.write(&mut text, heard);
             }
