@@ -22,6 +22,9 @@ pub(super) const MAX_BATCH_BODY: usize = 4 * 1024 * 1024;
 /// Maximum number of jobs in a body: as many as the client's window holds in one round trip.
 pub(super) const MAX_BATCH: usize = 1_000;
 
+/// Maximum bytes of the explanation in a problem. Escaped in JSON it has up to seven times as many.
+pub(super) const MAX_DETAIL: usize = 1_024;
+
 /// Bytes of a page of jobs after which no further job is added. One job, with a payload and a result of control characters,
 /// has 768 KiB alone.
 pub(super) const PAGE_BYTES: usize = 1024 * 1024;

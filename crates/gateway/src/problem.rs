@@ -98,6 +98,16 @@ pub(super) enum Fault {
     Late,
 }
 
+/// Cuts a text that may quote the request: serde quotes a wrong string in full, and escapes it.
+fn shortened(mut text: String) -> String {
+    if text.len() > limits::MAX_DETAIL {
+        let end = (0..=limits::MAX_DETAIL).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
+}
+
 /// At least one second.
 fn seconds(after: Duration) -> NonZeroU32 {
     u32::try_from(after.as_secs()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
@@ -172,7 +182,7 @@ impl Fault {
             kind: word,
             title,
             status,
-            detail: detail.into().into(),
+            detail: shortened(detail.into()).into(),
             request_id: None,
             job: None,
             retry_after,
@@ -224,7 +234,7 @@ impl Problem {
 
     /// Adds the part of the request that is concerned.
     pub(super) fn within(mut self, part: &str) -> Self {
-        self.detail = format!("{part}: {}", self.detail).into();
+        self.detail = shortened(format!("{part}: {}", self.detail)).into();
         self
     }
 

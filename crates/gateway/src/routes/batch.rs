@@ -1,9 +1,12 @@
 //! `POST /v1/batch`: many jobs in one request.
 
+use std::fmt;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::submit::NewJob;
@@ -11,7 +14,7 @@ use super::submitted::Submitted;
 use crate::extract::{Bounded, Json, Traced};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::{MAX_BATCH, MAX_BATCH_BODY};
-use crate::problem::{Fault, Problem};
+use crate::problem::Problem;
 use crate::state::App;
 use bellwether::client::JobHandle;
 
@@ -21,7 +24,40 @@ use bellwether::client::JobHandle;
 pub(super) struct Batch {
     /// 1 to 1,000 jobs. Jobs of one lane keep their order.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "some_jobs")]
     jobs: Vec<NewJob>,
+}
+
+/// Decodes 1 to [`MAX_BATCH`] jobs. Further ones are only counted, because a body has room for 350,000 small ones.
+pub(super) fn some_jobs<'de, D: Deserializer<'de>>(jobs: D) -> Result<Vec<NewJob>, D::Error> {
+    struct SomeJobs;
+
+    impl<'de> Visitor<'de> for SomeJobs {
+        type Value = Vec<NewJob>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of jobs")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut given: A) -> Result<Vec<NewJob>, A::Error> {
+            let (mut jobs, mut more) = (Vec::new(), 0);
+            while jobs.len() < MAX_BATCH
+                && let Some(job) = given.next_element()?
+            {
+                jobs.push(job);
+            }
+            while given.next_element::<IgnoredAny>()?.is_some() {
+                more += 1;
+            }
+            let count = jobs.len() + more;
+            if !(1..=MAX_BATCH).contains(&count) {
+                return Err(A::Error::custom(format_args!("give 1 to {MAX_BATCH} jobs, not {count}")));
+            }
+            Ok(jobs)
+        }
+    }
+
+    jobs.deserialize_seq(SomeJobs)
 }
 
 impl Bounded for Batch {
@@ -74,10 +110,6 @@ pub(super) async fn submit_batch(
     let _permit = app.batches.enter(&caller)?;
     let Traced(trace) = Traced::of(request.headers());
     let Json(batch) = <Json<Batch> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
-    if !(1..=MAX_BATCH).contains(&batch.jobs.len()) {
-        let given = batch.jobs.len();
-        return Err(Fault::Invalid.because(format!("a batch has 1 to {MAX_BATCH} jobs, not {given}")));
-    }
     let jobs = batch.jobs.into_iter().enumerate();
     let jobs =
         jobs.map(|(at, new)| new.job(&caller).map_err(|problem| problem.within(&format!("jobs[{at}]"))));

@@ -12,13 +12,13 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::batch::{BatchAnswer, One};
+use super::batch::{BatchAnswer, One, some_jobs};
 use super::submit::NewJob;
 use super::submitted::Submitted;
 use super::wait::{HowLong, within};
 use crate::extract::{Bounded, GroupName, Json, QueryParameters, Traced};
 use crate::layers::{AuditNote, Caller};
-use crate::limits::{MAX_BATCH, MAX_BATCH_BODY, MAX_BODY};
+use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
@@ -57,6 +57,7 @@ pub(super) struct NewMembers {
     first: u32,
     /// 1 to 1,000 jobs of the group's kind, without ids.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "some_jobs")]
     jobs: Vec<NewJob>,
 }
 
@@ -279,10 +280,8 @@ pub(super) async fn submit_members(
     let Json(new) =
         <Json<NewMembers> as axum::extract::FromRequest<App>>::from_request(request, &app).await?;
     let given = new.jobs.len();
-    let last = u32::try_from(given).ok().and_then(|given| new.first.checked_add(given));
-    if !(1..=MAX_BATCH).contains(&given) || last.is_none() {
-        return Err(Fault::Invalid
-            .because(format!("give 1 to {MAX_BATCH} jobs, not {given}, with numbers of 32 bits")));
+    if u32::try_from(given).ok().and_then(|given| new.first.checked_add(given)).is_none() {
+        return Err(Fault::Invalid.because("the numbers of members have 32 bits"));
     }
     let jobs = new.jobs.into_iter().enumerate();
     let jobs =

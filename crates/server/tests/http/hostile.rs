@@ -111,6 +111,20 @@ async fn bodies_that_are_too_large_too_deep_or_not_utf8_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_problem_quotes_little_of_a_long_body() {
+    let stage = Stage::new("http-quoted").await;
+    // Each of these bytes has seven when an error quotes it as text of JSON.
+    let text = "\u{7f}".repeat(1_000_000);
+    let answer = stage.post("/v1/batch", &format!(r#"{{"jobs": "{text}"}}"#)).await;
+    assert!(answer.body.len() < 10_000, "{} bytes", answer.body.len());
+    answer.problem(400, "invalid", "jobs: invalid type");
+    // As many jobs as a body can have.
+    let jobs = vec![r#"{"kind":""}"#; 300_000].join(",");
+    let crowd = stage.post("/v1/batch", &format!(r#"{{"jobs": [{jobs}]}}"#)).await;
+    crowd.problem(400, "invalid", "give 1 to 1000 jobs, not 300000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_headers_slow_bodies_and_idle_connections_are_cut_off() {
     let limits = Limits { header_time: SHORT, request_time: 2 * SHORT, ..Limits::default() };
     let stage = Stage::with("http-slow", |builder| builder.limits(limits)).await;
