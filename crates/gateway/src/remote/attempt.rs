@@ -1,11 +1,11 @@
 //! One attempt of a remote worker: the handler that waits for its finish.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bellwether::handler::{Closed, HandlerResult, Stop};
-use bellwether::{HandlerError, JobContext};
+use bellwether::{HandlerError, JobContext, JobId};
 use tokio::sync::oneshot;
 
 use super::table::{Id, Reason};
@@ -18,10 +18,18 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// An attempt that a remote worker runs.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    pub(crate) context: JobContext,
+    job: JobId,
+    state: Mutex<State>,
     finish: Mutex<Option<oneshot::Sender<HandlerResult>>>,
     /// Whether the handler returned the outcome of the finish.
     taken: AtomicBool,
+}
+
+/// A finished attempt is kept for repeats of the finish, without its payload and checkpoint.
+#[derive(Debug)]
+enum State {
+    Open(Arc<JobContext>),
+    Finished(Finished),
 }
 
 /// How a finish ended.
@@ -36,6 +44,27 @@ pub(crate) enum Finished {
 }
 
 impl Attempt {
+    fn new(context: JobContext, finish: oneshot::Sender<HandlerResult>) -> Self {
+        Self {
+            job: context.job().clone(),
+            state: Mutex::new(State::Open(Arc::new(context))),
+            finish: Mutex::new(Some(finish)),
+            taken: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the context, until it is known how the attempt was finished.
+    pub(crate) fn context(&self) -> Option<Arc<JobContext>> {
+        match &*self.state() {
+            State::Open(context) => Some(Arc::clone(context)),
+            State::Finished(_) => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Hands the outcome to the handler. The first outcome counts.
     pub(crate) fn hand_over(&self, outcome: HandlerResult) {
         let finish = self.finish.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -43,17 +72,23 @@ impl Attempt {
         if let Some(finish) = finish
             && finish.send(outcome).is_err()
         {
-            tracing::debug!(job = %self.context.job(), "a remote worker finished an attempt that has ended");
+            tracing::debug!(job = %self.job, "a remote worker finished an attempt that has ended");
         }
     }
 
     /// Waits until the attempt is closed.
     pub(crate) async fn finished(&self) -> Finished {
-        match self.context.closed().await {
+        let context = match &*self.state() {
+            State::Open(context) => Arc::clone(context),
+            State::Finished(finished) => return *finished,
+        };
+        let finished = match context.closed().await {
             Closed::Written if self.taken.load(Ordering::Acquire) => Finished::Closed,
             Closed::Unknown if self.taken.load(Ordering::Acquire) => Finished::Unknown,
             Closed::Written | Closed::Fenced | Closed::Unknown => Finished::Fenced,
-        }
+        };
+        *self.state() = State::Finished(finished);
+        finished
     }
 }
 
@@ -74,9 +109,7 @@ impl Drop for Ends<'_> {
 pub(super) async fn run(worker: Arc<RemoteWorker>, context: JobContext) -> HandlerResult {
     let id = Id { job: context.job().clone(), attempt: context.attempt(), token: context.fencing_token() };
     let (finish, mut finished) = oneshot::channel();
-    let attempt =
-        Attempt { context: context.clone(), finish: Mutex::new(Some(finish)), taken: AtomicBool::new(false) };
-    let attempt = Arc::new(attempt);
+    let attempt = Arc::new(Attempt::new(context.clone(), finish));
     if !worker.begin(&id, &attempt) {
         return Err(HandlerError::retry_later(AGAIN_AFTER));
     }
@@ -109,26 +142,37 @@ fn reason(context: &JobContext) -> Reason {
 
 #[cfg(test)]
 mod tests {
-    use bellwether::{JobId, Kind, Payload};
+    use bellwether::{Kind, Payload};
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_finish_counts_only_if_the_handler_returned_it() {
+    /// An attempt without a worker, which is never closed, and what its handler waits for.
+    fn attempt() -> (Attempt, oneshot::Receiver<HandlerResult>) {
         let payload = Payload::json(*b"1").unwrap();
         let context = JobContext::detached(JobId::new("a").unwrap(), Kind::new("mail").unwrap(), payload);
         let (finish, finished) = oneshot::channel();
-        let attempt = Attempt { context, finish: Mutex::new(Some(finish)), taken: AtomicBool::new(false) };
+        (Attempt::new(context, finish), finished)
+    }
+
+    #[tokio::test]
+    async fn a_finish_counts_only_if_the_handler_returned_it() {
+        let (fenced, finished) = attempt();
         // The handler was dropped before it took the outcome, so the attempt ended in another way.
         drop(finished);
-        attempt.hand_over(Err(HandlerError::new("no")));
-        attempt.hand_over(Err(HandlerError::new("repeated")));
+        fenced.hand_over(Err(HandlerError::new("no")));
+        fenced.hand_over(Err(HandlerError::new("repeated")));
+        assert_eq!(fenced.finished().await, Finished::Fenced);
+        let (taken, _finished) = attempt();
+        taken.taken.store(true, Ordering::Release);
+        assert_eq!(taken.finished().await, Finished::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_finished_attempt_keeps_its_result_and_not_its_context() {
+        let (attempt, _finished) = attempt();
+        let context = Arc::downgrade(&attempt.context().unwrap());
         assert_eq!(attempt.finished().await, Finished::Fenced);
-        attempt.taken.store(true, Ordering::Release);
-        assert_eq!(
-            attempt.finished().await,
-            Finished::Unknown,
-            "an attempt without a worker is never closed"
-        );
+        assert!(context.upgrade().is_none() && attempt.context().is_none());
+        assert_eq!(attempt.finished().await, Finished::Fenced);
     }
 }

@@ -139,7 +139,8 @@ impl RemoteWorker {
     pub(super) fn begin(&self, id: &Id, attempt: &Arc<Attempt>) -> bool {
         let begun = {
             let mut state = self.state();
-            let (id, moved) = (id.clone(), attempt.context.is_taken_over());
+            let moved = attempt.context().is_some_and(|context| context.is_taken_over());
+            let id = id.clone();
             let begun = if moved {
                 state.table.attach(id, Arc::clone(attempt))
             } else {

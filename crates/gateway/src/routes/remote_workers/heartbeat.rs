@@ -110,8 +110,8 @@ pub(crate) async fn report_running(
     worker.adopted().await;
     let (open, instructions) = worker.heartbeat(&beats.keys().cloned().collect());
     for (id, attempt) in open {
-        if let Some(report) = beats.remove(&id) {
-            apply(&attempt.context, report)?;
+        if let (Some(report), Some(context)) = (beats.remove(&id), attempt.context()) {
+            apply(&context, report)?;
         }
     }
     Ok(Answer(HeartbeatAnswer { stop: stops(&instructions), draining: instructions.draining }))

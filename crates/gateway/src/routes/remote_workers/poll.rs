@@ -176,8 +176,9 @@ pub(crate) async fn poll_attempts(
         if count == 1 {
             bytes = 0;
         }
-        let checkpoint = attempt.context.last_checkpoint().map_or(0, <[u8]>::len);
-        bytes += attempt.context.payload().bytes().len() + checkpoint;
+        bytes += attempt.context().map_or(0, |context| {
+            context.payload().bytes().len() + context.last_checkpoint().map_or(0, <[u8]>::len)
+        });
         count <= max && (count == 1 || bytes <= POLL_BYTES)
     };
     let mut phase = app.phase.clone();
@@ -188,6 +189,7 @@ pub(crate) async fn poll_attempts(
             return Ok(Answer(Polled { attempts: Vec::new(), stop: Vec::new(), draining: false }));
         }
     };
-    let attempts = attempts.iter().map(|attempt| (&attempt.context).into()).collect();
+    let contexts = attempts.iter().filter_map(|attempt| attempt.context());
+    let attempts = contexts.map(|context| (&*context).into()).collect();
     Ok(Answer(Polled { attempts, stop: stops(&instructions), draining: instructions.draining }))
 }
