@@ -1,9 +1,9 @@
 //! Clients that do not read, or that send requests faster than the server answers them, hold a bounded amount of memory together,
 //! and other clients are served.
 //!
-//! Each attack runs in a process of its own, because the allocator keeps memory of the attack before. The hostile clients are in it, on
-//! threads of the lowest priority: they get the processor only when the server and the honest client do not need it, as if they ran on
-//! other machines. `cargo test --release` also measures how fast the honest client is served.
+//! Each attack runs in its own process, because the allocator keeps freed memory. The hostile clients run in the same process, on threads
+//! of the lowest priority: they get the processor only when the server and the honest client do not need it, as if they ran on other
+//! machines. `cargo test --release` also measures how fast the honest client is served.
 
 mod wire;
 
@@ -29,9 +29,9 @@ const MIB: usize = 1024 * 1024;
 /// The budget of this test.
 const BUDGET: usize = 64 * MIB;
 
-/// The bound of the process. Buffers grow by doubling, so they take up to twice what they hold; each connection keeps up to five
-/// small ones; and the allocator does not return everything. Without the budget all attacks but the last take more than this, and the
-/// last did when each connection kept the memory of its decoded requests.
+/// The bound of the process. Buffers grow by doubling, so their capacity is up to twice the bytes in them. Each connection keeps up to
+/// five small buffers, and the allocator does not return all freed memory. Without the budget all attacks but the last take
+/// more than this. The last one did when each connection kept the memory of its decoded requests.
 const BOUND: usize = 4 * BUDGET;
 
 /// Names the attack that this process makes.
@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1 } el
 /// The longest time in which the honest client must get a reply.
 const SERVED: Duration = Duration::from_secs(5);
 
-/// The longest time in which all hostile clients must make their attack, also beside other programs.
+/// The time limit for all hostile clients to send their bytes. Other test programs may use the processors at the same time.
 const ATTACKED: Duration = Duration::from_secs(60);
 
 /// Clients of an attack.

@@ -206,7 +206,7 @@ async fn read(
         if more {
             continue;
         }
-        // The wait can be long, so what it holds is counted before.
+        // The client may stay silent for a long time, so the buffer is counted before the wait.
         frames.space();
         count(frames);
         if let Err(ended) = receive(reader, frames).await {
