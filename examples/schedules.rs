@@ -54,7 +54,8 @@ pub(crate) async fn run(zookeeper: &str) -> Result<String, Box<dyn Error>> {
     }
     let client = Client::connect(zookeeper).await?;
     let (schedules, id) = (client.schedules(), ScheduleId::new("beat")?);
-    let made = schedules.add(&beat).await? == Added::Unchanged || schedules.list().await?.len() == 1;
+    let made =
+        schedules.add(&beat).await? == Added::Unchanged || schedules.list(None, 10).await?.items.len() == 1;
     story += if made { "two nodes start with the schedule: it exists once\n" } else { "more than one\n" };
 
     let three = ticked(&client, &id, 3).await?;

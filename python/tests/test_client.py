@@ -229,7 +229,7 @@ def test_a_schedule_is_managed(app: Bellwether) -> None:
     assert app.pause_schedule(spec.id).paused is True
     assert app.resume_schedule(spec.id).paused is False
     assert app.trigger_schedule(spec.id).result(timeout=30) == 5
-    assert spec.id in {schedule.id for schedule in app.schedules()}
+    assert spec.id in {schedule.id for schedule in app.schedules(page_size=1)}
     app.remove_schedule(spec.id)
     with pytest.raises(NotFound):
         app.get_schedule(spec.id)

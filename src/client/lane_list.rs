@@ -3,9 +3,6 @@
 //! The number of jobs in a lane is the number of children of its znode. The first job is known only after all turns of the
 //! lane are read, so a page reads the turns of small lanes only.
 
-use std::fmt;
-use std::str::FromStr;
-
 use bellwether_core::name::{JobId, Lane};
 use bellwether_zk::Node;
 use futures::FutureExt as _;
@@ -14,7 +11,7 @@ use futures::future::BoxFuture;
 use super::Client;
 use super::error::Error;
 use super::lanes::firsts;
-use super::page::CursorError;
+use super::page::Page;
 
 /// Maximum number of turns that one page reads to find the first jobs: 20 batched reads.
 const MAX_TURNS: usize = 2_000;
@@ -31,52 +28,24 @@ pub struct LaneView {
     pub first: Option<JobId>,
 }
 
-/// A page of lanes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LanePage {
-    /// The lanes, in no particular order.
-    pub lanes: Vec<LaneView>,
-    /// Where the next page begins; `None` after the last.
-    pub next: Option<LaneCursor>,
-}
-
-/// The end of a page: this lane, in the order of buckets and names. Its text is opaque: pass it back unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneCursor(Lane);
-
-impl fmt::Display for LaneCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
-    }
-}
-
-impl FromStr for LaneCursor {
-    type Err = CursorError;
-
-    fn from_str(text: &str) -> Result<Self, CursorError> {
-        Lane::new(text).map(Self).map_err(|_| CursorError)
-    }
-}
-
 impl Client {
-    /// Returns one page of the lanes that have open jobs, at most `limit` (1 to [`MAX_PAGE`](super::page::MAX_PAGE)). It continues after an earlier
-    /// page. A lane that has open jobs all the time is returned exactly once over all pages.
+    /// Returns one page of the lanes that have open jobs, at most `limit` (1 to [`MAX_PAGE`](super::page::MAX_PAGE)). It continues after
+    /// the `next` of an earlier page, in no particular order. A lane that has open jobs all the time is returned exactly once over all pages.
     ///
     /// # Errors
     /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
     pub fn list_lanes<'a>(
         &'a self,
-        from: Option<&'a LaneCursor>,
+        after: Option<&'a Lane>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<LanePage, Error>> {
+    ) -> BoxFuture<'a, Result<Page<LaneView, Lane>, Error>> {
         async move {
             let view = |lane: &Lane, node: Node| {
                 (node.children > 0).then(|| LaneView { lane: lane.clone(), jobs: node.children, first: None })
             };
-            let (mut lanes, next) = self.bucket_page(from.map(|LaneCursor(lane)| lane), limit, view).await?;
-            self.add_first_jobs(&mut lanes).await?;
-            Ok(LanePage { lanes, next: next.map(LaneCursor) })
+            let mut page = self.bucket_page(after, limit, view).await?;
+            self.add_first_jobs(&mut page.items).await?;
+            Ok(page)
         }
         .boxed()
     }

@@ -1,142 +1,77 @@
 //! Listing jobs, a page at a time.
 //!
-//! Memory is bounded by a page and by the names in a few buckets, however many jobs there are. A state with its own
-//! place (queued, delayed, running) is listed from that place, so open jobs are found without reading the records of
-//! all ended jobs. Jobs move during a listing: each has the state in which its page finds it, and a listing of all
-//! states visits each record once. A job of a [segment](bellwether_core::segment) that gets its own record during the listing
-//! may be returned twice or not at all. Nodes, and the first job of a lane, are returned as they were when the listing
-//! first read them.
+//! Parents are visited in order, and names in order within them. So a job that stays in its place is returned exactly
+//! once over all pages, and a list of all states has each record once. In a list by state, a job that moves between pages
+//! may be returned twice or not at all, because the list goes by place. So may a job of a
+//! [segment](bellwether_core::segment) that gets its own record between pages.
+//!
+//! A page also ends early when its jobs reach a number of bytes, so that a page of the largest payloads does not fill the
+//! memory.
 
-use std::collections::VecDeque;
-use std::time::SystemTime;
+mod cursor;
+mod filter;
+mod names;
 
-use bellwether_core::budget::MAX_READ_BATCH;
-use bellwether_core::name::{GroupId, JobId, Kind, Lane};
-use bellwether_core::path::{self, SubBucket};
-use bellwether_core::ready::{ClassName, RecordEntry, Shard, Slot};
-use bellwether_core::segment::SegmentId;
-use bellwether_zk::ReadResult;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use bellwether_core::segment::{MemberId, SegmentId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::future::try_join_all;
 
 use super::Client;
 use super::cluster::Cluster;
 use super::error::Error;
 use super::get::view;
 use super::lanes::Turns;
-use super::locate::{inboxes, locate};
-use super::runtime::Zk;
-use super::segments::{EXPANDED_AT_ONCE, expand, is_job_or_segment, job_or_segment};
-use super::session::Deadline;
+use super::locate::locate;
+use super::page::{FIRST_READ, MAX_LOOKED_AT, MAX_PAGE, Page, READ_BYTES, next_read};
+use super::segments::{EXPANDED_AT_ONCE, expand};
 use super::sub_jobs::add_sub_jobs;
-use super::view::{JobView, State};
+use super::view::JobView;
 
-/// Parents of the first list, before it is known how many names they have: 8 full ones have 40,000 names.
-pub(super) const PARENTS_AT_ONCE: usize = 8;
+pub use cursor::{Cursor, CursorError};
+pub use filter::Filter;
+use names::{Name, next_list};
+pub(super) use names::{PARENTS_AT_ONCE, minutes, ready_slots};
 
-/// Names that one list asks for, as far as the parents before predict it: as many as a full parent has.
-const LISTED_NAMES: usize = 5_000;
+/// Jobs in the first page of a listing; the others have up to [`MAX_PAGE`].
+const FIRST_PAGE: usize = 100;
 
-/// Returns the number of parents for the next list, from the number of names in the last one.
-pub(super) fn next_list(parents: usize, names: usize) -> usize {
-    (LISTED_NAMES * parents / names.max(1)).clamp(1, MAX_READ_BATCH)
+/// Limits of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct PageLimits {
+    jobs: usize,
+    bytes: usize,
+    payloads: bool,
 }
 
-/// Selects the jobs to list. Default: all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Filter {
-    /// Only jobs in this state.
-    pub state: Option<State>,
-    /// Only jobs of this kind. A job whose record cannot be read has none.
-    pub kind: Option<Kind>,
-    /// Only jobs of this lane.
-    pub lane: Option<Lane>,
-    /// Only jobs of this group: its members, its join and its finished job.
-    pub group: Option<GroupId>,
-    /// Only jobs that were submitted at or after this instant, by the submitter's clock.
-    pub submitted_after: Option<SystemTime>,
-    /// Only jobs that were submitted before this instant, by the submitter's clock.
-    pub submitted_before: Option<SystemTime>,
-    /// Only jobs that ended at or after this instant.
-    pub finished_after: Option<SystemTime>,
-    /// Only jobs that ended before this instant.
-    pub finished_before: Option<SystemTime>,
+impl PageLimits {
+    /// At most so many jobs (1 to [`MAX_PAGE`]), of any size, with their payloads and results.
+    pub fn jobs(jobs: usize) -> Self {
+        Self { jobs: jobs.clamp(1, MAX_PAGE), bytes: usize::MAX, payloads: true }
+    }
+
+    /// Ends the page before a job with which it would have more bytes, by [`JobView::bytes`]. The first job of a page may
+    /// exceed the limit alone.
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Whether the jobs have their payloads and results.
+    pub fn payloads(mut self, payloads: bool) -> Self {
+        self.payloads = payloads;
+        self
+    }
 }
 
-/// Whether an instant is known, not before `after`, and before `before`. Without bounds it need not be known.
-fn is_within(at: Option<SystemTime>, after: Option<SystemTime>, before: Option<SystemTime>) -> bool {
-    after.is_none_or(|after| at.is_some_and(|at| at >= after))
-        && before.is_none_or(|before| at.is_some_and(|at| at < before))
-}
-
-impl Filter {
-    /// Selects only jobs in this state.
-    #[must_use]
-    pub fn state(mut self, state: impl Into<Option<State>>) -> Self {
-        self.state = state.into();
-        self
-    }
-
-    /// Selects only jobs of this kind.
-    #[must_use]
-    pub fn kind(mut self, kind: impl Into<Option<Kind>>) -> Self {
-        self.kind = kind.into();
-        self
-    }
-
-    /// Selects only jobs of this lane. All jobs are read, because lanes list only waiting jobs.
-    #[must_use]
-    pub fn lane(mut self, lane: impl Into<Option<Lane>>) -> Self {
-        self.lane = lane.into();
-        self
-    }
-
-    /// Selects only jobs of this group. All jobs are read.
-    #[must_use]
-    pub fn group(mut self, group: impl Into<Option<GroupId>>) -> Self {
-        self.group = group.into();
-        self
-    }
-
-    /// Selects only jobs that were submitted at or after an instant. All jobs of the state are read.
-    #[must_use]
-    pub fn submitted_after(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.submitted_after = at.into();
-        self
-    }
-
-    /// Selects only jobs that were submitted before an instant. All jobs of the state are read.
-    #[must_use]
-    pub fn submitted_before(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.submitted_before = at.into();
-        self
-    }
-
-    /// Selects only jobs that ended at or after an instant. All jobs are read.
-    #[must_use]
-    pub fn finished_after(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.finished_after = at.into();
-        self
-    }
-
-    /// Selects only jobs that ended before an instant. All jobs are read.
-    #[must_use]
-    pub fn finished_before(mut self, at: impl Into<Option<SystemTime>>) -> Self {
-        self.finished_before = at.into();
-        self
-    }
-
-    /// Whether it selects a job.
-    pub(super) fn lets(&self, view: &JobView) -> bool {
-        self.state.is_none_or(|state| view.state == state)
-            && (self.kind.is_none() || view.kind == self.kind)
-            && (self.lane.is_none() || view.lane == self.lane)
-            && (self.group.is_none() || view.group == self.group)
-            && is_within(view.submitted_at, self.submitted_after, self.submitted_before)
-            && is_within(view.finished_at, self.finished_after, self.finished_before)
-    }
+/// What the pages of one list read once: the nodes, and the first job of each lane.
+#[derive(Debug, Default)]
+struct Known {
+    cluster: Option<Cluster>,
+    turns: Turns,
 }
 
 /// A running listing; see [`Client::list`].
@@ -144,29 +79,10 @@ impl Filter {
 pub struct Listing {
     client: Client,
     filter: Filter,
-    cluster: Option<Cluster>,
-    turns: Turns,
-    parents: Option<VecDeque<String>>,
-    parents_at_once: usize,
-    names: VecDeque<JobId>,
+    known: Known,
+    /// Where the next page begins, and its limits; `None` at the end.
+    next: Option<(Option<Cursor>, PageLimits)>,
     page: VecDeque<JobView>,
-}
-
-impl Client {
-    /// Lists jobs in no particular order. Nothing is read before the first [`Listing::next`].
-    #[must_use]
-    pub fn list(&self, filter: Filter) -> Listing {
-        Listing {
-            client: self.clone(),
-            filter,
-            cluster: None,
-            turns: Turns::default(),
-            parents: None,
-            parents_at_once: PARENTS_AT_ONCE,
-            names: VecDeque::new(),
-            page: VecDeque::new(),
-        }
-    }
 }
 
 impl Listing {
@@ -174,155 +90,193 @@ impl Listing {
     /// not stop the listing.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each page. The next call
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read. The next call
     /// continues at the same job.
     ///
     /// # Cancellation
     /// Cancel safe: a dropped call skips no job.
     pub async fn next(&mut self) -> Result<Option<JobView>, Error> {
+        while self.page.is_empty()
+            && let Some((from, limits)) = &self.next
+        {
+            let page = self.client.job_page(&self.filter, from.as_ref(), *limits, &mut self.known).await?;
+            self.page = page.items.into();
+            self.next = page.next.map(|next| (Some(next), PageLimits::jobs(MAX_PAGE).bytes(READ_BYTES)));
+        }
+        Ok(self.page.pop_front())
+    }
+}
+
+impl Client {
+    /// Lists jobs in no particular order. Nothing is read before the first [`Listing::next`]. Its memory is bounded, however
+    /// many jobs there are. Nodes, and the first job of a lane, are as they were when the listing first read them.
+    #[must_use]
+    pub fn list(&self, filter: Filter) -> Listing {
+        let first = PageLimits::jobs(FIRST_PAGE).bytes(READ_BYTES);
+        Listing {
+            client: self.clone(),
+            filter,
+            known: Known::default(),
+            next: Some((None, first)),
+            page: VecDeque::new(),
+        }
+    }
+
+    /// Returns one page of the selected jobs, at most `limit` (1 to [`MAX_PAGE`]). It continues after an earlier page
+    /// with the same filter.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
+    ///
+    /// # Consistency
+    /// Each job has the state in which its page finds it.
+    pub fn list_page<'a>(
+        &'a self,
+        filter: &'a Filter,
+        from: Option<&'a Cursor>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<JobView, Cursor>, Error>> {
+        self.list_page_within(filter, from, PageLimits::jobs(limit))
+    }
+
+    /// Returns one page of the selected jobs, like [`Client::list_page`], that also ends when it has so many bytes.
+    ///
+    /// # Errors
+    /// Fails if ZooKeeper does not answer within the client's deadline, which applies to each read.
+    ///
+    /// # Consistency
+    /// Each job has the state in which its page finds it.
+    pub fn list_page_within<'a>(
+        &'a self,
+        filter: &'a Filter,
+        from: Option<&'a Cursor>,
+        limits: PageLimits,
+    ) -> BoxFuture<'a, Result<Page<JobView, Cursor>, Error>> {
+        async move { self.job_page(filter, from, limits, &mut Known::default()).await }.boxed()
+    }
+
+    async fn job_page(
+        &self,
+        filter: &Filter,
+        from: Option<&Cursor>,
+        limits: PageLimits,
+        known: &mut Known,
+    ) -> Result<Page<JobView, Cursor>, Error> {
+        let PageLimits { jobs: limit, bytes: most_bytes, payloads } = limits;
+        let (mut bytes, mut at_once) = (0_usize, FIRST_READ);
+        if known.cluster.is_none() {
+            known.cluster = Some(self.cluster(self.by()).await?);
+        }
+        let (mut jobs, mut looked_at) = (Vec::new(), 0);
+        let (mut parents, mut listed_at_once) = (self.parents(filter, from).await?, PARENTS_AT_ONCE);
+        let (mut names, mut end) = (VecDeque::new(), from.cloned());
         loop {
-            if let Some(view) = self.page.pop_front() {
-                return Ok(Some(view));
+            // A read takes the jobs of several parents if each has only a few.
+            while names.len() < at_once.min(limit - jobs.len()) && !parents.is_empty() {
+                let few = parents.drain(..parents.len().min(listed_at_once)).collect::<Vec<_>>();
+                let listed = self.names(filter, &few, from).await?;
+                listed_at_once = next_list(few.len(), listed.len());
+                names.extend(listed);
             }
-            if !self.read_more().await? {
-                return Ok(None);
+            let expanded = self.expand_next(filter, &mut names, from).await?;
+            looked_at += expanded.as_ref().map_or(0, |(segments, _)| *segments);
+            let few = names.iter().take(at_once).take_while(|name| !name.is_segment()).count();
+            if few == 0 {
+                let next = match names.is_empty() && parents.is_empty() {
+                    true => None,
+                    // None of the segments had a member to look at.
+                    false if looked_at >= MAX_LOOKED_AT => expanded.map(|(_, last)| last).or(end),
+                    false => continue,
+                };
+                return Ok(Page { items: jobs, next });
             }
-        }
-    }
-
-    /// Reads a few records, or a few more names. Returns `false` at the end.
-    fn read_more(&mut self) -> BoxFuture<'_, Result<bool, Error>> {
-        async move {
-            if self.names.is_empty() {
-                return self.read_names().await;
+            let (places, ids): (Vec<_>, Vec<_>) =
+                names.drain(..few).map(|Name { parent, id }| (parent, id)).unzip();
+            let found = locate(&self.0.session, self.by(), &ids).await?;
+            let views = ids.iter().zip(found);
+            let views =
+                views.filter_map(|(id, found)| Some(view(id.clone(), found?, known.cluster.as_ref())));
+            let (mut kept, mut read_bytes) = (Vec::new(), 0);
+            for mut view in views {
+                read_bytes += view.bytes();
+                if !payloads {
+                    (view.payload, view.result) = (None, None);
+                }
+                if filter.lets(&view) {
+                    kept.push(view);
+                }
             }
-            self.read_page().await.map(|()| true)
-        }
-        .boxed()
-    }
-
-    async fn read_page(&mut self) -> Result<(), Error> {
-        let by = self.client.by();
-        if self.cluster.is_none() {
-            self.cluster = Some(self.client.cluster(by).await?);
-        }
-        self.expand_next(by).await?;
-        let few = self.names.iter().take(MAX_READ_BATCH).take_while(|id| SegmentId::of_job(id).is_none());
-        let ids = few.cloned().collect::<Vec<_>>();
-        let session = &self.client.0.session;
-        let found = locate(session, by, &ids).await?;
-        let read = ids.len();
-        let views = ids.into_iter().zip(found).filter_map(|(id, found)| {
-            // Absent: deleted since it was listed.
-            Some(view(id, found?, self.cluster.as_ref()))
-        });
-        let views = views.filter(|view| self.filter.lets(view));
-        let mut views = views.collect::<Vec<_>>();
-        self.turns.tell(session, by, &mut views).await?;
-        add_sub_jobs(session, by, &mut views).await?;
-        // Last, and without an await in between: after an earlier error or a drop this page is read again.
-        self.names.drain(..read);
-        self.page.extend(views);
-        Ok(())
-    }
-
-    /// Replaces segments at the front of the names by their members.
-    async fn expand_next(&mut self, by: Deadline) -> Result<(), Error> {
-        let few = self.names.iter().take_while(|id| SegmentId::of_job(id).is_some()).take(EXPANDED_AT_ONCE);
-        let few = few.cloned().collect::<Vec<_>>();
-        if !few.is_empty() {
-            let state = self.filter.state;
-            let session = &self.client.0.session;
-            let members = session.read(by, |zk| expand(zk.clone(), few.clone(), state)).await?;
-            self.names.drain(..few.len());
-            members.into_iter().rev().for_each(|id| self.names.push_front(id));
-        }
-        Ok(())
-    }
-
-    /// Lists a few more parents. Returns `false` at the end.
-    async fn read_names(&mut self) -> Result<bool, Error> {
-        let by = self.client.by();
-        let session = &self.client.0.session;
-        if self.parents.is_none() {
-            if self.filter.state == Some(State::Running) {
-                let held = session.read(by, |zk| running(zk.clone())).await?;
-                self.names.extend(held);
-                self.parents = Some(VecDeque::new());
-                return Ok(!self.names.is_empty());
-            }
-            self.parents = Some(match self.filter.state {
-                Some(State::Queued) => session.read(by, |zk| slots(zk.clone())).await?,
-                Some(State::Delayed) => session.read(by, |zk| minutes(zk.clone())).await?,
-                Some(
-                    State::Running | State::Succeeded | State::Cancelled | State::Dead | State::Quarantined,
-                )
-                | None => SubBucket::all().map(SubBucket::path).collect(),
+            at_once = next_read(few, read_bytes);
+            let mut views = kept;
+            let room = limit - jobs.len();
+            let fits = views.iter().take(room).take_while(|view| {
+                let with = bytes.saturating_add(view.bytes());
+                let fits = with <= most_bytes || bytes == 0;
+                bytes = if fits { with } else { bytes };
+                fits
             });
+            let fits = fits.count();
+            let full = views.len() > fits;
+            views.truncate(fits);
+            known.turns.tell(&self.0.session, self.by(), &mut views).await?;
+            add_sub_jobs(&self.0.session, self.by(), &mut views).await?;
+            looked_at += few;
+            // A full page ends after its last job of this read, or before this read; another one after the last job that was
+            // looked at. The first job of a page always fits, so a page that ends before a read has read before.
+            let last = match full {
+                true => views.last().and_then(|view| ids.iter().position(|id| *id == view.id)),
+                false => Some(few - 1),
+            };
+            if let Some(last) = last {
+                end = Some(Cursor { parent: places[last].as_ref().to_owned(), after: ids[last].clone() });
+            }
+            jobs.append(&mut views);
+            if full || jobs.len() == limit || looked_at >= MAX_LOOKED_AT {
+                return Ok(Page { items: jobs, next: end });
+            }
         }
-        let parents = self.parents.get_or_insert_default();
-        let few = parents.iter().take(self.parents_at_once).cloned().collect::<Vec<_>>();
-        if few.is_empty() {
-            return Ok(false);
+    }
+
+    /// Replaces segments at the front of the names by their members after the cursor, in the order of their ids. Returns the
+    /// number of segments, and a cursor after the last one.
+    async fn expand_next(
+        &self,
+        filter: &Filter,
+        names: &mut VecDeque<Name>,
+        from: Option<&Cursor>,
+    ) -> Result<Option<(usize, Cursor)>, Error> {
+        let mut segments = HashMap::new();
+        let mut last = None;
+        let mut few = Vec::new();
+        while let Some(name) = names.front() {
+            let member = MemberId::of_job(&name.id).map(|member| member.segment);
+            match (SegmentId::of_job(&name.id), member) {
+                (Some(segment), _) if segments.len() < EXPANDED_AT_ONCE => {
+                    segments.insert(segment, (segments.len(), Arc::clone(&name.parent)));
+                    let ids = segment.members().iter().map(|number| MemberId { segment, number }.job());
+                    last = ids.max().map(|after| Cursor { parent: name.parent.as_ref().to_owned(), after });
+                }
+                // A member with a record in the same parent is next to its segment.
+                (None, Some(segment)) if segments.contains_key(&segment) => {}
+                (_, _) => break,
+            }
+            few.extend(names.pop_front().map(|name| name.id));
         }
-        let lists = session.read(by, |zk| zk.children_many(few.clone())).await?;
-        parents.drain(..few.len());
-        let names = lists.into_iter().flatten().flatten().collect::<Vec<_>>();
-        self.parents_at_once = next_list(few.len(), names.len());
-        self.names.extend(names.iter().filter_map(|name| job_of(self.filter.state, name)));
-        Ok(true)
+        let Some(last) = last else { return Ok(None) };
+        let session = &self.0.session;
+        let members = session.read(self.by(), |zk| expand(zk.clone(), few.clone(), filter.state)).await?;
+        let members = members.into_iter().filter_map(|id| {
+            let (at, parent) = segments.get(&MemberId::of_job(&id)?.segment)?;
+            let is_new = |from: &Cursor| *from.parent != **parent || id > from.after;
+            from.is_none_or(is_new).then(|| (*at, id, Arc::clone(parent)))
+        });
+        let members = members.collect::<BTreeSet<_>>();
+        members.into_iter().rev().for_each(|(_, id, parent)| names.push_front(Name { parent, id }));
+        Ok(Some((segments.len(), last)))
     }
 }
 
-/// Returns the job or segment of a name in the parents of this state. Other znodes are ignored: their names denote no jobs.
-pub(super) fn job_of(state: Option<State>, name: &str) -> Option<JobId> {
-    match state {
-        Some(State::Delayed) => path::parse_delayed_job(name),
-        Some(State::Queued) => {
-            name.parse().ok().map(|entry: RecordEntry| entry.job).filter(is_job_or_segment)
-        }
-        Some(State::Running | State::Succeeded | State::Quarantined) | None => job_or_segment(name),
-        // Those have records.
-        Some(State::Cancelled | State::Dead) => {
-            job_or_segment(name).filter(|id| SegmentId::of_job(id).is_none())
-        }
-    }
-}
-
-/// Returns the jobs and segments that are assigned.
-pub(super) async fn running(zk: Zk) -> ReadResult<Vec<JobId>> {
-    let mut held = inboxes(&zk).await?.into_keys().filter(is_job_or_segment).collect::<Vec<_>>();
-    held.sort();
-    Ok(held)
-}
-
-async fn slots(zk: Zk) -> ReadResult<VecDeque<String>> {
-    let slots = ready_slots(zk).await?;
-    Ok(slots.iter().map(|(class, slot)| path::ready_slot(class, *slot)).collect())
-}
-
-/// Returns the slots of all classes of waiting jobs: one request, and one per 100 classes.
-pub(super) async fn ready_slots(zk: Zk) -> ReadResult<Vec<(ClassName, Slot)>> {
-    let shards = zk.children_many(Shard::all().map(path::ready_shard).collect()).await?;
-    let names = shards.into_iter().flatten().flatten();
-    let classes = names.filter_map(|name| name.parse::<ClassName>().ok()).collect::<Vec<_>>();
-    let lists = classes
-        .chunks(MAX_READ_BATCH)
-        .map(|classes| zk.children_many(classes.iter().map(path::ready_class).collect()));
-    let lists = try_join_all(lists).await?.into_iter().flatten();
-    let slots = classes.into_iter().zip(lists).flat_map(|(class, slots)| {
-        let slots = slots.into_iter().flatten().filter_map(|slot| slot.parse::<Slot>().ok());
-        slots.map(move |slot| (class.clone(), slot))
-    });
-    Ok(slots.collect())
-}
-
-pub(super) async fn minutes(zk: Zk) -> ReadResult<VecDeque<String>> {
-    let minutes = zk.children(path::DELAYED.to_owned()).await?.unwrap_or_default();
-    let mut minutes = minutes.iter().filter_map(|minute| path::parse_minute(minute)).collect::<Vec<u64>>();
-    minutes.sort_unstable();
-    Ok(minutes.into_iter().map(path::delayed_minute).collect())
-}
-
+#[cfg(test)]
+mod page_tests;
 #[cfg(test)]
 mod tests;

@@ -102,14 +102,14 @@ pub use explain::{Cause, Explanation, Shunned};
 #[doc(hidden)]
 pub use group::Attempt;
 pub use group::{
-    FurtherGroup, Group, GroupCursor, GroupHandle, GroupPage, GroupRecordView, GroupStage, GroupSummary,
-    GroupView, GroupWaitError, Member, MemberEnd, MemberError, Members,
+    FurtherGroup, Group, GroupHandle, GroupRecordView, GroupStage, GroupSummary, GroupView, GroupWaitError,
+    Member, MemberEnd, MemberError, Members,
 };
 pub use job::{AnyKind, Job, JobError, JobKind, JobOptions, JoinKind, ParentKind, Untyped};
 pub use kinds::{KindView, Paused};
-pub use lane_list::{LaneCursor, LanePage, LaneView};
-pub use list::{Filter, Listing};
-pub use page::{Cursor, CursorError, MAX_PAGE, Page, PageLimits};
+pub use lane_list::LaneView;
+pub use list::{Cursor, CursorError, Filter, Listing, PageLimits};
+pub use page::{MAX_PAGE, Page};
 pub use purge::{Ended, Purge, Purged};
 pub use retention::SetRetentionError;
 pub use schedule::{

@@ -13,7 +13,8 @@ use crate::fake_cluster::{FakeCluster, client, id};
 async fn paged(client: &Client, filter: &Filter, limits: PageLimits) -> (Vec<String>, Vec<usize>) {
     let (mut from, mut ids, mut sizes) = (None::<Cursor>, Vec::new(), Vec::new());
     loop {
-        let Page { jobs, next, .. } = client.list_page_within(filter, from.as_ref(), limits).await.unwrap();
+        let Page { items: jobs, next, .. } =
+            client.list_page_within(filter, from.as_ref(), limits).await.unwrap();
         sizes.push(jobs.len());
         ids.extend(jobs.into_iter().map(|job| job.id.to_string()));
         match next {
@@ -78,8 +79,8 @@ async fn a_page_ends_before_the_job_with_which_it_would_have_too_many_bytes() {
     );
     let small = PageLimits::jobs(100).bytes(3 * one).payloads(false);
     let page = client.list_page_within(&all, None, small).await.unwrap();
-    assert_eq!((page.jobs.len(), page.next), (12, None), "payloads that are left out do not count");
-    assert!(page.jobs.iter().all(|job| job.payload.is_none()));
+    assert_eq!((page.items.len(), page.next), (12, None), "payloads that are left out do not count");
+    assert!(page.items.iter().all(|job| job.payload.is_none()));
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ async fn schedules_are_listed_by_name_and_an_unreadable_one_can_only_be_removed(
     }
     let broken = named("s007");
     fake.overwrite(path::schedule(&broken), b"garbage".to_vec()).await;
-    let list = schedules.list().await.unwrap();
+    let list = schedules.list(None, 1_000).await.unwrap().items;
     let names = list.iter().map(|view| view.id.to_string()).collect::<Vec<_>>();
     assert_eq!(names, (0..120).map(|n| format!("s{n:03}")).collect::<Vec<_>>());
     let unreadable = list.iter().filter(|view| view.record.is_err()).map(|view| &view.id).collect::<Vec<_>>();
@@ -194,7 +194,7 @@ async fn a_change_with_a_lost_reply_or_request_is_made_once() {
         let view = client.get(job.id()).await.unwrap().unwrap();
         assert_eq!((view.state, view.generation), (State::Queued, 1));
         let page = client.list_page(&Default::default(), None, 10).await.unwrap();
-        assert_eq!(page.jobs.len(), 1, "one trigger is one job");
+        assert_eq!(page.items.len(), 1, "one trigger is one job");
         assert_eq!(read(&client, "a").await.spec_version, 2);
         let lost = lose("/schedules/a");
         assert_eq!(schedules.remove(&name).await, Ok(true));

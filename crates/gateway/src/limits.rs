@@ -29,7 +29,7 @@ pub(super) const MAX_DETAIL: usize = 1_024;
 /// has 768 KiB alone.
 pub(super) const PAGE_BYTES: usize = 1024 * 1024;
 
-/// Pages of jobs that are read at the same time, each for another caller. Their records are in memory several times: as received, as read and as
+/// Pages that are read at the same time, each for another caller. Their records are in memory several times: as received, as read and as
 /// written.
 pub(super) const MAX_PAGES_AT_ONCE: usize = 8;
 

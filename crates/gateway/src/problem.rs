@@ -17,8 +17,8 @@ use utoipa::ToSchema;
 
 use super::limits;
 use bellwether::client::{
-    CursorError, Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError,
-    Unavailable, UpdateWorkerError, WaitError,
+    Error, GroupError, GroupWaitError, ScheduleError, SetRetentionError, SubmitError, Unavailable,
+    UpdateWorkerError, WaitError,
 };
 
 /// An error for programs (`type`, `status`) and for people (`title`, `detail`).
@@ -292,12 +292,6 @@ impl IntoResponse for Problem {
 impl From<NameError> for Problem {
     fn from(error: NameError) -> Self {
         Fault::Invalid.because(error.to_string())
-    }
-}
-
-impl From<CursorError> for Problem {
-    fn from(error: CursorError) -> Self {
-        Fault::Invalid.because(format!("`after` is {error}"))
     }
 }
 

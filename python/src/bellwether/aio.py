@@ -234,8 +234,10 @@ class AsyncBellwether(Application):
     async def add_schedule(self, schedule: NewSchedule) -> ScheduleView:
         return await self.send(calls.add_schedule(schedule.document()))
 
-    async def schedules(self) -> list[ScheduleView]:
-        return await self.send(calls.list_schedules())
+    async def schedules(self, *, page_size: int = 100) -> AsyncIterator[ScheduleView]:
+        """Iterates over the schedules by name, without their payloads, and requests pages as needed."""
+        async for schedule in self._pages(lambda after: calls.list_schedules(page_size, after)):
+            yield schedule
 
     async def get_schedule(self, schedule: str) -> ScheduleView:
         return await self.send(calls.schedule(schedule))

@@ -152,8 +152,11 @@ def add_schedule(document: Mapping[str, Any]) -> Call[ScheduleView]:
     return Call("POST", "/v1/schedules", _of(ScheduleView.of), body=encode(document))
 
 
-def list_schedules() -> Call[list[ScheduleView]]:
-    return Call("GET", "/v1/schedules", lambda _status, found: [ScheduleView.of(one) for one in found])
+def list_schedules(limit: int, after: str | None) -> Call[Page[ScheduleView]]:
+    def read(document: Mapping[str, Any]) -> Page[ScheduleView]:
+        return Page([ScheduleView.of(schedule) for schedule in document["schedules"]], document["next"])
+
+    return Call("GET", "/v1/schedules", _of(read), query=_query(limit=limit, after=after))
 
 
 def schedule(schedule: str) -> Call[ScheduleView]:

@@ -230,8 +230,9 @@ class Bellwether(Application):
     def add_schedule(self, schedule: NewSchedule) -> ScheduleView:
         return self.send(calls.add_schedule(schedule.document()))
 
-    def schedules(self) -> list[ScheduleView]:
-        return self.send(calls.list_schedules())
+    def schedules(self, *, page_size: int = 100) -> Iterator[ScheduleView]:
+        """Iterates over the schedules by name, without their payloads, and requests pages as needed."""
+        yield from self._pages(lambda after: calls.list_schedules(page_size, after))
 
     def get_schedule(self, schedule: str) -> ScheduleView:
         return self.send(calls.schedule(schedule))

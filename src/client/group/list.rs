@@ -5,8 +5,6 @@
 //! call.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 use std::time::SystemTime;
 
 use bellwether_core::name::{GroupId, JobId, Kind};
@@ -16,7 +14,7 @@ use futures::future::BoxFuture;
 
 use super::super::Client;
 use super::super::error::Error;
-use super::super::page::CursorError;
+use super::super::page::Page;
 use super::decode;
 use super::view::{GroupStage, GroupView};
 
@@ -48,34 +46,6 @@ pub struct GroupRecordView {
     pub done_at: Option<SystemTime>,
 }
 
-/// A page of groups.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupPage {
-    /// The groups, in no particular order.
-    pub groups: Vec<GroupSummary>,
-    /// Where the next page begins; `None` after the last.
-    pub next: Option<GroupCursor>,
-}
-
-/// The end of a page: this group, in the order of buckets and names. Its text is opaque: pass it back unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupCursor(GroupId);
-
-impl fmt::Display for GroupCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
-    }
-}
-
-impl FromStr for GroupCursor {
-    type Err = CursorError;
-
-    fn from_str(text: &str) -> Result<Self, CursorError> {
-        GroupId::new(text).map(Self).map_err(|_| CursorError)
-    }
-}
-
 impl Client {
     /// Returns one page of the groups, at most `limit` (1 to [`MAX_PAGE`](super::super::page::MAX_PAGE)), optionally only those in one stage. It
     /// continues after an earlier page with the same filter. A group that exists all the time is returned exactly
@@ -86,17 +56,16 @@ impl Client {
     pub fn list_groups<'a>(
         &'a self,
         stage: Option<GroupStage>,
-        from: Option<&'a GroupCursor>,
+        after: Option<&'a GroupId>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<GroupPage, Error>> {
+    ) -> BoxFuture<'a, Result<Page<GroupSummary, GroupId>, Error>> {
         async move {
             let view = |id: &GroupId, node| {
                 let summary = summary(id, &node);
                 let is = |stage| summary.record.as_ref().is_some_and(|record| record.stage == stage);
                 stage.is_none_or(is).then_some(summary)
             };
-            let (groups, next) = self.bucket_page(from.map(|GroupCursor(id)| id), limit, view).await?;
-            Ok(GroupPage { groups, next: next.map(GroupCursor) })
+            self.bucket_page(after, limit, view).await
         }
         .boxed()
     }

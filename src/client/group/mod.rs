@@ -32,7 +32,7 @@ use uuid::Uuid;
 
 pub use handle::GroupHandle;
 pub(super) use known::{Entrant, Known};
-pub use list::{GroupCursor, GroupPage, GroupRecordView, GroupSummary};
+pub use list::{GroupRecordView, GroupSummary};
 pub use members::{Member, MemberEnd, MemberError, Members};
 #[doc(hidden)]
 pub use spawn::Attempt;

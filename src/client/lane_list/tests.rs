@@ -22,12 +22,12 @@ fn stage(lanes: usize) -> (Arc<World>, Client) {
 }
 
 fn pages(world: &World, client: &Client, limit: usize) -> Vec<Vec<LaneView>> {
-    let (mut pages, mut from) = (Vec::new(), None::<LaneCursor>);
+    let (mut pages, mut from) = (Vec::new(), None::<Lane>);
     loop {
         let page = world.run(client.list_lanes(from.as_ref(), limit)).unwrap();
-        pages.push(page.lanes);
+        pages.push(page.items);
         match page.next {
-            Some(next) => from = Some(next.to_string().parse().unwrap()),
+            Some(next) => from = Some(next),
             None => return pages,
         }
     }
@@ -52,7 +52,6 @@ fn each_lane_is_in_one_page_with_its_jobs_and_the_first_of_them() {
             assert_eq!((view.jobs, view.first), (jobs, Some(first)), "{}", view.lane);
         }
     }
-    assert!("a/b".parse::<LaneCursor>().is_err());
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn an_empty_lane_is_not_listed() {
 fn a_page_that_is_full_reads_no_further() {
     let (world, client) = stage(1);
     let page = world.run(client.list_lanes(None, 1)).unwrap();
-    assert_eq!(page.next, Some(LaneCursor(Lane::new("l0").unwrap())));
+    assert_eq!(page.next, Some(Lane::new("l0").unwrap()));
     let last = world.requests().into_iter().filter(|request| matches!(request, Request::List(_))).count();
     let bucket = Bucket::of_lane(&Lane::new("l0").unwrap()).index();
     assert_eq!(last, bucket / PARENTS_AT_ONCE + 2, "the buckets up to the lane, and its turns");

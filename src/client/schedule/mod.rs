@@ -10,9 +10,10 @@ mod builder;
 mod change;
 mod encoding;
 mod error;
+mod list;
 mod view;
 
-use bellwether_core::budget::{MAX_READ_BATCH, MAX_SCHEDULES};
+use bellwether_core::budget::MAX_SCHEDULES;
 use bellwether_core::change::ChangeKind;
 use bellwether_core::name::{JobId, ScheduleId};
 use bellwether_core::path;
@@ -147,33 +148,6 @@ impl Schedules {
                 }
             }
             Err(ScheduleError::Contended { id, tries: TRIES })
-        }
-        .boxed()
-    }
-
-    /// Lists all schedules by name. An unreadable schedule is returned with its error.
-    ///
-    /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline.
-    pub fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleView>, ScheduleError>> {
-        async move {
-            let (by, session) = (self.0.by(), &self.0.0.session);
-            let names =
-                session.read(by, |zk| zk.children(path::SCHEDULES.to_owned())).await?.unwrap_or_default();
-            let mut ids = names.iter().filter_map(|name| ScheduleId::new(name).ok()).collect::<Vec<_>>();
-            ids.sort();
-            let mut views = Vec::with_capacity(ids.len());
-            for ids in ids.chunks(MAX_READ_BATCH) {
-                let paths = ids.iter().map(path::schedule).collect::<Vec<_>>();
-                let nodes = session.read(by, |zk| zk.get_many(paths.clone())).await?;
-                // Absent: removed since it was listed.
-                views.extend(
-                    ids.iter()
-                        .zip(nodes)
-                        .filter_map(|(id, node)| Some(ScheduleView::decode(id.clone(), &node?.data))),
-                );
-            }
-            Ok(views)
         }
         .boxed()
     }

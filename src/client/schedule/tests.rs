@@ -56,6 +56,19 @@ impl Stage {
         self.world.tree().decoded("/schedules/a")
     }
 
+    /// The names in each page.
+    fn pages(&self, limit: usize) -> Vec<Vec<String>> {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.world.run(self.schedules.list(after.as_ref(), limit)).unwrap();
+            pages.push(page.items.iter().map(|view| view.id.to_string()).collect());
+            after = page.next;
+            if after.is_none() {
+                return pages;
+            }
+        }
+    }
+
     /// The first write is answered so, and the link is lost for good at the next read after it.
     fn lose_after_write(&self, answer: &Answer) {
         let answer = answer.clone();
@@ -237,11 +250,37 @@ fn schedules_are_listed_by_name_with_those_that_cannot_be_read() {
     }
     stage.world.tree().put("/schedules/b", *b"?");
     stage.world.tree().put("/schedules/not a name", *b"?");
-    let views = stage.world.run(stage.schedules.list()).unwrap();
+    let views = stage.world.run(stage.schedules.list(None, 1_000)).unwrap().items;
     let states = views.iter().map(|view| (view.id.as_str(), view.state())).collect::<Vec<_>>();
     assert_eq!(states, [("a", "ticking"), ("b", "unreadable"), ("c", "ticking")]);
     assert_eq!((views[1].next(), views[1].last_job()), (None, None));
     assert!(views[0].next().is_some());
+}
+
+#[test]
+fn each_schedule_is_in_one_page_whatever_the_limit_is() {
+    let stage = Stage::empty();
+    let names = (0..60).map(|n| format!("s{n:02}")).collect::<Vec<_>>();
+    for name in &names {
+        stage.add(&Schedule::every(name, HOUR, job())).unwrap();
+    }
+    for limit in [1, 7, 59, 60, 61, 1_000] {
+        assert_eq!(stage.pages(limit).concat(), names, "{limit}");
+        assert_eq!(stage.pages(limit).len(), 60_usize.div_ceil(limit));
+    }
+    assert!(stage.world.run(stage.schedules.list(Some(&named("s59")), 7)).unwrap().items.is_empty());
+}
+
+#[test]
+fn a_page_of_schedules_with_large_payloads_ends_early() {
+    let stage = Stage::empty();
+    let names = (0..100).map(|n| format!("s{n:02}")).collect::<Vec<_>>();
+    for name in &names {
+        stage.add(&Schedule::every(name, HOUR, Job::new("report", &"x".repeat(16_000)))).unwrap();
+    }
+    let pages = stage.pages(1_000);
+    assert!(pages.iter().all(|page| page.len() * 16_000 < 2 * 1024 * 1024 && page.len() < 100), "{pages:?}");
+    assert_eq!(pages.concat(), names);
 }
 
 #[test]

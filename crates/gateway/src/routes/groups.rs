@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::batch::{BatchAnswer, One, some_jobs};
+use super::pages::page;
 use super::submit::NewJob;
 use super::submitted::Submitted;
 use super::wait::{HowLong, within};
@@ -22,7 +23,7 @@ use crate::limits::{MAX_BATCH_BODY, MAX_BODY};
 use crate::problem::{Fault, Problem};
 use crate::server::Phase;
 use crate::state::App;
-use bellwether::client::{Group, GroupCursor, GroupStage, GroupWaitError, JobHandle, MAX_PAGE};
+use bellwether::client::{Group, GroupStage, GroupWaitError, JobHandle};
 use bellwether_documents::{GroupDocument, GroupSummaryDocument};
 
 /// A group to create.
@@ -164,16 +165,14 @@ pub(super) struct GroupsPage {
 )]
 pub(super) async fn list_groups(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     QueryParameters(which): QueryParameters<WhichGroups>,
 ) -> Result<Answer<GroupsPage>, Problem> {
-    let limit = which.limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
-    let after = which.after.map(|after| after.parse::<GroupCursor>()).transpose()?;
+    let (limit, after) = page(which.limit, which.after.as_deref())?;
+    let _turn = app.pages.next(&caller).await;
     let page = app.client.list_groups(which.stage.map(Into::into), after.as_ref(), limit).await?;
     Ok(Answer(GroupsPage {
-        groups: page.groups.iter().map(Into::into).collect(),
+        groups: page.items.iter().map(Into::into).collect(),
         next: page.next.map(|next| next.to_string()),
     }))
 }

@@ -1,13 +1,14 @@
 //! `GET /v1/lanes`.
 
-use axum::Json as Answer;
 use axum::extract::State;
-use bellwether::client::{LaneCursor, MAX_PAGE};
+use axum::{Extension, Json as Answer};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::pages::page;
 use crate::extract::QueryParameters;
-use crate::problem::{Fault, Problem};
+use crate::layers::Caller;
+use crate::problem::Problem;
 use crate::state::App;
 use bellwether_documents::LaneDocument;
 
@@ -43,16 +44,14 @@ pub(super) struct LanesPage {
 )]
 pub(super) async fn list_lanes(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     QueryParameters(which): QueryParameters<WhichLanes>,
 ) -> Result<Answer<LanesPage>, Problem> {
-    let limit = which.limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
-    let after = which.after.map(|after| after.parse::<LaneCursor>()).transpose()?;
+    let (limit, after) = page(which.limit, which.after.as_deref())?;
+    let _turn = app.pages.next(&caller).await;
     let page = app.client.list_lanes(after.as_ref(), limit).await?;
     Ok(Answer(LanesPage {
-        lanes: page.lanes.iter().map(LaneDocument::from).collect(),
+        lanes: page.items.iter().map(LaneDocument::from).collect(),
         next: page.next.map(|next| next.to_string()),
     }))
 }

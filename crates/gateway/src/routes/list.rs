@@ -7,12 +7,13 @@ use bellwether::{GroupId, Kind, Lane, State as JobState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::pages::page;
 use crate::extract::QueryParameters;
 use crate::layers::{AuditNote, Caller};
 use crate::limits::PAGE_BYTES;
-use crate::problem::{Fault, Problem};
+use crate::problem::Problem;
 use crate::state::App;
-use bellwether::client::{Cursor, Filter, MAX_PAGE, PageLimits};
+use bellwether::client::{Filter, PageLimits};
 use bellwether_documents::{InstantText, JobDocument, StateSchema};
 
 /// Filter for jobs, and page size.
@@ -74,14 +75,10 @@ pub(super) async fn list_jobs(
     Extension(caller): Extension<Caller>,
     QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Response, Problem> {
-    let limit = which.limit.unwrap_or(100);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Fault::Invalid.because(format!("limit must be 1 to {MAX_PAGE}, not {limit}")));
-    }
+    let (limit, after) = page(which.limit, which.after.as_deref())?;
     let kind = which.kind.map(Kind::new).transpose()?;
     let lane = which.lane.map(Lane::new).transpose()?;
     let group = which.group.map(GroupId::new).transpose()?;
-    let after = which.after.map(|after| after.parse::<Cursor>()).transpose()?;
     let instant = |given: Option<InstantText>| given.map(|InstantText(at)| at);
     let filter = Filter::default()
         .state(which.state)
@@ -96,7 +93,7 @@ pub(super) async fn list_jobs(
     let _turn = app.pages.next(&caller).await;
     let page = app.client.list_page_within(&filter, after.as_ref(), limits).await?;
     let next = page.next.map(|next| next.to_string());
-    let jobs = page.jobs.iter().map(Into::into).collect::<Vec<_>>();
+    let jobs = page.items.iter().map(Into::into).collect::<Vec<_>>();
     let told = which.payloads.then(|| AuditNote(format!("read payloads of {} jobs", jobs.len())));
     let mut answer = Answer(JobPage { jobs, next }).into_response();
     if let Some(told) = told {

@@ -18,6 +18,7 @@ mod lanes;
 mod list;
 mod members;
 mod metrics;
+mod pages;
 mod placement;
 mod remote_workers;
 mod retention;

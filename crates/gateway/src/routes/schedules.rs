@@ -5,10 +5,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use bellwether::ScheduleId;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
+use super::pages::page;
 use super::submit::{NewJob, accepted};
 use super::submitted::Submitted;
-use crate::extract::{Bounded, Json, ScheduleName};
+use crate::extract::{Bounded, Json, QueryParameters, ScheduleName};
 use crate::layers::{AuditNote, Caller};
 use crate::limits::MAX_BODY;
 use crate::problem::{Fault, Problem};
@@ -33,16 +36,51 @@ fn told(what: String, status: StatusCode, schedule: &ScheduleView) -> Response {
     answer
 }
 
-/// List the schedules.
+/// Page size.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichSchedules {
+    /// Maximum number of schedules; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the previous page, unchanged.
+    after: Option<String>,
+}
+
+/// A page of schedules, and the start of the next page.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SchedulesPage {
+    /// The schedules, by name, without their payloads.
+    schedules: Vec<ScheduleDocument>,
+    /// Value of `after` for the next page; null after the last page. A short or empty page may have a next page.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// List the schedules by name.
+///
+/// A page reads about 1 MiB of schedules with their payloads, so it may be short and still have a next page: continue until
+/// `next` is null.
 #[utoipa::path(
     get, path = "/v1/schedules", tag = "schedules", security(("token" = ["read"])),
+    params(WhichSchedules),
     responses(
-        (status = 200, description = "All schedules, by name, without their payloads", body = Vec<ScheduleDocument>),
+        (status = 200, description = "A page of schedules", body = SchedulesPage),
     )
 )]
-pub(super) async fn list_schedules(State(app): State<App>) -> Result<Answer<Vec<ScheduleDocument>>, Problem> {
-    let schedules = app.client.schedules().list().await?;
-    Ok(Answer(ScheduleDocument::list(&schedules)))
+pub(super) async fn list_schedules(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    QueryParameters(which): QueryParameters<WhichSchedules>,
+) -> Result<Answer<SchedulesPage>, Problem> {
+    let (limit, after) = page(which.limit, which.after.as_deref())?;
+    let _turn = app.pages.next(&caller).await;
+    let page = app.client.schedules().list(after.as_ref(), limit).await?;
+    Ok(Answer(SchedulesPage {
+        schedules: ScheduleDocument::list(&page.items),
+        next: page.next.map(|next| next.to_string()),
+    }))
 }
 
 /// Add a schedule.

@@ -27,11 +27,8 @@ pub(crate) struct List {
 pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -> Result<(), Failure> {
     let LaneCommand::List(List { limit }) = command;
     let client = global.reader().await?;
-    let (lanes, more) = pages::first(limit, async |after, size| {
-        let page = client.list_lanes(after.as_ref(), size).await?;
-        Ok((page.lanes, page.next))
-    })
-    .await?;
+    let page = async |after: Option<_>, size| client.list_lanes(after.as_ref(), size).await;
+    let (lanes, more) = pages::first(limit, page).await?;
     client.close().await;
     match output.format {
         Format::Json => output.json(&lanes.iter().map(LaneDocument::from).collect::<Vec<_>>())?,
@@ -43,8 +40,8 @@ pub(crate) async fn run(global: &Global, output: Output, command: LaneCommand) -
             output.rows(["LANE", "JOBS", "FIRST JOB"], lanes.iter().map(row).collect())?;
         }
     }
-    if more && !global.quiet {
-        eprintln!("bellwether: there are further lanes: --limit {} shows more", limit.saturating_mul(10));
+    if more {
+        pages::tell_more(global, "lanes", limit);
     }
     Ok(())
 }

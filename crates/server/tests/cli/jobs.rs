@@ -168,7 +168,7 @@ fn one_command_submits_thousands_of_jobs_and_a_reader_of_its_output_may_stop_ear
     assert!(again.as_array().unwrap().iter().all(|job| job["duplicate"] == json!(true)), "{again}");
     let five = run_in(&to, &["job", "list", "--limit", "5", "--output", "json"]).exits(0);
     assert_eq!(five.json().as_array().unwrap().len(), 5);
-    five.says("further jobs match: --limit 50 shows more");
+    five.says("there are further jobs: --limit 50 shows more");
 
     let mut list = command(&["job", "list", "--limit", "5000", "--output", "json"]);
     list.env("BELLWETHER_ZOOKEEPER", &to).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -117,6 +117,11 @@ async fn a_schedule_is_added_changed_triggered_and_removed() {
     let table = run_in(&to, &["schedule", "list"]).exits(0).stdout;
     assert!(table.contains("nightly") && table.contains("every 1h"), "{table}");
     assert_eq!(in_json(&["list"]).exits(0).json().as_array().unwrap().len(), 1);
+    in_json(&["add", "later", "sum", "--every", "1h"]).exits(0);
+    let one = in_json(&["list", "--limit", "1"]).exits(0);
+    assert_eq!(one.json().as_array().unwrap().len(), 1);
+    one.says("there are further schedules: --limit 10 shows more");
+    in_json(&["remove", "later"]).exits(0);
     assert_eq!(in_json(&["remove", "nightly"]).exits(0).json()[0]["removed"], true);
     in_json(&["show", "nightly"]).exits(4).says("there is no schedule nightly");
     in_json(&["remove", "nightly"]).exits(4).says("there is no schedule nightly");
@@ -196,7 +201,7 @@ async fn three_nodes_with_one_file_share_one_schedule_and_an_invalid_file_starts
     let record = async || schedules.get(&id).await.ok()?.record.ok();
     eventually("the schedule ticks", SOON, async || record().await.is_some_and(|record| record.ticked >= 3))
         .await;
-    let all = schedules.list().await.unwrap();
+    let all = schedules.list(None, 100).await.unwrap().items;
     assert_eq!(all.len(), 1);
     let beat = all[0].record.as_ref().unwrap();
     assert_eq!((beat.spec_version, beat.skipped), (1, 0), "{beat:?}");

@@ -174,7 +174,10 @@ async fn a_schedule_is_added_shown_paused_triggered_and_removed() {
     assert_eq!(made["payload"], json!([1, 2]));
     let mut listed = made.clone();
     listed["payload"] = json!(null);
-    assert_eq!(stage.get("/v1/schedules").await.is(200).json(), json!([listed]));
+    assert_eq!(
+        stage.get("/v1/schedules").await.is(200).json(),
+        json!({ "schedules": [listed], "next": null })
+    );
     let other = r#"{"id": "nightly", "every": "1m", "job": {"kind": "sum"}}"#;
     stage.post("/v1/schedules", other).await.problem(409, "conflict", "another time to tick");
 

@@ -74,13 +74,38 @@ async fn a_schedule_shows_the_payload_of_its_jobs_and_a_list_does_not() {
         assert!(shown.text().contains(r#""payload":{"n":10000000000000000000001,"#), "{}", shown.text());
     }
     let listed = stage.get("/v1/schedules").await.is(200).json();
-    assert_eq!((&listed[0]["kind"], &listed[0]["payload"]), (&json!("sum"), &json!(null)));
+    let listed = &listed["schedules"][0];
+    assert_eq!((&listed["kind"], &listed["payload"]), (&json!("sum"), &json!(null)));
     let stored = stage.get("/v1/schedules/nightly/payload").await.is(200);
     let types = ["content-type", "bellwether-content-type", "content-disposition"];
     let types = types.map(|name| stored.header(name).unwrap());
     assert_eq!(types, ["application/octet-stream", "application/json", "attachment"]);
     assert_eq!(stored.text(), exact);
     stage.get("/v1/schedules/none/payload").await.problem(404, "not-found", "there is no schedule none");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_are_listed_by_name_in_pages() {
+    let stage = Stage::new("http-schedule-pages").await;
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        let body = format!(r#"{{"id": "{name}", "every": "1h", "job": {{"kind": "sum"}}}}"#);
+        stage.post("/v1/schedules", &body).await.is(201);
+    }
+    for limit in [1, 2, 5, 1_000] {
+        let (mut listed, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = stage.get(&format!("/v1/schedules?limit={limit}{after}")).await.is(200).json();
+            let schedules = page["schedules"].as_array().unwrap();
+            assert!(schedules.len() <= limit);
+            listed.extend(schedules.iter().map(|schedule| schedule["id"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next"].as_str() else { break };
+            after = format!("&after={next}");
+        }
+        assert_eq!(listed, names, "{limit}");
+    }
+    stage.get("/v1/schedules?limit=0").await.problem(400, "invalid", "limit must be 1 to 1000, not 0");
+    stage.get("/v1/schedules?after=a/b").await.problem(400, "invalid", "not the `next` of a page");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,12 +21,12 @@ fn stage(groups: usize) -> (Arc<World>, Client) {
 }
 
 fn pages(world: &World, client: &Client, stage: Option<GroupStage>, limit: usize) -> Vec<Vec<String>> {
-    let (mut pages, mut from) = (Vec::new(), None::<GroupCursor>);
+    let (mut pages, mut from) = (Vec::new(), None::<GroupId>);
     loop {
         let page = world.run(client.list_groups(stage, from.as_ref(), limit)).unwrap();
-        pages.push(page.groups.into_iter().map(|group| group.id.to_string()).collect());
+        pages.push(page.items.into_iter().map(|group| group.id.to_string()).collect());
         match page.next {
-            Some(next) => from = Some(next.to_string().parse().unwrap()),
+            Some(next) => from = Some(next),
             None => return pages,
         }
     }
@@ -43,7 +43,6 @@ fn each_group_is_in_one_page() {
         let ids = pages.concat();
         assert_eq!((ids.len(), ids.into_iter().collect::<BTreeSet<_>>()), (30, all.clone()));
     }
-    assert!("a/b".parse::<GroupCursor>().is_err());
 }
 
 #[test]
@@ -62,9 +61,9 @@ fn groups_are_listed_by_their_stage_and_those_that_cannot_be_read_only_without_o
     assert_eq!(list(Some(GroupStage::Joining)), ["g1"]);
     assert_eq!(list(None), ["g0", "g1", "g2"]);
     let page = world.run(client.list_groups(None, None, 10)).unwrap();
-    let unreadable = page.groups.iter().filter(|group| group.record.is_none()).collect::<Vec<_>>();
+    let unreadable = page.items.iter().filter(|group| group.record.is_none()).collect::<Vec<_>>();
     assert_eq!(unreadable.len(), 1);
-    let record = page.groups.iter().find_map(|group| group.record.clone()).unwrap();
+    let record = page.items.iter().find_map(|group| group.record.clone()).unwrap();
     assert_eq!((record.kind.as_str(), record.total), ("sum", Some(1)));
 }
 

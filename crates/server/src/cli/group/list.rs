@@ -20,11 +20,8 @@ pub(crate) struct List {
 
 pub(super) async fn run(global: &Global, output: Output, List { stage, limit }: List) -> Result<(), Failure> {
     let client = global.reader().await?;
-    let (groups, more) = pages::first(limit, async |after, size| {
-        let page = client.list_groups(stage, after.as_ref(), size).await?;
-        Ok((page.groups, page.next))
-    })
-    .await?;
+    let page = async |after: Option<_>, size| client.list_groups(stage, after.as_ref(), size).await;
+    let (groups, more) = pages::first(limit, page).await?;
     client.close().await;
     match output.format {
         Format::Json => output.json(&groups.iter().map(GroupSummaryDocument::from).collect::<Vec<_>>())?,
@@ -35,8 +32,8 @@ pub(super) async fn run(global: &Global, output: Output, List { stage, limit }: 
             )?;
         }
     }
-    if more && !global.quiet {
-        eprintln!("bellwether: there are further groups: --limit {} shows more", limit.saturating_mul(10));
+    if more {
+        pages::tell_more(global, "groups", limit);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::super::exit::Failure;
 use super::super::output::Output;
-use super::super::{Global, input};
+use super::super::{Global, input, pages};
 use super::{is_json, table};
 use bellwether_documents::JobDocument;
 
@@ -66,8 +66,8 @@ pub(super) async fn run(global: &Global, output: Output, list: List) -> Result<(
         Err(failure) => return Err(failure),
     };
     client.close().await;
-    if more && !global.quiet {
-        eprintln!("bellwether: further jobs match: --limit {} shows more", list.limit.saturating_mul(10));
+    if more {
+        pages::tell_more(global, "jobs", list.limit);
     }
     Ok(())
 }

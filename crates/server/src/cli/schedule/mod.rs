@@ -14,9 +14,9 @@ use bellwether::{Client, ScheduleId};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Global;
 use super::exit::{Failure, Kind, LibraryError};
 use super::output::{Format, Output};
+use super::{Global, pages};
 use bellwether_documents::ScheduleDocument;
 
 /// JSON fields of `schedule show` and of the commands that change a schedule.
@@ -36,10 +36,10 @@ pub(crate) enum ScheduleCommand {
     /// The next tick is the first one after now, and a pause continues. To change the job, add the schedule again with --replace.
     #[command(after_long_help = JSON)]
     Change(Box<change::Change>),
-    /// List the schedules.
+    /// List the schedules by name.
     ///
     /// JSON: an array of objects as for `schedule show`; their payloads are null.
-    List,
+    List(List),
     /// Show schedules with their next and last ticks, and the payload of their jobs.
     #[command(after_long_help = JSON)]
     Show(Names),
@@ -64,6 +64,13 @@ pub(crate) enum ScheduleCommand {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Maximum number of schedules to print.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Names {
     /// Names of the schedules.
     #[arg(required = true, value_name = "SCHEDULE")]
@@ -81,14 +88,20 @@ pub(crate) async fn run(global: &Global, output: Output, command: ScheduleComman
     match command {
         ScheduleCommand::Add(add) => add::run(global, output, *add).await,
         ScheduleCommand::Preview(preview) => preview::run(global, output, preview).await,
-        ScheduleCommand::List => {
+        ScheduleCommand::List(List { limit }) => {
             let client = global.reader().await?;
-            let views = client.schedules().list().await?;
+            let schedules = client.schedules();
+            let page = async |after: Option<_>, size| schedules.list(after.as_ref(), size).await;
+            let (views, more) = pages::first(limit, page).await?;
             client.close().await;
             match output.format {
-                Format::Json => output.json(&ScheduleDocument::list(&views)),
-                Format::Table => table(output, &views),
+                Format::Json => output.json(&ScheduleDocument::list(&views))?,
+                Format::Table => table(output, &views)?,
             }
+            if more {
+                pages::tell_more(global, "schedules", limit);
+            }
+            Ok(())
         }
         ScheduleCommand::Change(change) => {
             let to = change.change()?;
@@ -211,7 +224,7 @@ pub(super) fn fuzzed(command: ScheduleCommand) {
         ScheduleCommand::Add(add) => add::fuzzed(*add),
         ScheduleCommand::Preview(preview) => preview::fuzzed(preview),
         ScheduleCommand::Change(change) => drop(change.change()),
-        ScheduleCommand::List
+        ScheduleCommand::List(_)
         | ScheduleCommand::Show(_)
         | ScheduleCommand::Pause(_)
         | ScheduleCommand::Resume(_)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use bellwether_core::job::{JobRecord, JobState};
-use bellwether_core::name::Kind;
+use bellwether_core::name::{JobId, Kind};
+use bellwether_core::path::{self, SubBucket};
 use bellwether_core::segment::Members;
 use bellwether_core::time::WallMillis;
 use bellwether_core::wire;
@@ -11,6 +12,7 @@ use bellwether_core::wire;
 use super::*;
 use crate::client::in_memory::{Request, World, id, member};
 use crate::client::job::Job;
+use crate::client::view::State;
 
 #[test]
 fn a_cursor_round_trips_and_malformed_text_is_refused() {
@@ -27,18 +29,6 @@ fn a_cursor_round_trips_and_malformed_text_is_refused() {
     {
         assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
     }
-}
-
-#[test]
-fn the_name_of_a_parent_in_a_cursor_is_the_last_part_of_its_path() {
-    assert_eq!([last_component("/jobs/0a"), last_component("inboxes")], ["0a", "inboxes"]);
-}
-
-#[test]
-fn fewer_large_records_than_small_ones_are_read_at_once() {
-    assert_eq!(next_read(25, 25 * 1_000), MAX_READ_BATCH);
-    assert_eq!(next_read(25, 25 * 128 * 1024), 8);
-    assert_eq!([next_read(1, usize::MAX), next_read(0, 0)], [1, MAX_READ_BATCH]);
 }
 
 #[test]
@@ -59,7 +49,7 @@ fn pages(world: &World, client: &Client, filter: &Filter, limits: PageLimits) ->
     let (mut pages, mut from) = (Vec::new(), None::<Cursor>);
     loop {
         let page = world.run(client.list_page_within(filter, from.as_ref(), limits)).unwrap();
-        pages.push(page.jobs.into_iter().map(|job| job.id.to_string()).collect());
+        pages.push(page.items.into_iter().map(|job| job.id.to_string()).collect());
         match page.next {
             Some(next) => from = Some(next.to_string().parse().unwrap()),
             None => return pages,
@@ -130,7 +120,7 @@ fn a_page_ends_after_many_segments_without_a_member_in_its_state() {
     let filter = Filter::default().state(Some(State::Succeeded));
     let page = |from: Option<&Cursor>| world.run(client.list_page(&filter, from, 10)).unwrap();
     let first = page(None);
-    assert!(first.jobs.is_empty() && first.next.is_some());
+    assert!(first.items.is_empty() && first.next.is_some());
     assert_eq!(page(first.next.as_ref()).next, None, "the second page looks at the rest");
     drop(world.requests());
     let dead = Filter::default().state(Some(State::Dead));
@@ -191,7 +181,7 @@ fn a_read_of_a_page_takes_the_jobs_of_several_parents() {
     let client = world.client();
     submitted(&world, &client, (0..2_000).map(|n| format!("j{n}")));
     let page = world.run(client.list_page(&Filter::default().state(State::Dead), None, 200)).unwrap();
-    assert!(page.jobs.is_empty() && page.next.is_none());
+    assert!(page.items.is_empty() && page.next.is_none());
     let (mut lists, mut reads) = (0, 0);
     for request in world.requests() {
         match request {
@@ -260,7 +250,7 @@ fn fewer_large_records_are_read_at_once_after_the_first_read() {
     }
     world.requests();
     let page = world.run(client.list_page(&Filter::default(), None, 1_000)).unwrap();
-    assert_eq!(page.jobs.len(), 71);
+    assert_eq!(page.items.len(), 71);
     let reads = world.requests().into_iter().filter_map(|request| match request {
         Request::Get(paths) if paths[0].starts_with(&format!("{}/", parent.path())) => Some(paths.len()),
         Request::Get(_)
@@ -282,7 +272,7 @@ fn payloads_are_left_out_of_a_page_on_request() {
     for payloads in [true, false] {
         let limits = PageLimits::jobs(10).payloads(payloads);
         let page = world.run(client.list_page_within(&Filter::default(), None, limits)).unwrap();
-        assert_eq!(page.jobs[0].payload.is_some(), payloads);
+        assert_eq!(page.items[0].payload.is_some(), payloads);
     }
 }
 
