@@ -3,6 +3,9 @@
 //! A gateway remembers the ids that a token has submitted through it. When the limit is reached, it reads these jobs and
 //! forgets those that have ended. So the limit holds for each gateway since its start, and costs nothing before it is reached.
 //! A submission whose outcome is unknown is not counted.
+//!
+//! The names of an OpenID Connect provider are not known in advance. So the jobs of at most [`MAX_NAMES`] names are remembered: then a
+//! new name replaces the one that submitted longest ago, which starts again without open jobs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +22,9 @@ use crate::metrics::refused;
 /// A token at its limit causes reads at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
+/// Maximum number of names. With short ids and a limit of 100 jobs each, they need about 10 MB.
+const MAX_NAMES: usize = 1_000;
+
 /// The open jobs by the name of their token. A handle, cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenJobs(Arc<Mutex<HashMap<Arc<str>, Arc<OfToken>>>>);
@@ -30,11 +36,21 @@ struct OfToken {
     counted: tokio::sync::Mutex<Option<Instant>>,
 }
 
+impl OfToken {
+    /// When it submitted last; `None` while it submits.
+    fn idle_since(&self) -> Option<Instant> {
+        let jobs = lock(&self.jobs);
+        (jobs.reserved == 0).then_some(jobs.submitted_at).flatten()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Jobs {
     open: HashSet<JobId>,
     /// Jobs that are being submitted.
     reserved: usize,
+    /// When room was reserved last.
+    submitted_at: Option<Instant>,
 }
 
 impl Jobs {
@@ -45,6 +61,7 @@ impl Jobs {
             return Err(open);
         }
         self.reserved += wanted;
+        self.submitted_at = Some(Instant::now());
         Ok(())
     }
 }
@@ -75,7 +92,7 @@ impl OpenJobs {
                 caller.credential, caller.name
             )));
         }
-        let of = Arc::clone(lock(&self.0).entry(Arc::clone(&caller.name)).or_default());
+        let of = self.of(&caller.name);
         if lock(&of.jobs).reserve(jobs, most).is_err() {
             of.count(client).await?;
             let reserved = lock(&of.jobs).reserve(jobs, most);
@@ -88,6 +105,20 @@ impl OpenJobs {
             })?;
         }
         Ok(Reserved { of: Some(of), jobs })
+    }
+}
+
+impl OpenJobs {
+    /// Returns the jobs of a name.
+    fn of(&self, name: &Arc<str>) -> Arc<OfToken> {
+        let mut names = lock(&self.0);
+        if !names.contains_key(name) && names.len() >= MAX_NAMES {
+            let idle = names.iter().filter_map(|(name, of)| Some((of.idle_since()?, name)));
+            if let Some(longest) = idle.min().map(|(_, name)| Arc::clone(name)) {
+                names.remove(&longest);
+            }
+        }
+        Arc::clone(names.entry(Arc::clone(name)).or_default())
     }
 }
 
@@ -131,4 +162,25 @@ impl Drop for Reserved {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_name_replaces_the_one_that_submitted_longest_ago() {
+        let open = OpenJobs::default();
+        let name = |n: usize| Arc::<str>::from(format!("n{n}"));
+        let submit = |n| lock(&open.of(&name(n)).jobs).reserve(1, 1);
+        for n in 0..MAX_NAMES {
+            assert_eq!(submit(n), Ok(()));
+            // The first one still submits, and the others are done.
+            lock(&open.of(&name(n)).jobs).reserved = usize::from(n == 0);
+        }
+        assert_eq!(submit(MAX_NAMES), Ok(()));
+        let left = lock(&open.0).keys().map(ToString::to_string).collect::<HashSet<_>>();
+        assert_eq!(left.len(), MAX_NAMES);
+        assert!(left.contains("n0") && !left.contains("n1"), "n1 submitted longest ago");
+    }
 }
