@@ -81,10 +81,13 @@ pub enum SubmitError {
     },
     /// The job was sent and no reply came in time: it may or may not have been accepted.
     ///
-    /// Submitting a job with an id again is safe: it is accepted at most once. Two kinds of jobs are different, and
-    /// their remedy is [`Remedy::ReadBack`]: a job without an id gets another one with each submission, so read this
-    /// id. If it is not found, an earlier copy of a batch with it may still be sent for other callers until their deadlines. And [`IfExists::Again`](crate::client::IfExists::Again) would open a job again that was
-    /// accepted and has ended in the meantime.
+    /// Submitting a job with an id again is safe: it is accepted at most once. Two cases are different, and their remedy is
+    /// [`Remedy::ReadBack`]:
+    ///
+    /// * A job without an id gets another id with each submission, so read this id. A missing job may still be created: the client
+    ///   repeats a batch that contains it until the deadlines of the batch's other callers.
+    /// * With [`IfExists::Again`](crate::client::IfExists::Again), another submission would open a job again that was accepted
+    ///   and has ended in the meantime.
     #[error(
         "unknown: job {id} may or may not have been accepted within {within:?}; {}",
         if *.repeatable { "submit it again with the same id" } else { "read it to find out" }
@@ -127,7 +130,8 @@ pub enum SubmitError {
     /// The id is in use, and the client's codec cannot decode the stored payload to compare it with this one. Nothing was
     /// changed.
     #[error(
-        "job id {id} is in use, and its stored payload cannot be decoded to compare it: choose another id, or give the          client the codec and the key that encoded it"
+        "job id {id} is in use, and its stored payload cannot be decoded to compare it: choose another id, or give the \
+         client the codec and the key that encoded it"
     )]
     Undecodable {
         /// The id.
