@@ -13,12 +13,13 @@ use super::output::{Format, Output};
 pub(crate) enum AccessCommand {
     /// Check that every znode of the namespace belongs to the user of --zookeeper-user alone.
     ///
-    /// Exit code 1 if one does not. JSON: an object with znodes, differed and examples, each with path and may.
+    /// Exit code 1 if one does not. JSON: an object with znodes and differed, which are numbers, and
+    /// examples, each with path and may.
     Check,
     /// Give every znode of the namespace an access list for the user of --zookeeper-user alone.
     ///
-    /// Stop all nodes and clients of the namespace first. May be repeated. JSON as for `access check`, where differed are the
-    /// lists that were changed.
+    /// Stop all nodes and clients of the namespace first. May be repeated. JSON as for `access check`; differed is the number
+    /// of access lists that were changed.
     ///
     /// With --zookeeper-roles the lists are those of the roles, the user must be the operator, and a missing namespace is created.
     Repair,

@@ -53,7 +53,7 @@ pub(crate) struct HttpOptions {
     /// certificates names and roles by lines such as `ci submit dns:ci.example.org`. A changed file is used within seconds.
     #[arg(long, value_name = "FILE")]
     http_client_ca: Option<PathBuf>,
-    /// Accept also clients without a certificate, which then need a token.
+    /// Also accept clients without a certificate, which then need a token.
     #[arg(long)]
     http_client_cert_optional: bool,
     /// File to which audit lines are appended, one JSON document per line, whatever the level of the log. It is created for

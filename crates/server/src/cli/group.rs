@@ -37,7 +37,7 @@ pub(crate) enum GroupCommand {
     Wait(Ids),
     /// Abandon groups: they accept no more members, and are done without a join when their members have ended.
     ///
-    /// For a group whose client is gone before it submitted all members or set the total. The members run on as ordinary jobs:
+    /// Use this when the client died before it submitted all members or set the total. The members continue as ordinary jobs:
     /// cancel them with `job cancel`. The leader abandons a group after one to two days without a new member. JSON as for `group
     /// show`.
     Abandon(Ids),

@@ -78,5 +78,5 @@ fn rows(setting: &Setting<Kept>) -> Vec<[String; 2]> {
 }
 
 fn unset() -> Vec<[String; 2]> {
-    vec![["all".to_owned(), "ever: no retention is set".to_owned()]]
+    vec![["all".to_owned(), "no limit (no retention is set)".to_owned()]]
 }
