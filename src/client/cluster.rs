@@ -271,7 +271,7 @@ impl Client {
     /// is known.
     ///
     /// # Errors
-    /// Fails if ZooKeeper does not answer within the client's deadline. Znodes that cannot be read fail nothing: they are
+    /// Fails if ZooKeeper does not answer within the client's deadline. Unreadable znodes do not fail the call: they are
     /// counted, or listed without a name.
     pub fn candidates(&self) -> BoxFuture<'_, Result<Candidates, Error>> {
         async move { self.0.session.read(self.by(), |zk| read_candidates(zk.clone())).await }.boxed()
@@ -282,7 +282,7 @@ impl Client {
         self.catch_up(self.by()).await
     }
 
-    /// Lets this session's server catch up with the state that another session has seen, for example that of a
+    /// Lets this session's server catch up with the state that another session has seen, for example the session of a
     /// handler's worker.
     pub(super) async fn catch_up(&self, by: Deadline) -> Result<(), Error> {
         self.0.session.catch_up(by).await

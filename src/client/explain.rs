@@ -49,7 +49,7 @@ pub enum Cause {
         kind: Kind,
         /// The tags that it requires.
         tags: Vec<Tag>,
-        /// Those of the tags that no worker of its kind has. Empty if each has some of them, but none has all.
+        /// The required tags that no worker of its kind has. Empty if each tag has a worker, but no worker has all tags.
         missing: Vec<Tag>,
     },
     /// Its kind is paused.

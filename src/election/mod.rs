@@ -35,10 +35,10 @@
 //!
 //! # At least one
 //!
-//! Under [`Policy::AtLeastOne`] a paused leader acts on: [`Election::is_leader`] stays true until the node *learns* that another
+//! Under [`Policy::AtLeastOne`] a paused leader continues to act: [`Election::is_leader`] stays true until the node *learns* that another
 //! node has claimed, or until `paused_at_most`, even if its session ends meanwhile. When it is connected again, it reads
 //! `/epoch`. If no other node has claimed, it becomes `Active`, with the same epoch or with a new one, and is not `Inactive` in
-//! between. So while a process that led lives, a leader acts; in exchange, two nodes may act at the same time, also for long.
+//! between. So while a process that led lives, a leader acts; in exchange, two nodes may act at the same time, possibly for a long time.
 //!
 //! * While it is paused, [`Election::commit`] and [`Election::fence`] refuse. After a successor has claimed, ZooKeeper
 //!   rejects every write with the fence of the old epoch.
@@ -136,7 +136,7 @@ impl Election {
     /// znode is known; the nodes that wait for it are not.
     ///
     /// # Errors
-    /// [`CandidatesError`]: at once while the session is not connected. Znodes that cannot be read fail nothing: they are
+    /// [`CandidatesError`]: immediately while the session is not connected. Unreadable znodes do not fail the call: they are
     /// counted ([`Candidates::unreadable`]) or listed without a name.
     ///
     /// # Cancellation

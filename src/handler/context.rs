@@ -277,7 +277,7 @@ impl JobContext {
     /// Cancel safe.
     ///
     /// # Connection loss
-    /// The wait goes on while the worker resolves a lost reply. If its session ends first, the result is
+    /// The call keeps waiting while the worker resolves a lost reply. If its session ends first, the result is
     /// [`Closed::Unknown`].
     pub async fn closed(&self) -> Closed {
         poll_fn(|cx| self.run.pulse.poll_closed(cx)).await

@@ -25,7 +25,7 @@ use crate::handler::{Handlers, JobContext, NodeClient};
 /// The time that `systemctl stop` allows by default, with a margin.
 const DRAIN_GRACE: Duration = Duration::from_secs(60);
 
-/// An own placement strategy, whose type need not implement `Debug`.
+/// A custom placement strategy, whose type need not implement `Debug`.
 #[derive(Clone)]
 struct Own(Arc<dyn PlacementStrategy>);
 
@@ -180,7 +180,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds an own placement strategy, which the node uses while it is the leader and the namespace's setting names it:
+    /// Adds a custom placement strategy, which the node uses while it is the leader and the namespace's setting names it:
     /// see [`placement`](crate::placement). Add it to every candidate, because each may become the leader.
     #[must_use]
     pub fn placement_strategy(

@@ -33,7 +33,7 @@ pub enum StartError {
         #[source]
         reason: ScheduleError,
     },
-    /// An own placement strategy has the name of another strategy.
+    /// A custom placement strategy has the name of another strategy.
     #[error(transparent)]
     Placement(#[from] OwnStrategyError),
     /// A setting of the worker is out of bounds.

@@ -32,8 +32,8 @@ impl WorkerWatch {
         Self { parts, status: None, seen: None }
     }
 
-    /// Returns the current state on the first call, and after that each next state. `None` when the node has ended, and
-    /// for a node without a worker also then only.
+    /// Returns the current state on the first call, and after that each next state; `None` when the node has ended. For a node
+    /// without a worker, the call does not return before the node ends.
     ///
     /// # Cancellation
     /// Cancel safe: a state that was not returned is returned by the next call.

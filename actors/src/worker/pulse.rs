@@ -5,7 +5,7 @@
 //! flight, and only the newest report counts.
 //!
 //! A handler may wait until a renewal is written. Its request gets a ticket, and the worker confirms the highest ticket
-//! that is written. The handler stops to wait when its attempt is told to stop or its lease ends, so no waker outlives the
+//! that is written. The handler stops waiting when its attempt is told to stop or its lease ends, so no waker outlives the
 //! attempt.
 //!
 //! The worker also writes how the attempt was closed. Its half of the cell is [`Attended`]: if it is dropped before, for

@@ -141,7 +141,7 @@ impl JobOptions {
         Self { auto_renew: Some(renew), ..self }
     }
 
-    /// Sets whether the transaction that ends the job as dead, whoever ends it, creates a job of kind `KIND.dead`. See
+    /// Sets whether a dead job creates a job of kind `KIND.dead`, in the same transaction that ends it. See
     /// [`handler::dead_letter`](crate::handler::dead_letter). Default: no.
     pub fn dead_letter(self, dead_letter: bool) -> Self {
         Self { dead_letter: Some(dead_letter), ..self }

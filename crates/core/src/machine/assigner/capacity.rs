@@ -195,7 +195,7 @@ impl Capacity {
         self.serves(kind, tags) && self.used() < self.slots()
     }
 
-    /// Returns the worker as an own placement strategy sees it; `None` if it is not registered.
+    /// Returns the worker as a custom placement strategy sees it; `None` if it is not registered.
     pub(super) fn offered(&self, id: WorkerId) -> Option<PlacementWorker<'_>> {
         let (info, _) = self.registration.as_ref()?;
         let (host, tags, used) = (info.host.as_str(), info.offered_tags(), self.used());

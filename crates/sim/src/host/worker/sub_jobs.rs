@@ -46,8 +46,8 @@ pub(super) fn of(start: &Start, worker: WorkerId, seed: u64, runs: Rc<Cell<bool>
 
 fn group(kind: &str, start: &Start, worker: WorkerId, drawn: u64) -> SubJobs {
     let kind = Kind::new(kind).expect("letters and a digit");
-    // Sometimes there are none; then the join is created immediately. Nests within nests are few, because they
-    // multiply.
+    // Sometimes there are none; then the join is created immediately. Groups that nest further groups are smaller, because the
+    // numbers multiply.
     let most = if kind.as_str().starts_with("nest") { MOST - 1 } else { MOST };
     let count = (drawn >> 4) % (most + 1);
     let bit = |at: u32| (drawn >> at).is_multiple_of(2);
