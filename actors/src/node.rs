@@ -100,7 +100,7 @@ impl Node {
     pub fn part_ended(&mut self, cx: &mut Context<'_, Self>, part: Part, ended: Ended) {
         let fails = match ended {
             Ended::Died(error) => {
-                tracing::error!(?part, %error, "a part of the node died: restarting it and the parts that depend on it");
+                tracing::error!(?part, %error, "a part of the node died: the node restarts it and the parts that depend on it");
                 counter!(metric::ACTOR_RESTARTS).increment(1);
                 if self.restarts.allows(cx.now) {
                     stop_from(cx, part);

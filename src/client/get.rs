@@ -123,10 +123,10 @@ impl Client {
     pub(super) async fn tell_turn(&self, by: Deadline, view: &mut JobView) {
         let id = view.id.clone();
         if let Err(error) = add_sub_jobs(&self.0.session, by, [&mut *view]).await {
-            tracing::debug!(job = %id, %error, "could not read the groups of its sub-jobs");
+            tracing::debug!(job = %id, %error, "the client could not read the groups of the job's sub-jobs");
         }
         if let Err(error) = Turns::default().tell(&self.0.session, by, [view]).await {
-            tracing::debug!(job = %id, %error, "could not read whose turn it is in the lane");
+            tracing::debug!(job = %id, %error, "the client could not read the turns of the job's lane");
         }
     }
 

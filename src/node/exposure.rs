@@ -56,10 +56,10 @@ fn tell(zk: &Zk, exposed: &[Exposed], closed: Option<&Closed>) {
     }
     match closed {
         Some(Closed::Entirely) => {
-            tracing::info!(who = %zk.access(), "the namespace is closed: only this user has access to its permanent znodes");
+            tracing::info!(login = %zk.access(), "the namespace is closed: only this user has access to its permanent znodes");
         }
         Some(Closed::ReadableByOthers(at)) => {
-            tracing::info!(path = %at.path, may = %at.may, "others may read the namespace, and not change it");
+            tracing::info!(path = %at.path, may = %at.may, "other users may read the namespace but not change it");
         }
         // An operator changed them since the session opened the namespace; the next session is refused.
         Some(Closed::Not(exposed)) if namespace.is_empty() => {

@@ -46,7 +46,7 @@ impl ClusterNode {
     pub async fn kill(&self) {
         self.cut_down();
         if let Err(end) = self.node.ended().await {
-            tracing::debug!(node = self.name, %end, "killed");
+            tracing::debug!(node = self.name, %end, "the test killed the node");
         }
     }
 

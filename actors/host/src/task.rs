@@ -53,7 +53,7 @@ pub(crate) const fn period(every: Duration) -> Duration {
 /// Sends a message. A message to a stopped actor is dropped, like the contents of its mailbox.
 pub(crate) fn tell<M: Message>(actor: &ActorRef<M>, message: M) {
     if actor.cast(message).is_err() {
-        tracing::trace!(actor = ?actor.get_id(), "message to a stopped actor dropped");
+        tracing::trace!(actor = ?actor.get_id(), "a message to a stopped actor was dropped");
     }
 }
 

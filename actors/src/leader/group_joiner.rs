@@ -82,7 +82,7 @@ impl Concern for GroupJoiner {
             }
             // The next reconnect or sweep lists again.
             GroupJoinerMsg::Listed(Err(error)) => {
-                tracing::debug!(error = %chain(&error), "cannot list the groups")
+                tracing::debug!(error = %chain(&error), "the leader cannot list the groups")
             }
             GroupJoinerMsg::Event(event) => self.feed(cx, event),
         }
@@ -123,7 +123,7 @@ impl GroupJoiner {
                 }
                 Effect::Advanced(group, record) => match record.stage {
                     Stage::Open => {
-                        tracing::debug!(%group, total = ?record.total, "counted the members of the group")
+                        tracing::debug!(%group, total = ?record.total, "the leader counted the members of the group")
                     }
                     Stage::Joining | Stage::Finishing | Stage::Done { .. } => {
                         tracing::info!(%group, stage = ?record.stage, stopped = ?record.stopped, "the group has entered a new stage");

@@ -183,7 +183,7 @@ impl Janitor {
                     cx.commit_batch(batch, move |batch, outcome| JanitorMsg::Committed(part, batch, outcome))
                 }
                 Effect::Removed(count) => {
-                    tracing::debug!(count, "removed the records of finished jobs");
+                    tracing::debug!(count, "the leader removed the records of ended jobs");
                     counter!(metric::RECORDS_REMOVED).increment(count as u64);
                 }
                 Effect::FencedOut => cx.tell(FencedOut),

@@ -82,7 +82,7 @@ impl Concern for JobWatcher {
             JobWatcherMsg::Listed(ticket, lists) => {
                 if let Err(error) = &lists {
                     // The next reconnect or sweep lists again.
-                    tracing::debug!(error = %chain(error), "cannot list the waiting jobs");
+                    tracing::debug!(error = %chain(error), "the leader cannot list the waiting jobs");
                 }
                 feed(Event::Listed { ticket, lists: lists.ok() });
             }

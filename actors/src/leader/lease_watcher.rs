@@ -131,7 +131,7 @@ impl Concern for LeaseWatcher {
             }
             // The next reconnect or sweep lists again.
             LeaseWatcherMsg::Inboxes(Err(error)) | LeaseWatcherMsg::Listed(_, Err(error)) => {
-                return tracing::debug!(error = %chain(&error), "cannot list the inboxes");
+                return tracing::debug!(error = %chain(&error), "the leader cannot list the inboxes");
             }
             LeaseWatcherMsg::AssignmentsRead(Ok(read)) => Event::AssignmentsRead(read),
             LeaseWatcherMsg::CasesRead(Ok(cases)) => Event::CasesRead(cases),

@@ -100,7 +100,7 @@ impl Concern for Promoter {
             }
             // The next reconnect or sweep lists again.
             PromoterMsg::Minutes(Err(error)) | PromoterMsg::Listed(Err(error)) => {
-                return tracing::debug!(error = %chain(&error), "cannot list the delayed jobs");
+                return tracing::debug!(error = %chain(&error), "the leader cannot list the delayed jobs");
             }
             PromoterMsg::Read(Ok(looks)) => {
                 let unreadable = &mut self.unreadable;

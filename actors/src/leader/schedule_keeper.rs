@@ -109,7 +109,7 @@ impl Concern for ScheduleKeeper {
             }
             // The next reconnect or sweep lists again.
             ScheduleKeeperMsg::Listed(Err(error)) => {
-                tracing::debug!(error = %chain(&error), "cannot list the schedules");
+                tracing::debug!(error = %chain(&error), "the leader cannot list the schedules");
                 Event::ListFailed
             }
             ScheduleKeeperMsg::Read(schedules, Ok(nodes)) => {
@@ -171,13 +171,13 @@ impl ScheduleKeeper {
                     });
                 }
                 Effect::Ticked(schedule, at) => {
-                    tracing::debug!(%schedule, tick = instant::text(at), "created the job of a tick");
+                    tracing::debug!(%schedule, tick = instant::text(at), "the leader created the job of a tick");
                     counter!(metric::SCHEDULE_TICKS).increment(1);
                 }
                 Effect::Skipped(schedule, skipped) => {
                     let (reason, ticks) = (skipped.reason.as_str(), skipped.ticks);
                     let (from, through) = (instant::text(ticks.from), instant::text(ticks.through));
-                    tracing::warn!(%schedule, reason, from, through, count = ticks.count, "ticks were skipped");
+                    tracing::warn!(%schedule, reason, from, through, count = ticks.count, "the leader skipped ticks of the schedule");
                     counter!(metric::SCHEDULE_TICKS_SKIPPED, "reason" => reason)
                         .increment(u64::from(ticks.count));
                 }

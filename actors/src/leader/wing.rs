@@ -64,18 +64,21 @@ impl Concern for LeaderWing {
     fn handle(&mut self, cx: &mut Context<'_, Self>, msg: LeaderWingMsg) {
         match (msg, self.epoch) {
             (LeaderWingMsg::Active(epoch), Some(present)) if present == epoch => {
-                tracing::info!(epoch, "leadership term resumed");
+                tracing::info!(epoch, "the node resumed its leadership term");
                 cx.tell(Tell::Resume);
             }
             (LeaderWingMsg::Active(epoch), _) => {
                 self.end_term(cx);
-                tracing::info!(epoch, "leadership term started");
+                tracing::info!(epoch, "the node started a leadership term");
                 self.epoch = Some(epoch);
                 cx.tell(Tell::Start(epoch));
             }
             (LeaderWingMsg::Inactive, _) => self.end_term(cx),
             (LeaderWingMsg::FencedOut(epoch), Some(present)) if present == epoch => {
-                tracing::warn!(epoch, "another leader has claimed: this term is over");
+                tracing::warn!(
+                    epoch,
+                    "another node has claimed the leadership: the term of this node is over"
+                );
                 counter!(metric::FENCED_WRITES).increment(1);
                 self.end_term(cx);
                 cx.tell(Tell::FencedOut(epoch));
@@ -90,7 +93,11 @@ impl LeaderWing {
     /// Handles the unexpected end of a member. The host calls this only for the members of the current term.
     pub fn member_ended(&mut self, cx: &mut Context<'_, Self>, why: &str) {
         let Some(epoch) = self.epoch else { return };
-        tracing::error!(epoch, reason = why, "an actor of the leader wing died: restarting all of them");
+        tracing::error!(
+            epoch,
+            reason = why,
+            "an actor of the leader wing died: the node restarts all of them"
+        );
         counter!(metric::ACTOR_RESTARTS).increment(1);
         if self.restarts.allows(cx.now) {
             cx.tell(Tell::Stop);
@@ -102,7 +109,7 @@ impl LeaderWing {
 
     fn end_term(&mut self, cx: &mut Context<'_, Self>) {
         if let Some(epoch) = self.epoch.take() {
-            tracing::info!(epoch, "leadership term ended");
+            tracing::info!(epoch, "the node ended its leadership term");
             cx.tell(Tell::Stop);
         }
     }

@@ -111,7 +111,7 @@ impl Concern for WorkerRegistry {
             }
             // The next reconnect or sweep reads again.
             WorkerRegistryMsg::Listed(Err(error)) | WorkerRegistryMsg::Workers(Err(error)) => {
-                tracing::debug!(error = %chain(&error), "cannot read the workers");
+                tracing::debug!(error = %chain(&error), "the leader cannot read the workers");
             }
             WorkerRegistryMsg::Recovery(event) => self.recover(cx, event),
         }
@@ -240,7 +240,7 @@ fn note(item: &Item) {
     match &item.outcome {
         OrphanOutcome::Closed { kind, closed } => {
             let (outcome, dead) = (closed.how.as_str(), closed.dead);
-            tracing::info!(job = %item.job, %kind, outcome, dead, "recovered a job of a lost worker");
+            tracing::info!(job = %item.job, %kind, outcome, dead, "the leader recovered a job of a lost worker");
             counter!(metric::ORPHANED_JOBS_RECOVERED).increment(1);
             kind_metrics::count_closed(kind, *closed);
         }
@@ -249,9 +249,11 @@ fn note(item: &Item) {
             counter!(metric::ZNODES_QUARANTINED).increment(1);
         }
         OrphanOutcome::Extracted(members) => {
-            tracing::debug!(segment = %item.job, members, "extracted the members of a segment of a lost worker");
+            tracing::debug!(segment = %item.job, members, "the leader extracted the members of a lost worker's segment");
         }
-        OrphanOutcome::Stale => tracing::debug!(job = %item.job, "removed a stale assignment"),
+        OrphanOutcome::Stale => {
+            tracing::debug!(job = %item.job, "the leader removed a stale assignment of a lost worker")
+        }
     }
 }
 

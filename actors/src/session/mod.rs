@@ -354,7 +354,7 @@ impl<O: Opaque> Session<O> {
     fn made(&mut self, cx: &mut Context<'_, Self>, made: Made) {
         self.generation += 1;
         let (generation, Made { session, timeout, clock, .. }) = (self.generation, made);
-        tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "connected to ZooKeeper");
+        tracing::info!(session = %format_args!("{session:#x}"), generation, ?timeout, "the session connected to ZooKeeper");
         counter!(metric::SESSIONS_CREATED).increment(1);
         self.connected.set(1.0);
         cx.tell(Tell::Follow(generation));

@@ -152,7 +152,7 @@ impl Concern for InboxWatcher {
             InboxWatcherMsg::Read(found) => self.feed(cx, Event::Read(found)),
             InboxWatcherMsg::SegmentsRead(found) => self.feed(cx, Event::SegmentsRead(found)),
             InboxWatcherMsg::Unread(jobs, error) => {
-                tracing::debug!(error = %chain(&error), "cannot read jobs of the inbox");
+                tracing::debug!(error = %chain(&error), "the worker cannot read jobs of its inbox");
                 self.feed(cx, Event::ReadFailed(jobs));
                 self.refused(cx, &error);
             }
@@ -255,9 +255,9 @@ impl InboxWatcher {
                 }
                 Effect::Requeue(requeue) => self.hand_back(cx, requeue),
                 Effect::Discard { job, assignment, record } => {
-                    tracing::warn!(%job, "removing an assignment without an open attempt");
+                    tracing::warn!(%job, "the worker removes an assignment without an open attempt");
                     cx.commit(txn::discard(&job, self.worker, assignment, record), move |_, outcome| {
-                        tracing::debug!(%job, ?outcome, "removed an assignment; the next listing verifies it");
+                        tracing::debug!(%job, ?outcome, "ZooKeeper answered the removal of an assignment; the next listing verifies it");
                         None
                     });
                 }
@@ -275,10 +275,10 @@ impl InboxWatcher {
         let Start { job, assignment, record, .. } = requeue.start();
         tracing::warn!(
             %job, assigned = assignment.attempt, closed = record.attempts,
-            "the assignment was made from an outdated record: requeueing the job, or ending it if it is cancelled"
+            "the assignment was made from an outdated record: the worker requeues the job, or ends it if it is cancelled"
         );
         cx.commit(requeue.ops(self.worker, cx.wall), move |ops, outcome| {
-            tracing::debug!(job = %requeue.job(), ?outcome, "requeued a job; the next listing verifies it");
+            tracing::debug!(job = %requeue.job(), ?outcome, "the worker sent the requeue of a job; the next listing verifies it");
             requeue.answered(&ops, &outcome).map(InboxWatcherMsg::Refused)
         });
     }
@@ -304,7 +304,9 @@ impl InboxWatcher {
 }
 
 fn job(name: &String) -> Option<JobId> {
-    JobId::new(name).inspect_err(|error| tracing::warn!(%error, "ignoring a foreign znode in the inbox")).ok()
+    JobId::new(name)
+        .inspect_err(|error| tracing::warn!(%error, "the worker ignores a foreign znode in its inbox"))
+        .ok()
 }
 
 /// Counts a job that was quarantined. The next listing finds it again if the transaction was not applied.

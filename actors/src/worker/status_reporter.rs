@@ -279,7 +279,7 @@ impl StatusReporter {
                     Event::Read(found.collect())
                 }
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "cannot read segments back yet");
+                    tracing::debug!(error = %chain(&error), "the worker cannot read segments back yet");
                     Event::ReadFailed(ids)
                 }
             })
@@ -322,7 +322,7 @@ impl StatusReporter {
                 }
                 Effect::Third(job, attempt) => cx.tell(Tell::Executor(ToExecutor::Third(job, attempt))),
                 Effect::Lapsed(job, attempt) => {
-                    tracing::warn!(%job, attempt, "the attempt's lease expired: asking its handler to stop");
+                    tracing::warn!(%job, attempt, "the attempt's lease expired: the worker asks its handler to stop");
                     cx.tell(Tell::Executor(ToExecutor::Lapsed(job, attempt)));
                 }
                 Effect::Cancel { job, attempt, assignment, version } => {
@@ -350,7 +350,7 @@ impl StatusReporter {
                     beats::Event::Read(jobs.into_iter().zip(found).collect())
                 }
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "cannot read assignments back yet");
+                    tracing::debug!(error = %chain(&error), "the worker cannot read assignments back yet");
                     beats::Event::ReadFailed(jobs)
                 }
             })
@@ -416,7 +416,7 @@ impl StatusReporter {
             StatusReporterMsg::Tell(match nodes {
                 Ok(nodes) => Event::Read(closes.into_iter().zip(found(&nodes)).collect()),
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "cannot read records back yet");
+                    tracing::debug!(error = %chain(&error), "the worker cannot read records back yet");
                     Event::ReadFailed(closes)
                 }
             })

@@ -396,10 +396,10 @@ impl WorkerWing {
         if self.session.is_none() {
             return;
         }
-        tracing::warn!(worker = %self.id, "recreating missing parents of the registration");
+        tracing::warn!(worker = %self.id, "the worker recreates the missing parents of its registration");
         for parent in txn::register_parents() {
             cx.commit(vec![parent], |_, outcome| {
-                tracing::debug!(?outcome, "recreated a parent of the registration");
+                tracing::debug!(?outcome, "the worker sent the creation of a parent of its registration");
                 None
             });
         }

@@ -215,7 +215,9 @@ impl Samples {
                     app.samples.push(sample, &now, firing);
                     earlier = Some(Earlier { snapshot: now, deaths, at });
                 }
-                Err(error) => tracing::debug!(%error, "no sample for the charts"),
+                Err(error) => {
+                    tracing::debug!(%error, "the gateway cannot read the cluster: the charts miss a sample")
+                }
             }
         }
     }

@@ -183,7 +183,7 @@ fn outcome<T>(result: Result<T, MultiWriteError>) -> Outcome<T> {
         Some(reason) => Outcome::Rejected(Rejection { at, reason }),
         None => {
             metrics::unknown();
-            tracing::debug!(%error, "a write's outcome is unknown");
+            tracing::debug!(%error, "the reply to a write was lost: its outcome is unknown");
             Outcome::Unknown
         }
     }

@@ -179,7 +179,7 @@ impl Life {
     /// Counts a message, and injects the fault that is planned for it.
     pub(super) async fn meet(&self, kind: Kind, cell: &ActorCell) {
         let Some(fault) = self.fault_at(kind) else { return };
-        tracing::warn!(actor = self.actor, %kind, ?fault, node = self.ambient.label, "injecting a planned fault");
+        tracing::warn!(actor = self.actor, %kind, ?fault, node = self.ambient.label, "the test injects a planned fault");
         match fault {
             Fault::Panic => panic!("planned: {} panics at {kind}", self.actor),
             Fault::Kill => {

@@ -178,7 +178,7 @@ fn finished(mut answer: Response, id: &RequestId, is_docs: bool, is_tls: bool) -
                     status,
                     problem,
                     detail,
-                    "answered with a server error"
+                    "the gateway answered with a server error"
                 );
             }
             answer

@@ -98,7 +98,7 @@ impl Gateway {
         let requests = timeout(STOP_WITHIN, self.connections.acquire_many(self.most));
         let (requests, ()) = tokio::join!(requests, self.remote_workers.stop());
         if requests.is_err() {
-            tracing::info!("some requests did not end in time: closing their connections");
+            tracing::info!("some requests did not end in time: the gateway closes their connections");
         }
         self.phase.send_replace(Phase::Over);
         self.client.clone().close().await;

@@ -273,7 +273,7 @@ impl Builder {
             #[cfg(feature = "tls")]
             tls,
         };
-        info!(%address, "keeper is serving: single node, no failover");
+        info!(%address, "the keeper serves clients: it is a single node without failover");
         if !address.ip().to_canonical().is_loopback() && !protected {
             warn!(%address, "the keeper listens on a network address: any client can do what ACLs allow");
         }
@@ -310,7 +310,7 @@ fn live(start: Start, ready: oneshot::Sender<Result<(), StartError>>, ended: &wa
     }
     let outcome = engine.run();
     if let Err(reason) = &outcome {
-        error!(error = reason as &dyn std::error::Error, "keeper stopped with an error");
+        error!(error = reason as &dyn std::error::Error, "the keeper stopped with an error");
     }
     // Ends the connections and unlocks the data directory before the result is published.
     drop(engine);

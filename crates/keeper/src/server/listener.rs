@@ -98,7 +98,7 @@ pub(super) async fn listen(listener: TcpListener, door: Door, mut outcome: watch
                     open(&mut connections, stream, peer, id, &door);
                 }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "could not accept a connection");
+                    warn!(error = &error as &dyn std::error::Error, "the keeper could not accept a connection");
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -131,16 +131,16 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
 
 fn open(connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, id: ConnectionId, door: &Door) {
     let Some(place) = door.admission.admit(peer.ip(), &door.limits) else {
-        warn!(%peer, "connection refused: the connection limit is reached");
+        warn!(%peer, "the keeper refused a connection: the connection limit is reached");
         return;
     };
     if let Err(error) = stream.set_nodelay(true) {
-        debug!(%peer, error = &error as &dyn std::error::Error, "could not set TCP_NODELAY");
+        debug!(%peer, error = &error as &dyn std::error::Error, "the keeper could not set TCP_NODELAY on a connection");
     }
     let door = door.clone();
     connections.spawn(async move {
         let ended = serve(stream, peer, id, &door).await;
-        debug!(%peer, connection = id.0, ended = &ended as &dyn std::error::Error, "connection ended");
+        debug!(%peer, connection = id.0, ended = &ended as &dyn std::error::Error, "a connection to the keeper ended");
         drop(place);
     });
 }

@@ -127,7 +127,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
                 MetricsServerError::Exposed { .. } => Failure::usage(error.to_string()),
                 MetricsServerError::Listen { .. } => Failure::failed(chain(&error)),
             })?;
-            tracing::info!(address = %server.address(), "serving metrics");
+            tracing::info!(address = %server.address(), "the node serves metrics");
             Some(server)
         }
         (_, _) => None,
@@ -153,7 +153,7 @@ pub(crate) async fn start(zookeeper: &str, access: Access, options: Node) -> Res
     };
     let served = NodeProcess { node, gateway, metrics_server };
     if let Some(address) = served.http() {
-        tracing::info!(%address, "serving HTTP");
+        tracing::info!(%address, "the node serves HTTP");
     }
     Ok(served)
 }

@@ -47,7 +47,7 @@ async fn a_second_signal_ends_a_drain_immediately_and_the_leader_recovers_its_jo
         node.signal(second);
         let (code, said) = ended(&mut node).await;
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("draining; send it again to stop immediately"), "{said}");
+        assert!(said.contains("and drains; send the signal again to stop immediately"), "{said}");
         assert!(said.contains("bellwether: ctrl-c during the drain: the remaining jobs"), "{said}");
 
         let _spare = start(&to, &[]);

@@ -36,8 +36,12 @@ async fn a_leader_that_reconnects_in_time_resumes_its_term() {
     let now = stage.leader().await;
     assert_eq!((now.node.as_str(), now.epoch), ("leader", epoch), "the same term");
     let log = leader.said();
-    assert_eq!(log.matches("leadership term resumed").count(), 1, "{log}");
-    assert_eq!(log.matches("leadership term ended").count(), 0, "the leader wing was not stopped: {log}");
+    assert_eq!(log.matches("the node resumed its leadership term").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("the node ended its leadership term").count(),
+        0,
+        "the leader wing was not stopped: {log}"
+    );
     assert_eq!(leader.metric(metric::ACTOR_RESTARTS), Some(0.0));
 }
 

@@ -163,8 +163,9 @@ async fn a_server_error_is_logged_with_its_request_id() {
     stuck.of(stage.address()).await.is(504);
     let all = LINES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let all = String::from_utf8(all).unwrap();
-    let line =
-        all.lines().find(|line| line.contains("answered with a server error") && line.contains("log-stuck"));
+    let line = all
+        .lines()
+        .find(|line| line.contains("the gateway answered with a server error") && line.contains("log-stuck"));
     let line = line.unwrap_or_else(|| panic!("no line in {all}"));
     assert!(line.contains("status=504 problem=\"unknown\"") && line.contains("may or may not"), "{line}");
 }

@@ -259,7 +259,7 @@ async fn metrics_need_a_certificate_with_a_role_that_may_read() {
     let process = Process::start("node", &mut node).unwrap();
     let address = eventually_some("the node serves metrics", SOON, async || {
         let said = process.said();
-        let (_, rest) = said.split_once("serving metrics address=")?;
+        let (_, rest) = said.split_once("the node serves metrics address=")?;
         rest.split_once('\n')?.0.trim().parse::<SocketAddr>().ok()
     })
     .await;

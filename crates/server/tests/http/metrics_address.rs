@@ -31,7 +31,7 @@ impl Node {
         let process = Process::start("node", command).unwrap();
         let address = eventually_some("the node serves metrics", SOON, async || {
             let said = process.said();
-            let (_, rest) = said.split_once("serving metrics address=")?;
+            let (_, rest) = said.split_once("the node serves metrics address=")?;
             rest.split_once('\n')?.0.trim().parse::<SocketAddr>().ok()
         });
         let address = address.await;

@@ -74,7 +74,7 @@ fn write_backup(
 
 fn discard(unfinished: &Path) {
     if let Err(error) = fs::remove_file(unfinished) {
-        tracing::debug!(file = %unfinished.display(), %error, "could not remove an unfinished copy");
+        tracing::debug!(file = %unfinished.display(), %error, "the keeper could not remove an unfinished backup");
     }
 }
 

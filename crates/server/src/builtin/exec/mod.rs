@@ -163,7 +163,9 @@ impl Drop for Group {
         }
         match killpg(self.id, Signal::SIGKILL) {
             Ok(()) | Err(nix::errno::Errno::ESRCH) => {} // ESRCH: only zombies are left.
-            Err(error) => tracing::warn!(group = %self.id, %error, "cannot kill a process group"),
+            Err(error) => {
+                tracing::warn!(group = %self.id, %error, "the node cannot kill the process group of a program")
+            }
         }
     }
 }

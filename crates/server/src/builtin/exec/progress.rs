@@ -74,7 +74,7 @@ fn report(context: &JobContext, line: &[u8]) {
     let reported = parse(line).map(|(percent, message)| context.progress(percent, message));
     if !matches!(reported, Some(Ok(()))) {
         let line = String::from_utf8_lossy(line);
-        tracing::debug!(job = %context.job(), %line, "not a line of progress: it is ignored");
+        tracing::debug!(job = %context.job(), %line, "the program wrote a line that is not progress: it is ignored");
     }
 }
 

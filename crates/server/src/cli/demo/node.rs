@@ -40,7 +40,7 @@ impl Node {
     /// Returns the address of its metrics, which it logs when it starts.
     fn metrics(&self) -> Option<String> {
         let log = std::fs::read_to_string(&self.log).ok()?;
-        let (_, rest) = log.rsplit_once("serving metrics address=")?;
+        let (_, rest) = log.rsplit_once("the node serves metrics address=")?;
         Some(rest.lines().next()?.trim().to_owned())
     }
 

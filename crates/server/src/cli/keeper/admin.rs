@@ -64,7 +64,7 @@ impl Admin {
                 Err(error) => Err(error),
             };
             if let Err(error) = served {
-                tracing::warn!(%error, "cannot serve a backup request");
+                tracing::warn!(%error, "the keeper cannot serve a backup request");
                 // An error of `accept`, such as too many open files, may last.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

@@ -94,7 +94,7 @@ pub(crate) async fn start(
     let admin = data_dir.and_then(|dir| match Admin::open(dir) {
         Ok(admin) => Some(admin),
         Err(error) => {
-            tracing::warn!(%error, dir = %dir.display(), "no backup socket: stop the keeper to make a backup");
+            tracing::warn!(%error, dir = %dir.display(), "the keeper has no backup socket: stop the keeper to make a backup");
             None
         }
     });
