@@ -1,7 +1,7 @@
 //! Reads the files of tokens, keys and certificates again while they are in use.
 //!
-//! A file that cannot be used changes nothing: the old tokens and the old certificate stay in use, and the log says so once.
-//! Requests and streams that have begun go on with the old ones.
+//! A file that cannot be used changes nothing: the old tokens and the old certificate stay in use, and one warning is logged.
+//! Requests and streams that have begun continue with the old ones.
 
 use std::time::Duration;
 
@@ -10,8 +10,10 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::access::{Jwt, Tokens};
 use super::exposure::Protection;
 use super::server::Phase;
+use super::tls::Tls;
 
 /// Reading a few kilobytes this often costs less than the watch of a file system, which misses what a mounted volume does.
 const EVERY: Duration = Duration::from_secs(5);
@@ -22,6 +24,11 @@ pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) 
     if tokens.is_none() && jwt.is_none() && tls.is_none() {
         return;
     }
+    let files = [
+        tokens.as_ref().map_or_else(String::new, Tokens::path),
+        jwt.as_ref().map_or_else(String::new, Jwt::path),
+        tls.as_ref().map_or_else(String::new, Tls::paths),
+    ];
     tokio::spawn(async move {
         let mut last: [Option<String>; 3] = [None, None, None];
         loop {
@@ -39,15 +46,13 @@ pub(super) fn start(protection: &Protection, mut phase: watch::Receiver<Phase>) 
                 ]
             });
             let Ok(read) = read.await else { continue };
-            for ((what, read), last) in
-                ["tokens", "JWK set", "certificate"].into_iter().zip(read).zip(&mut last)
-            {
+            for ((file, read), last) in files.iter().zip(read).zip(&mut last) {
                 match &read {
-                    Ok(true) => tracing::info!(what, "the gateway reloaded the file"),
+                    Ok(true) => tracing::info!(file, "the gateway reloaded the file"),
                     Ok(false) => {}
                     Err(reason) if last.as_ref() != Some(reason) => {
                         tracing::warn!(
-                            what,
+                            file,
                             reason,
                             "the gateway cannot reload the file and keeps the old content"
                         );

@@ -104,6 +104,14 @@ impl Tls {
         Ok(Self { current, files: Arc::new(files) })
     }
 
+    /// Returns the paths of the certificate, of its key, and of the authorities of client certificates.
+    pub(super) fn paths(&self) -> String {
+        let Files { certificate, key, clients } = &*self.files;
+        let authorities = clients.as_ref().map(|(authorities, _)| authorities);
+        let paths = [certificate, key].into_iter().chain(authorities);
+        paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Reads the files again and uses them for new connections. Returns whether a certificate has changed. After an error
     /// the old ones stay in use.
     pub(super) fn reload(&self) -> Result<bool, TlsError> {

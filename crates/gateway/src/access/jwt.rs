@@ -139,6 +139,11 @@ impl Jwt {
         Self(Arc::new(Provider { settings, file: file.to_owned(), keys: RwLock::new(Arc::new(keys)) }))
     }
 
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> String {
+        self.0.file.display().to_string()
+    }
+
     /// Reads the file again and replaces all keys together. Returns whether they changed. After an error the old keys stay in
     /// use.
     pub(crate) fn reload(&self) -> Result<bool, JwtError> {

@@ -188,6 +188,11 @@ impl Tokens {
         Ok(Self { file: Some(path.into()), ..Self::parse(&text, path)? })
     }
 
+    /// Returns the path of the file; empty if the tokens were not read from one.
+    pub(crate) fn path(&self) -> String {
+        self.file.as_ref().map_or_else(String::new, |file| file.display().to_string())
+    }
+
     /// Reads the file again and replaces all tokens at once. Returns whether they changed. After an error the old tokens
     /// stay valid.
     pub(crate) fn reload(&self) -> Result<bool, TokenError> {
