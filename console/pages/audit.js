@@ -18,7 +18,7 @@ export async function audit({ root, left }) {
       lines.length === 0 ? h('section', { class: 'empty' }, h('h2', {}, 'No changes yet'))
         : table({ caption: 'Audit', key: ({ number }) => number, rows: lines, columns: [
           { title: 'Time', cell: ({ at }) => instant(at) },
-          { title: 'Who', cell: ({ who, role }) => (who ? `${who}${role ? ` (${role})` : ''}` : '–') },
+          { title: 'Caller', cell: ({ caller, role }) => (caller ? `${caller}${role ? ` (${role})` : ''}` : '–') },
           { title: 'From', cell: ({ from }) => from ?? '–' },
           { title: 'Operation', cell: ({ operation, path }) => h('span', { title: path }, operation ?? path) },
           { title: 'Status', cell: ({ status }) => h('span', { class: status === null || status >= 400 ? 'error' : '' }, status ?? 'disconnected') },

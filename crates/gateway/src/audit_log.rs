@@ -29,7 +29,7 @@ pub(super) struct AuditEntry {
     pub(super) at: String,
     /// Name of the token or certificate, or `ISSUER#SUBJECT`; null if the request was refused before it was known.
     #[schema(required)]
-    pub(super) who: Option<String>,
+    pub(super) caller: Option<String>,
     /// Role of the caller.
     #[schema(required)]
     pub(super) role: Option<&'static str>,
@@ -66,7 +66,7 @@ pub(super) struct AuditIntent<'a> {
     pub(super) event: &'static str,
     pub(super) number: u64,
     pub(super) at: String,
-    pub(super) who: &'a str,
+    pub(super) caller: &'a str,
     pub(super) role: &'static str,
     pub(super) from: Option<String>,
     pub(super) operation: Option<&'static str>,
@@ -77,7 +77,7 @@ pub(super) struct AuditIntent<'a> {
 impl AuditEntry {
     /// Whether the request was refused before its route: by its credentials, origin or role, or by admission.
     fn is_refused(&self) -> bool {
-        self.who.is_none() || matches!(self.status, Some(401 | 403 | 429))
+        self.caller.is_none() || matches!(self.status, Some(401 | 403 | 429))
     }
 }
 
@@ -143,11 +143,11 @@ impl AuditLog {
 mod tests {
     use super::*;
 
-    fn entry(path: usize, who: Option<&str>, status: u16) -> AuditEntry {
+    fn entry(path: usize, caller: Option<&str>, status: u16) -> AuditEntry {
         AuditEntry {
             number: 0,
             at: String::new(),
-            who: who.map(ToOwned::to_owned),
+            caller: caller.map(ToOwned::to_owned),
             role: None,
             from: None,
             operation: None,
@@ -192,8 +192,8 @@ mod tests {
         let log = AuditLog::default();
         log.push(entry(0, Some("ann"), 200));
         for n in 1..=KEPT + KEPT_REFUSED {
-            let (who, status) = [(None, 401), (Some("bob"), 403), (Some("bob"), 429)][n % 3];
-            log.push(entry(n, who, status));
+            let (caller, status) = [(None, 401), (Some("bob"), 403), (Some("bob"), 429)][n % 3];
+            log.push(entry(n, caller, status));
         }
         let kept = log.list();
         assert_eq!((kept.len(), &*kept[0].path, &*kept[KEPT_REFUSED].path), (KEPT_REFUSED + 1, "600", "0"));

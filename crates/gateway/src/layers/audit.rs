@@ -124,7 +124,7 @@ impl Line {
             event: "intent",
             number,
             at: rfc3339(SystemTime::now()),
-            who: &caller.name,
+            caller: &caller.name,
             role: caller.role.as_str(),
             from: line.peer.map(|peer| peer.0.to_string()),
             operation: line.operation.map(|operation| operation.name),
@@ -179,7 +179,7 @@ impl Begun {
         let entry = AuditEntry {
             number: 0,
             at: rfc3339(SystemTime::now()),
-            who: caller.as_ref().map(|caller| caller.name.to_string()),
+            caller: caller.as_ref().map(|caller| caller.name.to_string()),
             role: caller.as_ref().map(|caller| caller.role.as_str()),
             from: peer.map(|peer| peer.0.to_string()),
             operation,
@@ -200,7 +200,7 @@ impl Begun {
         }
         tracing::info!(
             target: TARGET,
-            who = caller.as_ref().map_or("-", |caller| &*caller.name),
+            caller = caller.as_ref().map_or("-", |caller| &*caller.name),
             role = caller.as_ref().map_or("-", |caller| caller.role.as_str()),
             from = peer.map(|peer| tracing::field::display(peer.0)),
             operation = operation.unwrap_or("-"),
@@ -212,7 +212,7 @@ impl Begun {
             request_id = id.as_str(),
             left_out,
             "{}",
-            if status.is_some() { "answered" } else { "the caller disconnected before the answer" },
+            if status.is_some() { "the gateway answered" } else { "the caller disconnected before the answer" },
         );
     }
 }

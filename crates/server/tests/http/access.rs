@@ -224,6 +224,6 @@ async fn the_last_changes_are_listed_for_operators_only() {
     let lines = listed.is(200).json()["lines"].as_array().unwrap().clone();
     assert_eq!(lines.len(), 1, "a request that only reads leaves no line: {lines:?}");
     let line = &lines[0];
-    assert_eq!((&line["who"], &line["role"]), (&"submit".into(), &"submit".into()));
+    assert_eq!((&line["caller"], &line["role"]), (&"submit".into(), &"submit".into()));
     assert_eq!((&line["operation"], &line["status"]), (&"submit_job".into(), &201.into()));
 }

@@ -95,7 +95,7 @@ async fn only_operations_that_may_change_something_leave_an_audit_line() {
             let line = the_line_of(&format!("audit-{name}"));
             let status = answer.status;
             for part in [
-                "who=\"admin\" role=\"admin\" from=127.0.0.1:".to_owned(),
+                "caller=\"admin\" role=\"admin\" from=127.0.0.1:".to_owned(),
                 format!(
                     "operation=\"{name}\" method={} path=\"{path}\" status={status} ",
                     method.to_uppercase()
@@ -122,14 +122,14 @@ async fn a_line_names_the_change_and_contains_no_secret() {
     // A refused request leaves a line with its caller, too.
     named(Ask::post("/v1/jobs/audited/cancel", ""), "what-role").of(stage.address()).await.is(403);
     let refused = the_line_of("what-role");
-    assert!(refused.contains("who=\"submit\"") && refused.contains("status=403"), "{refused}");
+    assert!(refused.contains("caller=\"submit\"") && refused.contains("status=403"), "{refused}");
     let unknown = Ask::post("/v1/jobs", hidden).token("hunter2").header("x-request-id: what-token");
     unknown.of(stage.address()).await.is(401);
     let unknown = the_line_of("what-token");
-    assert!(unknown.contains("who=\"-\"") && unknown.contains("status=401"), "{unknown}");
+    assert!(unknown.contains("caller=\"-\"") && unknown.contains("status=401"), "{unknown}");
 
     // A request id that is unsafe to log is replaced.
-    let odd = Ask::post("/v1/jobs", hidden).token(token).header("x-request-id: a\" who=\"admin");
+    let odd = Ask::post("/v1/jobs", hidden).token(token).header("x-request-id: a\" caller=\"admin");
     let odd = odd.of(stage.address()).await.is(200);
     the_line_of(odd.header("x-request-id").unwrap());
 
@@ -149,7 +149,7 @@ async fn a_request_whose_caller_disconnected_leaves_its_line() {
     drop(stream);
     eventually("its line is written", SOON, async || !lines_with("gone-1").is_empty()).await;
     let line = the_line_of("gone-1");
-    assert!(line.contains("who=\"anonymous\" role=\"admin\""), "{line}");
+    assert!(line.contains("caller=\"anonymous\" role=\"admin\""), "{line}");
     assert!(line.contains("operation=\"submit_job\""), "{line}");
 }
 

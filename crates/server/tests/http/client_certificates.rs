@@ -86,7 +86,7 @@ async fn a_certificate_has_the_name_role_and_scope_of_its_line() {
 
     let ops = Paper::new(&ours, "spiffe://example/ops");
     let lines = ask(&ops, Ask::get("/v1/audit")).await.is(200).json()["lines"].clone();
-    assert!(lines.as_array().unwrap().iter().any(|line| line["who"] == "mailer" && line["status"] == 201));
+    assert!(lines.as_array().unwrap().iter().any(|line| line["caller"] == "mailer" && line["status"] == 201));
 
     let former = ask(&Paper::new(&ours, "spiffe://example/former"), Ask::get("/v1/jobs")).await;
     former.problem(401, "unauthenticated", "the certificate former has expired");

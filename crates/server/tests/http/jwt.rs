@@ -55,7 +55,7 @@ async fn a_token_of_the_provider_has_the_role_and_scope_of_its_claims() {
     refused.problem(403, "forbidden", &said);
     let operator = ec.sign(&claims(json!({ "sub": "bob", "bellwether_role": "operate" })));
     let lines = Ask::get("/v1/audit").token(&operator).of(stage.address()).await.is(200).json();
-    assert_eq!(lines["lines"][0]["who"], format!("{ISSUER}#alice"), "{lines}");
+    assert_eq!(lines["lines"][0]["caller"], format!("{ISSUER}#alice"), "{lines}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +78,7 @@ async fn a_token_of_the_provider_that_is_not_valid_here_is_refused_with_the_reas
         (json!({ "sub": null }), "its claim sub is missing"),
         (json!({ "sub": "" }), "its subject must have 1 to 255 printable ASCII characters"),
         (json!({ "sub": "x".repeat(256) }), "its subject must have"),
-        (json!({ "sub": "alice\n who=admin" }), "its subject must have"),
+        (json!({ "sub": "alice\n caller=admin" }), "its subject must have"),
         (json!({ "sub": "al\u{202e}ice" }), "its subject must have"),
         (json!({ "bellwether_scope": "kinds=" }), "its claim bellwether_scope: kinds must be names"),
         (json!({ "bellwether_scope": ["kinds=a"] }), "its claim bellwether_scope is not a text"),
