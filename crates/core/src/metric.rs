@@ -196,7 +196,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    JOBS_SUBMITTED = "bellwether_jobs_submitted_total", Counter, Labels::Kind, "Submissions of this process that were acknowledged.";
+    JOBS_SUBMITTED = "bellwether_jobs_submitted_total", Counter, Labels::Kind, "Jobs that submissions of this process created or opened again.";
     JOB_ATTEMPTS_ASSIGNED = "bellwether_job_attempts_assigned_total", Counter, Labels::Kind, "Attempts that this leader assigned.";
     JOB_ATTEMPTS = "bellwether_job_attempts_total", Counter, Labels::KindAnd("outcome", &ATTEMPT_OUTCOMES), "Attempts that this node closed, by outcome: as their worker, or as the leader if the worker was lost or its lease expired.";
     JOBS_DEAD = "bellwether_jobs_dead_total", Counter, Labels::Kind, "Jobs that this node ended as dead.";
@@ -205,7 +205,7 @@ metrics! {
     STALE_RESULTS_DROPPED = "bellwether_stale_results_dropped_total", Counter, Labels::None, "Results of this worker that were dropped because another node had closed their attempt.";
     ZNODES_QUARANTINED = "bellwether_znodes_quarantined_total", Counter, Labels::None, "Znodes whose stored bytes this node could not read.";
     QUEUE_DEPTH = "bellwether_queue_depth", Gauge, Labels::Kind, "Queued jobs that this leader knows, by kind; `other` counts the kinds without a series of their own.";
-    ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait to be isolated from other jobs.";
+    ISOLATED_JOBS = "bellwether_isolated_jobs", Gauge, Labels::None, "Queued jobs that have lost workers and wait for a worker that can isolate them from other jobs.";
     DELAYED_JOBS = "bellwether_delayed_jobs", Gauge, Labels::None, "Delayed jobs within this leader's horizon.";
     SCHEDULES = "bellwether_schedules", Gauge, Labels::None, "Schedules that this leader knows.";
     SCHEDULE_TICKS = "bellwether_schedule_ticks_total", Counter, Labels::None, "Schedule ticks for which this leader created a job.";
@@ -216,24 +216,24 @@ metrics! {
     PLACEMENT_FALLBACK = "bellwether_placement_fallback", Gauge(State), Labels::None, "1 while this leader uses the default placement strategy because the one that is set is unknown, unreadable or has failed.";
     SLOTS = "bellwether_slots", Gauge, Labels::None, "Slots of all live workers that this leader knows.";
     SLOTS_USED = "bellwether_slots_used", Gauge, Labels::None, "Occupied slots of all live workers that this leader knows.";
-    ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learnt of a job to its committed assignment.";
+    ASSIGNMENT_DURATION_SECONDS = "bellwether_assignment_duration_seconds", Histogram(Seconds), Labels::None, "Time from when the leader learned of a job to its committed assignment.";
     HANDLER_DURATION_SECONDS = "bellwether_handler_duration_seconds", Histogram(Seconds), Labels::Kind, "Run time of handlers.";
     JOB_END_TO_END_DURATION_SECONDS = "bellwether_job_end_to_end_duration_seconds", Histogram(Seconds), Labels::Kind, "Time from the submission to the committed result, by ZooKeeper's clock.";
     ORPHANED_JOBS_RECOVERED = "bellwether_orphaned_jobs_recovered_total", Counter, Labels::None, "Jobs of lost workers that this leader requeued or ended.";
     LEADERSHIP_STATE = "bellwether_leadership_state", Gauge(State), Labels::None, "0 inactive, 1 paused, 2 active.";
     LEADERSHIP_TRANSITIONS = "bellwether_leadership_transitions_total", Counter, Labels::Fixed("state", &["inactive", "paused", "active"]), "Changes of this node's leadership, by the new state.";
     EPOCH = "bellwether_epoch", Gauge(State), Labels::None, "The epoch that this node holds; 0 while it does not lead.";
-    FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Writes of this node that a fence rejected: a newer epoch, or a newer version of the record.";
+    FENCED_WRITES = "bellwether_fenced_writes_total", Counter, Labels::None, "Leadership terms of this node that ended because a newer epoch rejected a write, and results of this worker that were dropped because another node had closed their attempt.";
     SESSION_CONNECTED = "bellwether_session_connected", Gauge(State), Labels::None, "1 while ZooKeeper serves every node of this process.";
     SESSIONS_CREATED = "bellwether_sessions_created_total", Counter, Labels::None, "ZooKeeper sessions that this node created.";
     SESSION_RECONNECTS = "bellwether_session_reconnects_total", Counter, Labels::None, "Reconnections that kept the session.";
     SESSIONS_EXPIRED = "bellwether_sessions_expired_total", Counter, Labels::None, "ZooKeeper sessions that ended without being closed by this node.";
-    SESSIONS_EXPIRED_EARLY = "bellwether_sessions_expired_early_total", Counter, Labels::None, "ZooKeeper sessions that ended while this node still trusted them.";
+    SESSIONS_EXPIRED_EARLY = "bellwether_sessions_expired_early_total", Counter, Labels::None, "ZooKeeper sessions that ended while this node still counted them as alive.";
     ZOOKEEPER_HEARTBEAT_DURATION_SECONDS = "bellwether_zookeeper_heartbeat_duration_seconds", Histogram(Seconds), Labels::None, "Round-trip time of the ZooKeeper session's heartbeats.";
     ZOOKEEPER_REQUESTS = "bellwether_zookeeper_requests_total", Counter, Labels::Fixed("request", &["read", "write"]), "Requests sent to ZooKeeper; a transaction is one.";
     ZOOKEEPER_OPERATIONS = "bellwether_zookeeper_operations_total", Counter, Labels::Fixed("request", &["read", "write"]), "Operations inside these requests.";
     ZOOKEEPER_UNKNOWN_OUTCOMES = "bellwether_zookeeper_unknown_outcomes_total", Counter, Labels::None, "Writes whose reply was lost.";
-    UNKNOWN_OUTCOMES_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("outcome", &["applied", "not_applied"]), "Writes with a lost reply whose outcome was resolved by reading back.";
+    UNKNOWN_OUTCOMES_RESOLVED = "bellwether_unknown_outcomes_resolved_total", Counter, Labels::Fixed("outcome", &["applied", "not_applied"]), "Jobs whose submission, assignment or attempt end had a lost reply, by the outcome that was read back; the assignment of a segment counts as one job.";
     HTTP_REQUESTS = "bellwether_http_requests_total", Counter, Labels::Fixed("outcome", &["ok", "client_error", "refused", "server_error"]), "Requests that this gateway answered; refused are 429 and 503.";
     HTTP_REQUEST_DURATION_SECONDS = "bellwether_http_request_duration_seconds", Histogram(Seconds), Labels::None, "Time from a request to the first byte of its response, without long polls, event streams and health checks.";
     HTTP_REFUSALS = "bellwether_http_refusals_total", Counter, Labels::Fixed("reason", &HTTP_REFUSAL_REASONS), "Connections and requests that this gateway refused because a limit was reached.";
@@ -242,7 +242,7 @@ metrics! {
     ACTOR_RESTARTS = "bellwether_actor_restarts_total", Counter, Labels::None, "Restarts of actors, or groups of actors, by a supervisor.";
     ZOOKEEPER_REQUEST_DURATION_SECONDS = "bellwether_zookeeper_request_duration_seconds", Histogram(Seconds), Labels::Fixed("request", &["read", "write"]), "Time from sending a request to ZooKeeper to its response.";
     CLOCK_OFFSET_SECONDS = "bellwether_clock_offset_seconds", Gauge(Seconds), Labels::None, "By how much this machine's wall clock is provably ahead of ZooKeeper's; negative if it is behind.";
-    SESSION_MARGIN_SECONDS = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The shortest remaining trust in the session in the last 30 to 60 seconds; 0 if the trust expired.";
+    SESSION_MARGIN_SECONDS = "bellwether_session_margin_seconds", Gauge(Seconds), Labels::None, "The shortest time, in the last 30 to 60 seconds, for which the ZooKeeper session was still known to be alive; 0 if that time ran out or there is no session.";
     SESSION_TIMEOUT_SECONDS = "bellwether_session_timeout_seconds", Gauge(Seconds), Labels::None, "The session timeout that ZooKeeper granted.";
     WORKERS_LOST = "bellwether_workers_lost_total", Counter, Labels::None, "Workers that ended without a drain and whose inbox this leader emptied and removed.";
     ORPHANED_INBOXES = "bellwether_orphaned_inboxes", Gauge, Labels::None, "Inboxes of dead workers that this leader has not emptied yet.";

@@ -16,7 +16,7 @@ pub(super) fn board() -> Board {
                 "Are the sessions stable?",
                 vec![
                     states("Which node was connected at which time?", &["disconnected", "connected"], Any, "If all nodes are disconnected at the same time, check ZooKeeper. If one node is, check its machine and its network.", "bellwether_session_connected"),
-                    lines("How close were sessions to their end?", Ratio, Below(0.35, 0.2), "The minimum session margin of the last minute, divided by the session timeout. 0.4 is normal; below 0.2 a session almost lost its trust.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
+                    lines("How close were sessions to their end?", Ratio, Below(0.35, 0.2), "The shortest time in the last minute for which the session was still known to be alive, divided by the session timeout. 0.4 is normal; below 0.2 the node almost stopped relying on its session.", [line( "{{instance}}", "bellwether_session_margin_seconds / (bellwether_session_timeout_seconds > 0)", )]),
                     lines("How far is the machine's clock ahead of ZooKeeper's?", Seconds, Any, "Negative if it is behind. With more than 30 s of difference, the node does not lead. If all nodes differ by the same, ZooKeeper's clock is wrong.", [line("{{instance}}", "bellwether_clock_offset_seconds")]),
                     lines("What is the session timeout?", Seconds, Any, "The timeout that ZooKeeper granted. It may differ from the requested one.", [line("{{instance}}", "bellwether_session_timeout_seconds")]),
                     lines("How many sessions were created, reconnected and expired?", Count, Above(1.0, 5.0), "A reconnection is harmless. An expiry ends a leadership term and all attempts of a worker. An early expiry means that the servers grant different session timeouts, or that another client closed the session.", [
@@ -44,8 +44,8 @@ pub(super) fn board() -> Board {
                 "Which outcomes were unknown?",
                 vec![
                     lines("How many replies were lost?", Count, Above(1.0, 100.0), "Writes whose outcome was unknown.", [line( "{{instance}}", growth("bellwether_zookeeper_unknown_outcomes_total", "instance"), )]),
-                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions.", [line("{{outcome}}", growth("bellwether_unknown_outcomes_resolved_total", "outcome"))]),
-                    lines("How many writes came too late?", Count, Above(1.0, 10.0), "Rejected by a fence because of a newer epoch or a newer version of the record.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
+                    lines("What was the outcome of these writes?", Count, Any, "Determined by reading back. Counts jobs, not transactions; the assignment of a segment counts as one job.", [line("{{outcome}}", growth("bellwether_unknown_outcomes_resolved_total", "outcome"))]),
+                    lines("How many writes came too late?", Count, Above(1.0, 10.0), "One for each leadership term whose write a newer epoch rejected, and one for each result of an attempt that another node had closed.", [line("{{instance}}", growth("bellwether_fenced_writes_total", "instance"))]),
                 ],
             ),
         ],
