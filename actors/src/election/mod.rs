@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trust_is_looked_at_before_it_ends_and_not_endlessly() {
+    fn the_trust_is_checked_a_limited_number_of_times_before_it_ends() {
         let until = Millis(10_000);
         let mut looks = Vec::new();
         let mut now = Millis(6_000);

@@ -332,15 +332,15 @@ fn a_candidate_with_a_lost_watch_looks_again_and_stays_standby() {
 }
 
 #[test]
-fn rests_grow_until_an_answer_resets_them() {
+fn the_delay_after_unknown_outcomes_grows_until_an_answer_resets_it() {
     let mut run = Run::new(Strategy::Queue).on(Event::Connected);
-    let mut rests = Vec::new();
+    let mut delays = Vec::new();
     for _ in 0..8 {
         run = run.answer(Reply::Listed(Outcome::Unknown));
-        rests.push(run.campaign.next_wake().unwrap().0);
+        delays.push(run.campaign.next_wake().unwrap().0);
         run = run.on(Event::Tick);
     }
-    assert!(rests[0] <= 100 && rests[7] >= 1_000 && rests[7] <= 2_000, "{rests:?}");
+    assert!(delays[0] <= 100 && delays[7] >= 1_000 && delays[7] <= 2_000, "{delays:?}");
     let run = run.answer(listed(&[(UUID, 1)])).on(Event::Again);
     assert!(run.campaign.next_wake().unwrap().0 <= 100);
 }
