@@ -66,10 +66,11 @@ pub async fn inspect(
 
 /// As [`inspect`], and gives each of those znodes an access list for the user of the login alone, its root first.
 ///
-/// With [`Roles`] the lists are those of the roles, and the namespace is created if it does not exist. Only the operator can.
+/// With [`Roles`], each list has the permissions of the roles, and the namespace is created if it does not exist. Only the operator
+/// can do both.
 ///
-/// The user must be allowed to change the lists: as anyone in a namespace that was created without a login. Stop all nodes
-/// and clients of the namespace first, because those of another user may create further znodes.
+/// The user must be allowed to change the lists, as everyone is in a namespace that was created without a login. Stop all nodes
+/// and clients of the namespace first, because a process of another user may create further znodes.
 ///
 /// # Errors
 /// [`AccessListError`]: the repair may be incomplete. Run it again.

@@ -64,7 +64,7 @@ impl When {
     /// Returns at most `count` ticks at or before an instant, the latest first.
     ///
     /// # Errors
-    /// Those of [`When::ticks_after`].
+    /// The errors of [`When::ticks_after`].
     pub fn ticks_through(&self, through: SystemTime, count: usize) -> Result<Vec<SystemTime>, SpecError> {
         let calendar = self.stored().calendar()?;
         let before = |at: &WallMillis| calendar.last_through(WallMillis(at.0.checked_sub(1)?));

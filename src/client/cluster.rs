@@ -467,7 +467,7 @@ impl Cluster {
         infos.filter(|info| info.has_handler(kind)).count()
     }
 
-    /// Returns those of the tags that no live worker of the kind has.
+    /// Returns the tags that no live worker of the kind has.
     pub(super) fn missing_tags(&self, kind: &Kind, tags: &[Tag]) -> Vec<Tag> {
         let infos = || self.workers.values().filter_map(|view| view.info.as_ref().ok());
         let of_kind = || infos().filter(|info| info.serves(kind));

@@ -245,7 +245,7 @@ impl<K> Job<K> {
         self
     }
 
-    /// Makes the job part of this trace: a W3C `traceparent`, for example that of the request that caused the
+    /// Makes the job part of this trace: a W3C `traceparent`, for example from the request that caused the
     /// submission. The trace is stored with the job, and every attempt, join and sub-job belongs to it. Default: the
     /// span in which the job is submitted, in a process with OpenTelemetry; otherwise none.
     #[must_use]

@@ -38,7 +38,7 @@ pub struct KindView {
     pub kind: Kind,
     /// The live workers that have a handler for it.
     pub workers: Vec<WorkerId>,
-    /// Those of these workers on which an operator has paused the kind.
+    /// The workers among them on which an operator has paused the kind.
     pub paused_on: Vec<WorkerId>,
     /// The slots of the other workers, for all their kinds together.
     pub slots: usize,

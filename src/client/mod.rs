@@ -293,7 +293,7 @@ impl Client {
     /// Connects to `HOST:PORT[,HOST:PORT…][/CHROOT]` with default settings: see [`ClientBuilder::connect`].
     ///
     /// # Errors
-    /// Those of [`ClientBuilder::connect`].
+    /// The errors of [`ClientBuilder::connect`].
     pub async fn connect(zookeeper: impl Into<String>) -> Result<Self, ConnectError> {
         Self::builder(zookeeper).connect().await
     }

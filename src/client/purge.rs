@@ -84,7 +84,7 @@ impl Ended {
     }
 }
 
-/// Selects the records to purge. Default: those of dead jobs. Jobs that have not ended cannot be purged: cancel them
+/// Selects the records to purge. Default: the records of dead jobs. Jobs that have not ended cannot be purged: cancel them
 /// first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -112,7 +112,7 @@ impl Purge {
     }
 
     /// Selects only jobs that ended at least this long ago. Default: all. The time of the end is the later one of two clocks:
-    /// that of the process that ended the job, and ZooKeeper's. The present time is ZooKeeper's.
+    /// the clock of the process that ended the job, and ZooKeeper's clock. The present time is ZooKeeper's.
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = age;
@@ -188,10 +188,10 @@ impl Client {
     /// kept and not counted, and so are succeeded jobs that are stored together with others. [`Purged::buckets`] stays 0.
     ///
     /// # Errors
-    /// Those of [`Client::purge`].
+    /// The errors of [`Client::purge`].
     ///
     /// # Cancellation
-    /// That of [`Client::purge`].
+    /// As for [`Client::purge`].
     pub async fn purge_jobs(&self, jobs: &[JobId], progress: impl FnMut(Purged)) -> Result<Purged, Error> {
         self.walk_jobs(jobs, true, progress).await
     }
@@ -199,7 +199,7 @@ impl Client {
     /// Like [`Client::purge_jobs`], but removes nothing. It writes once, to learn ZooKeeper's time.
     ///
     /// # Errors
-    /// Those of [`Client::would_purge`].
+    /// The errors of [`Client::would_purge`].
     pub async fn would_purge_jobs(
         &self,
         jobs: &[JobId],

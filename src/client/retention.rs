@@ -50,7 +50,7 @@ impl Client {
     /// also to jobs that have already ended.
     ///
     /// # Errors
-    /// Those of [`Client::update_retention`].
+    /// The errors of [`Client::update_retention`].
     pub fn set_retention(&self, retention: Retention) -> BoxFuture<'_, Result<(), SetRetentionError>> {
         async move { self.update_retention(|_| retention).await.map(|_| ()) }.boxed()
     }

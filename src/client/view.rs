@@ -222,7 +222,7 @@ pub struct JobView {
     pub lease: Option<Duration>,
     /// The generation: 1, plus one for each time that it was opened again.
     pub generation: u32,
-    /// Closed attempts, oldest first, also of earlier generations: the newest eight that did not succeed, and the one that
+    /// Closed attempts of this and earlier generations, oldest first: the newest eight that did not succeed, and the one that
     /// succeeded.
     pub attempts: Vec<PastAttemptView>,
     /// When the running attempt was assigned, by the leader's clock.
@@ -231,8 +231,8 @@ pub struct JobView {
     pub failures: u32,
     /// Attempts of this generation that lost their worker.
     pub losses: u32,
-    /// Its options, with the defaults of those that were not set; `None` if its record cannot be read. Without a lease
-    /// or a setting of its renewal, those of its kind apply.
+    /// Its options; an option that was not set has its default. `None` if its record cannot be read. Without a lease
+    /// or a setting of its renewal, the values of its kind apply.
     pub options: Option<JobOptions>,
     /// No attempt begins after this.
     pub expires_at: Option<SystemTime>,

@@ -89,7 +89,7 @@ impl Client {
     /// generation, which a server that lags may still show, is no answer.
     ///
     /// # Errors
-    /// Those of [`Client::wait`].
+    /// The errors of [`Client::wait`].
     pub fn wait_for<'a>(
         &'a self,
         id: &'a JobId,

@@ -43,7 +43,7 @@
 //! # Repeated submissions
 //!
 //! A codec need not be deterministic. If a job with the submitted id exists and its stored payload differs, the client
-//! decodes that payload and compares the plain ones. So the same payload is the same job, also after a key was replaced.
+//! decodes that payload and compares the plain ones. So the same payload is the same job, even after a key was replaced.
 //!
 //! # Errors
 //!
@@ -77,7 +77,7 @@ pub trait PayloadCodec: Send + Sync + 'static {
     /// Encodes bytes. At most 64 KiB may remain after the last codec of a chain.
     ///
     /// The context is the same when the bytes are decoded: authenticate it ([`CodecContext::binding`]), so that the
-    /// payload of one job is not accepted as that of another.
+    /// payload of one job is not accepted as the payload of another.
     ///
     /// # Errors
     /// [`CodecError`]. Then the job is not submitted, or the attempt has no result.

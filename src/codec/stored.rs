@@ -14,7 +14,7 @@ use super::{CodecContext, CodecError, Part, PayloadCodec};
 /// The content type of an encoded payload or result.
 const ENCODED: &str = "application/vnd.bellwether.encoded";
 
-/// That of a payload which is encoded for all jobs of a schedule, and so not for one job.
+/// The content type of a payload that is encoded for all jobs of a schedule, and so not for one job.
 const ENCODED_FOR_KIND: &str = "application/vnd.bellwether.encoded; scope=kind";
 
 /// Whether the bytes of a payload or result are encoded.

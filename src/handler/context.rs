@@ -161,8 +161,8 @@ impl JobContext {
         self.run.taken_over
     }
 
-    /// Identifies the submission that created the job. It differs from that of an earlier job with the same id, whose record was
-    /// removed. A process that runs attempts for a [remote worker](crate::node::TakeOver) proves with it which attempt it has.
+    /// Identifies the submission that created the job. An earlier job with the same id, whose record was removed, had another
+    /// value. A process that runs attempts for a [remote worker](crate::node::TakeOver) proves with it which attempt it has.
     #[must_use]
     pub fn submission(&self) -> Uuid {
         self.run.submission

@@ -11,7 +11,7 @@ use super::{HandlerError, JobContext};
 use crate::client::{AnyKind, Client, GroupView, JobKind, JobView, JoinKind, Members, ResultError, Untyped};
 
 /// The argument of a finished handler: see [`handler::finished`](super::finished). `P` is the kind of the parent, `M`
-/// that of its sub-jobs.
+/// the kind of its sub-jobs.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished<P = Untyped, M = Untyped> {

@@ -137,7 +137,7 @@ impl Handlers {
     /// the caller, and a blocking handler runs on this thread. See [`JobContext::detached`].
     ///
     /// # Errors
-    /// Those of the handler; also if the kind has no handler, or the handlers are invalid.
+    /// The errors of the handler; an error if the kind has no handler, or the handlers are invalid.
     pub async fn call(&self, context: JobContext) -> HandlerResult {
         let registry = self.clone().build(None)?;
         let kind = context.kind();

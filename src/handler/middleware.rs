@@ -18,14 +18,14 @@
 //! ```
 //!
 //! A middleware sees payload and result as bytes. It can act before and after the handler, replace the result or the
-//! error, and refuse to run the handler. It runs on the async runtime, also around a blocking handler.
+//! error, and refuse to run the handler. It runs on the async runtime, even around a blocking handler.
 //!
 //! **Built in.** A built-in middleware, outside of all others, runs the handler in the span of its attempt and measures
 //! its run time. Inside of it, the [codec](crate::codec) of the node decodes the payload and encodes the result, so other
 //! middleware sees plain bytes. The outcome of an attempt is not visible from a middleware; the worker records it.
 //!
-//! **Order.** The first one added is the outermost. The middleware of a set ([`Handlers::layer`]) is outside of that of
-//! a handler ([`KindHandler::layer`]).
+//! **Order.** The first one added is the outermost. The middleware of a set ([`Handlers::layer`]) is outside of the
+//! middleware of a handler ([`KindHandler::layer`]).
 //!
 //! **Panics** of the handler unwind through the middleware. The attempt fails, as for a panic of the middleware itself.
 //!
@@ -129,10 +129,10 @@ impl Next {
     /// Runs the rest of the stack.
     ///
     /// # Errors
-    /// Those of the handler, or of the middleware that is further inside.
+    /// The errors of the handler, or of the middleware that is further inside.
     ///
     /// # Cancellation
-    /// The handler is dropped at its next await. A blocking handler runs on.
+    /// The handler is dropped at its next await. A blocking handler keeps running.
     pub async fn run(mut self, context: JobContext) -> HandlerResult {
         match self.layers.get(self.begun).cloned() {
             Some(Layer(handle)) => {

@@ -105,7 +105,7 @@ impl<K: AnyKind> SubJobs<K> {
     }
 
     /// Runs the finished handler of this job's kind ([`handler::finished`](super::finished)) once this job, the members of all
-    /// its groups and their joins have ended. By default no such handler runs. It runs once, also if several groups ask for
+    /// its groups and their joins have ended. By default no such handler runs. It runs once, even if several groups ask for
     /// it. It waits for a node that has the handler.
     #[must_use]
     pub fn with_finished(self) -> Self {

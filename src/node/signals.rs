@@ -15,7 +15,7 @@ use super::{Drained, RunError};
 /// [`Node::stop`](crate::Node::stop).
 ///
 /// # Errors
-/// Those of `ended`; [`RunError`]: the drain was interrupted or given up, or the process cannot listen for signals.
+/// The errors of `ended`; [`RunError`]: the drain was interrupted or given up, or the process cannot listen for signals.
 ///
 /// # Cancellation
 /// Dropping the future leaves the node running, or the stop incomplete. After the first call the node keeps the process's

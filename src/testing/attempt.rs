@@ -84,7 +84,7 @@ impl<K: JobKind> Attempt<K> {
     /// Like [`Attempt::perform`], and decodes the result.
     ///
     /// # Errors
-    /// Those of [`Attempt::perform`], and [`AttemptError::Type`] if the result has another type.
+    /// The errors of [`Attempt::perform`], and [`AttemptError::Type`] if the result has another type.
     pub async fn result(&self, handlers: &Handlers) -> Result<K::Result, AttemptError> {
         let result = self.perform(handlers).await?;
         serde_json::from_slice(result.bytes()).map_err(AttemptError::Type)

@@ -183,7 +183,7 @@ impl Cluster {
         &self.nodes
     }
 
-    /// Returns the node of this name, for example that of a [`JobView::node`](crate::JobView).
+    /// Returns the node of this name, for example the name in a [`JobView::node`](crate::JobView).
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&ClusterNode> {
         self.nodes.iter().find(|node| node.name == name)

@@ -132,7 +132,7 @@ pub struct KindDocument {
     kind: String,
     /// The live workers that have a handler for it.
     workers: Vec<String>,
-    /// Those of these workers on which it is paused.
+    /// The workers among them on which it is paused.
     paused_on: Vec<String>,
     /// Slots of the other workers, for all their kinds together.
     slots: usize,

@@ -67,7 +67,7 @@ pub struct JobDocument {
     cancel_requested: bool,
     /// 1, plus one for each time the job was opened again.
     generation: u32,
-    /// The closed attempts, oldest first, also of earlier generations: the newest eight that did not succeed, and the one that
+    /// The closed attempts of this and earlier generations, oldest first: the newest eight that did not succeed, and the one that
     /// succeeded.
     attempts: Vec<PastAttemptDocument>,
     /// While the job runs: when its attempt was assigned, by the leader's clock.

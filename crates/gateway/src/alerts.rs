@@ -39,7 +39,7 @@ pub(super) enum Severity {
 /// A condition that holds.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(super) struct Alert {
-    /// Its name: that of the alert in Prometheus, if there is one.
+    /// Its name, which is the name of the alert in Prometheus, if there is one.
     #[schema(example = "BellwetherNoLeader")]
     pub(super) name: &'static str,
     pub(super) severity: Severity,

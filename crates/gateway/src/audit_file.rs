@@ -31,7 +31,7 @@ impl AuditFile {
     /// Opens the file, or creates it for its owner only.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         Ok(Self::of(file))

@@ -18,7 +18,7 @@ use bellwether::client::Client;
 /// Default address of a gateway: reachable from this machine only.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
 
-/// The audit lines besides those of changes, and a file of all lines.
+/// The audit lines that are written in addition to the lines about changes, and a file of all lines.
 #[derive(Debug, Clone, Default)]
 pub struct Auditing {
     /// The file of all lines.

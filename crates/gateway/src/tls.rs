@@ -16,7 +16,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig};
 
-/// A server's certificate and key, and the authorities of client certificates. Clones share them, also after a reload.
+/// A server's certificate and key, and the authorities of client certificates. Clones share them, even after a reload.
 #[derive(Clone)]
 pub struct Tls {
     current: Arc<RwLock<Arc<Current>>>,

@@ -349,7 +349,7 @@ async fn make_parts(zk: &Zk) -> Result<(), NamespaceError> {
     make_all(zk, missing(zk, path::MEMBERS, Bucket::all().map(Bucket::members).collect()).await?).await
 }
 
-/// Those of `paths`, all children of `parent`, that do not exist.
+/// Returns the paths among `paths`, all children of `parent`, that do not exist.
 async fn missing(zk: &Zk, parent: &str, mut paths: Vec<String>) -> Result<Vec<String>, NamespaceError> {
     let listed = zk.children(if parent.is_empty() { "/" } else { parent }.to_owned()).await;
     let there =

@@ -23,7 +23,7 @@ pub(crate) use permissions::permissions;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Everything, also access lists; it alone creates a namespace.
+    /// Everything, including access lists; it alone creates a namespace.
     Operator,
     /// Leads, and runs jobs.
     Candidate,

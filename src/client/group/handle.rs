@@ -70,7 +70,7 @@ impl<K: AnyKind> GroupHandle<K> {
     /// plus one.
     ///
     /// # Errors
-    /// Those of [`GroupHandle::submit`], and [`SubmitError::Client`] if the group cannot be sealed.
+    /// The errors of [`GroupHandle::submit`], and [`SubmitError::Client`] if the group cannot be sealed.
     pub async fn submit_last(&self, number: u32, job: Job<K>) -> Result<JobHandle<K>, SubmitError> {
         self.admit(number, &job)?;
         job.check_at(self.client.0.session.wall())?;
@@ -154,7 +154,7 @@ impl<K: AnyKind> GroupHandle<K> {
     /// Reads the group: see [`Client::get_group`].
     ///
     /// # Errors
-    /// Those of [`Client::get_group`]; [`GroupError::Absent`] if the group was removed.
+    /// The errors of [`Client::get_group`]; [`GroupError::Absent`] if the group was removed.
     pub async fn view(&self) -> Result<GroupView, Error> {
         let view = self.client.get_group(&self.known.id).await?;
         view.ok_or_else(|| GroupError::Absent { group: self.known.id.clone() }.into())
@@ -163,7 +163,7 @@ impl<K: AnyKind> GroupHandle<K> {
     /// Waits until the group is done: see [`Client::wait_group`].
     ///
     /// # Errors
-    /// Those of [`Client::wait_group`].
+    /// The errors of [`Client::wait_group`].
     pub async fn wait(&self, within: Duration) -> Result<GroupView, GroupWaitError> {
         self.client.wait_group(&self.known.id, within).await
     }

@@ -45,7 +45,7 @@ impl Client {
     /// is derived from the job's id.
     ///
     /// # Errors
-    /// Those of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime;
+    /// The errors of [`Client::group`]; [`GroupError::AttemptOver`] if the attempt was closed in the meantime;
     /// [`GroupError::TooManyGroups`] if the job has groups of too many other kinds.
     #[doc(hidden)]
     pub async fn sub_group<K: AnyKind>(

@@ -210,7 +210,7 @@ impl Schedules {
     /// recorded as skipped.
     ///
     /// # Errors
-    /// Those of [`Schedules::pause`].
+    /// The errors of [`Schedules::pause`].
     pub fn resume<'a>(&'a self, id: &'a ScheduleId) -> BoxFuture<'a, Result<ScheduleView, ScheduleError>> {
         async move {
             self.rewrite(id, ChangeKind::Resumed, |record| {
@@ -278,7 +278,7 @@ impl Schedules {
         .boxed()
     }
 
-    /// Removes a schedule, also an unreadable one. Its jobs are kept. Returns `false` if it did not exist.
+    /// Removes a schedule, even if it cannot be read. Its jobs are kept. Returns `false` if it did not exist.
     ///
     /// # Errors
     /// [`ScheduleError`]. After [`ScheduleError::Unknown`] the schedule may be removed; removing it again is safe.

@@ -154,7 +154,7 @@ impl<K> JobHandle<K> {
     /// Waits until this generation of the job, or a later one, has ended: see [`Client::wait_for`].
     ///
     /// # Errors
-    /// Those of [`Client::wait`].
+    /// The errors of [`Client::wait`].
     pub async fn wait(&self, within: Duration) -> Result<JobView, WaitError> {
         self.client.wait_for(&self.id, self.generation(), within).await
     }

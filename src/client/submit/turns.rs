@@ -22,7 +22,7 @@ struct Waiting {
 /// The turns of one lane in their order. All but the first one have the sender that wakes them.
 type Queue = BTreeMap<u64, Option<oneshot::Sender<()>>>;
 
-/// The place of a submission among those of its lane. Dropping it lets the next one go.
+/// The place of a submission among the submissions of its lane. Dropping it lets the next one go.
 #[derive(Debug)]
 pub(super) struct Turn {
     turns: Turns,

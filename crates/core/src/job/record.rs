@@ -48,7 +48,7 @@ pub struct JobRecord {
     pub excused: u32,
     /// The attempt that was closed last.
     pub last: Option<AttemptEnd>,
-    /// The last error, also of an earlier generation.
+    /// The last error, possibly of an earlier generation.
     pub last_error: Option<String>,
     /// The progress that its closed attempts reported last.
     pub progress: Option<Progress>,

@@ -53,7 +53,7 @@ pub struct JwtSettings {
     pub role_claim: String,
 }
 
-/// The provider whose tokens a gateway accepts. Clones share its keys, also after a reload.
+/// The provider whose tokens a gateway accepts. Clones share its keys, even after a reload.
 #[derive(Clone)]
 pub struct Jwt(Arc<Provider>);
 

@@ -63,7 +63,7 @@ pub(crate) struct Holder {
     pub(crate) scope: Arc<Scope>,
 }
 
-/// The tokens and client certificates that a gateway accepts. Clones share them, also after a reload.
+/// The tokens and client certificates that a gateway accepts. Clones share them, even after a reload.
 #[derive(Clone)]
 pub struct Tokens {
     known: Arc<RwLock<Arc<[Known]>>>,
@@ -246,7 +246,7 @@ impl Tokens {
         }
     }
 
-    /// Returns the holder of a presented token, also of one that has expired.
+    /// Returns the holder of a presented token, even if the token has expired.
     pub(crate) fn find(&self, shown: &[u8]) -> Option<Holder> {
         if shown.len() > MAX_SHOWN {
             return None;
@@ -265,7 +265,7 @@ impl Tokens {
         Some(known.holder.clone())
     }
 
-    /// Returns the holder of a client certificate with these names, also of one that has expired; `None` if no line has one of
+    /// Returns the holder of a client certificate with these names, even if it has expired; `None` if no line has one of
     /// the names, or several lines do, because then the order of the lines would decide.
     pub(crate) fn find_certificate(&self, names: &[SubjectName]) -> Option<Holder> {
         let all = self.known();

@@ -5,7 +5,7 @@
 //! If the audit file is required, a request that may change something is also written to it before it begins, and is refused
 //! if that fails. The intent is known to the file before the change, so no change is without a line.
 //!
-//! The line is written when the request ends, also if it was refused or if its caller disconnected before the answer.
+//! The line is written when the request ends, even if it was refused or its caller disconnected before the answer.
 //! The line names jobs by their ids. It never contains payloads, query parameters or tokens.
 
 use std::time::{Instant, SystemTime};

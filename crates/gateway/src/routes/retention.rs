@@ -125,7 +125,7 @@ pub(super) async fn show_retention(
 
 /// Set how long records are kept.
 ///
-/// Applies to the whole namespace within seconds, also to jobs that have already ended. Repeating the request is safe.
+/// Applies to the whole namespace within seconds, including jobs that have already ended. Repeating the request is safe.
 #[utoipa::path(
     patch, path = "/v1/retention", tag = "retention", security(("token" = ["admin"])),
     request_body = RetentionChange,

@@ -1,4 +1,4 @@
-//! Limits the open connections of each address, so that one machine cannot use those of all others.
+//! Limits the open connections of each address, so that one machine cannot use up the connections of all others.
 //!
 //! An IPv6 address stands for its /64 network, because one machine has all addresses of its network.
 

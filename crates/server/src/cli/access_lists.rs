@@ -21,7 +21,8 @@ pub(crate) enum AccessCommand {
     /// Stop all nodes and clients of the namespace first. May be repeated. JSON as for `access check`; differed is the number
     /// of access lists that were changed.
     ///
-    /// With --zookeeper-roles the lists are those of the roles, the user must be the operator, and a missing namespace is created.
+    /// With --zookeeper-roles each list has the permissions of the roles, the user must be the operator, and a missing namespace is
+    /// created.
     Repair,
     /// Print the line of --zookeeper-user for the file of --zookeeper-roles. ZooKeeper is not contacted.
     ///

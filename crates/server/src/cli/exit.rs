@@ -14,7 +14,7 @@ use bellwether::node::{RunError, StartError};
 use super::logging::LogFormat;
 use super::output::printable;
 
-/// The kinds of failure, by priority: the exit code is that of the first kind that occurred.
+/// The kinds of failure, by priority: the exit code belongs to the first kind that occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Unreachable,

@@ -70,11 +70,11 @@ pub(crate) struct HttpOptions {
     /// Address of a proxy whose header X-Forwarded-For names the caller, for audit lines and limits. Can be repeated.
     #[arg(long, value_name = "ADDR")]
     http_trusted_proxy: Vec<IpAddr>,
-    /// Listen on an address that other machines can reach although TLS or tokens are missing, also with --metrics-addr. Use
+    /// Listen on an address that other machines can reach although TLS or tokens are missing, including --metrics-addr. Use
     /// it only if something else protects the node.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Serve the metrics of --metrics-addr without TLS and tokens, also on an address that other machines can reach. Use
+    /// Serve the metrics of --metrics-addr without TLS and tokens, even on an address that other machines can reach. Use
     /// it only if something else protects them.
     #[arg(long)]
     insecure_metrics: bool,
@@ -82,7 +82,7 @@ pub(crate) struct HttpOptions {
     /// descriptor and up to 16 KiB.
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = count)]
     http_connections: usize,
-    /// Maximum number of open connections of one address, also of this machine. Raise it for the address of a proxy [default: a
+    /// Maximum number of open connections of one address, including this machine's. Raise it for the address of a proxy [default: a
     /// quarter of --http-connections; no limit for addresses of this machine].
     #[arg(long, value_name = "COUNT", value_parser = count)]
     http_connections_per_address: Option<usize>,

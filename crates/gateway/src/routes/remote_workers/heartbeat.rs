@@ -85,7 +85,7 @@ fn checked(beat: Beat) -> Result<(Id, Report), Problem> {
 /// Report the running attempts.
 ///
 /// Renews the lease of each listed attempt, and stores its progress and its checkpoint. Send it at least every third of the
-/// worker's timeout, also with no attempt, and every third of the shortest lease. Repeating the request is safe.
+/// worker's timeout, even with no attempt, and every third of the shortest lease. Repeating the request is safe.
 #[utoipa::path(
     post, path = "/v1/remote-workers/{key}/heartbeat", tag = "remote workers", security(("token" = ["work"])),
     params(("key" = String, Path, description = "The worker's key")),
